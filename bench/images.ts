@@ -5,7 +5,7 @@
  *     deno run -A bench/images.ts
  */
 import { Buffer } from "node:buffer";
-import { UnsupportedParameters } from "../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
 import { EMBEDDED_UPSTREAM } from "../lib/catalog/embedded.ts";
 import { modelSchema } from "../lib/catalog/model.ts";
 import { convertImage } from "../lib/images/codec.ts";

@@ -1,7 +1,7 @@
 /** What holds for every protocol, every recorded stream and every pair of protocols. */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../lib/protocols/canonical/fold.ts";
-import { checkGrammar } from "../lib/protocols/canonical/grammar.ts";
+import { aggregateEvents, eventsOf } from "../lib/protocols/canonical/aggregate_events.ts";
+import { checkGrammar } from "../lib/protocols/canonical/event_grammar.ts";
 import type { Protocol, ReplyEvent } from "../lib/protocols/canonical/types.ts";
 import { formatFrame, sseReader } from "../lib/server/sse.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
@@ -10,7 +10,7 @@ import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "./golden/crossings.ts";
 import { readEvents, RECORDED, type RecordedStream } from "./golden/recorded.ts";
 import { crossRequest, REQUESTS } from "./golden/requests.ts";
-import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "./golden/trips.ts";
+import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "./golden/round_trips.ts";
 import { accumulate as accumulateChat } from "./protocols/chat/accumulate.ts";
 import { STREAMS as CHAT } from "./protocols/chat/upstream_streams.ts";
 import { signedBefore, whole } from "./protocols/gemini/pieces.ts";

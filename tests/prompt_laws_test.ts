@@ -1,13 +1,13 @@
 /** What becomes of all that a client can say. */
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
-import { UnsupportedParameters } from "../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt, Protocol } from "../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
 import { checkBody } from "../lib/protocols/fields.ts";
 import type { WriteTarget } from "../lib/protocols/upstream_codec.ts";
-import { adaptPrompt } from "../lib/protocols/translate/adapt.ts";
+import { adaptPrompt } from "../lib/protocols/translate/adapt_prompt.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "./golden/crossings.ts";
 import { crossRequest } from "./golden/requests.ts";

@@ -1,6 +1,6 @@
 /** What passes a relay is what came, byte for byte, apart from the edits that each protocol documents. */
 import { assert, assertEquals } from "@std/assert";
-import { UnsupportedParameters } from "../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../lib/protocols/canonical/types.ts";
 import { targetSchema } from "../lib/catalog/model.ts";
 import { isObject, type JsonObject, parseJson, readJson } from "../lib/json/json.ts";

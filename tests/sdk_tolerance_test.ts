@@ -10,7 +10,7 @@ import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/jso
 import type { Frame } from "../lib/protocols/codec.ts";
 import { CLIENTS, PROTOCOLS } from "./golden/crossings.ts";
 import { readEvents, RECORDED } from "./golden/recorded.ts";
-import { writeFrames } from "./golden/trips.ts";
+import { writeFrames } from "./golden/round_trips.ts";
 import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
 import { randomAnswer } from "./protocols/translate/random_prompt.ts";
 

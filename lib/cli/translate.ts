@@ -1,5 +1,5 @@
 /** `translate`: shows what an upstream would be sent for a request body, and what would be lost. */
-import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { EFFORTS, type Protocol } from "../protocols/canonical/types.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import { type Model, modelSchema } from "../catalog/model.ts";
@@ -14,7 +14,7 @@ import { messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { modelIssuer } from "../upstreams/http_upstream.ts";
-import { quirkFor } from "../protocols/quirks/mend.ts";
+import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { translatePrompt } from "../upstreams/translation.ts";
 import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";

@@ -1,5 +1,5 @@
 /** Requests to the fault server, and its answers to them in their protocol, whole and streamed. */
-import { aggregateEvents } from "../protocols/canonical/fold.ts";
+import { aggregateEvents } from "../protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/json.ts";

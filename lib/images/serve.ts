@@ -1,6 +1,6 @@
 /** Serves image requests: body, model, validation, admission, upstream, images, charge, answer. */
 import { requireCaller } from "../access/caller.ts";
-import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import { toGatewayError } from "../errors.ts";

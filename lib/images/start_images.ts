@@ -1,5 +1,5 @@
 /** Starts an image request at a target and watches its time limit and its client. */
-import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";

@@ -1,5 +1,5 @@
 /** Types of the image pipeline: requests, upstreams and their events. */
-import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";

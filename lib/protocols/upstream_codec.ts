@@ -1,5 +1,5 @@
 /** A protocol from the upstream's side: prompts are written to it, answers are read from it. Pure, as the client's side. */
-import type { UnsupportedParameters } from "./canonical/dropped.ts";
+import type { UnsupportedParameters } from "./canonical/unsupported_parameters.ts";
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "./canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";

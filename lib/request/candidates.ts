@@ -1,6 +1,6 @@
 /** The models that may answer a request: the one it asks for, then those it names to try next. */
 import { requireCaller } from "../access/caller.ts";
-import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";

@@ -1,5 +1,5 @@
 /** Whether what a client was sent of a stream tells what the stream cost. */
-import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
 import { type ContentBlock, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";

@@ -1,5 +1,5 @@
 /** The response header that names what was not passed on. */
-import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { AnswerHeader } from "../server/router.ts";
 
 /** Most characters of the header: names of unknown members are the client's own words. */

@@ -1,5 +1,5 @@
 /** Rules about a prompt that depend on the model's catalog row and on no protocol. */
-import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
 import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";

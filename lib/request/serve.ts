@@ -3,8 +3,8 @@
  * the answer and its charge.
  */
 import { requireCaller } from "../access/caller.ts";
-import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
-import { ReplyAggregator } from "../protocols/canonical/fold.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import { ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
 import type { Reply } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";

@@ -1,5 +1,5 @@
 /** An upstream's answer on its way to the client: as frames, as events, or passed through. */
-import { eventsOf } from "../protocols/canonical/fold.ts";
+import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { sseReader } from "../server/sse.ts";
@@ -10,7 +10,7 @@ import type { RelayMachine } from "../protocols/relay.ts";
 import type { ContentFilter } from "../redact.ts";
 import { wholeEnd } from "../json/surrogates.ts";
 import { ANSWER_LIMITS } from "./answers.ts";
-import type { Quirk } from "../protocols/quirks/mend.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 

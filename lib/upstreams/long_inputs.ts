@@ -6,7 +6,7 @@ import { isObject, type Json, JsonError, type JsonObject } from "../json/json.ts
 import { readLongJson, SHORT_TEXT, writeSteps } from "../json/steps.ts";
 import { inSlices, turn } from "../scheduler.ts";
 import type { Texts } from "../protocols/codec.ts";
-import { objectText } from "../protocols/gemini/results.ts";
+import { objectText } from "../protocols/gemini/write_function_responses.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
 /** Protocols with tool input as an object. In the others it is text, as in the canonical form. */

@@ -1,5 +1,5 @@
 /** Enforces output limits that are lower than the upstream accepts, by cutting the answer. */
-import { eventsOf, ReplyAggregator } from "../protocols/canonical/fold.ts";
+import { eventsOf, ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, ContentBlockOf, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { loadTokenCounter, type TokenCounter, tokenPieces } from "../o200k/mod.ts";
 import { wholeEnd } from "../json/surrogates.ts";

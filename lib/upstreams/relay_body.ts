@@ -10,8 +10,8 @@ import {
   spliceObject,
 } from "../json/splice.ts";
 import type { Relay } from "../protocols/relay.ts";
-import { requireAllParameters } from "../protocols/translate/require_all.ts";
-import type { Quirk } from "../protocols/quirks/mend.ts";
+import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Call } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
 

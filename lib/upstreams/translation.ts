@@ -1,13 +1,13 @@
 /** Translates a prompt: adaptPrompt to the target's dialect, encode, apply vendor quirks. */
-import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Machine, Prompt, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
-import { adaptPrompt } from "../protocols/translate/adapt.ts";
-import { requireAllParameters } from "../protocols/translate/require_all.ts";
-import type { Quirk } from "../protocols/quirks/mend.ts";
+import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
+import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
+import type { Quirk } from "../protocols/quirks/quirk.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 
 /** Target of a translation. */

@@ -1,5 +1,5 @@
 /** What an upstream is to the pipeline: a prompt goes in, an answer comes out. */
-import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { eventsOf } from "../../lib/protocols/canonical/fold.ts";
+import { eventsOf } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts";
 import { turn } from "../../lib/scheduler.ts";

@@ -1,16 +1,16 @@
 /** An upstream's words on their way to a client, and a client's on their way to an upstream. */
-import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
-import { normalizeFinish } from "../../lib/protocols/translate/finish.ts";
+import { normalizeFinish } from "../../lib/protocols/translate/normalize_finish.ts";
 import { restored } from "../../lib/upstreams/feeds.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, sideOf } from "../golden/crossings.ts";
 import { readEvents } from "../golden/recorded.ts";
 import { crossRequest } from "../golden/requests.ts";
-import { writeFrames } from "../golden/trips.ts";
+import { writeFrames } from "../golden/round_trips.ts";
 
 /** Frames of an upstream's stream: objects as JSON, named by their type where they have one; texts as they stand. */
 export function framesOf(data: readonly Json[]): Frame[] {

@@ -3,7 +3,7 @@ import { writeSignature } from "../../lib/protocols/canonical/signature.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { PROTOCOLS } from "../golden/crossings.ts";
-import { replayBlocks, signatures } from "../golden/trips.ts";
+import { replayBlocks, signatures } from "../golden/round_trips.ts";
 import { block, chunk, collected, events, framesOf, get, list, lost, message, sent, streamed } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };

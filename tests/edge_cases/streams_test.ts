@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS } from "../golden/crossings.ts";
 import { readEvents, recordedStream } from "../golden/recorded.ts";
-import { relayed, writeFrames } from "../golden/trips.ts";
+import { relayed, writeFrames } from "../golden/round_trips.ts";
 import {
   block,
   chunk,

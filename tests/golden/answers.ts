@@ -1,5 +1,5 @@
 /** Golden files of answers: each holds an upstream's stream beside what the clients of every other protocol get. */
-import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";

@@ -9,7 +9,7 @@ import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
-import type { Quirk } from "../../lib/protocols/quirks/mend.ts";
+import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
 
 /** The protocols that clients speak. */

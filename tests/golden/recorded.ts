@@ -1,10 +1,10 @@
 /** All recorded streams of upstreams, and what is read from them. */
-import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
+import { checkGrammar } from "../../lib/protocols/canonical/event_grammar.ts";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { normalizeFinish } from "../../lib/protocols/translate/finish.ts";
+import { normalizeFinish } from "../../lib/protocols/translate/normalize_finish.ts";
 import { framesOf as chatFrames, STREAMS as CHAT } from "../protocols/chat/upstream_streams.ts";
 import { framesOf as geminiFrames, NAMES as GEMINI } from "../protocols/gemini/pieces.ts";
 import { fixtureNames, framesOf as messagesFrames } from "../protocols/messages/upstream_answers.ts";

@@ -1,5 +1,5 @@
 /** Golden files of requests: each holds a client's request beside its translation for every other protocol. */
-import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";

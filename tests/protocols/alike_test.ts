@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { alikeEdit, alikeParser, type Likeness } from "../../lib/protocols/alike.ts";
-import { chatTemplateRule } from "../../lib/protocols/chat/alike_chunks.ts";
-import { messagesTemplateRule } from "../../lib/protocols/messages/alike_deltas.ts";
-import { responsesTemplateRule } from "../../lib/protocols/responses/alike_events.ts";
+import { chatTemplateRule } from "../../lib/protocols/chat/template_rule.ts";
+import { messagesTemplateRule } from "../../lib/protocols/messages/template_rule.ts";
+import { responsesTemplateRule } from "../../lib/protocols/responses/template_rule.ts";
 
 /** What is said, as it stands in JSON: what is spelled in other ways, what is no string, what stands elsewhere, too. */
 const INSIDES = [

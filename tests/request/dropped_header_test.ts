@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import { droppedHeader } from "../../lib/request/dropped_header.ts";
 
 function headerOf(...names: string[]): string | undefined {

@@ -1,5 +1,5 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Prompt, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { azure } from "../../lib/protocols/quirks/azure.ts";
@@ -8,7 +8,7 @@ import { deepseek } from "../../lib/protocols/quirks/deepseek.ts";
 import { glm } from "../../lib/protocols/quirks/glm.ts";
 import { groq } from "../../lib/protocols/quirks/groq.ts";
 import { kimi } from "../../lib/protocols/quirks/kimi.ts";
-import type { Quirk } from "../../lib/protocols/quirks/mend.ts";
+import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
 import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import { mistral } from "../../lib/protocols/quirks/mistral.ts";
 import { ollama } from "../../lib/protocols/quirks/ollama.ts";

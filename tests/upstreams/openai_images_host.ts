@@ -1,5 +1,5 @@
 /** A real server that stands for an image host, and calls to it. */
-import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type {

@@ -1,5 +1,5 @@
 /** Prompts for tests of the embedded model, and a way to have them answered. */
-import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt, ReplyEvent, Tool } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";

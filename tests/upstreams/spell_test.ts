@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess, assertLessOrEqual } from "@std/assert";
-import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
-import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
+import { checkGrammar } from "../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlockOf, Reply, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Planned } from "../../lib/upstreams/embedded/answer.ts";

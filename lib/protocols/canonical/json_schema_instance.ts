@@ -1,6 +1,6 @@
 /** Whether a value is an instance of a JSON Schema. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
-import { isOfType, numberIn, resolveRef } from "./json_schema.ts";
+import { isOfType, numberIn, resolveRef } from "./smallest_instance.ts";
 
 /** Nested schemas that are followed, and all that are looked at. */
 const MAX_DEPTH = 128;

@@ -2,7 +2,7 @@
  * Blocks of an answer in the order in which they begin. Chat interleaves parallel calls, and never says that a block is
  * over: one that can be is when another follows.
  */
-import { type BlockSequence, BlockSerializer } from "../canonical/lanes.ts";
+import { type BlockSequence, BlockSerializer } from "../canonical/block_serializer.ts";
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 

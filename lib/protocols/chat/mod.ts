@@ -4,11 +4,11 @@ import { spliceMembers } from "../../json/splice.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { chatExtras } from "./extras.ts";
-import { readPrompt } from "./prompt.ts";
-import { writeReply } from "./reply.ts";
+import { readPrompt } from "./read_prompt.ts";
+import { writeReply } from "./write_reply.ts";
 import { chatRequest } from "./schema.ts";
-import { streamWriter } from "./stream.ts";
-import { writeUsage } from "./usage.ts";
+import { streamWriter } from "./write_stream.ts";
+import { writeUsage } from "./write_chat_usage.ts";
 
 /** The member of that name, also where its letters are escaped. Quotes inside a text are: it can be nothing else. */
 const USAGE = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;

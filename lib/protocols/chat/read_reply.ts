@@ -1,12 +1,12 @@
 /** A whole answer of a chat upstream. It is read as a stream of one chunk, so that both are read the same. */
-import { ReplyAggregator } from "../canonical/fold.ts";
+import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 import type { Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { ChatReplyReader } from "./read_answer.ts";
+import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readError } from "./read_error.ts";
 import { type ChatFinish, readFinish, settledReason } from "./read_finish.ts";
 import { firstChoice, idOf, isFailure, usageOf } from "./read_stream.ts";

@@ -6,14 +6,14 @@ import { parsePlain } from "../../json/plain.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";
-import { chatTemplateRule } from "./alike_chunks.ts";
+import { chatTemplateRule } from "./template_rule.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
-import { ChatReplyReader } from "./read_answer.ts";
+import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readError } from "./read_error.ts";
 import { type ChatFinish, readFinish } from "./read_finish.ts";
-import { readUsage } from "./read_usage.ts";
+import { readUsage } from "./read_chat_usage.ts";
 
 /** Longest id that is taken over. */
 const MAX_ID = 256;

@@ -3,8 +3,8 @@ import { type Member, type ObjectText, objectText, spliceMembers, spliceObject, 
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
-import { chatTemplateRule } from "./alike_chunks.ts";
-import { streamWriter } from "./stream.ts";
+import { chatTemplateRule } from "./template_rule.ts";
+import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 

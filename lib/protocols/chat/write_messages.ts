@@ -5,7 +5,7 @@ import { stringOf } from "../members.ts";
 import { separateCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import { type ChatWriteContext, isPlain, writeCache, writeContent, writePart } from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
 /** Writes the conversation. Results of tools become messages of their own, before what else their turn says. */
 export function writeMessages(writing: ChatWriteContext): JsonObject[] {

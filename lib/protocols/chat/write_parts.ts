@@ -5,7 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
 /** What is being written, and where to. */
 export interface ChatWriteContext {

@@ -7,7 +7,7 @@ import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import type { ChatWriteContext } from "./write_parts.ts";
 import { writeEffort } from "./write_reasoning.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**

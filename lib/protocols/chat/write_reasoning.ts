@@ -5,7 +5,7 @@ import { objectsOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import type { ChatWriteContext } from "./write_parts.ts";
-import { ownUnknownMembers } from "./write_rest.ts";
+import { ownUnknownMembers } from "./write_unknown_members.ts";
 
 /** What the clients' protocols call a wish about depth, and reasoning they send back. */
 const WORDS: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {

@@ -2,7 +2,7 @@
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { type ChatWriteContext, writeCache } from "./write_parts.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
 /** Writes everything about tools, for spreading. Without tools there is nothing: vendors refuse a choice among none. */
 export function writeTools(writing: ChatWriteContext): JsonObject {

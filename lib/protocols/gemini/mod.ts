@@ -1,9 +1,9 @@
 /** Google's generateContent, which is spoken to upstreams only. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
-import { readReply } from "./answer.ts";
-import { readError } from "./errors.ts";
-import { writePrompt } from "./prompt.ts";
-import { streamReader } from "./stream.ts";
+import { readReply } from "./read_reply.ts";
+import { readError } from "./read_error.ts";
+import { writePrompt } from "./write_prompt.ts";
+import { streamReader } from "./read_stream.ts";
 
 /** The codec for `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
 export const geminiUpstream: UpstreamCodec = {

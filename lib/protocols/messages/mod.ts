@@ -4,18 +4,18 @@ import { spliceMembers } from "../../json/splice.ts";
 import type { Codec } from "../codec.ts";
 import { anthropicErrorReply } from "../error_bodies.ts";
 import { messagesExtras } from "./extras.ts";
-import { readPrompt } from "./prompt.ts";
-import { writeReply } from "./reply.ts";
+import { readPrompt } from "./read_prompt.ts";
+import { writeReply } from "./write_reply.ts";
 import { schema } from "./schema.ts";
-import { streamWriter } from "./stream.ts";
+import { streamWriter } from "./write_stream.ts";
 import { writeInputs } from "./tool_input.ts";
-import { writeUsage } from "./usage.ts";
+import { writeUsage } from "./write_messages_usage.ts";
 import { checkVersion } from "./version.ts";
 
-export { readCountPrompt } from "./prompt.ts";
+export { readCountPrompt } from "./read_prompt.ts";
 export { countTokensSchema } from "./schema.ts";
 export { writeInputs } from "./tool_input.ts";
-export { writeCount } from "./usage.ts";
+export { writeCount } from "./write_messages_usage.ts";
 export { checkVersion };
 
 /** The codec of the messages protocol. */

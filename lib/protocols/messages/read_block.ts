@@ -1,9 +1,9 @@
 /** Reads one content block of an answer, from its beginning over its pieces to its end. */
-import type { BlockSequence } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { Texts } from "../codec.ts";
-import { redactedMembers, redactedSignature } from "./redacted.ts";
+import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 import { parseInput } from "./tool_input.ts";
 
 /** What a block needs to know of its answer. */

@@ -1,5 +1,5 @@
 /** Reads whole answers: as the stream that they would have been, so that both say the same. */
-import { ReplyAggregator } from "../canonical/fold.ts";
+import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 import type { Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";

@@ -1,5 +1,5 @@
 /** Reads streamed answers. */
-import { BlockSerializer } from "../canonical/lanes.ts";
+import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
@@ -8,10 +8,10 @@ import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { messagesTemplateRule } from "./alike_deltas.ts";
+import { messagesTemplateRule } from "./template_rule.ts";
 import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
-import { usageReader } from "./read_usage.ts";
+import { usageReader } from "./read_messages_usage.ts";
 
 /** Most that is kept of an answer at a time, in UTF-16 code units. */
 const MOST_KEPT = 16 * 1024 * 1024;

@@ -5,7 +5,7 @@
 import type { Frame } from "../codec.ts";
 import { findInFrame } from "../long_frame.ts";
 import { type Relay, withModel } from "../relay.ts";
-import { streamWriter } from "./stream.ts";
+import { streamWriter } from "./write_stream.ts";
 
 const START = "message_start";
 const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };

@@ -5,7 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import { parameterName } from "./write_names.ts";
+import { parameterName } from "./parameter_names.ts";
 import { writeSampling, writeStop } from "./write_sampling.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { enforcesSchemas, writeTools } from "./write_tools.ts";

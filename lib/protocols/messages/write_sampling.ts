@@ -2,7 +2,7 @@
 import type { Prompt, Sampling } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { parameterName } from "./write_names.ts";
+import { parameterName } from "./parameter_names.ts";
 
 /** The protocol's highest temperature. Scaling would change what 1 means, so higher ones become this one. */
 const HOTTEST = 1;

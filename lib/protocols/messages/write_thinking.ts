@@ -2,7 +2,7 @@
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { parameterName } from "./write_names.ts";
+import { parameterName } from "./parameter_names.ts";
 
 /** The least budget of thinking tokens the vendor takes. */
 const LEAST_BUDGET = 1024;

@@ -5,7 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
-import { parameterName } from "./write_names.ts";
+import { parameterName } from "./parameter_names.ts";
 
 /** What a tool without parameters takes. */
 const NOTHING: JsonObject = { type: "object", properties: {} };

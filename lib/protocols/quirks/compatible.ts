@@ -1,7 +1,7 @@
 /** Servers that follow OpenAI's older words: nearly everybody else. */
-import type { UnsupportedParameters } from "../canonical/dropped.ts";
+import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
-import { mapMessages, omit, type Quirk, rename } from "./mend.ts";
+import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 
 /** What all OpenAI-compatible servers have in common. Other mends build on it. */
 export const compatible: Quirk = {

@@ -1,6 +1,6 @@
 /** DeepSeek. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import { mapMessages, type Quirk } from "./mend.ts";
+import { mapMessages, type Quirk } from "./quirk.ts";
 import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
 
 /** DeepSeek wants its unsigned reasoning back with tool calls, and knows one switch for thinking. */

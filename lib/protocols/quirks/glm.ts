@@ -1,6 +1,6 @@
 /** GLM, by Z.ai. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Quirk } from "./mend.ts";
+import type { Quirk } from "./quirk.ts";
 import { writeThinkingSwitch } from "./thinking.ts";
 
 /** GLM has one switch for thinking. */

@@ -1,6 +1,6 @@
 /** Groq. Its answers have `reasoning`, and usage in `x_groq` too; both are read everywhere. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Quirk } from "./mend.ts";
+import type { Quirk } from "./quirk.ts";
 import { wantsThinking } from "./thinking.ts";
 
 /** By default some of its models think aloud inside `<think>` tags in their text. */

@@ -1,6 +1,6 @@
 /** Kimi, by Moonshot. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Quirk } from "./mend.ts";
+import type { Quirk } from "./quirk.ts";
 import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
 
 /** Kimi wants its reasoning back with tool calls, as DeepSeek does, and has the same switch. */

@@ -1,7 +1,7 @@
 /** Mistral. Its content arrays with thinking are read everywhere. */
 import type { JsonObject } from "../../json/json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
-import { mapMessages, omit, type Quirk, rename } from "./mend.ts";
+import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 
 /** Mistral checks requests strictly: members it does not know are refused with 422 ("Extra inputs are not permitted"). */
 export const mistral: Quirk = {

@@ -6,7 +6,7 @@ import { deepseek } from "./deepseek.ts";
 import { glm } from "./glm.ts";
 import { groq } from "./groq.ts";
 import { kimi } from "./kimi.ts";
-import type { Quirk } from "./mend.ts";
+import type { Quirk } from "./quirk.ts";
 import { mistral } from "./mistral.ts";
 import { ollama } from "./ollama.ts";
 import { openai } from "./openai.ts";

@@ -2,7 +2,7 @@
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
-import { omit, type Quirk } from "./mend.ts";
+import { omit, type Quirk } from "./quirk.ts";
 
 /** OpenRouter takes signed reasoning back, prompt-cache marks, begun answers, and a `reasoning` object of its own. */
 export const openrouter: Quirk = {

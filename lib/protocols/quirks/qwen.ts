@@ -1,6 +1,6 @@
 /** Qwen at Alibaba's Model Studio. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import { omit, type Quirk } from "./mend.ts";
+import { omit, type Quirk } from "./quirk.ts";
 import { EFFORT_MEMBERS, wantsThinking } from "./thinking.ts";
 
 /** Qwen has a switch for thinking, and a budget beside it, at the top of the request. */

@@ -1,7 +1,7 @@
 /** The `thinking` switch that several vendors have in place of an effort, and reasoning that must come back. */
 import type { Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
-import { mapMessages, omit } from "./mend.ts";
+import { mapMessages, omit } from "./quirk.ts";
 
 /** Members that say how much to think; a switch takes their place. */
 export const EFFORT_MEMBERS: readonly string[] = ["reasoning_effort", "reasoning"];

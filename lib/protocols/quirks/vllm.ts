@@ -1,7 +1,7 @@
 /** vLLM. Its reasoning was `reasoning_content` and is `reasoning` now; both are read everywhere. */
 import { isObject } from "../../json/json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Quirk } from "./mend.ts";
+import type { Quirk } from "./quirk.ts";
 import { wantsThinking } from "./thinking.ts";
 
 /** Whether a model thinks is decided by its chat template, which takes a switch. */

@@ -1,6 +1,6 @@
 /** xAI. Its reasoning is counted outside the completion, which the reader of usage knows. */
 import { compatible } from "./compatible.ts";
-import { type Quirk, rename } from "./mend.ts";
+import { type Quirk, rename } from "./quirk.ts";
 
 /** xAI follows OpenAI's newer words for the length of the answer and knows no `developer`. */
 export const xai: Quirk = {

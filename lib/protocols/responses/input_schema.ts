@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { COUNTS, objectField, unknownType } from "../fields.ts";
 import { cacheField } from "./cache_schema.ts";
-import { VENDOR_SPECIFIC_ITEMS } from "./input.ts";
+import { VENDOR_SPECIFIC_ITEMS } from "./read_input.ts";
 import { toolsField } from "./tool_schema.ts";
 
 const textParts = (["input_text", "output_text", "text"] as const).map((type) =>

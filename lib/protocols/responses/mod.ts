@@ -4,11 +4,11 @@ import { findValue, replaceSpan, spliceMembers } from "../../json/splice.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { responsesExtras } from "./extras.ts";
-import { readPrompt } from "./prompt.ts";
-import { writeReply } from "./reply.ts";
+import { readPrompt } from "./read_prompt.ts";
+import { writeReply } from "./write_reply.ts";
 import { schema } from "./schema.ts";
-import { streamWriter } from "./stream.ts";
-import { writeUsage } from "./usage.ts";
+import { streamWriter } from "./write_stream.ts";
+import { writeUsage } from "./write_responses_usage.ts";
 
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
 

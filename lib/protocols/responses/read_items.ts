@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, writeJson } from "../../json/json
 import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import { messageReader } from "./read_message.ts";
-import type { BlockSequence } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/block_serializer.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
 /** What a reader needs to know beside the item. */

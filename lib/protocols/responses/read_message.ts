@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { BlockSequence } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/block_serializer.ts";
 
 type Kind = "text" | "refusal";
 

@@ -3,7 +3,7 @@ import type { Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { BlockSequence } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/block_serializer.ts";
 
 /** Where reasoning text stands: told again for display, or as it was thought. */
 type Source = "summary" | "content";

@@ -1,5 +1,5 @@
 /** Answers, streamed and whole. */
-import { aggregateEvents } from "../canonical/fold.ts";
+import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json/json.ts";
@@ -8,8 +8,8 @@ import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { responsesTemplateRule } from "./alike_events.ts";
-import { responseItems, typeOf } from "./read_answer.ts";
+import { responsesTemplateRule } from "./template_rule.ts";
+import { responseItems, typeOf } from "./response_items.ts";
 import { readInnerError } from "./read_error.ts";
 
 const PREFIX = "response.";

@@ -2,7 +2,7 @@
 import { findValue, replaceSpan } from "../../json/splice.ts";
 import type { Frame } from "../codec.ts";
 import { type Relay, withModel } from "../relay.ts";
-import { streamWriter } from "./stream.ts";
+import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 

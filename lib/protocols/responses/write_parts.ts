@@ -3,7 +3,7 @@ import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
-import { fileName } from "./parts.ts";
+import { fileName } from "./read_parts.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
 /** Who says it: what the model said has part types of its own. */

@@ -1,7 +1,7 @@
 /** Prompt-cache marks, within what Anthropic takes. */
 import type { CacheMark, ContentBlock, Message, Prompt, Tool } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
-import type { AdaptTarget } from "./target.ts";
+import type { AdaptTarget } from "./adapt_target.ts";
 
 const MOST = 4;
 const NAME = "cache_control";

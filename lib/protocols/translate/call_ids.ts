@@ -1,7 +1,7 @@
 /** Ids of tool calls that an upstream would refuse are replaced, the same way in the call and in its result. */
 import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import type { TextRule } from "../upstream_codec.ts";
-import { hashText, isLegal } from "./hash.ts";
+import { hashText, isLegal } from "./legal_names.ts";
 import { mapPrompt } from "./map_blocks.ts";
 
 const PREFIX = "call_";

@@ -9,9 +9,9 @@ import type {
   ToolChoice,
 } from "../canonical/types.ts";
 import type { Dialect, TextRule } from "../upstream_codec.ts";
-import { hashText, isLegal, replaceIllegalCharacters } from "./hash.ts";
+import { hashText, isLegal, replaceIllegalCharacters } from "./legal_names.ts";
 import { mapPrompt } from "./map_blocks.ts";
-import { isToolNamed } from "./tools.ts";
+import { isToolNamed } from "./select_tools.ts";
 
 /** What a tool is to the client. */
 interface Original {

@@ -1,5 +1,5 @@
 /** What the echo model answers, before limits cut it. */
-import { smallestInstance } from "../../protocols/canonical/json_schema.ts";
+import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
 import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
 import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/json.ts";

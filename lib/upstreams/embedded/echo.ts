@@ -2,13 +2,13 @@
  * The embedded model `echo`: no network and no randomness, and no clock but where a pace was asked for.
  * `docs/embedded-models.md` says what it does.
  */
-import type { UnsupportedParameters } from "../../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
-import { requireAllParameters } from "../../protocols/translate/require_all.ts";
-import { dropUnknownMembers } from "../../protocols/translate/rest.ts";
+import { requireAllParameters } from "../../protocols/translate/require_all_parameters.ts";
+import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { type Pace, readPace } from "./pace.ts";

@@ -1,6 +1,6 @@
 /** Which tools the echo model calls, and with what. */
 import { createHash } from "node:crypto";
-import { smallestInstance } from "../../protocols/canonical/json_schema.ts";
+import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/json.ts";

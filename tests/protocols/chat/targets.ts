@@ -1,5 +1,5 @@
 /** Targets that the tests of the upstream's side share. */
-import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";

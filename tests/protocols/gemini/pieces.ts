@@ -1,5 +1,5 @@
 /** Streams that the tests of this protocol share: pieces as the vendor sends them, one per line, and what they make. */
-import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";

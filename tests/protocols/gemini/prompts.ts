@@ -1,5 +1,5 @@
 /** Prompts and targets that the tests of this protocol share. */
-import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";

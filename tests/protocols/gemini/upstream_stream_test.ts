@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { aggregateEvents } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { echoOf, expectedMessage, REPLIES } from "./replies.ts";

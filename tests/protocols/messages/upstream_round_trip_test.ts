@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";

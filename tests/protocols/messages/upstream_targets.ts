@@ -1,5 +1,5 @@
 /** Prompts and targets for tests of what is written to upstreams. */
-import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import { eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
-import { usageReader } from "../../../lib/protocols/messages/read_usage.ts";
+import { usageReader } from "../../../lib/protocols/messages/read_messages_usage.ts";
 
 /** Counts as the vendor writes them: uncached, written, read, output. */
 function counts(input: Json, written?: Json, read?: Json, output?: Json): JsonObject {

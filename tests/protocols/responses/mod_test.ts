@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Signature } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { readEncrypted, writeEncrypted } from "../../../lib/protocols/responses/encrypted.ts";
+import { readEncrypted, writeEncrypted } from "../../../lib/protocols/responses/encrypted_content.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 
 Deno.test("contextError() says how much there is and how much may be", () => {

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
 import { type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
-import { VENDOR_SPECIFIC_ITEMS } from "../../../lib/protocols/responses/input.ts";
+import { VENDOR_SPECIFIC_ITEMS } from "../../../lib/protocols/responses/read_input.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 
 const BODY = { model: "a/b", input: "Hi" };

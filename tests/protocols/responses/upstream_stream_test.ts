@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlock, Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
-import { readEncrypted } from "../../../lib/protocols/responses/encrypted.ts";
+import { readEncrypted } from "../../../lib/protocols/responses/encrypted_content.ts";
 import { objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";

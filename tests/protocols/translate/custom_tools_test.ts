@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import { adaptPrompt } from "../../../lib/protocols/translate/adapt.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
 import { inputDecoder } from "../../../lib/protocols/translate/input_decoder.ts";
 import { type Random, seeded } from "../../random.ts";

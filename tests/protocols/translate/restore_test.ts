@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, FinishReason, Machine, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { chainMachines } from "../../../lib/protocols/translate/chain.ts";
-import { normalizeFinish } from "../../../lib/protocols/translate/finish.ts";
-import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stops.ts";
+import { chainMachines } from "../../../lib/protocols/translate/chain_machines.ts";
+import { normalizeFinish } from "../../../lib/protocols/translate/normalize_finish.ts";
+import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stop_sequences.ts";
 import { seeded } from "../../random.ts";
 import { pieces } from "./random_prompt.ts";
 import { call, promptOf, text } from "../canonical/messages.ts";

@@ -1,9 +1,9 @@
 /** Targets that differ in what they take. */
-import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { Dialect } from "../../../lib/protocols/upstream_codec.ts";
-import type { AdaptTarget } from "../../../lib/protocols/translate/target.ts";
+import type { AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
 
 const CHAT: Dialect = {
   customTools: false,

@@ -1,0 +1,108 @@
+/** The message of an answer, from deltas. A whole message is one delta. */
+import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import { objectsOf, stringOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
+import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
+import { ToolCallReader } from "./read_tool_calls.ts";
+import { settledReason } from "./read_finish.ts";
+import { ReasoningReader } from "./read_streamed_reasoning.ts";
+
+/** Most white space that waits for a text to begin. */
+const MAX_BLANK = 65_536;
+
+/** Reads one answer. */
+export class ChatReplyReader {
+  readonly #queue = new BlockQueue();
+  readonly #calls: ToolCallReader;
+  readonly #thoughts = new ReasoningReader(this.#queue);
+  #text: QueuedBlock | undefined;
+  #refusal: QueuedBlock | undefined;
+  /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
+  #blank = "";
+
+  constructor({ issuer }: Origin) {
+    this.#calls = new ToolCallReader(this.#queue, issuer);
+  }
+
+  /** True once there is anything in the answer. */
+  get begun(): boolean {
+    return this.#queue.count > 0;
+  }
+
+  /** True while the arguments of a call have not ended. */
+  get cut(): boolean {
+    return this.#calls.cut;
+  }
+
+  /**
+   * Takes a delta, or a whole message.
+   * @param id id of the answer, "" where it has none
+   * @throws {GatewayError} `upstream`, for what cannot be put in order
+   */
+  push(delta: JsonObject, id: string): void {
+    this.#thoughts.push(delta);
+    this.#content(delta.content);
+    this.#refuse(stringOf(delta.refusal) ?? "");
+    this.#calls.push(delta.tool_calls, id);
+    this.#calls.pushFunction(delta.function_call, id);
+    for (const value of objectsOf(delta.annotations)) this.#queue.cite({ from: "chat", value });
+  }
+
+  /**
+   * Closes the answer.
+   * @returns the reason, set right
+   * @throws {GatewayError} `upstream`, where a filter cut a call in two
+   */
+  end(reason: FinishReason): FinishReason {
+    if (reason === "refusal" && this.#calls.cut) {
+      throw new GatewayError("upstream", "The model's answer was stopped by a content filter in the middle of a call", {
+        code: "content_filter",
+      });
+    }
+    this.#queue.end();
+    return settledReason(reason, this.#calls.named > 0);
+  }
+
+  /** The events since the last time. */
+  take(): ReplyEvent[] {
+    return this.#queue.take();
+  }
+
+  /** Mistral's reasoning models send parts, and their thinking as one of them. */
+  #content(content: Json | undefined): void {
+    if (typeof content === "string") return this.#say(content);
+    for (const part of objectsOf(content)) {
+      if (part.type === "text") this.#say(stringOf(part.text) ?? "");
+      if (part.type === "refusal") this.#refuse(stringOf(part.refusal) ?? "");
+      if (part.type === "thinking") {
+        const thinking = objectsOf(part.thinking).map((inner) => stringOf(inner.text) ?? "").join("");
+        this.#thoughts.say(stringOf(part.thinking) ?? thinking);
+      }
+    }
+  }
+
+  #say(text: string): void {
+    if (text === "") return;
+    if (this.#text === undefined || this.#text !== this.#queue.tail) {
+      const whole = this.#blank + text;
+      this.#blank = "";
+      if (whole.trim() === "") {
+        this.#blank = whole.slice(0, MAX_BLANK);
+        return;
+      }
+      this.#text = this.#queue.add({ type: "text" }, { done: true });
+      return this.#queue.append(this.#text, whole);
+    }
+    this.#queue.append(this.#text, text);
+  }
+
+  #refuse(text: string): void {
+    if (text === "") return;
+    if (this.#refusal === undefined || this.#refusal !== this.#queue.tail) {
+      this.#refusal = this.#queue.add({ type: "refusal" }, { done: true });
+    }
+    this.#queue.append(this.#refusal, text);
+  }
+}

@@ -1,0 +1,171 @@
+/** The `messages` of a chat request as turns. One message becomes one turn; nothing changes its place. */
+import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Permits } from "../codec.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { cacheOf, unknownMembersOf } from "./members.ts";
+import { readContent } from "./read_parts.ts";
+import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
+
+/** What later messages need to know of the calls before them. */
+interface Calls {
+  /** Ids of the calls of custom tools. */
+  custom: Set<string>;
+  /** Ids that were made up for calls in the old manner, which have none, by function name. */
+  functions: Map<string, string>;
+  /** What the conversation may name; absent: no files that the vendor keeps. */
+  permits: Permits | undefined;
+}
+
+/**
+ * Reads the conversation. The result of a tool becomes a user turn with one block.
+ * @param permits what the conversation may name; absent: no files that the vendor keeps
+ * @throws {GatewayError} `invalid`, for what cannot be passed on: file ids, recorded audio, broken data
+ */
+export function readMessages(body: JsonObject, permits?: Permits): Message[] {
+  const calls: Calls = { custom: new Set(), functions: new Map(), permits };
+  return objectsOf(body.messages).map((message, index) => readMessage(message, index, calls));
+}
+
+function readMessage(message: JsonObject, index: number, calls: Calls): Message {
+  return readUsual(message) ?? readAny(message, index, calls);
+}
+
+/** Most messages are one text and who said it (1,000 instructions less than what asks for all members). */
+function readUsual(message: JsonObject): Message | undefined {
+  const { role, content } = message;
+  if (typeof content !== "string" || content === "") return undefined;
+  if (role !== "user" && role !== "assistant" && role !== "system") return undefined;
+  for (const name in message) if (name !== "role" && name !== "content") return undefined;
+  return { role, blocks: [{ type: "text", text: content }] };
+}
+
+function readAny(message: JsonObject, index: number, calls: Calls): Message {
+  switch (message.role) {
+    case "assistant":
+      return messageOf("assistant", message, readAssistant(message, index, calls), ASSISTANT);
+    case "tool": {
+      const callId = stringOf(message.tool_call_id) ?? "";
+      const result: ContentBlock = {
+        type: "tool_result",
+        callId,
+        blocks: contentOf(message, index, calls),
+        ...(calls.custom.has(callId) && { custom: true }),
+      };
+      return messageOf("user", message, [result], RESULT);
+    }
+    case "function": {
+      const name = stringOf(message.name) ?? "";
+      const callId = calls.functions.get(name) ?? functionCallId(name, index);
+      const blocks = contentOf(message, index, calls);
+      return messageOf("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT);
+    }
+    case "developer": {
+      const system = messageOf("system", message, contentOf(message, index, calls), USUAL);
+      const unknownMembers: UnknownMembers = {
+        from: "chat",
+        members: { role: "developer", ...system.unknownMembers?.members },
+      };
+      return { ...system, unknownMembers };
+    }
+    default:
+      return messageOf(
+        message.role === "system" ? "system" : "user",
+        message,
+        contentOf(message, index, calls),
+        USUAL,
+      );
+  }
+}
+
+/** Most content is one text, and needs no name of its place. */
+function contentOf({ content }: JsonObject, index: number, { permits }: Calls): ContentBlock[] {
+  return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permits);
+}
+
+/** A mark on the message stands for one on its last block; without a block it has no place but the rest. */
+function messageOf(role: Message["role"], message: JsonObject, blocks: ContentBlock[], read: Members): Message {
+  const { cache } = cacheOf(message);
+  const last = blocks.at(-1);
+  if (last !== undefined && cache !== undefined) last.cache ??= cache;
+  const { unknownMembers } = unknownMembersOf(message, last === undefined ? read.bare : read.marked);
+  return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
+}
+
+/** Members of a message that are read: where its mark has no place, and where it has one. */
+interface Members {
+  bare: readonly string[];
+  marked: readonly string[];
+}
+
+function membersWith(...names: string[]): Members {
+  const bare = ["role", "content", ...names];
+  return { bare, marked: [...bare, "cache_control"] };
+}
+
+const USUAL = membersWith();
+const ASSISTANT = membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call");
+const RESULT = membersWith("tool_call_id");
+const FUNCTION_RESULT = membersWith("name");
+
+/** Chat has no order among what an assistant message holds: reasoning, then words, then calls. */
+function readAssistant(message: JsonObject, index: number, calls: Calls): ContentBlock[] {
+  if (objectOf(message.audio) !== undefined) {
+    throw new GatewayError("invalid", "Cannot use recorded audio: its id belongs to one vendor's account", {
+      param: `messages[${index}].audio`,
+    });
+  }
+  const refusal = stringOf(message.refusal);
+  const blocks = readReasoning(message);
+  blocks.push(...contentOf(message, index, calls));
+  if (refusal) blocks.push({ type: "refusal", text: refusal });
+  for (const call of objectsOf(message.tool_calls)) blocks.push(readCall(call, calls));
+  const functionCall = objectOf(message.function_call);
+  if (functionCall !== undefined) blocks.push(readFunctionCall(functionCall, index, calls));
+  return blocks;
+}
+
+function readCall(call: JsonObject, calls: Calls): ContentBlock {
+  const id = stringOf(call.id) ?? "";
+  if (call.type === "custom") {
+    const custom = objectOf(call.custom) ?? {};
+    calls.custom.add(id);
+    return {
+      type: "tool_call",
+      id,
+      name: stringOf(custom.name) ?? "",
+      arguments: stringOf(custom.input) ?? "",
+      custom: true,
+      ...cacheOf(call),
+      ...unknownMembersOf(call, ["id", "type", "cache_control"], { custom: ["name", "input"] }),
+    };
+  }
+  const inner = objectOf(call.function) ?? {};
+  return {
+    type: "tool_call",
+    id,
+    name: stringOf(inner.name) ?? "",
+    arguments: stringOf(inner.arguments) ?? "",
+    ...cacheOf(call),
+    ...unknownMembersOf(call, ["id", "type", "cache_control"], { function: ["name", "arguments"] }),
+  };
+}
+
+function readFunctionCall(call: JsonObject, index: number, calls: Calls): ContentBlock {
+  const name = stringOf(call.name) ?? "";
+  const id = functionCallId(name, index);
+  calls.functions.set(name, id);
+  return {
+    type: "tool_call",
+    id,
+    name,
+    arguments: stringOf(call.arguments) ?? "",
+    ...unknownMembersOf(call, ["name", "arguments"]),
+  };
+}
+
+/** The same conversation must get the same ids each time it is sent: prompt caches depend on it. */
+function functionCallId(name: string, index: number): string {
+  return `call_${index}_${name}`;
+}

@@ -1,0 +1,164 @@
+/** A chat request as a prompt. */
+import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isInteger, type Json, type JsonObject } from "../../json/json.ts";
+import type { Permits, Texts } from "../codec.ts";
+import { COUNTS } from "../fields.ts";
+import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
+import { optional, unknownMembersOf } from "./members.ts";
+import { readMessages } from "./read_messages.ts";
+import { readReasoningOptions } from "./read_reasoning_options.ts";
+import { readToolChoice, readTools, usesLegacyFunctions } from "./read_tools.ts";
+
+/** Members of the body that the canonical form models. */
+const MODELLED = [
+  "model",
+  "messages",
+  "tools",
+  "functions",
+  "tool_choice",
+  "function_call",
+  "parallel_tool_calls",
+  "max_completion_tokens",
+  "max_tokens",
+  "stop",
+  "temperature",
+  "top_p",
+  "top_k",
+  "frequency_penalty",
+  "presence_penalty",
+  "seed",
+  "logit_bias",
+  "logprobs",
+  "top_logprobs",
+  "reasoning_effort",
+  "reasoning",
+  "include_reasoning",
+  "response_format",
+  "n",
+  "stream",
+  "provider",
+  "models",
+  "safety_identifier",
+];
+const MODELLED_USER = [...MODELLED, "user"];
+const OPTIONS = { stream_options: ["include_usage"] };
+
+/**
+ * Reads a chat request that the schema has accepted. Members the canonical form does not model are kept in `rest`.
+ * @throws {GatewayError} `invalid`, for what contradicts itself or cannot be served
+ */
+export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
+  refuseAudio(body);
+  const tools = readTools(body);
+  const messages = readMessages(body, permits);
+  limitImages(messages);
+  const stream = body.stream === true;
+  const endUser = stringOf(body.safety_identifier);
+  return {
+    ...present({
+      toolChoice: readToolChoice(body, tools),
+      // The old manner knows one call per answer and has no place for a second.
+      parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
+      maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
+      reasoning: readReasoningOptions(body),
+      format: readFormat(body.response_format),
+      n: numberOf(body.n),
+      includeUsage: readIncludeUsage(body, stream),
+      provider: objectOf(body.provider),
+      fallbacks: Array.isArray(body.models) ? textsOf(body.models) : undefined,
+      user: endUser ?? stringOf(body.user),
+    }),
+    protocol: "chat",
+    model: stringOf(body.model) ?? "",
+    messages,
+    tools,
+    stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
+    sampling: readSampling(body),
+    stream,
+    ...unknownMembersOf(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
+  };
+}
+
+function readSampling(body: JsonObject): Sampling {
+  const logprobs = booleanOf(body.logprobs);
+  const topLogprobs = numberOf(body.top_logprobs);
+  if (topLogprobs !== undefined && logprobs !== true) {
+    throw new GatewayError("invalid", "Cannot use top_logprobs: logprobs is not true", { param: "top_logprobs" });
+  }
+  return present({
+    temperature: numberOf(body.temperature),
+    topP: numberOf(body.top_p),
+    topK: numberOf(body.top_k),
+    frequencyPenalty: numberOf(body.frequency_penalty),
+    presencePenalty: numberOf(body.presence_penalty),
+    seed: isInteger(body.seed) ? body.seed : undefined,
+    logitBias: objectOf(body.logit_bias),
+    logprobs,
+    topLogprobs,
+  });
+}
+
+function readFormat(value: Json | undefined): OutputFormat | undefined {
+  const format = objectOf(value);
+  switch (format?.type) {
+    case "text":
+    case "json_object":
+      return { type: format.type };
+    case "json_schema": {
+      const inner = objectOf(format.json_schema) ?? {};
+      return {
+        type: "json_schema",
+        // Absent, every JSON value is right: that is what the empty schema says.
+        schema: objectOf(inner.schema) ?? {},
+        ...optional("name", stringOf(inner.name)),
+        ...optional("description", stringOf(inner.description)),
+        ...optional("strict", booleanOf(inner.strict)),
+      };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function readIncludeUsage(body: JsonObject, stream: boolean): boolean | undefined {
+  const options = objectOf(body.stream_options);
+  if (options !== undefined && !stream) {
+    throw new GatewayError("invalid", "Cannot use stream_options: stream is not true", { param: "stream_options" });
+  }
+  return booleanOf(options?.include_usage);
+}
+
+function refuseAudio(body: JsonObject): void {
+  const param = textsOf(body.modalities).includes("audio")
+    ? "modalities"
+    : objectOf(body.audio) !== undefined
+    ? "audio"
+    : undefined;
+  if (param !== undefined) {
+    throw new GatewayError("invalid", "Cannot answer in audio: answers are text", { param });
+  }
+}
+
+function limitImages(messages: readonly Message[]): void {
+  let images = 0;
+  for (const { blocks } of messages) images += countMedia(blocks);
+  if (images > COUNTS.images) {
+    throw new GatewayError(
+      "invalid",
+      `Cannot read ${images} pictures and files: at most ${COUNTS.images} are allowed`,
+      {
+        param: "messages",
+      },
+    );
+  }
+}
+
+function countMedia(blocks: readonly ContentBlock[]): number {
+  let media = 0;
+  for (const block of blocks) {
+    if (block.type === "tool_result") media += countMedia(block.blocks);
+    else if (block.type === "media") media++;
+  }
+  return media;
+}

@@ -1,0 +1,190 @@
+/** Tool calls of an answer, from deltas that upstreams number and name in many ways, or not at all. */
+import { GatewayError } from "../../errors.ts";
+import { type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { COUNTS } from "../fields.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { readCallSignature } from "./call_signatures.ts";
+import { type JsonEndFinder, jsonEndFinder } from "./json_end_finder.ts";
+import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
+
+/** Most characters of arguments that come before the name of their tool. */
+const MAX_EARLY = 65_536;
+
+interface Call {
+  index: number | undefined;
+  id: string | undefined;
+  name: string | undefined;
+  custom: boolean;
+  /** In the lane once the name is known: a call without a name cannot be carried out, and never gets there. */
+  block: QueuedBlock | undefined;
+  early: string;
+  end: JsonEndFinder;
+  /** True once anything but white space has come. */
+  begun: boolean;
+}
+
+/** Reads the calls of one answer into a lane. */
+export class ToolCallReader {
+  readonly #queue: BlockQueue;
+  readonly #issuer: string;
+  readonly #calls: Call[] = [];
+  readonly #ids = new Set<string>();
+
+  /** @param issuer who signed what is signed beside the calls */
+  constructor(queue: BlockQueue, issuer: string) {
+    this.#queue = queue;
+    this.#issuer = issuer;
+  }
+
+  /** How many calls have a name. */
+  get named(): number {
+    return this.#ids.size;
+  }
+
+  /** True while the arguments of a call have begun and not ended. */
+  get cut(): boolean {
+    return this.#calls.some(({ block, custom, begun, end }) =>
+      block !== undefined && !custom && begun && !end.complete
+    );
+  }
+
+  /**
+   * Takes the `tool_calls` of one delta.
+   * @param answerId id of the answer: ids that are missing are made of it, so that they differ from one answer to the next
+   * @throws {GatewayError} `upstream`, where the pieces cannot be told apart
+   */
+  push(value: Json | undefined, answerId: string): void {
+    if (value === undefined || value === null) return;
+    const touched = new Set<Call>();
+    for (const entry of objectsOf(value)) {
+      const call = this.#find(entry, touched) ?? this.#add(entry);
+      touched.add(call);
+      this.#apply(call, { entry, answerId });
+    }
+  }
+
+  /** Takes a `function_call` of the old manner: one per answer. */
+  pushFunction(value: Json | undefined, answerId: string): void {
+    const inner = objectOf(value);
+    if (inner !== undefined) this.push([{ index: -1, type: "function", function: inner }], answerId);
+  }
+
+  /**
+   * The call that a piece belongs to: by index, else by id, else the last one. A new call may hide behind an old index,
+   * with another id, or with no id and a name again.
+   */
+  #find(entry: JsonObject, touched: ReadonlySet<Call>): Call | undefined {
+    const index = indexOf(entry);
+    const id = stringOf(entry.id) || undefined;
+    const inner = innerOf(entry);
+    const name = stringOf(inner.name) || undefined;
+    if (index === undefined) {
+      const known = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
+      return known ?? (id === undefined && name === undefined ? this.#calls.at(-1) : undefined);
+    }
+    const known = this.#calls.findLast((call) => call.index === index);
+    if (known === undefined) {
+      const last = this.#calls.at(-1);
+      return id === undefined && name === undefined && last?.index === undefined ? last : undefined;
+    }
+    if (name === undefined) return known;
+    const renumbered = id !== undefined && known.id !== undefined && id !== known.id;
+    const repeated = id === undefined && (touched.has(known) || (known.end.complete && !isBlank(inner.arguments)));
+    return renumbered || repeated ? undefined : known;
+  }
+
+  #add(entry: JsonObject): Call {
+    if (this.#calls.length >= COUNTS.parts) {
+      throw new GatewayError("upstream", "The model's answer has too many calls", { fault: "oversized" });
+    }
+    const call: Call = {
+      index: indexOf(entry),
+      id: undefined,
+      name: undefined,
+      custom: entry.type === "custom" || objectOf(entry.custom) !== undefined,
+      block: undefined,
+      early: "",
+      end: jsonEndFinder(),
+      begun: false,
+    };
+    this.#calls.push(call);
+    return call;
+  }
+
+  #apply(call: Call, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
+    const inner = innerOf(entry);
+    call.id ??= stringOf(entry.id) || undefined;
+    call.name ??= stringOf(inner.name) || undefined;
+    const piece = call.early + pieceOf(call.custom ? inner.input : inner.arguments, call);
+    call.early = "";
+    if (call.name === undefined) {
+      call.early = piece;
+      if (piece.length > MAX_EARLY) {
+        throw new GatewayError("upstream", "The model's answer calls a tool without its name");
+      }
+      return;
+    }
+    call.block ??= this.#open(call.name, { call, entry, answerId });
+    this.#feed(call, { block: call.block, piece });
+  }
+
+  #open(
+    name: string,
+    { call, entry, answerId }: { call: Call; entry: JsonObject; answerId: string },
+  ): QueuedBlock {
+    const id = this.#uniqueId(call.id, answerId);
+    const signature = readCallSignature(entry, { callId: id, issuer: this.#issuer });
+    if (signature !== undefined) this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
+    // What a custom tool is given never says that it is complete.
+    return this.#queue.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, {
+      done: call.custom,
+    });
+  }
+
+  #uniqueId(id: string | undefined, answerId: string): string {
+    const stem = id ??
+      ["call", answerId.replace(/[^A-Za-z0-9_-]/g, "").slice(-40)].filter((part) => part !== "").join("_");
+    let unique = id ?? `${stem}_${this.#ids.size}`;
+    for (let next = this.#ids.size; this.#ids.has(unique); next++) unique = `${stem}_${next}`;
+    this.#ids.add(unique);
+    return unique;
+  }
+
+  #feed(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
+    if (call.custom) return this.#queue.append(block, piece);
+    if (!call.begun || block.lane.ended) {
+      // Blank arguments are none; what follows the end of complete ones is nothing if it is blank.
+      if (piece.trim() === "") return;
+      if (block.lane.ended) {
+        throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
+      }
+    }
+    call.begun = true;
+    call.end.push(piece);
+    this.#queue.append(block, piece);
+    if (call.end.complete && !block.done) {
+      block.done = true;
+      this.#queue.advance();
+    }
+  }
+}
+
+function innerOf(entry: JsonObject): JsonObject {
+  return objectOf(entry.function) ?? objectOf(entry.custom) ?? {};
+}
+
+function indexOf(entry: JsonObject): number | undefined {
+  const index = numberOf(entry.index);
+  return index !== undefined && Number.isInteger(index) ? index : undefined;
+}
+
+function isBlank(value: Json | undefined): boolean {
+  return typeof value === "string" ? value.trim() === "" : objectOf(value) === undefined;
+}
+
+/** Arguments are text; some send the object itself, whole and perhaps more than once. */
+function pieceOf(value: Json | undefined, { begun }: Call): string {
+  if (typeof value === "string") return value;
+  const whole = objectOf(value);
+  return whole === undefined || begun ? "" : writeJson(whole);
+}

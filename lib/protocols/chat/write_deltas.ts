@@ -1,0 +1,142 @@
+/** The message of a streamed answer as it grows: events become the deltas of its chunks. */
+import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Echo } from "../codec.ts";
+import { countCodePoints, writeAnnotation } from "./annotations.ts";
+import { writeDetails } from "./reasoning_details.ts";
+import { hidesReasoning } from "./write_reply.ts";
+import { usesLegacyFunctions } from "./read_tools.ts";
+
+/** Turns the events between start and end into deltas. */
+export interface DeltaWriter {
+  push(event: Exclude<ReplyEvent, { type: "finish" | "error" }>): JsonObject[];
+  /** The last delta, which goes out with the reason, and what must come before it. */
+  finish(): { before: JsonObject[]; last: JsonObject };
+}
+
+/** The open block: what is needed when it closes. */
+interface Current {
+  block: OpenBlock;
+  /** True once it has sent a delta. */
+  begun: boolean;
+  /** Pieces of its text, where it is reasoning that the client may see. */
+  texts: string[];
+  citations: Citation[];
+  /** Where it starts in the content, in code points. */
+  start: number;
+}
+
+/** Writes the deltas of one message. */
+export function deltaWriter(echo: Echo): DeltaWriter {
+  const legacy = usesLegacyFunctions(echo.request);
+  const hides = hidesReasoning(echo);
+  // Lists go out whole in the last delta: clients that join deltas keep the last list only, or join them wrongly.
+  const details: JsonObject[] = [];
+  const annotations: JsonObject[] = [];
+  let current: Current | undefined;
+  let roleSent = false;
+  /** The content was opened as null, and neither words nor a call nor a refusal have followed yet. */
+  let contentOwed = false;
+  let reasoningSent = false;
+  let calls = 0;
+  /** Length of the content so far, in code points. */
+  let length = 0;
+
+  /** The role is held back until it is known whether the message begins with words. */
+  function role(content: string | null): JsonObject[] {
+    if (roleSent) return [];
+    roleSent = true;
+    return [{ role: "assistant", content, refusal: null }];
+  }
+
+  function callDelta(entry: JsonObject): JsonObject[] {
+    if (!legacy) return [{ tool_calls: [{ index: calls - 1, ...entry }] }];
+    // A message in the old manner has room for one call.
+    return calls === 1 && entry.function !== undefined ? [{ function_call: entry.function }] : [];
+  }
+
+  function callText(text: string, custom: boolean | undefined): JsonObject[] {
+    return callDelta(custom === true ? { custom: { input: text } } : { function: { arguments: text } });
+  }
+
+  function open(block: OpenBlock): JsonObject[] {
+    current = { block, begun: false, texts: [], citations: [], start: length };
+    if (block.type !== "tool_call") return [];
+    const { id, name, custom } = block;
+    calls++;
+    contentOwed = false;
+    const entry = custom === true
+      ? { id, type: "custom", custom: { name, input: "" } }
+      : { id, type: "function", function: { name, arguments: "" } };
+    return [...role(null), ...callDelta(entry)];
+  }
+
+  function reasoning(text: string, { texts, begun }: Current): JsonObject[] {
+    if (hides) return [];
+    if (!roleSent) contentOwed = true;
+    const gap = reasoningSent && !begun ? "\n\n" : "";
+    reasoningSent = true;
+    texts.push(text);
+    return [...role(null), { reasoning_content: gap + text }];
+  }
+
+  function text(piece: string, open: Current): JsonObject[] {
+    switch (open.block.type) {
+      case "text":
+        contentOwed = false;
+        length += countCodePoints(piece);
+        return [...role(""), { content: piece }];
+      case "refusal":
+        contentOwed = false;
+        return [...role(null), { refusal: piece }];
+      case "reasoning":
+        return reasoning(piece, open);
+      case "tool_call":
+        return callText(piece, open.block.custom);
+      // Blocks of other protocols have no place in a chat message.
+      case "vendor_specific":
+        return [];
+    }
+  }
+
+  function close({ block, begun, texts, citations, start }: Current, signature: Signature | undefined): JsonObject[] {
+    if (block.type === "reasoning") {
+      const whole: ContentBlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
+      details.push(...writeDetails(whole, details.length));
+    }
+    for (const citation of citations) {
+      const annotation = writeAnnotation(citation, { start, end: length });
+      if (annotation !== undefined) annotations.push(annotation);
+    }
+    return block.type === "tool_call" && block.custom !== true && !begun ? callText("{}", false) : [];
+  }
+
+  return {
+    push(event) {
+      if (event.type === "open") return open(event.block);
+      if (current === undefined || event.type === "start") return [];
+      switch (event.type) {
+        case "delta": {
+          const deltas = text(event.text, current);
+          current.begun = true;
+          return deltas;
+        }
+        case "citation":
+          current.citations.push(event.citation);
+          return [];
+        case "close":
+          return close(current, event.signature);
+      }
+    },
+    finish() {
+      return {
+        before: role(""),
+        last: {
+          ...(contentOwed && { content: "" }),
+          ...(details.length > 0 && { reasoning_details: details }),
+          ...(annotations.length > 0 && { annotations }),
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,106 @@
+/** A whole answer as a chat completion. */
+import type { ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Echo } from "../codec.ts";
+import { countCodePoints, writeAnnotation } from "./annotations.ts";
+import { writeDetails } from "./reasoning_details.ts";
+import { usesLegacyFunctions } from "./read_tools.ts";
+import { writeUsage } from "./write_chat_usage.ts";
+
+/** Writes an answer as one `chat.completion` object. */
+export function writeReply(reply: Reply, echo: Echo): JsonObject {
+  return {
+    id: completionId(echo),
+    object: "chat.completion",
+    created: echo.createdAt,
+    model: echo.model,
+    choices: [{
+      index: 0,
+      message: writeMessage(reply, echo),
+      logprobs: null,
+      finish_reason: writeFinish(reply.finish, echo),
+    }],
+    usage: writeUsage(reply.usage),
+  };
+}
+
+/** Id of the completion, the same on every chunk of a stream. */
+export function completionId(echo: Echo): string {
+  return `chatcmpl-${echo.requestId}`;
+}
+
+/** Why the answer ended, in chat's words: it does not tell a matched stop sequence from the end of the answer. */
+export function writeFinish(reason: FinishReason, echo: Echo): string {
+  switch (reason) {
+    case "end":
+    case "stop_sequence":
+    case "pause":
+      return "stop";
+    case "length":
+      return "length";
+    case "tool_use":
+      return usesLegacyFunctions(echo.request) ? "function_call" : "tool_calls";
+    case "refusal":
+      return "content_filter";
+  }
+}
+
+/** True where the client asked for no reasoning text. It gets the signatures all the same, to send them back. */
+export function hidesReasoning(echo: Echo): boolean {
+  return echo.prompt.reasoning?.display === "omitted";
+}
+
+/** A call as an entry of `tool_calls`. A function without arguments is called with an empty object. */
+function writeCall({ id, name, custom, arguments: input }: ContentBlockOf<"tool_call">): JsonObject {
+  return custom === true
+    ? { id, type: "custom", custom: { name, input } }
+    : { id, type: "function", function: { name, arguments: input || "{}" } };
+}
+
+function writeMessage(reply: Reply, echo: Echo): JsonObject {
+  let content = "";
+  let refusal = "";
+  const thoughts: string[] = [];
+  const details: JsonObject[] = [];
+  const annotations: JsonObject[] = [];
+  const calls: JsonObject[] = [];
+  for (const block of reply.blocks) {
+    switch (block.type) {
+      case "text": {
+        const citations = block.citations ?? [];
+        const start = citations.length === 0 ? 0 : countCodePoints(content);
+        content += block.text;
+        const end = citations.length === 0 ? 0 : countCodePoints(content);
+        for (const citation of citations) {
+          const annotation = writeAnnotation(citation, { start, end });
+          if (annotation !== undefined) annotations.push(annotation);
+        }
+        break;
+      }
+      case "refusal":
+        refusal += block.text;
+        break;
+      case "reasoning": {
+        const shown = hidesReasoning(echo) ? { ...block, text: "" } : block;
+        if (shown.text !== "") thoughts.push(shown.text);
+        details.push(...writeDetails(shown, details.length));
+        break;
+      }
+      case "tool_call":
+        calls.push(writeCall(block));
+        break;
+        // Blocks of other protocols have no place in a chat message.
+    }
+  }
+  const silent = content === "" && (calls.length > 0 || refusal !== "");
+  return {
+    role: "assistant",
+    content: silent ? null : content,
+    refusal: refusal === "" ? null : refusal,
+    ...(thoughts.length > 0 && { reasoning_content: thoughts.join("\n\n") }),
+    ...(details.length > 0 && { reasoning_details: details }),
+    ...(annotations.length > 0 && { annotations }),
+    ...(calls.length > 0 &&
+      (usesLegacyFunctions(echo.request) ? { function_call: calls[0]?.function } : { tool_calls: calls })),
+  };
+}

@@ -1,0 +1,72 @@
+/** An answer as a stream of chat completion chunks. */
+import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Echo, Frame } from "../codec.ts";
+import { openaiError } from "../error_bodies.ts";
+import { deltaWriter } from "./write_deltas.ts";
+import { completionId, writeFinish } from "./write_reply.ts";
+import { writeUsage } from "./write_chat_usage.ts";
+
+/** Writes a streamed answer. A stream that is cut short ends with an error and without `[DONE]`. */
+export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
+  const chunks = chunkWriter(echo);
+  const message = deltaWriter(echo);
+  const includeUsage = echo.prompt.includeUsage === true;
+  let over = false;
+
+  function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
+    over = true;
+    const { before, last } = message.finish();
+    return [
+      ...before.map((delta) => chunks.delta(delta)),
+      chunks.delta(last, writeFinish(reason, echo)),
+      ...(includeUsage ? [chunks.usage(usage)] : []),
+      { data: "[DONE]" },
+    ];
+  }
+
+  function fail(error: GatewayError): Frame[] {
+    over = true;
+    return [{ data: JSON.stringify({ error: openaiError(error) }) }];
+  }
+
+  return {
+    push(event) {
+      if (over) return [];
+      switch (event.type) {
+        case "finish":
+          return finish(event);
+        case "error":
+          return fail(event.error);
+        default:
+          return message.push(event).map((delta) => chunks.delta(delta));
+      }
+    },
+    end() {
+      return over ? [] : fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+    },
+  };
+}
+
+/** Puts deltas into chunks. What surrounds a delta is the same in all of them, so its text is made once. */
+function chunkWriter(echo: Echo): {
+  delta(delta: JsonObject, finish?: string): Frame;
+  usage(usage: TokenUsage): Frame;
+} {
+  const head = JSON.stringify({
+    id: completionId(echo),
+    object: "chat.completion.chunk",
+    created: echo.createdAt,
+    model: echo.model,
+  }).slice(0, -1);
+  const tail = echo.prompt.includeUsage === true ? `}],"usage":null}` : `}]}`;
+  return {
+    delta(delta, finish) {
+      const reason = finish === undefined ? "null" : JSON.stringify(finish);
+      const choice = `{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${reason}`;
+      return { data: `${head},"choices":[${choice}${tail}` };
+    },
+    usage: (usage) => ({ data: `${head},"choices":[],"usage":${JSON.stringify(writeUsage(usage))}}` }),
+  };
+}

@@ -1,0 +1,183 @@
+/** Reads answers, in pieces or as a whole: each piece of a stream has the form of an answer of its own. */
+import { aggregateEvents } from "../canonical/aggregate_events.ts";
+import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
+import { GatewayError, toGatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import { withReported } from "../extras.ts";
+import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
+import { FunctionCallReader } from "./read_function_calls.ts";
+import { errorIn } from "./read_error.ts";
+import { readFinish } from "./read_finish.ts";
+import { nonEmptyStringOf, objectOf } from "./members.ts";
+import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
+import { inputUsage, readUsage } from "./read_gemini_usage.ts";
+
+/** Longest id of an answer that is kept, in UTF-16 code units. */
+const ID_LENGTH = 256;
+
+/** The counts in `usageMetadata` that are read. */
+const COUNTS = [
+  "promptTokenCount",
+  "cachedContentTokenCount",
+  "toolUsePromptTokenCount",
+  "candidatesTokenCount",
+  "thoughtsTokenCount",
+  "totalTokenCount",
+];
+
+/** Reads a whole answer. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
+export function readReply(body: JsonObject, origin: Origin): Reply {
+  const reader = replyReader(origin);
+  return aggregateEvents([...reader.push(body), ...reader.end()]);
+}
+
+/**
+ * Reads the pieces of an answer. Neighbouring texts are one block, and so are neighbouring thoughts up to the one that
+ * is signed. Parts that are neither text nor call are passed over: the canonical answer has no place for them.
+ *
+ * The answer ends with the stream, not with `finishReason`, which some models repeat on every piece.
+ */
+export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
+  const calls = new FunctionCallReader();
+  let isStarted = false;
+  let isOver = false;
+  let id: string | undefined;
+  let index = -1;
+  let open: OpenBlock["type"] | undefined;
+  let finishReason: string | undefined;
+  let isBlocked = false;
+  const counts: JsonObject = {};
+  /** Searches that the answer is grounded in. */
+  let searches = 0;
+
+  function openBlock(block: OpenBlock): ReplyEvent[] {
+    const events = closeBlock();
+    open = block.type;
+    events.push({ type: "open", index: ++index, block });
+    return events;
+  }
+
+  function closeBlock(signature?: Signature): ReplyEvent[] {
+    if (open === undefined) return [];
+    open = undefined;
+    return [{ type: "close", index, ...(signature !== undefined && { signature }) }];
+  }
+
+  function say(type: "text" | "reasoning", text: string): ReplyEvent[] {
+    if (text === "") return [];
+    const events = open === type ? [] : openBlock({ type });
+    events.push({ type: "delta", index, text });
+    return events;
+  }
+
+  function hidden(value: string, id?: string): ReplyEvent[] {
+    return [
+      ...openBlock({ type: "reasoning", hidden: true }),
+      ...closeBlock({ issuer, value, ...(id !== undefined && { id }) }),
+    ];
+  }
+
+  function readText(text: string, signature: string | undefined): ReplyEvent[] {
+    if (signature === undefined) return say("text", text);
+    // A text that is under way is not parted in the middle of a sentence: its signature follows it.
+    if (open === "text") return [...say("text", text), ...hidden(signature, TEXT_BEFORE)];
+    return [...hidden(signature, TEXT), ...say("text", text)];
+  }
+
+  function readThought(text: string, signature: string | undefined): ReplyEvent[] {
+    if (signature === undefined) return say("reasoning", text);
+    if (text === "" && open !== "reasoning") return hidden(signature);
+    const events = say("reasoning", text);
+    return [...events, ...closeBlock({ issuer, value: signature })];
+  }
+
+  function readCall(functionCall: JsonObject, signature: string | undefined): ReplyEvent[] {
+    const call = calls.read(functionCall, {
+      ...(id !== undefined && { responseId: id }),
+      ...(signature !== undefined && { signature }),
+      ...(texts !== undefined && { texts }),
+    });
+    const events = signature === undefined ? [] : hidden(signature, callSignatureId(call.id));
+    events.push(
+      ...openBlock({ type: "tool_call", id: call.id, name: call.name }),
+      { type: "delta", index, text: call.arguments },
+      ...closeBlock(),
+    );
+    return events;
+  }
+
+  function readPart(part: JsonObject): ReplyEvent[] {
+    const signature = nonEmptyStringOf(part.thoughtSignature);
+    if (part.functionCall !== undefined && part.functionCall !== null) {
+      return readCall(objectOf(part.functionCall), signature);
+    }
+    const text = typeof part.text === "string" ? part.text : isBare(part) ? "" : undefined;
+    if (text === undefined) return [];
+    return part.thought === true ? readThought(text, signature) : readText(text, signature);
+  }
+
+  function usage(): TokenUsage {
+    return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
+  }
+
+  function read(piece: JsonObject): ReplyEvent[] {
+    const error = errorIn(piece);
+    if (error !== undefined) throw error;
+    const metadata = objectOf(piece.usageMetadata);
+    for (const name of COUNTS) {
+      const count = countOf(metadata[name]);
+      if (count !== undefined) counts[name] = count;
+    }
+    const events: ReplyEvent[] = [];
+    if (!isStarted) {
+      isStarted = true;
+      const given = nonEmptyStringOf(piece.responseId);
+      if (given !== undefined && given.length <= ID_LENGTH) id = given;
+      events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
+    }
+    const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback).blockReason);
+    isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
+    // Only one answer is ever asked for.
+    const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
+    for (const part of objectsOf(objectOf(candidate.content).parts)) events.push(...readPart(part));
+    const grounding = candidate.groundingMetadata;
+    if (grounding !== undefined) searches = textsOf(objectOf(grounding).webSearchQueries).length || searches;
+    const reason = nonEmptyStringOf(candidate.finishReason);
+    if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") finishReason = reason;
+    return events;
+  }
+
+  function finish(): ReplyEvent[] {
+    const said = { blocks: index + 1, calls: calls.count };
+    const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
+    if (reason === undefined) throw new GatewayError("upstream", "The model's answer ended before it was complete");
+    return [...closeBlock(), { type: "finish", reason: readFinish(reason, said), usage: usage() }];
+  }
+
+  /** Events of a step that may fail. After a failure there is nothing more. */
+  function attempt(step: () => ReplyEvent[]): ReplyEvent[] {
+    if (isOver) return [];
+    try {
+      return step();
+    } catch (error) {
+      isOver = true;
+      return [{ type: "error", error: toGatewayError(error) }];
+    }
+  }
+
+  return {
+    push: (piece) => attempt(() => read(piece)),
+    end: () => {
+      const events = attempt(finish);
+      isOver = true;
+      return events;
+    },
+  };
+}
+
+/** A part with a signature and nothing it belongs to: its text was sent before. */
+function isBare(part: JsonObject): boolean {
+  return part.thoughtSignature !== undefined &&
+    Object.keys(part).every((name) => name === "thoughtSignature" || name === "thought");
+}

@@ -1,0 +1,100 @@
+/** Writes the turns of a conversation. */
+import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { writeModelParts } from "./write_model_parts.ts";
+import { NAMES } from "./parameter_names.ts";
+import { writeMedia } from "./write_media.ts";
+import { writeResponse } from "./write_function_responses.ts";
+
+/** What the conversation is opened with where its first turn is not the user's, which is refused. */
+const OPENING = "(continued)";
+
+/** One turn. */
+interface Content {
+  role: "user" | "model";
+  parts: JsonObject[];
+}
+
+/**
+ * Writes the messages: what the system says first is the instruction, all others are turns of `user` and `model` one
+ * after the other. What the system says later is marked text of the user's, as turns have no other role.
+ * @throws {GatewayError} `invalid`, for a result of a call that is not there
+ */
+export function writeContents(prompt: Prompt, target: WriteTarget): { system: JsonObject[]; contents: JsonObject[] } {
+  const first = prompt.messages.findIndex(({ role }) => role !== "system");
+  const leading = first < 0 ? prompt.messages.length : first;
+  const system = prompt.messages.slice(0, leading).flatMap(({ blocks }) => writeUserParts(blocks, { prompt, target }));
+
+  const names = new Map<string, string>();
+  const contents: Content[] = [];
+  for (const message of prompt.messages.slice(leading)) {
+    const parts = writeParts(message, { prompt, target, names });
+    if (parts.length === 0) continue;
+    const role = message.role === "assistant" ? "model" : "user";
+    const last = contents.at(-1);
+    if (last?.role === role) last.parts.push(...parts);
+    else contents.push({ role, parts });
+  }
+  if (contents[0]?.role !== "user") contents.unshift({ role: "user", parts: [{ text: OPENING }] });
+  return { system, contents: contents.map(({ role, parts }) => ({ role, parts: resultsFirst(parts) })) };
+}
+
+interface Writing {
+  prompt: Prompt;
+  target: WriteTarget;
+  /** Names of the tools called so far, by call id: a result says the name too. */
+  names?: Map<string, string>;
+}
+
+function writeParts({ role, blocks }: Message, writing: Writing): JsonObject[] {
+  if (role === "user") return writeUserParts(blocks, writing);
+  if (role === "system") {
+    return writeUserParts(blocks, writing).map((part) =>
+      typeof part.text === "string" ? { text: `<system>\n${part.text}\n</system>` } : part
+    );
+  }
+  for (const block of blocks) {
+    if (block.type === "tool_call") writing.names?.set(block.id, block.name);
+  }
+  return writeModelParts(blocks, writing);
+}
+
+function writeUserParts(blocks: readonly ContentBlock[], writing: Writing): JsonObject[] {
+  const { prompt, target: { dropped } } = writing;
+  return blocks.flatMap((block): JsonObject[] => {
+    if (block.cache !== undefined) dropped.add("cache_control");
+    switch (block.type) {
+      case "text":
+      case "refusal":
+        return block.text === "" ? [] : [{ text: block.text }];
+      case "media":
+        if (block.name !== undefined) dropped.add(NAMES[prompt.protocol].fileName);
+        return [writeMedia(block.media)];
+      case "tool_result":
+        return [writeResult(block, writing)];
+      case "vendor_specific":
+        dropped.add(NAMES[prompt.protocol].messages);
+        return [];
+      default:
+        return [];
+    }
+  });
+}
+
+function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: Writing): JsonObject {
+  const name = names?.get(block.callId);
+  if (name === undefined) {
+    throw new GatewayError("invalid", `Cannot send the result of call "${block.callId}": there is no such call`, {
+      param: NAMES[prompt.protocol].messages,
+    });
+  }
+  return { functionResponse: { id: block.callId, name, ...writeResponse(block) } };
+}
+
+/** The answers to calls directly follow the calls, before anything else that the user says in that turn. */
+function resultsFirst(parts: JsonObject[]): JsonObject[] {
+  const isResult = (part: JsonObject) => part.functionResponse !== undefined;
+  return [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];
+}

@@ -1,0 +1,95 @@
+/** Writes the model's own turns. */
+import type { ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { writeMedia } from "./write_media.ts";
+import { NAMES } from "./parameter_names.ts";
+import { writeArgs } from "./write_function_responses.ts";
+import { signedCallId, TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
+
+/** A signature of a text part, and where it stood among the parts. */
+interface TextSignature {
+  value: string;
+  at: number;
+  /** True where the text goes before the signature. */
+  before: boolean;
+}
+
+/**
+ * Writes the blocks of one turn as parts, each with its signature. Signatures find their calls by id, wherever they
+ * stand: chat has no order between reasoning and calls.
+ */
+export function writeModelParts(
+  blocks: readonly ContentBlock[],
+  { prompt, target }: { prompt: Prompt; target: WriteTarget },
+): JsonObject[] {
+  const parts: JsonObject[] = [];
+  const ofText: TextSignature[] = [];
+  const ofCalls = callSignatures(blocks, target.issuer);
+  for (const block of blocks) {
+    if (block.cache !== undefined) target.dropped.add("cache_control");
+    switch (block.type) {
+      case "text":
+      case "refusal":
+        if (block.text !== "") parts.push({ text: block.text });
+        break;
+      case "media":
+        parts.push(writeMedia(block.media));
+        break;
+      case "tool_call": {
+        const value = ofCalls.get(block.id);
+        const functionCall = { id: block.id, name: block.name, args: writeArgs(block) };
+        parts.push(value === undefined ? { functionCall } : { functionCall, thoughtSignature: value });
+        break;
+      }
+      case "reasoning": {
+        const { signature, text } = block;
+        // Without a signature the thoughts tell the model nothing that it would read.
+        if (!isSigned(block, target.issuer) || signature === undefined) break;
+        const { id, value } = signature;
+        if (id === TEXT || id === TEXT_BEFORE) ofText.push({ value, at: parts.length, before: id === TEXT_BEFORE });
+        else if (signedCallId(id) === undefined) parts.push({ text, thought: true, thoughtSignature: value });
+        break;
+      }
+      case "vendor_specific":
+        target.dropped.add(NAMES[prompt.protocol].messages);
+        break;
+    }
+  }
+  for (const signature of ofText) signText(parts, signature);
+  if (target.row.reasoning?.modes.includes("adaptive") === true) passUnsigned(parts);
+  return parts;
+}
+
+function isSigned({ signature }: ContentBlockOf<"reasoning">, issuer: string): boolean {
+  return signature?.issuer === issuer && signature.value !== "";
+}
+
+function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<string, string> {
+  const values = new Map<string, string>();
+  for (const block of blocks) {
+    if (block.type !== "reasoning" || !isSigned(block, issuer)) continue;
+    const callId = signedCallId(block.signature?.id);
+    if (callId !== undefined && block.signature !== undefined) values.set(callId, block.signature.value);
+  }
+  return values;
+}
+
+/**
+ * Puts a signature onto the nearest unsigned text on its own side, else on the other: a client without an order may
+ * have moved it. Where there is no such text the signature goes; that of a text may be missing.
+ */
+function signText(parts: JsonObject[], { value, at, before }: TextSignature): void {
+  const isFree = ({ text, thought, thoughtSignature }: JsonObject) =>
+    text !== undefined && thought === undefined && thoughtSignature === undefined;
+  const earlier = parts.slice(0, at).findLast(isFree);
+  const later = parts.slice(at).find(isFree);
+  const part = before ? earlier ?? later : later ?? earlier;
+  if (part !== undefined) part.thoughtSignature = value;
+}
+
+/** Of calls that were made together the first is signed. Models that are steered by a level check that it is. */
+function passUnsigned(parts: JsonObject[]): void {
+  const call = parts.find(({ functionCall }) => functionCall !== undefined);
+  if (call !== undefined && call.thoughtSignature === undefined) call.thoughtSignature = UNSIGNED;
+}

@@ -1,0 +1,30 @@
+/** Writes the bodies of `generateContent` and `streamGenerateContent`. */
+import type { Prompt } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { writeContents } from "./write_contents.ts";
+import { writeGeneration } from "./write_generation_config.ts";
+import { NAMES } from "./parameter_names.ts";
+import { writeTools } from "./write_tools.ts";
+
+/**
+ * Writes a prompt. The model and whether the answer is streamed are in the address, not in the body.
+ * @throws {GatewayError} `invalid`, for more than one answer and for a result of a call that is not there
+ */
+export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+  const names = NAMES[prompt.protocol];
+  if (prompt.n !== undefined && prompt.n > 1) {
+    throw new GatewayError("invalid", `Cannot give ${prompt.n} answers: ${prompt.model} gives one`, { param: names.n });
+  }
+  if (prompt.user !== undefined) target.dropped.add(names.user);
+  for (const name of Object.keys(prompt.unknownMembers?.members ?? {})) target.dropped.add(name);
+  const { system, contents } = writeContents(prompt, target);
+  const generationConfig = writeGeneration(prompt, target);
+  return {
+    ...(system.length > 0 && { systemInstruction: { parts: system } }),
+    contents,
+    ...writeTools(prompt, target),
+    ...(generationConfig !== undefined && { generationConfig }),
+  };
+}

@@ -1,0 +1,275 @@
+/** Reads messages and their content blocks. */
+import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import { readSignature } from "../canonical/signature.ts";
+import type { ContentBlock, Media, Message } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { sendContent } from "../extras.ts";
+import { booleanOf, stringOf } from "../members.ts";
+import { VENDOR_SPECIFIC_TYPES } from "./content_schema.ts";
+import {
+  readArray,
+  readCache,
+  type ReadContext,
+  readObject,
+  readString,
+  readUnknownMembers,
+  withoutUndefined,
+} from "./members.ts";
+import { readRedacted } from "./redacted_thinking.ts";
+
+const MESSAGE = new Set(["role", "content"]);
+const TEXT = new Set(["type", "text", "citations", "cache_control"]);
+const IMAGE = new Set(["type", "source", "cache_control"]);
+const DOCUMENT = new Set(["type", "source", "title", "cache_control"]);
+const TOOL_USE = new Set(["type", "id", "name", "input", "cache_control"]);
+const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
+const THINKING = new Set(["type", "thinking", "signature"]);
+const FOREIGN: ReadonlySet<string> = new Set(VENDOR_SPECIFIC_TYPES);
+
+/** Reads the system prompt as the message it is: none where it says nothing. */
+export function readSystem(value: Json | undefined, tally: ReadContext): Message[] {
+  if (value === undefined || value === null || value === "") return [];
+  const blocks = readContent(value, "system", tally);
+  return blocks.every(isVoid) ? [] : [{ role: "system", blocks }];
+}
+
+/** Reads the conversation, in its order. @throws {GatewayError} `invalid` */
+export function readMessages(value: Json | undefined, tally: ReadContext): Message[] {
+  return readArray(value, "messages").map((item, index) => {
+    const path = `messages[${index}]`;
+    const message = readObject(item, path);
+    const { role } = message;
+    if (role !== "user" && role !== "assistant" && role !== "system") {
+      throw new GatewayError("invalid", 'Input should be "user", "assistant" or "system"', { param: `${path}.role` });
+    }
+    return withoutUndefined({
+      role,
+      blocks: readContent(message.content, `${path}.content`, tally),
+      unknownMembers: readUnknownMembers(message, MESSAGE),
+    });
+  });
+}
+
+/**
+ * Reads a string or blocks. Blocks that say nothing are dropped: the vendor refuses empty text, yet its answers may hold
+ * it, and clients send it back. A message that would lose its last block keeps it.
+ */
+function readContent(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
+  if (typeof value === "string") return [{ type: "text", text: value }];
+  const blocks = readArray(value, path).map((item, index) => {
+    const blockPath = `${path}[${index}]`;
+    return readBlock(readObject(item, blockPath), blockPath, tally);
+  });
+  const spoken = blocks.filter((block) => !isVoid(block));
+  return spoken.length > 0 ? spoken : blocks.slice(0, 1);
+}
+
+/** True for empty text and for thinking that has neither text nor signature. */
+function isVoid(block: ContentBlock): boolean {
+  if (block.type === "text") return block.text === "";
+  return block.type === "reasoning" && block.text === "" && block.signature === undefined;
+}
+
+function readBlock(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+  switch (block.type) {
+    case "text":
+      return readText(block, path, tally);
+    case "image":
+      tally.images++;
+      if (isVendorFile(block, tally)) return foreign(block, path, tally);
+      return withoutUndefined({
+        type: "media",
+        media: readSource(readObject(block.source, `${path}.source`), `${path}.source`),
+        cache: readCache(block, tally),
+        unknownMembers: readUnknownMembers(block, IMAGE),
+      });
+    case "document":
+      return readDocument(block, path, tally);
+    case "tool_use":
+      return readToolUse(block, path, tally);
+    case "tool_result":
+      return withoutUndefined({
+        type: "tool_result",
+        callId: readString(block.tool_use_id, `${path}.tool_use_id`),
+        blocks: readResult(block.content, `${path}.content`, tally),
+        isError: booleanOf(block.is_error),
+        cache: readCache(block, tally),
+        unknownMembers: readUnknownMembers(block, TOOL_RESULT),
+      });
+    case "thinking":
+      return readThinking(block, path);
+    case "redacted_thinking":
+      return readRedacted(readString(block.data, `${path}.data`));
+    case "container_upload":
+      if (tally.permits?.vendorState === true) return foreign(block, path, tally);
+      throw fileError(`${path}.file_id`);
+    default:
+      return readForeign(block, path, tally);
+  }
+}
+
+/** A file by its id, where the client may name it. */
+function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean {
+  return permits?.vendorState === true && isObject(source) && source.type === "file";
+}
+
+function readToolUse(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+  const id = readString(block.id, `${path}.id`);
+  const name = readString(block.name, `${path}.name`);
+  const input = readObject(block.input, `${path}.input`);
+  return withoutUndefined({
+    type: "tool_call",
+    id,
+    name,
+    arguments: tally.texts?.get(input) ?? writeJson(input),
+    cache: readCache(block, tally),
+    unknownMembers: readUnknownMembers(block, TOOL_USE),
+  });
+}
+
+function readText(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+  const text = readString(block.text, `${path}.text`);
+  const cache = readCache(block, tally);
+  if (text === "" && cache !== undefined) {
+    throw new GatewayError("invalid", "cache_control cannot be set for empty text blocks", {
+      param: `${path}.cache_control`,
+    });
+  }
+  const citations = Array.isArray(block.citations) ? block.citations.filter(isObject) : [];
+  return withoutUndefined({
+    type: "text",
+    text,
+    citations: citations.length === 0 ? undefined : citations.map((value) => ({ from: "messages", value })),
+    cache,
+    unknownMembers: readUnknownMembers(block, TEXT),
+  });
+}
+
+function readThinking(block: JsonObject, path: string): ContentBlock {
+  const text = readString(block.thinking, `${path}.thinking`);
+  const signature = readString(block.signature ?? "", `${path}.signature`);
+  return withoutUndefined({
+    type: "reasoning",
+    text,
+    hidden: text === "" && signature !== "" ? true : undefined,
+    // We send an empty signature with thinking that nobody signed, and take it back.
+    signature: signature === "" ? undefined : readSignature(signature, "anthropic"),
+    unknownMembers: readUnknownMembers(block, THINKING),
+  });
+}
+
+function readResult(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
+  if (value === undefined || value === null) return [];
+  return readContent(value, path, tally).filter((block) => !isVoid(block));
+}
+
+function readDocument(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+  const source = readObject(block.source, `${path}.source`);
+  if (isVendorFile(block, tally)) return foreign(block, path, tally);
+  // Blocks inside a document can be cited one by one; nothing else has that.
+  if (source.type === "content" && typeof source.content !== "string") {
+    checkInnerFiles(source.content, `${path}.source.content`, tally);
+    return foreign(block, path, tally);
+  }
+  return withoutUndefined({
+    type: "media",
+    media: readDocumentSource(source, `${path}.source`),
+    name: stringOf(block.title),
+    cache: readCache(block, tally),
+    unknownMembers: readUnknownMembers(block, DOCUMENT),
+  });
+}
+
+function readDocumentSource(source: JsonObject, path: string): Media {
+  switch (source.type) {
+    case "text":
+      return { kind: "bytes", base64: encodeText(readString(source.data, `${path}.data`)), mediaType: "text/plain" };
+    case "content":
+      return {
+        kind: "bytes",
+        base64: encodeText(readString(source.content, `${path}.content`)),
+        mediaType: "text/plain",
+      };
+    default: {
+      const media = readSource(source, path);
+      // Documents behind URLs are PDFs by definition; without a media type a URL is taken for a picture.
+      return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
+    }
+  }
+}
+
+function readSource(source: JsonObject, path: string): Media {
+  switch (source.type) {
+    case "base64":
+      return {
+        kind: "bytes",
+        base64: decoded(() => readBase64(readString(source.data, `${path}.data`)), `${path}.data`),
+        mediaType: normalizeMediaType(readString(source.media_type, `${path}.media_type`)),
+      };
+    case "url":
+      return decoded(() => readMediaUrl(readString(source.url, `${path}.url`)), `${path}.url`);
+    case "file":
+      throw fileError(`${path}.file_id`);
+    default:
+      throw new GatewayError("invalid", "Unexpected source type", { param: `${path}.type` });
+  }
+}
+
+function readForeign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+  if (typeof block.type === "string" && FOREIGN.has(block.type)) return foreign(block, path, tally);
+  throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
+}
+
+/** A block kept whole. Its cache mark stays inside it and is counted. */
+function foreign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+  readCache(block, tally);
+  if (block.type === "tool_addition") checkAddition(block, path, tally);
+  else if (Array.isArray(block.tool_changes)) {
+    for (const [index, change] of block.tool_changes.entries()) {
+      if (isObject(change)) checkAddition(change, `${path}.tool_changes[${index}]`, tally);
+    }
+  }
+  tally.permits?.checkItem(block, path);
+  return { type: "vendor_specific", from: "messages", value: block };
+}
+
+/** A tool may also be defined in the middle of a conversation. */
+function checkAddition({ tool }: JsonObject, path: string, { permits }: ReadContext): void {
+  if (isObject(tool) && isObject(tool.definition)) permits?.checkTool(tool.definition, `${path}.tool.definition`);
+}
+
+/** Pictures inside a document are not read one by one. */
+function checkInnerFiles(content: Json | undefined, path: string, { permits }: ReadContext): void {
+  if (!Array.isArray(content) || permits?.vendorState === true) return;
+  for (const [index, part] of content.entries()) {
+    if (isObject(part) && isObject(part.source) && part.source.type === "file") {
+      throw fileError(`${path}[${index}].source.file_id`);
+    }
+  }
+}
+
+function fileError(param: string): GatewayError {
+  return new GatewayError("invalid", `Cannot use a file id: ${sendContent("the content")}`, { param });
+}
+
+/** Runs a decoder; what it cannot decode is the client's mistake. */
+function decoded<T>(decode: () => T, param: string): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new GatewayError("invalid", error.message, { param, cause: error });
+  }
+}
+
+/** UTF-8 text as base64. */
+function encodeText(text: string): string {
+  const bytes = new TextEncoder().encode(text);
+  const pieces: string[] = [];
+  // More arguments than this in one call overflow the stack.
+  for (let at = 0; at < bytes.length; at += 8192) {
+    pieces.push(String.fromCharCode(...bytes.subarray(at, at + 8192)));
+  }
+  return btoa(pieces.join(""));
+}

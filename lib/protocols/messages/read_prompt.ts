@@ -1,0 +1,172 @@
+/** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
+import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMembers } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import type { Permits, Texts } from "../codec.ts";
+import { COUNTS } from "../fields.ts";
+import { booleanOf, numberOf, stringOf } from "../members.ts";
+import { readMessages, readSystem } from "./read_content.ts";
+import {
+  readArray,
+  type ReadContext,
+  readObject,
+  readString,
+  readUnknownMembers,
+  withoutUndefined,
+} from "./members.ts";
+import { readToolChoice, readTools } from "./read_tools.ts";
+
+const CACHE_MARKS = 4;
+
+const MODELLED = new Set([
+  "model",
+  "messages",
+  "system",
+  "max_tokens",
+  "temperature",
+  "top_p",
+  "top_k",
+  "stop_sequences",
+  "stream",
+  "tools",
+  "tool_choice",
+  "thinking",
+  "output_config",
+  "output_format",
+  "metadata",
+  "provider",
+  "models",
+]);
+const THINKING = new Set(["type", "budget_tokens", "display"]);
+const OUTPUT_CONFIG = new Set(["effort", "format"]);
+const METADATA = new Set(["user_id"]);
+
+/** Reads a request for a message. @throws {GatewayError} `invalid`, for what the schema cannot say */
+export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  const prompt = readCountPrompt(body, texts, permits);
+  const maxTokens = numberOf(body.max_tokens);
+  checkBudget(prompt.reasoning?.budgetTokens, maxTokens);
+  return withoutUndefined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
+}
+
+/** Reads a request to count the input: the same without `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
+export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  const tally: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
+  const prompt: Prompt = withoutUndefined({
+    protocol: "messages",
+    model: readString(body.model, "model"),
+    messages: [...readSystem(body.system, tally), ...readMessages(body.messages, tally)],
+    tools: readTools(body.tools, tally),
+    ...readToolChoice(body.tool_choice),
+    stop: readStrings(body.stop_sequences, "stop_sequences") ?? [],
+    sampling: withoutUndefined({
+      temperature: numberOf(body.temperature),
+      topP: numberOf(body.top_p),
+      topK: numberOf(body.top_k),
+    }),
+    reasoning: readReasoning(body),
+    format: readFormat(body),
+    stream: false,
+    provider: isObject(body.provider) ? body.provider : undefined,
+    fallbacks: readFallbacks(body),
+    user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
+    unknownMembers: readTopRest(body),
+  });
+  checkTally(tally);
+  return prompt;
+}
+
+function readReasoning({ thinking, output_config: config }: JsonObject): Reasoning | undefined {
+  const effort = isObject(config) ? EFFORTS.find((effort) => effort === config.effort) : undefined;
+  if (!isObject(thinking)) return effort === undefined ? undefined : { effort };
+  const { type, display } = thinking;
+  const reasoning: Reasoning = {
+    mode: type === "enabled" ? "manual" : type === "adaptive" ? "adaptive" : "off",
+    budgetTokens: type === "enabled" ? numberOf(thinking.budget_tokens) : undefined,
+    effort,
+    display: display === "summarized" || display === "omitted" ? display : undefined,
+  };
+  const unmodelled = readUnknownMembers(thinking, THINKING)?.members ?? {};
+  // Between tools the model reports progress but does not think: elsewhere that is `off`, here it keeps its name.
+  if (type === "between_tools") unmodelled.type = type;
+  if (typeof display === "string" && reasoning.display === undefined) unmodelled.display = display;
+  return withoutUndefined({ ...reasoning, unknownMembers: restOf(unmodelled) });
+}
+
+function readFormat({ output_config: config, output_format: older }: JsonObject): OutputFormat | undefined {
+  const format = isObject(config) && isObject(config.format) ? config.format : undefined;
+  if (format !== undefined && isObject(older)) {
+    throw new GatewayError("invalid", "Cannot use output_format beside output_config.format", {
+      param: "output_format",
+    });
+  }
+  const [asked, path] = format === undefined ? [older, "output_format"] : [format, "output_config.format"];
+  if (!isObject(asked)) return undefined;
+  return { type: "json_schema", schema: readObject(asked.schema, `${path}.schema`) };
+}
+
+/** Unmodelled members, also those of the objects of which only some members are modelled. */
+function readTopRest(body: JsonObject): UnknownMembers | undefined {
+  const members = readUnknownMembers(body, MODELLED)?.members ?? {};
+  if (isOurs(members.fallbacks)) delete members.fallbacks;
+  const { output_config: config, metadata } = body;
+  const configRest = isObject(config) ? readUnknownMembers(config, OUTPUT_CONFIG) : undefined;
+  if (configRest !== undefined) members.output_config = configRest.members;
+  const metadataRest = isObject(metadata) ? readUnknownMembers(metadata, METADATA) : undefined;
+  if (metadataRest !== undefined) members.metadata = metadataRest.members;
+  return restOf(members);
+}
+
+function restOf(members: JsonObject): UnknownMembers | undefined {
+  return Object.keys(members).length === 0 ? undefined : { from: "messages", members };
+}
+
+function readStrings(value: Json | undefined, param: string): string[] | undefined {
+  if (value === undefined || value === null) return undefined;
+  return readArray(value, param).map((item, index) => readString(item, `${param}[${index}]`));
+}
+
+/** Models to try next: `models`, then those of `fallbacks`. */
+function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined {
+  const ids = readStrings(models, "models");
+  if (!isOurs(fallbacks)) return ids;
+  const more = readArray(fallbacks, "fallbacks").map((item, index) => {
+    const { model, ...others } = readObject(item, `fallbacks[${index}]`);
+    const [other] = Object.keys(others);
+    if (other === undefined) return readString(model, `fallbacks[${index}].model`);
+    throw new GatewayError("invalid", `Cannot use fallbacks[${index}].${other}: only another model can be named`, {
+      param: `fallbacks[${index}].${other}`,
+    });
+  });
+  return [...ids ?? [], ...more];
+}
+
+/** A list is for the gateway; the vendor's own feature of that name is passed on. */
+function isOurs(fallbacks: Json | undefined): boolean {
+  return Array.isArray(fallbacks);
+}
+
+function checkBudget(budget: number | undefined, maxTokens: number | undefined): void {
+  if (budget === undefined || maxTokens === undefined || budget < maxTokens) return;
+  throw new GatewayError(
+    "invalid",
+    `Expected thinking.budget_tokens (${budget}) to be less than max_tokens (${maxTokens})`,
+    {
+      param: "thinking.budget_tokens",
+    },
+  );
+}
+
+function checkTally({ cacheMarks, images }: ReadContext): void {
+  if (cacheMarks > CACHE_MARKS) {
+    throw new GatewayError(
+      "invalid",
+      `A maximum of ${CACHE_MARKS} blocks with cache_control may be provided. Found ${cacheMarks}.`,
+    );
+  }
+  if (images > COUNTS.images) {
+    throw new GatewayError("invalid", `Expected at most ${COUNTS.images} images, found ${images}`, {
+      param: "messages",
+    });
+  }
+}

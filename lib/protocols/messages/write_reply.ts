@@ -1,0 +1,84 @@
+/** Writes whole answers. */
+import { writeSignature } from "../canonical/signature.ts";
+import type { ContentBlock, ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Echo } from "../codec.ts";
+import { isRedacted } from "./redacted_thinking.ts";
+import { writeInput } from "./tool_input.ts";
+import { writeUsage } from "./write_messages_usage.ts";
+
+const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
+  end: "end_turn",
+  stop_sequence: "stop_sequence",
+  length: "max_tokens",
+  tool_use: "tool_use",
+  refusal: "refusal",
+  pause: "pause_turn",
+};
+
+/** Writes an answer as a message object. */
+export function writeReply(reply: Reply, echo: Echo): JsonObject {
+  const omitted = omitsThinking(echo);
+  const refused = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
+  return {
+    ...writeHead(echo),
+    content: reply.blocks.map((block) => writeBlock(block, omitted)).filter((block) => block !== undefined),
+    ...writeStop(reply.finish, { stopSequence: reply.stopSequence, refused }),
+    usage: writeUsage(reply.usage),
+  };
+}
+
+/** What a message says of itself before its content. */
+export function writeHead({ requestId, model }: Echo): JsonObject {
+  return { id: `msg_${requestId}`, type: "message", role: "assistant", model };
+}
+
+/** Why the message ended. A refusal that an upstream reported as an ordinary end is named. */
+export function writeStop(
+  reason: FinishReason,
+  { stopSequence, refused }: { stopSequence: string | undefined; refused: boolean },
+): JsonObject {
+  return {
+    stop_reason: reason === "end" && refused ? STOP_REASONS.refusal : STOP_REASONS[reason],
+    stop_sequence: stopSequence ?? null,
+  };
+}
+
+/** True where the client wants to see that the model thought, but not what. */
+export function omitsThinking({ prompt }: Echo): boolean {
+  return prompt.reasoning?.display === "omitted";
+}
+
+/** A block, if it says anything: empty blocks would be sent back by the client and refused by the vendor. */
+function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefined {
+  switch (block.type) {
+    case "text":
+      return writeText(block);
+    case "refusal":
+      return block.text === "" ? undefined : { type: "text", text: block.text };
+    case "reasoning":
+      return writeReasoning(block, omitted);
+    case "tool_call":
+      return { type: "tool_use", id: block.id, name: block.name, input: writeInput(block) };
+    case "vendor_specific":
+      return block.from === "messages" ? block.value : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Citations are the vendor's own objects: those of another protocol have no form here. */
+function writeText({ text, citations = [] }: ContentBlockOf<"text">): JsonObject | undefined {
+  const own = citations.filter(({ from }) => from === "messages").map(({ value }) => value);
+  if (text === "" && own.length === 0) return undefined;
+  return own.length === 0 ? { type: "text", text } : { type: "text", text, citations: own };
+}
+
+function writeReasoning(block: ContentBlockOf<"reasoning">, omitted: boolean): JsonObject | undefined {
+  const signature = block.signature === undefined ? "" : writeSignature(block.signature, "anthropic");
+  if (isRedacted(block, block.signature)) {
+    return signature === "" ? undefined : { type: "redacted_thinking", data: signature };
+  }
+  const thinking = omitted || block.hidden === true ? "" : block.text;
+  return thinking === "" && signature === "" ? undefined : { type: "thinking", thinking, signature };
+}

@@ -1,0 +1,152 @@
+/** Writes streamed answers. */
+import { writeSignature } from "../canonical/signature.ts";
+import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Echo, Frame } from "../codec.ts";
+import { anthropicError } from "../error_bodies.ts";
+import { isRedacted } from "./redacted_thinking.ts";
+import { omitsThinking, writeHead, writeStop } from "./write_reply.ts";
+import { writeStartUsage, writeUsage } from "./write_messages_usage.ts";
+
+/** Input of a custom tool: the JSON around the free text. */
+const CUSTOM_HEAD = '{"input":"';
+const CUSTOM_TAIL = '"}';
+
+const PING = frame("ping", {});
+
+/**
+ * Writes an answer as the protocol's events. Text and thinking blocks begin with their first content, so that no empty
+ * block goes out and indices have no gap.
+ */
+export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
+  const omitted = omitsThinking(echo);
+  let over = false;
+  let refused = false;
+  /** Index of the block being written, or of the next one. */
+  let index = 0;
+  let block: OpenBlock | undefined;
+  let started = false;
+  let hasInput = false;
+
+  function start(content: JsonObject): Frame[] {
+    if (started) return [];
+    started = true;
+    return [frame("content_block_start", { index, content_block: content })];
+  }
+
+  function delta(members: JsonObject): Frame {
+    return frame("content_block_delta", { index, delta: members });
+  }
+
+  function open(opened: OpenBlock): Frame[] {
+    block = opened;
+    started = false;
+    hasInput = false;
+    if (opened.type === "vendor_specific") return opened.from === "messages" ? start(opened.value) : [];
+    if (opened.type !== "tool_call") return [];
+    const { id, name, custom } = opened;
+    return [...start({ type: "tool_use", id, name, input: {} }), input(custom === true ? CUSTOM_HEAD : "")];
+  }
+
+  function input(text: string): Frame {
+    return delta({ type: "input_json_delta", partial_json: text });
+  }
+
+  function write(text: string): Frame[] {
+    switch (block?.type) {
+      case "refusal":
+      case "text":
+        refused ||= block.type === "refusal";
+        return [...start({ type: "text", text: "" }), delta({ type: "text_delta", text })];
+      case "reasoning":
+        if (omitted || block.hidden === true || isRedacted(block, undefined)) return [];
+        return [...start(thinking()), delta({ type: "thinking_delta", thinking: text })];
+      case "tool_call":
+        hasInput = true;
+        // The pieces are joined as text by the client, so each is escaped on its own.
+        return [input(block.custom === true ? JSON.stringify(text).slice(1, -1) : text)];
+      default:
+        return [];
+    }
+  }
+
+  function close(signature: Signature | undefined): Frame[] {
+    const frames = [...sign(signature), ...endInput()];
+    block = undefined;
+    if (!started) return frames;
+    frames.push(frame("content_block_stop", { index }));
+    index++;
+    return frames;
+  }
+
+  function sign(signature: Signature | undefined): Frame[] {
+    if (block?.type !== "reasoning") return [];
+    // Clients keep a thinking block with its signature only where there was an event for it, and send it back as they keep it.
+    if (signature === undefined) return started ? [delta({ type: "signature_delta", signature: "" })] : [];
+    const value = writeSignature(signature, "anthropic");
+    if (isRedacted(block, signature)) return start({ type: "redacted_thinking", data: value });
+    return [...start(thinking()), delta({ type: "signature_delta", signature: value })];
+  }
+
+  function endInput(): Frame[] {
+    if (block?.type !== "tool_call") return [];
+    if (block.custom === true) return [input(CUSTOM_TAIL)];
+    return hasInput ? [] : [input("{}")];
+  }
+
+  function fail(error: GatewayError): Frame[] {
+    over = true;
+    return [frame("error", { error: { ...anthropicError(error) }, request_id: `req_${echo.requestId}` })];
+  }
+
+  return {
+    push(event) {
+      if (over) return [];
+      switch (event.type) {
+        case "start":
+          return [frame("message_start", { message: writeStart(echo, event.usage) }), PING];
+        case "open":
+          return open(event.block);
+        case "delta":
+          return write(event.text);
+        case "citation":
+          if (block?.type !== "text" || event.citation.from !== "messages") return [];
+          return [
+            ...start({ type: "text", text: "" }),
+            delta({ type: "citations_delta", citation: event.citation.value }),
+          ];
+        case "close":
+          return close(event.signature);
+        case "finish":
+          over = true;
+          return [
+            frame("message_delta", {
+              delta: writeStop(event.reason, { stopSequence: event.stopSequence, refused }),
+              usage: writeUsage(event.usage),
+            }),
+            frame("message_stop", {}),
+          ];
+        case "error":
+          return fail(event.error);
+      }
+    },
+    end() {
+      return over ? [] : fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+    },
+  };
+}
+
+/** The message as it begins. SDKs fail without a usage object, so it is there even when nothing is known yet. */
+function writeStart(echo: Echo, usage: TokenUsage = {}): JsonObject {
+  return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
+}
+
+function thinking(): JsonObject {
+  return { type: "thinking", thinking: "", signature: "" };
+}
+
+/** An event whose name is also its `type`: official SDKs drop an event without the name. */
+function frame(event: string, members: JsonObject): Frame {
+  return { event, data: JSON.stringify({ type: event, ...members }) };
+}

@@ -1,0 +1,234 @@
+/** Input items, read into messages. */
+import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import type { Permits } from "../codec.ts";
+import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
+import { unknownMembersOf } from "./members.ts";
+import { readContent } from "./read_parts.ts";
+
+/**
+ * Whose turn an item belongs to. Adjacent items of the model's, and adjacent results of tools, are one turn each; every
+ * other message stands alone.
+ */
+type Turn = "assistant" | "results" | "user" | "system";
+
+/** Items that only this protocol knows, and the turn they stand in: halves of calls that run at the vendor, mostly. */
+export const VENDOR_SPECIFIC_ITEMS = {
+  web_search_call: "assistant",
+  file_search_call: "assistant",
+  code_interpreter_call: "assistant",
+  image_generation_call: "assistant",
+  computer_call: "assistant",
+  computer_call_output: "results",
+  local_shell_call: "assistant",
+  local_shell_call_output: "results",
+  shell_call: "assistant",
+  shell_call_output: "results",
+  apply_patch_call: "assistant",
+  apply_patch_call_output: "results",
+  tool_search_call: "assistant",
+  tool_search_output: "results",
+  mcp_list_tools: "assistant",
+  mcp_call: "assistant",
+  mcp_approval_request: "assistant",
+  mcp_approval_response: "results",
+  program: "assistant",
+  program_output: "results",
+  compaction: "assistant",
+  compaction_trigger: "user",
+  configuration_update: "system",
+} as const satisfies Record<string, Turn>;
+
+const MESSAGE = new Set(["type", "role", "content"]);
+const CALL = new Set(["type", "call_id", "name", "arguments", "namespace"]);
+const CUSTOM_CALL = new Set(["type", "call_id", "name", "input", "namespace"]);
+const RESULT = new Set(["type", "call_id", "output"]);
+const REASONING = new Set(["type", "id", "summary", "content", "encrypted_content"]);
+
+interface Piece {
+  turn: Turn;
+  blocks: ContentBlock[];
+  unknownMembers?: UnknownMembers;
+}
+
+/**
+ * Reads `input`: one text of the user's, or items.
+ * @param permits what the input may name; absent: no files that the vendor keeps
+ * @throws {GatewayError} `invalid`, for items that refer to something the gateway does not keep
+ */
+export function readInput(input: Json | undefined, permits?: Permits): Message[] {
+  if (typeof input === "string") return [{ role: "user", blocks: [{ type: "text", text: input }] }];
+  const messages: Message[] = [];
+  let turn: Turn | undefined;
+  let last: Message | undefined;
+  objectsOf(input).forEach((item, index) => {
+    // Brings tools, not words: it is read with the tools, and does not part a turn.
+    if (item.type === "additional_tools") return;
+    const piece = readItem(item, `input[${index}]`, permits);
+    if (last !== undefined && piece.turn === turn && (turn === "assistant" || turn === "results")) {
+      last.blocks.push(...piece.blocks);
+      return;
+    }
+    turn = piece.turn;
+    last = {
+      role: turn === "results" ? "user" : turn,
+      blocks: piece.blocks,
+      ...(piece.unknownMembers !== undefined && { unknownMembers: piece.unknownMembers }),
+    };
+    messages.push(last);
+  });
+  return messages;
+}
+
+/**
+ * Reads `instructions`: a string, or messages. They are one system message before all others.
+ * @param permits as for `readInput`
+ * @throws {GatewayError} `invalid`, for items that are not messages
+ */
+export function readInstructions(instructions: Json | undefined, permits?: Permits): Message[] {
+  // Some clients always send the member: an empty one says nothing.
+  if (instructions === "") return [];
+  if (typeof instructions === "string") return [{ role: "system", blocks: [{ type: "text", text: instructions }] }];
+  const blocks = objectsOf(instructions).flatMap((item, index) => {
+    const path = `instructions[${index}]`;
+    if ((item.type ?? "message") !== "message") {
+      throw new GatewayError("invalid", "Cannot use this item as an instruction: only messages are allowed", {
+        param: `${path}.type`,
+      });
+    }
+    return readContent(item.content, `${path}.content`, permits);
+  });
+  return blocks.length === 0 ? [] : [{ role: "system", blocks }];
+}
+
+function readItem(item: JsonObject, path: string, permits: Permits | undefined): Piece {
+  const type = stringOf(item.type) ?? (item.role === undefined ? "item_reference" : "message");
+  switch (type) {
+    case "message":
+      return readMessage(item, path, permits);
+    case "function_call":
+      return { turn: "assistant", blocks: [readCall(item)] };
+    case "custom_tool_call":
+      return { turn: "assistant", blocks: [readCustomCall(item)] };
+    case "function_call_output":
+    case "custom_tool_call_output":
+      return { turn: "results", blocks: [readResult(item, path, permits)] };
+    case "reasoning":
+      return { turn: "assistant", blocks: [readReasoning(item)] };
+    case "item_reference":
+      throw new GatewayError(
+        "invalid",
+        "Cannot resolve an item reference: this gateway is stateless, send the item itself",
+        { param: path },
+      );
+    default: {
+      const turn = foreignTurn(type);
+      if (turn === undefined) {
+        throw new GatewayError("invalid", `Cannot read item type ${JSON.stringify(type)}`, { param: `${path}.type` });
+      }
+      permits?.checkItem(item, path);
+      return { turn, blocks: [{ type: "vendor_specific", from: "responses", value: item }] };
+    }
+  }
+}
+
+function foreignTurn(type: string): Turn | undefined {
+  return Object.hasOwn(VENDOR_SPECIFIC_ITEMS, type)
+    ? VENDOR_SPECIFIC_ITEMS[type as keyof typeof VENDOR_SPECIFIC_ITEMS]
+    : undefined;
+}
+
+function readMessage(item: JsonObject, path: string, permits: Permits | undefined): Piece {
+  const blocks = readContent(item.content, `${path}.content`, permits);
+  switch (item.role) {
+    case "assistant":
+      return { turn: "assistant", blocks: markItem(blocks, item) };
+    case "user":
+      return { turn: "user", blocks, ...unknownMembersOf(item, { modelled: MESSAGE }) };
+    default:
+      return {
+        turn: "system",
+        blocks,
+        ...unknownMembersOf(item, {
+          modelled: MESSAGE,
+          more: { role: item.role === "system" ? undefined : item.role },
+        }),
+      };
+  }
+}
+
+/**
+ * One assistant message holds several items, so what belongs to an item and not to its parts (`id`, `status`, `phase`) is
+ * kept with its first block, as the member `item`.
+ */
+function markItem(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
+  const { unknownMembers } = unknownMembersOf(item, { modelled: MESSAGE });
+  const [first, ...others] = blocks;
+  if (unknownMembers === undefined || first === undefined) return blocks;
+  const members = { ...first.unknownMembers?.members, item: unknownMembers.members };
+  return [{ ...first, unknownMembers: { from: "responses", members } }, ...others];
+}
+
+function readCall(item: JsonObject): ContentBlockOf<"tool_call"> {
+  const namespace = stringOf(item.namespace);
+  return {
+    type: "tool_call",
+    id: stringOf(item.call_id) ?? "",
+    name: stringOf(item.name) ?? "",
+    arguments: stringOf(item.arguments) ?? "",
+    ...(namespace !== undefined && { namespace }),
+    ...unknownMembersOf(item, { modelled: CALL }),
+  };
+}
+
+function readCustomCall(item: JsonObject): ContentBlockOf<"tool_call"> {
+  const namespace = stringOf(item.namespace);
+  return {
+    type: "tool_call",
+    id: stringOf(item.call_id) ?? "",
+    name: stringOf(item.name) ?? "",
+    arguments: stringOf(item.input) ?? "",
+    custom: true,
+    ...(namespace !== undefined && { namespace }),
+    ...unknownMembersOf(item, { modelled: CUSTOM_CALL }),
+  };
+}
+
+function readResult(item: JsonObject, path: string, permits: Permits | undefined): ContentBlockOf<"tool_result"> {
+  return {
+    type: "tool_result",
+    callId: stringOf(item.call_id) ?? "",
+    blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permits),
+    ...(item.type === "custom_tool_call_output" && { custom: true }),
+    ...unknownMembersOf(item, { modelled: RESULT }),
+  };
+}
+
+/** Raw text (`content`) tells more than a summary. What the one text cannot hold of both stays in `rest`. */
+function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
+  const id = stringOf(item.id);
+  const summary = texts(item.summary);
+  const content = texts(item.content);
+  const encrypted = stringOf(item.encrypted_content);
+  const read = encrypted === undefined || encrypted === "" ? undefined : readEncrypted(encrypted, id);
+  const text = (content.length > 0 ? content : summary).join("\n\n");
+  const hidden = read !== undefined && (read.hidden || (text === "" && read.signature.issuer === NATIVE_ISSUER));
+  const more = {
+    id: read?.signature.id === id ? undefined : id,
+    summary: content.length > 0 || summary.length > 1 ? item.summary : undefined,
+    content: content.length > 0 ? item.content : undefined,
+  };
+  return {
+    type: "reasoning",
+    text,
+    ...(hidden && { hidden }),
+    ...(read !== undefined && { signature: read.signature }),
+    ...unknownMembersOf(item, { modelled: REASONING, more }),
+  };
+}
+
+function texts(parts: Json | undefined): string[] {
+  return listOf(parts).map((part) => stringOf(objectOf(part)?.text) ?? "");
+}

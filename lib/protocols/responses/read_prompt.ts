@@ -1,0 +1,180 @@
+/** The request body, read into a prompt. */
+import {
+  type Effort,
+  EFFORTS,
+  type OutputFormat,
+  type Prompt,
+  type Reasoning,
+  type Sampling,
+} from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import type { Permits, Texts } from "../codec.ts";
+import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
+import { readInput, readInstructions } from "./read_input.ts";
+import { unknownMembersOf } from "./members.ts";
+import { checkImages } from "./read_parts.ts";
+import { readToolChoice, readTools } from "./read_tools.ts";
+
+const ENCRYPTED = "reasoning.encrypted_content";
+const LOGPROBS = "message.output_text.logprobs";
+
+const BODY = new Set([
+  "model",
+  "input",
+  "instructions",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "max_output_tokens",
+  "temperature",
+  "top_p",
+  "top_logprobs",
+  "presence_penalty",
+  "frequency_penalty",
+  "reasoning",
+  "text",
+  "include",
+  "stream",
+  "truncation",
+  "provider",
+  "models",
+  "user",
+  "previous_response_id",
+  "conversation",
+  "prompt",
+  "background",
+]);
+const REASONING = new Set(["effort", "summary", "generate_summary", "max_tokens", "enabled"]);
+
+/** Members that ask for something the gateway would have to keep, and what to do instead. */
+const STATEFUL: Readonly<Record<string, string>> = {
+  previous_response_id: "send the whole conversation in input",
+  conversation: "send the whole conversation in input",
+  prompt: "send the prompt itself in instructions and input",
+};
+
+/**
+ * Reads a body that the schema has accepted.
+ * @throws {GatewayError} `invalid`, for what needs state, for what cannot be passed on, and for too many images or tools
+ */
+export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
+  refuseState(body);
+  checkImages(body.input);
+  const reasoning = readReasoning(body);
+  const fallbacks = listOf(body.models).filter((model) => typeof model === "string");
+  return {
+    protocol: "responses",
+    model: stringOf(body.model) ?? "",
+    messages: [
+      ...readInstructions(body.instructions, permits),
+      ...readInput(body.input, permits),
+    ],
+    tools: readTools(body),
+    ...readToolChoice(body),
+    stop: [],
+    sampling: readSampling(body),
+    stream: body.stream === true,
+    ...present({
+      parallelToolCalls: booleanOf(body.parallel_tool_calls),
+      maxTokens: numberOf(body.max_output_tokens),
+      reasoning,
+      format: readFormat(body),
+      truncation: body.truncation === "auto" || body.truncation === "disabled" ? body.truncation : undefined,
+      provider: objectOf(body.provider),
+      fallbacks: fallbacks.length > 0 ? fallbacks : undefined,
+      user: stringOf(body.user) ?? stringOf(body.safety_identifier),
+    }),
+    ...unknownMembersOf(body, { modelled: BODY, more: { include: otherIncludes(body), text: otherText(body) } }),
+  };
+}
+
+function refuseState(body: JsonObject): void {
+  for (const [param, instead] of Object.entries(STATEFUL)) {
+    if (body[param] === undefined || body[param] === null) continue;
+    throw new GatewayError("invalid", `Cannot use ${param}: this gateway is stateless, ${instead}`, {
+      param,
+      code: "unsupported_parameter",
+    });
+  }
+  if (body.background === true) {
+    throw new GatewayError("invalid", "Cannot run in the background: this gateway answers while the client waits", {
+      param: "background",
+      code: "unsupported_parameter",
+    });
+  }
+}
+
+function readSampling(body: JsonObject): Sampling {
+  return present({
+    temperature: numberOf(body.temperature),
+    topP: numberOf(body.top_p),
+    frequencyPenalty: numberOf(body.frequency_penalty),
+    presencePenalty: numberOf(body.presence_penalty),
+    logprobs: listOf(body.include).includes(LOGPROBS) || undefined,
+    topLogprobs: numberOf(body.top_logprobs),
+  });
+}
+
+/** What was asked about reasoning; nothing where every member is absent or null, as some clients always send them. */
+function readReasoning(body: JsonObject): Reasoning | undefined {
+  const value = objectOf(body.reasoning) ?? {};
+  const summary = stringOf(value.summary) ?? stringOf(value.generate_summary);
+  const budgetTokens = numberOf(value.max_tokens);
+  const reasoning: Reasoning = {
+    ...present({
+      mode: value.enabled === false ? "off" as const : budgetTokens === undefined ? undefined : "manual" as const,
+      budgetTokens,
+      // Where reasoning is only switched on, clients of this extension mean the middle.
+      effort: readEffort(value.effort) ?? (value.enabled === true && budgetTokens === undefined ? "medium" : undefined),
+      display: summary === undefined ? undefined : "summarized" as const,
+      encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
+    }),
+    ...unknownMembersOf(withoutNulls(value), {
+      modelled: REASONING,
+      // `auto` is what a summary is where nothing more is said.
+      more: { summary: summary === "auto" ? undefined : summary },
+    }),
+  };
+  return Object.keys(reasoning).length === 0 ? undefined : reasoning;
+}
+
+function readEffort(value: Json | undefined): Effort | undefined {
+  return EFFORTS.find((effort) => effort === value);
+}
+
+function readFormat(body: JsonObject): OutputFormat | undefined {
+  const format = objectOf(objectOf(body.text)?.format);
+  switch (format?.type) {
+    case "text":
+    case "json_object":
+      return { type: format.type };
+    case "json_schema":
+      return {
+        type: "json_schema",
+        schema: objectOf(format.schema) ?? {},
+        ...present({
+          name: stringOf(format.name),
+          description: stringOf(format.description),
+          strict: booleanOf(format.strict),
+        }),
+      };
+    default:
+      return undefined;
+  }
+}
+
+/** `text` without the format: the verbosity. */
+function otherText(body: JsonObject): JsonObject | undefined {
+  const { format: _format, ...others } = objectOf(body.text) ?? {};
+  return Object.keys(others).length === 0 ? undefined : others;
+}
+
+function otherIncludes(body: JsonObject): Json[] | undefined {
+  const others = listOf(body.include).filter((name) => name !== ENCRYPTED && name !== LOGPROBS);
+  return others.length === 0 ? undefined : others;
+}
+
+function withoutNulls(value: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
+}

@@ -1,0 +1,254 @@
+/** Gathers the items of an answer, whoever names them how. */
+import { BlockSerializer } from "../canonical/block_serializer.ts";
+import type { FinishReason, ReplyEvent, TokenUsage } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
+import { withReported } from "../extras.ts";
+import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
+import type { ItemReader } from "./item_reader.ts";
+import { readInnerError } from "./read_error.ts";
+import { itemReader } from "./read_items.ts";
+import { readUsage } from "./read_responses_usage.ts";
+
+/** Most items of one answer. */
+const ITEMS = 4_096;
+
+/** Most characters that are kept of an answer's unfinished items. */
+const HELD_CHARACTERS = 16 * 1024 * 1024;
+
+/** An answer that is being read. No method throws; an answer that fails ends in an error event. */
+export interface ResponseItems {
+  /** An item begins. */
+  added(item: JsonObject, index: number | undefined): ReplyEvent[];
+  /** An item is over. */
+  done(item: JsonObject, index: number | undefined): ReplyEvent[];
+  /** An event about an item. @param name its type without `response.`; @param type type of the item */
+  event(name: string, event: JsonObject, type: string): ReplyEvent[];
+  /** The answer is over. @param end how the last event put it */
+  end(response: JsonObject, end: string): ReplyEvent[];
+}
+
+/** An item that has been heard of. */
+interface Entry {
+  type: string;
+  id: string | undefined;
+  callId: string | undefined;
+  index: number | undefined;
+  reader: ItemReader;
+  /** Its beginning was seen, or its end. */
+  announced: boolean;
+  /** Another event had the same id. */
+  steady: boolean;
+  over: boolean;
+  held: number;
+}
+
+/** Where an event says that its item is. */
+interface Place {
+  id: string | undefined;
+  index: number | undefined;
+}
+
+/** Reads an answer from what is said about its items. @param answerId id of the answer, as far as it is known */
+export function responseItems({ issuer, tier: asked }: Origin, answerId: () => string | undefined): ResponseItems {
+  const lanes = new BlockSerializer(emit);
+  let out: ReplyEvent[] = [];
+  const entries: Entry[] = [];
+  const byId = new Map<string, Entry>();
+  const byPlace = new Map<string, Entry>();
+  const byCall = new Map<string, Entry>();
+  let held = 0;
+  let calls = 0;
+  /** Index of the refusal, and whether it has words. */
+  let refusal: number | undefined;
+  let worded = false;
+
+  function create(type: string, { id, index }: Place): Entry {
+    const reader = itemReader(type, lanes.addSequence(), {
+      issuer,
+      answer: answerId(),
+      number: entries.length,
+    });
+    const entry: Entry = {
+      type,
+      id,
+      callId: undefined,
+      index,
+      reader,
+      announced: false,
+      steady: false,
+      over: false,
+      held: 0,
+    };
+    entries.push(entry);
+    if (id !== undefined) byId.set(id, entry);
+    if (index !== undefined) byPlace.set(`${type} ${index}`, entry);
+    return entry;
+  }
+
+  function announce(entry: Entry, item: JsonObject): void {
+    entry.announced = true;
+    entry.id ??= stringOf(item.id);
+    entry.callId ??= stringOf(item.call_id);
+    if (entry.id !== undefined) byId.set(entry.id, entry);
+    if (entry.callId !== undefined) byCall.set(entry.callId, entry);
+  }
+
+  function keep(entry: Entry, characters: number): void {
+    entry.held += characters;
+    held += characters;
+  }
+
+  function named(type: string, id: string | undefined): Entry | undefined {
+    const entry = id === undefined ? undefined : byId.get(id);
+    return entry?.type === type ? entry : undefined;
+  }
+
+  /**
+   * The item that an event is about. Ids come first: servers are known to put items in one place. But others give each
+   * event an id of its own, so the place decides where no id was ever seen twice.
+   */
+  function find(type: string, { id, index }: Place): Entry | undefined {
+    const known = named(type, id);
+    if (known !== undefined) {
+      known.steady = true;
+      return known;
+    }
+    if (index === undefined) {
+      const last = entries.findLast((entry) => entry.type === type && !entry.over);
+      return id === undefined || last?.id === undefined ? last : undefined;
+    }
+    const there = byPlace.get(`${type} ${index}`);
+    if (there === undefined || id === undefined || there.id === undefined) return there;
+    return there.over || there.steady ? undefined : there;
+  }
+
+  function finish(entry: Entry, item: JsonObject | undefined): void {
+    if (entry.over) return;
+    entry.over = true;
+    entry.reader.done(item);
+    held -= entry.held;
+    entry.held = 0;
+  }
+
+  /** Entries of the items that the end of the answer tells again. An item that none fits was never heard of. */
+  function match(output: readonly JsonObject[]): (Entry | undefined)[] {
+    const free = new Set(entries);
+    const take = (entry: Entry | undefined): Entry | undefined =>
+      entry !== undefined && free.delete(entry) ? entry : undefined;
+    const exact = output.map((item) => take(named(typeOf(item), stringOf(item.id))) ?? take(calledBy(item)));
+    return output.map((item, index) => {
+      if (exact[index] !== undefined) return exact[index];
+      const type = typeOf(item);
+      const fits = (entry: Entry | undefined): boolean =>
+        entry !== undefined && free.has(entry) && entry.type === type &&
+        (entry.callId === undefined || item.call_id === undefined || entry.callId === item.call_id);
+      const there = byPlace.get(`${type} ${index}`);
+      return take(fits(there) ? there : entries.find(fits));
+    });
+  }
+
+  function calledBy(item: JsonObject): Entry | undefined {
+    const callId = stringOf(item.call_id);
+    const entry = callId === undefined ? undefined : byCall.get(callId);
+    return entry?.type === typeOf(item) ? entry : undefined;
+  }
+
+  /** Takes an event that can go out, and sees what the end depends on. */
+  function emit(event: ReplyEvent): void {
+    if (event.type === "delta" && event.index === refusal) worded = true;
+    if (event.type === "open") {
+      if (event.block.type === "tool_call") calls++;
+      if (event.block.type === "refusal") refusal = event.index;
+    }
+    out.push(event);
+  }
+
+  function take(): ReplyEvent[] {
+    const events = out;
+    out = [];
+    if (held + lanes.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
+    return [...events, tooMuch("it leaves too much unfinished")];
+  }
+
+  function reason(incomplete: boolean, why: Json | undefined): FinishReason {
+    if (incomplete && why !== "content_filter") return "length";
+    if (calls > 0) return "tool_use";
+    // A refusal in words is an ordinary end, as it is in chat: the words say it.
+    return incomplete || (refusal !== undefined && !worded) ? "refusal" : "end";
+  }
+
+  return {
+    added(item, index) {
+      const place = { id: stringOf(item.id), index };
+      const type = typeOf(item);
+      if (named(type, place.id)?.announced === true || calledBy(item) !== undefined) return [];
+      // Events may have come before the item itself.
+      const early = find(type, place);
+      const entry = early === undefined || early.over || early.announced ? create(type, place) : early;
+      announce(entry, item);
+      keep(entry, JSON.stringify(item).length);
+      entry.reader.added(item);
+      return take();
+    },
+    done(item, index) {
+      const place = { id: stringOf(item.id), index };
+      const type = typeOf(item);
+      const called = calledBy(item);
+      const found = called ?? find(type, place);
+      const other = found !== undefined && called === undefined && found.callId !== undefined &&
+        stringOf(item.call_id) !== undefined;
+      const entry = found === undefined || other ? create(type, place) : found;
+      if (!entry.over) announce(entry, item);
+      finish(entry, item);
+      return take();
+    },
+    event(name, event, type) {
+      const place = { id: stringOf(event.item_id), index: numberOf(event.output_index) };
+      const entry = find(type, place) ?? create(type, place);
+      if (entry.over) return [];
+      if (typeof event.delta === "string") keep(entry, event.delta.length);
+      entry.reader.event(name, event);
+      return take();
+    },
+    end(response, end) {
+      const status = stringOf(response.status);
+      if ([status, end].some((word) => word === "failed" || word === "cancelled")) {
+        return [{ type: "error", error: readInnerError({ error: response.error ?? null }) }];
+      }
+      const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
+      if (output.length > ITEMS) return [tooMuch("it has too many items")];
+      const matched = entries.length === 0 ? [] : match(output);
+      const wholes = new Map(matched.map((entry, index) => [entry, output[index]]));
+      for (const entry of entries) finish(entry, wholes.get(entry));
+      output.forEach((item, index) => {
+        if (matched[index] === undefined) finish(create(typeOf(item), { id: undefined, index: undefined }), item);
+      });
+      const events = take();
+      if (events.at(-1)?.type === "error") return events;
+      const incomplete = status === "incomplete" || end === "incomplete";
+      const why = objectOf(response.incomplete_details)?.reason;
+      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, asked) }];
+    },
+  };
+}
+
+function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string | undefined): TokenUsage {
+  const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
+  return withReported(readUsage(usage), {
+    tier: stringOf(service_tier),
+    asked,
+    ...(searches !== undefined && { hostedCalls: { web_search: searches } }),
+  });
+}
+
+function tooMuch(what: string): ReplyEvent {
+  const message = `Cannot read the model's answer: ${what}`;
+  return { type: "error", error: new GatewayError("upstream", message, { fault: "oversized" }) };
+}
+
+/** Type of an item; a message may leave it out. */
+export function typeOf(item: JsonObject): string {
+  return stringOf(item.type) ?? (item.role === undefined ? "" : "message");
+}

@@ -1,0 +1,78 @@
+/** Reasoning of the answer, as a summary and an opaque token, as far as the client asked for them. */
+import type { Signature } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
+import { writeEncrypted } from "./encrypted_content.ts";
+import {
+  emptyItem,
+  itemAdded,
+  itemDone,
+  itemId,
+  type ItemPosition,
+  type ItemStatus,
+  type OutputItem,
+  type ResponsesEvent,
+} from "./output_item.ts";
+
+/** What is shown of a reasoning block. */
+export interface ReasoningView {
+  /** The text, as a summary. */
+  summary: boolean;
+  /** The signature, as `encrypted_content`. */
+  encrypted: boolean;
+  /** The issuer withheld the text. */
+  hidden: boolean;
+}
+
+/** A reasoning item. Its one summary part opens with the first text, so hidden reasoning has none. */
+export function reasoningItem(
+  view: ReasoningView,
+  place: ItemPosition,
+): { item: OutputItem; events: ResponsesEvent[] } {
+  const id = itemId("rs", place);
+  const output_index = place.index;
+  const at = { item_id: id, output_index, summary_index: 0 };
+  let text = "";
+  let signature: Signature | undefined;
+
+  const part = () => ({ type: "summary_text", text });
+
+  /** These items have a status only where they were cut short. */
+  function write(status: ItemStatus): JsonObject {
+    return {
+      type: "reasoning",
+      id,
+      summary: text === "" ? [] : [part()],
+      ...(view.encrypted && signature !== undefined && { encrypted_content: writeEncrypted(signature, view.hidden) }),
+      ...(status === "incomplete" && { status }),
+    };
+  }
+
+  const item: OutputItem = {
+    ...emptyItem(),
+    delta(piece) {
+      if (!view.summary) return [];
+      const events: ResponsesEvent[] = [];
+      if (text === "") events.push({ type: "response.reasoning_summary_part.added", members: { ...at, part: part() } });
+      text += piece;
+      events.push({ type: "response.reasoning_summary_text.delta", members: { ...at, delta: piece } });
+      return events;
+    },
+    close(known) {
+      signature = known;
+      return [];
+    },
+    done(status) {
+      const events: ResponsesEvent[] = [];
+      if (text !== "") {
+        events.push(
+          { type: "response.reasoning_summary_text.done", members: { ...at, text } },
+          { type: "response.reasoning_summary_part.done", members: { ...at, part: part() } },
+        );
+      }
+      events.push(itemDone(output_index, write(status)));
+      return events;
+    },
+    value: write,
+  };
+  return { item, events: [itemAdded(output_index, { type: "reasoning", id, summary: [] })] };
+}

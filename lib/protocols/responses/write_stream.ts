@@ -1,0 +1,160 @@
+/** An answer as the events of this protocol. */
+import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json/json.ts";
+import type { Echo, Frame } from "../codec.ts";
+import { openaiError } from "../error_bodies.ts";
+import { callItem } from "./write_call_item.ts";
+import { messageItem } from "./write_message_item.ts";
+import {
+  emptyItem,
+  type ItemPosition,
+  type ItemStatus,
+  type OutputItem,
+  type ResponsesEvent,
+  wholeItem,
+} from "./output_item.ts";
+import { reasoningItem } from "./write_reasoning_item.ts";
+import { type ResponseProgress, responseWriter } from "./write_response_object.ts";
+
+const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/**
+ * Writes an answer as a stream: numbered events, the last of which holds the whole response, then `[DONE]`. OpenAI's own
+ * stream has no such mark, but others' clients wait for it and its own clients let it pass.
+ */
+export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
+  const machine = outputItemWriter(echo);
+  let number = 0;
+
+  function frames(events: ResponsesEvent[]): Frame[] {
+    return events.flatMap(({ type, members }) => {
+      const frame = { event: type, data: JSON.stringify({ type, sequence_number: number++, ...members }) };
+      return TERMINAL.has(type) ? [frame, { data: "[DONE]" }] : [frame];
+    });
+  }
+
+  return { push: (event) => frames(machine.push(event)), end: () => frames(machine.end()) };
+}
+
+/**
+ * Composes an answer from items, one open at a time. The events of an item that end it wait for what follows: only the
+ * end of the answer says whether its last item is complete.
+ */
+export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
+  const respond = responseWriter(echo);
+  const output: JsonObject[] = [];
+  let item: OutputItem | undefined;
+  let state: "new" | "open" | "over" = "new";
+  let refused = false;
+
+  function start(): ResponsesEvent[] {
+    if (state !== "new") return [];
+    state = "open";
+    const members = { response: respond({ status: "in_progress", output }) };
+    return [{ type: "response.created", members }, { type: "response.in_progress", members }];
+  }
+
+  function leave(status: ItemStatus): ResponsesEvent[] {
+    const events = item?.done(status) ?? [];
+    const value = item?.value(status);
+    if (value !== undefined) output.push(value);
+    item = undefined;
+    return events;
+  }
+
+  function enter(block: OpenBlock): ResponsesEvent[] {
+    if (block.type === "refusal") refused = true;
+    const joined = item?.join(block);
+    if (joined !== undefined) return joined;
+    const events = leave("completed");
+    const opened = openItem(block, { echo, place: { requestId: echo.requestId, index: output.length } });
+    item = opened.item;
+    return [...events, ...opened.events];
+  }
+
+  function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): ResponsesEvent[] {
+    const incomplete = incompleteReason(reason, refused);
+    const status = incomplete === undefined ? "completed" : "incomplete";
+    const events = leave(status);
+    const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
+    return [...events, { type: `response.${status}`, members: { response: respond(progress) } }];
+  }
+
+  /**
+   * Published types have the error's members at the top, the live service and Open Responses have them under `error`:
+   * both are written. Clients that know neither still see the failed response, with what there is of the output.
+   */
+  function fail(thrown: GatewayError): ResponsesEvent[] {
+    const events = start();
+    const error = openaiError(thrown);
+    const { code, message, param } = error;
+    const value = item?.value("incomplete");
+    if (value !== undefined) output.push(value);
+    const failure = { code: code ?? (thrown.kind === "invalid" ? "invalid_prompt" : "server_error"), message };
+    return [
+      ...events,
+      { type: "error", members: { code, message, param, error: { ...error } } },
+      { type: "response.failed", members: { response: respond({ status: "failed", output, error: failure }) } },
+    ];
+  }
+
+  return {
+    push(event) {
+      switch (event.type) {
+        case "start":
+          return start();
+        case "open":
+          return enter(event.block);
+        case "delta":
+          return item?.delta(event.text) ?? [];
+        case "citation":
+          return item?.citation(event.citation) ?? [];
+        case "close":
+          return item?.close(event.signature) ?? [];
+        case "finish":
+          state = "over";
+          return finish(event);
+        case "error": {
+          const events = fail(event.error);
+          state = "over";
+          return events;
+        }
+      }
+    },
+    end() {
+      if (state === "over") return [];
+      const events = fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+      state = "over";
+      return events;
+    },
+  };
+}
+
+function openItem(
+  block: OpenBlock,
+  { echo, place }: { echo: Echo; place: ItemPosition },
+): { item: OutputItem; events: ResponsesEvent[] } {
+  switch (block.type) {
+    case "text":
+    case "refusal":
+      return messageItem(block.type, place);
+    case "tool_call":
+      return callItem(block, place);
+    case "reasoning": {
+      const { reasoning } = echo.prompt;
+      // The first item of an answer is its message, unless the client asked for reasoning.
+      if (reasoning === undefined) return { item: emptyItem(), events: [] };
+      const summary = reasoning.display === "summarized" || reasoning.display === "full";
+      return reasoningItem({ summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true }, place);
+    }
+    case "vendor_specific":
+      return block.from === "responses" ? wholeItem(block.value, place) : { item: emptyItem(), events: [] };
+  }
+}
+
+/** A refusal that says nothing would look like an answer, were it not marked. */
+function incompleteReason(reason: FinishReason, refused: boolean): ResponseProgress["incomplete"] {
+  if (reason === "length") return "max_output_tokens";
+  return reason === "refusal" && !refused ? "content_filter" : undefined;
+}

@@ -1,0 +1,169 @@
+/** Members that only the client's own protocol knows: carried where the target has the same, else named. */
+import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
+import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
+import type { AdaptTarget } from "./adapt_target.ts";
+
+/** Members of the body that both OpenAI protocols have under the same name. */
+const OPENAI = [
+  "service_tier",
+  "metadata",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "safety_identifier",
+];
+
+/** Members that ask for something the answer would be wrong without. */
+const REFUSED: Readonly<Record<Protocol, readonly string[]>> = {
+  chat: [],
+  responses: [],
+  messages: ["mcp_servers", "container", "thread", "fallbacks"],
+};
+
+/** Where members are carried to. */
+type RestTarget = Pick<AdaptTarget, "protocol" | "dropped">;
+
+/** Objects that only hold members: those are named, not the object. */
+const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item"]);
+
+/** What a protocol says only about the place of a thing, and repeats of what is carried. */
+const SILENT = new Set([
+  "id",
+  "index",
+  "type",
+  "role",
+  "status",
+  "object",
+  "logprobs",
+  "caller",
+  "summary",
+  "content",
+  "additional_tools",
+]);
+
+/**
+ * Leaves out what belongs to another protocol than the target's: members nobody models, and sources of quoted text.
+ * @throws {GatewayError} `invalid`, for members without which the answer would be another
+ */
+export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
+  const { dropped } = target;
+  const { unknownMembers, reasoning } = prompt;
+  const local = <T extends { unknownMembers?: UnknownMembers }>(thing: T): T => localize(thing, target);
+  const localBlock = (block: ContentBlock): ContentBlock => dropCitations(local(block), target);
+  const body = unknownMembers === undefined || unknownMembers.from === target.protocol
+    ? unknownMembers
+    : carryBody(unknownMembers, target);
+  const thinking = reasoning && localReasoning(reasoning, target);
+  const said = mapPrompt(prompt, localBlock);
+  const messages = mapEach<Message>(said.messages, local);
+  const tools = mapEach<Tool>(said.tools, local);
+  if (thinking === reasoning && body === unknownMembers && tools === said.tools) return withMessages(said, messages);
+  const { unknownMembers: _, reasoning: __, ...others } = said;
+  return {
+    ...others,
+    messages,
+    tools,
+    ...(thinking !== undefined && { reasoning: thinking }),
+    ...(body !== undefined && { unknownMembers: body }),
+  };
+
+  function localReasoning(reasoning: Reasoning, { protocol }: RestTarget): Reasoning {
+    if (reasoning.unknownMembers === undefined || reasoning.unknownMembers.from === protocol) return reasoning;
+    const { unknownMembers, ...kept } = reasoning;
+    for (const [name, value] of Object.entries(unknownMembers.members)) {
+      if (!isNothing(value)) dropped.add(`${unknownMembers.from === "messages" ? "thinking" : "reasoning"}.${name}`);
+    }
+    return kept;
+  }
+}
+
+function localize<T extends { unknownMembers?: UnknownMembers }>(thing: T, { protocol, dropped }: RestTarget): T {
+  if (thing.unknownMembers === undefined || thing.unknownMembers.from === protocol) return thing;
+  const { unknownMembers: _, ...kept } = thing;
+  nameMembers(thing.unknownMembers.members, dropped);
+  return kept as T;
+}
+
+function nameMembers(members: JsonObject, dropped: UnsupportedParameters): void {
+  for (const [name, value] of Object.entries(members)) {
+    if (isNothing(value) || SILENT.has(name)) continue;
+    if (WRAPPERS.has(name) && isObject(value)) nameMembers(value, dropped);
+    else dropped.add(name);
+  }
+}
+
+function dropCitations(block: ContentBlock, { protocol, dropped }: RestTarget): ContentBlock {
+  if (block.type !== "text" || block.citations === undefined) return block;
+  const { citations, ...text } = block;
+  const own = citations.filter(({ from }) => from === protocol);
+  for (const { from } of citations) {
+    if (from !== protocol) dropped.add(from === "messages" ? "citations" : "annotations");
+  }
+  return own.length > 0 ? { ...text, citations: own } : text;
+}
+
+/** Members of the body in the target's spelling. */
+function carryBody(unknownMembers: UnknownMembers, { protocol, dropped }: RestTarget): UnknownMembers | undefined {
+  if (protocol === "gemini") {
+    nameBody(unknownMembers, Object.keys(unknownMembers.members), dropped);
+    return undefined;
+  }
+  const members: JsonObject = {};
+  const lost = Object.entries(unknownMembers.members).filter(([name, value]) => {
+    const carried = carry({ name, value, from: unknownMembers.from, to: protocol });
+    if (carried !== undefined) Object.assign(members, carried);
+    return carried === undefined;
+  });
+  nameBody(unknownMembers, lost.map(([name]) => name), dropped);
+  return Object.keys(members).length === 0 ? undefined : { from: protocol, members };
+}
+
+function nameBody({ from, members }: UnknownMembers, names: readonly string[], dropped: UnsupportedParameters): void {
+  for (const name of names) {
+    const value = members[name];
+    // Nothing is ever stored, so not to store it is no wish that is lost.
+    if (isNothing(value) || (name === "store" && value === false)) continue;
+    refuseMember(name, from);
+    dropped.add(name);
+  }
+}
+
+function refuseMember(name: string, from: Protocol): void {
+  if (!REFUSED[from].includes(name)) return;
+  throw new GatewayError("invalid", `Cannot use ${name}: only models of the vendor's own know it`, {
+    param: name,
+    // The vendor's own clients then go on without, and send the conversation whole.
+    ...(name === "thread" && { code: "thread_unsupported_request" }),
+  });
+}
+
+interface Member {
+  name: string;
+  value: Json | undefined;
+  from: Protocol;
+  to: Protocol;
+}
+
+/** One member as the other protocol's members; undefined where it has none for it. */
+function carry({ name, value, from, to }: Member): JsonObject | undefined {
+  if (from !== "messages" && to !== "messages") {
+    if (OPENAI.includes(name)) return { [name]: value };
+    if (from === "chat") return name === "verbosity" ? { text: { verbosity: value } } : undefined;
+    const alone = name === "text" && isObject(value) && Object.keys(value).length === 1 ? value.verbosity : undefined;
+    return alone === undefined ? undefined : { verbosity: alone };
+  }
+  if (name !== "service_tier") return undefined;
+  if (value === "auto") return { service_tier: value };
+  if (to === "messages") return value === "default" ? { service_tier: "standard_only" } : undefined;
+  return value === "standard_only" ? { service_tier: "default" } : undefined;
+}
+
+/** True for values that ask for nothing. */
+function isNothing(value: Json | undefined): boolean {
+  if (value === undefined || value === null) return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return isObject(value) && Object.keys(value).length === 0;
+}

@@ -1,0 +1,62 @@
+/** Schemas as vendors take them. */
+import { objectSchema } from "../canonical/object_schema.ts";
+import { isStrictSchema } from "../canonical/strict_schema.ts";
+import { structuredOutputSchema } from "../canonical/structured_schema.ts";
+import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type JsonObject } from "../../json/json.ts";
+import type { AdaptTarget } from "./adapt_target.ts";
+
+/** What Anthropic takes as the name of an argument. */
+const ARGUMENT = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/**
+ * Rewrites the schemas of tools and of the answer. In its own protocol a client keeps its schemas as they are.
+ * @throws {GatewayError} `invalid`, for names of arguments that the vendor refuses
+ */
+export function fitSchemas(prompt: Prompt, target: AdaptTarget): Prompt {
+  if (prompt.protocol === target.protocol) return prompt;
+  const { tools, format } = prompt;
+  if (tools.length === 0 && format?.type !== "json_schema") return prompt;
+  return {
+    ...prompt,
+    tools: tools.map((tool, index): Tool => {
+      if (tool.type !== "function" || tool.parameters === undefined || !wantsObject(prompt, target)) return tool;
+      const parameters = objectSchema(tool.parameters);
+      if (target.protocol === "messages") checkNames(parameters, { tool: tool.name, index });
+      return { ...tool, parameters };
+    }),
+    ...(format?.type === "json_schema" && { format: fitFormat(format, prompt, target) }),
+  };
+}
+
+/**
+ * OpenAI and Anthropic refuse arguments that are no object, or have branches at the top of their schema. Between the two
+ * protocols of OpenAI nothing changes.
+ */
+function wantsObject({ protocol }: Prompt, target: AdaptTarget): boolean {
+  return target.protocol === "messages" || (target.protocol !== "gemini" && protocol === "messages");
+}
+
+/** Anthropic always keeps to the schema; elsewhere that has to be said, and can be where the schema is of the strict kind. */
+function fitFormat(
+  format: Extract<OutputFormat, { type: "json_schema" }>,
+  { protocol }: Prompt,
+  target: AdaptTarget,
+): OutputFormat {
+  if (target.protocol === "messages") return { ...format, schema: structuredOutputSchema(format.schema) };
+  const strict = format.strict ?? (protocol === "messages" && isStrictSchema(format.schema) ? true : undefined);
+  return { ...format, ...(strict !== undefined && { strict }) };
+}
+
+/** The vendor refuses the whole request for one such name, and does not say whose it is. */
+function checkNames({ properties }: JsonObject, { tool, index }: { tool: string; index: number }): void {
+  const name = isObject(properties) ? Object.keys(properties).find((name) => !ARGUMENT.test(name)) : undefined;
+  if (name === undefined) return;
+  const shown = JSON.stringify(name.slice(0, 80));
+  throw new GatewayError(
+    "invalid",
+    `Cannot give tool "${tool}" to this model: its argument ${shown} has a name other than 1 to 64 letters, digits and _ . -`,
+    { param: `tools[${index}]` },
+  );
+}

@@ -1,0 +1,149 @@
+/** Blocks of one protocol for upstreams of another: what the model must read becomes text and media. */
+import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
+import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { PARAMETER_NAMES } from "./adapt_target.ts";
+
+/** Halves of what ran at a vendor, or about it: the words around them tell what came of it. */
+const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
+  messages: new Set([
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "mcp_tool_listing",
+    "advisor_tool_result",
+    "fallback",
+  ]),
+  responses: new Set([
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "computer_call",
+    "computer_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "mcp_list_tools",
+    "mcp_call",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "program",
+    "program_output",
+    "configuration_update",
+  ]),
+  chat: new Set(),
+};
+
+/**
+ * What a block becomes: text and media, or nothing, and then its type is named.
+ * @throws {GatewayError} `invalid`, for what the model would have to read and cannot
+ */
+export function flattenVendorSpecific(
+  { from, value, cache }: ContentBlockOf<"vendor_specific">,
+  { role, protocol, dropped }: { role: Message["role"]; protocol: Protocol; dropped: UnsupportedParameters },
+): ContentBlock[] {
+  const type = typeof value.type === "string" ? value.type : "unknown";
+  // Chat keeps entries of reasoning_details that it does not know in the assistant's turn; so may others.
+  if (REPLAYS[from].has(type) || (from === "chat" && role === "assistant")) {
+    dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
+    return [];
+  }
+  const blocks = from === "messages" ? flattenBlock(value, { type, dropped }) : undefined;
+  const last = blocks?.at(-1);
+  if (blocks === undefined || last === undefined) {
+    throw new GatewayError(
+      "invalid",
+      `Cannot pass on content of type "${type}": the model's upstream does not take it`,
+      {
+        param: PARAMETER_NAMES[protocol].messages,
+      },
+    );
+  }
+  const mark = cache ?? readMark(value.cache_control);
+  return mark === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache: mark }];
+}
+
+/** A block of the messages protocol; nothing or undefined for what has no words. */
+function flattenBlock(
+  value: JsonObject,
+  { type, dropped }: { type: string; dropped: UnsupportedParameters },
+): ContentBlock[] | undefined {
+  switch (type) {
+    case "search_result": {
+      const head = [line("Title", value.title), line("Source", value.source)].filter((text) => text !== "");
+      const body = texts(value.content).join("\n");
+      nameCitations(value, dropped);
+      return [{ type: "text", text: [head.join("\n"), body].filter((text) => text !== "").join("\n\n") }];
+    }
+    case "document":
+      nameCitations(value, dropped);
+      return flattenDocument(value);
+    case "tool_reference":
+      return [{ type: "text", text: `[Loaded tool: ${textOf(value.tool_name)}]` }];
+    case "compaction":
+      // The summary of what came before; encrypted, nobody else can read it.
+      return typeof value.content === "string" && value.content !== ""
+        ? [{ type: "text", text: value.content }]
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function flattenDocument({ title, context, source }: JsonObject): ContentBlock[] | undefined {
+  const content = isObject(source) && Array.isArray(source.content) ? source.content.filter(isObject) : [];
+  const head = [line("Document", title), line("Context", context)].filter((text) => text !== "");
+  const blocks: ContentBlock[] = head.length === 0 ? [] : [{ type: "text", text: head.join("\n") }];
+  for (const part of content) {
+    const media = part.type === "image" && isObject(part.source) ? readImage(part.source) : undefined;
+    if (part.type === "text") blocks.push({ type: "text", text: textOf(part.text) });
+    else if (media !== undefined) blocks.push({ type: "media", media });
+    else return undefined;
+  }
+  return blocks;
+}
+
+function readImage({ type, url, data, media_type: mediaType }: JsonObject): Media | undefined {
+  try {
+    if (type === "url" && typeof url === "string") return readMediaUrl(url);
+    if (type !== "base64" || typeof data !== "string" || typeof mediaType !== "string") return undefined;
+    return { kind: "bytes", base64: readBase64(data), mediaType: normalizeMediaType(mediaType) };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return undefined;
+  }
+}
+
+function nameCitations({ citations }: JsonObject, dropped: UnsupportedParameters): void {
+  if (isObject(citations) && citations.enabled === true) dropped.add("citations");
+}
+
+function readMark(value: Json | undefined): CacheMark | undefined {
+  return isObject(value) ? { ttl: value.ttl === "1h" ? "1h" : "5m" } : undefined;
+}
+
+function texts(value: Json | undefined): string[] {
+  return Array.isArray(value) ? value.filter(isObject).map(({ text }) => textOf(text)) : [];
+}
+
+function line(label: string, value: Json | undefined): string {
+  return textOf(value) === "" ? "" : `${label}: ${textOf(value)}`;
+}
+
+function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}

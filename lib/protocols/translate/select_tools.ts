@@ -1,0 +1,82 @@
+/** Tools that the upstream does not know are left out, and the choice among the others is put in its words. */
+import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { AdaptTarget } from "./adapt_target.ts";
+
+/**
+ * Leaves out hosted tools of foreign vendors and names them (`tools.web_search`), reduces an `allowed` choice to the
+ * tools it allows, and takes away a choice among no tools. In the client's own protocol `allowed` stays as it is.
+ * @throws {GatewayError} `invalid`, where the choice forces a tool that is not there or is left out
+ */
+export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
+  const { hostedFrom } = target.dialect;
+  if (prompt.tools.length === 0 && prompt.toolChoice === undefined && prompt.parallelToolCalls === undefined) {
+    return prompt;
+  }
+  const tools = prompt.tools.filter((tool) => {
+    const known = tool.type !== "hosted" || hostedFrom.includes(tool.from);
+    if (!known) target.dropped.add(`tools.${hostedType(tool)}`);
+    return known;
+  });
+  const { toolChoice, parallelToolCalls, ...unknownMembers } = prompt;
+  // Where the client gave no tools itself, a choice means nothing, but one that forces is a wish.
+  const isVoid = prompt.tools.length === 0;
+  if (isVoid && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
+    target.dropped.add("tool_choice");
+  }
+  const chosen = isVoid ? { tools } : choose({ ...prompt, tools }, target);
+  return {
+    ...unknownMembers,
+    ...chosen,
+    // It says something about tools only; some upstreams refuse it alone.
+    ...(parallelToolCalls !== undefined && chosen.tools.length > 0 && { parallelToolCalls }),
+  };
+}
+
+/** Type of a hosted tool, as its own protocol calls it. */
+function hostedType({ value }: Extract<Tool, { type: "hosted" }>): string {
+  return typeof value.type === "string" ? value.type : "hosted";
+}
+
+/** True where a choice that gives this name means the tool. Some clients write the namespace before the name. */
+export function isToolNamed(tool: Tool, name: string): boolean {
+  if (tool.type === "hosted") return tool.value.name === name;
+  return tool.name === name || (tool.namespace !== undefined && `${tool.namespace}.${tool.name}` === name);
+}
+
+function choose(
+  { protocol, tools, toolChoice }: Prompt,
+  target: AdaptTarget,
+): { tools: Tool[]; toolChoice?: ToolChoice } {
+  switch (toolChoice?.type) {
+    case undefined:
+      return { tools };
+    case "auto":
+    case "none":
+      return tools.length === 0 ? { tools } : { tools, toolChoice };
+    case "required":
+      if (tools.length === 0) throw refusal("there is no tool that the model could call");
+      return { tools, toolChoice };
+    case "tool": {
+      const { name } = toolChoice;
+      if (!tools.some((tool) => isToolNamed(tool, name))) throw refusal(`the model is given no tool called "${name}"`);
+      return { tools, toolChoice };
+    }
+    case "allowed": {
+      const allowed = tools.filter((tool) => toolChoice.names.some((name) => isToolNamed(tool, name)));
+      if (allowed.length === 0 && toolChoice.mode === "required") throw refusal("no tool that it allows is there");
+      if (tools.length === 0) return { tools };
+      if (protocol === target.protocol) return { tools, toolChoice };
+      // Without any tools, past calls would stand in the conversation unexplained.
+      if (allowed.length === 0) return { tools, toolChoice: { type: "none" } };
+      return { tools: allowed, toolChoice: { type: toolChoice.mode } };
+    }
+    case "vendor_specific":
+      if (toolChoice.from !== target.protocol) throw refusal("only another vendor's models know what it names");
+      return { tools, toolChoice };
+  }
+}
+
+function refusal(what: string): GatewayError {
+  return new GatewayError("invalid", `Cannot use tool_choice: ${what}`, { param: "tool_choice" });
+}

@@ -1,0 +1,151 @@
+/** Answers on their way to a client and back: what must be the same on both sides of a crossing. */
+import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
+import type {
+  ContentBlock,
+  FinishReason,
+  Protocol,
+  Reply,
+  ReplyEvent,
+  Signature,
+  TokenUsage,
+  UsageClass,
+} from "../../lib/protocols/canonical/types.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import type { Frame } from "../../lib/protocols/codec.ts";
+import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
+import { CLIENTS, echoOf } from "./crossings.ts";
+
+/** What a client of a protocol gets for events. */
+export function writeFrames(events: readonly ReplyEvent[], client: Protocol, request?: JsonObject): Frame[] {
+  const writer = CLIENTS[client].writer(echoOf(client, request));
+  return [...events.flatMap((event) => writer.push(event)), ...writer.end()];
+}
+
+/** Frames through a relay, to a client that asked for usage. */
+export function relayed(frames: readonly Frame[], protocol: Protocol): Frame[] {
+  const machine = RELAYS[protocol].machine(echoOf(protocol));
+  return frames.flatMap((frame) => machine.push(frame));
+}
+
+/** A stream to a client, read by the reader of the same protocol. */
+export function readBack(frames: readonly Frame[], client: Protocol): ReplyEvent[] {
+  const reader = UPSTREAM_CODECS[client].reader({ issuer: "gateway" });
+  return [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+}
+
+/** What an answer says, in the order in which every protocol can say it. */
+export interface ReplySummary {
+  text: string;
+  refusal: string;
+  thoughts: string[];
+  calls: { id: string; name: string; arguments: string; custom: boolean }[];
+  finish: FinishReason;
+  usage: { input: number; cached: number; output: number; reasoning: number };
+}
+
+/** Sums an answer up for a client of a protocol, as far as that can say it. */
+export function summarizeReply({ blocks, finish, usage }: Reply, client: Protocol): ReplySummary {
+  const texts = (type: "text" | "refusal" | "reasoning") =>
+    blocks.flatMap((block) => block.type === type ? [block.text] : []).filter((text) => text !== "");
+  // Messages have no words apart for a refusal: the reason says that the text is one.
+  const merged = client === "messages";
+  const calls = blocks.flatMap((block) => block.type === "tool_call" ? [callOf(block, client)] : []);
+  const text = blocks.flatMap((block) =>
+    block.type === "text" || (merged && block.type === "refusal") ? [block.text] : []
+  )
+    .join("");
+  return {
+    // In chat, white space alone is what some servers write for nothing.
+    text: client === "chat" && text.trim() === "" ? "" : text,
+    refusal: merged ? "" : texts("refusal").join(""),
+    // Chat has one text for all thoughts, with blank lines between them.
+    thoughts: client === "chat" ? [texts("reasoning").join("").replaceAll("\n", "")] : texts("reasoning"),
+    calls,
+    finish: finishFor({ blocks, finish }, client),
+    usage: totals(usage),
+  };
+}
+
+/** Messages have no free-form tools: their text is the `input` of an object. Arguments are compared as values. */
+function callOf(
+  { id, name, arguments: text, custom }: Extract<ContentBlock, { type: "tool_call" }>,
+  client: Protocol,
+): ReplySummary["calls"][number] {
+  const wrapped = custom === true && client === "messages";
+  const value = wrapped ? JSON.stringify({ input: text }) : text;
+  return { id, name, arguments: spelled(value), custom: custom === true && !wrapped };
+}
+
+/** JSON text in one spelling; other text as it is. */
+function spelled(text: string): string {
+  try {
+    return JSON.stringify(parseJson(text));
+  } catch {
+    return text;
+  }
+}
+
+function finishFor({ blocks, finish }: Pick<Reply, "blocks" | "finish">, client: Protocol): FinishReason {
+  const refused = blocks.some((block) => block.type === "refusal" && block.text !== "");
+  if (client === "messages") {
+    // Here the words of a refusal are text, and the reason alone says what they are.
+    return finish === "end" && refused ? "refusal" : finish;
+  }
+  if (finish === "stop_sequence" || finish === "pause") return "end";
+  return client === "responses" && finish === "refusal" && refused ? "end" : finish;
+}
+
+function totals(usage: TokenUsage): ReplySummary["usage"] {
+  const of = (...names: UsageClass[]) => names.reduce((sum, name) => sum + (usage[name] ?? 0), 0);
+  return {
+    input: of("prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"),
+    cached: of("input_cache_read"),
+    output: of("completion"),
+    reasoning: of("reasoning"),
+  };
+}
+
+/** The turn that a client sends back of an answer, as its own prompt reader reads it. */
+export function replayBlocks(reply: Reply, client: Protocol): ContentBlock[] {
+  const codec = CLIENTS[client];
+  const answer = codec.writeReply(reply, echoOf(client));
+  const prompt = codec.readPrompt(nextRequest(answer, client));
+  return prompt.messages.filter(({ role }) => role === "assistant").flatMap(({ blocks }) => blocks);
+}
+
+function nextRequest(answer: JsonObject, client: Protocol): JsonObject {
+  const user = { role: "user", content: "On" };
+  switch (client) {
+    case "chat":
+      return { model: "acme/thinker", messages: [user, firstMessage(answer), user] };
+    case "responses":
+      return { model: "acme/thinker", input: [user, ...list(answer.output), user] };
+    case "messages": {
+      const turn = list(answer.content).length > 0 ? [{ role: "assistant", content: answer.content }] : [];
+      return { model: "acme/thinker", max_tokens: 9, messages: [user, ...turn, user] };
+    }
+  }
+}
+
+function firstMessage({ choices }: JsonObject): Json {
+  const [choice] = list(choices);
+  return isObject(choice) ? choice.message ?? null : null;
+}
+
+/** Signatures of an answer or a turn, without the ids that only one protocol has. */
+export function signatures(blocks: readonly ContentBlock[]): Pick<Signature, "issuer" | "value">[] {
+  return blocks.flatMap((block) =>
+    block.type === "reasoning" && block.signature !== undefined
+      ? [{ issuer: block.signature.issuer, value: block.signature.value }]
+      : []
+  );
+}
+
+/** The reply that events come to, or nothing where they end in an error. */
+export function replyOf(events: readonly ReplyEvent[]): Reply | undefined {
+  return events.at(-1)?.type === "error" ? undefined : aggregateEvents(events);
+}
+
+function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,245 @@
+import { assert, assertEquals, assertNotEquals } from "@std/assert";
+import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import type {
+  ContentBlock,
+  ContentBlockOf,
+  Message,
+  Prompt,
+  ReplyEvent,
+} from "../../../lib/protocols/canonical/types.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
+import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
+import type { AdaptTarget } from "../../../lib/protocols/translate/adapt_target.ts";
+import { type Callable, randomAnswer, randomPrompt } from "./random_prompt.ts";
+import { promptOf, user } from "../canonical/messages.ts";
+import { KINDS, targetOf } from "./targets.ts";
+
+const SEEDS = Array.from({ length: 400 }, (_, seed) => seed);
+
+Deno.test("adapt() gives every target what its dialect promises", () => {
+  for (const kind of KINDS) {
+    for (const seed of SEEDS) {
+      const target = targetOf(kind);
+      const { prompt } = adaptPrompt(randomPrompt(seed), target);
+      const problems = findProblems(prompt, target);
+      assertEquals(problems, [], `${kind}, seed ${seed}`);
+    }
+  }
+});
+
+Deno.test("adapt() leaves nothing to do for a second time", () => {
+  for (const kind of KINDS) {
+    for (const seed of SEEDS) {
+      const once = adaptPrompt(randomPrompt(seed), targetOf(kind)).prompt;
+      const target = targetOf(kind);
+      const twice = adaptPrompt(once, target).prompt;
+      assertEquals(twice, once, `${kind}, seed ${seed}`);
+      assertEquals(target.dropped.names, [], `${kind}, seed ${seed}`);
+    }
+  }
+});
+
+Deno.test("adapt() gives the same bytes each time and leaves its argument alone", () => {
+  for (const kind of KINDS) {
+    for (const seed of SEEDS.slice(0, 100)) {
+      const prompt = randomPrompt(seed);
+      const first = JSON.stringify(adaptPrompt(prompt, targetOf(kind)).prompt);
+      assertEquals(JSON.stringify(adaptPrompt(prompt, targetOf(kind)).prompt), first, `${kind}, seed ${seed}`);
+      assertEquals(prompt, randomPrompt(seed), `${kind}, seed ${seed}`);
+    }
+  }
+});
+
+Deno.test("adapt() keeps what was said before the same when the conversation goes on", () => {
+  for (const kind of KINDS) {
+    for (const seed of SEEDS.slice(0, 200)) {
+      const random = randomPrompt(seed);
+      // Marks are counted from the end, and a turn without reasoning may lack what the next one brings.
+      const asked = { ...random, messages: unmarked([...random.messages, user("and?")]) };
+      const more = [...asked.messages, { role: "assistant" as const, blocks: [word("well")] }, user("thanks")];
+      const before = adaptPrompt(asked, targetOf(kind)).prompt.messages;
+      const after = adaptPrompt({ ...asked, messages: more }, targetOf(kind)).prompt.messages;
+      assertEquals(after.slice(0, before.length), before, `${kind}, seed ${seed}`);
+    }
+  }
+});
+
+Deno.test("a restored answer to a plain prompt is the answer itself", () => {
+  for (const kind of KINDS) {
+    for (const seed of SEEDS) {
+      const { restore } = adaptPrompt(promptOf([user("hi")]), targetOf(kind));
+      const answer = randomAnswer(seed);
+      const machine = restore();
+      assertEquals(answer.flatMap((event) => machine.push(event)), answer, `${kind}, seed ${seed}`);
+      assertEquals(machine.end(), []);
+    }
+  }
+});
+
+Deno.test("a restored answer obeys the grammar, and calls tools by the client's names", () => {
+  for (const kind of KINDS) {
+    for (const seed of SEEDS) {
+      const asked = randomPrompt(seed);
+      const { prompt, restore } = adaptPrompt(asked, targetOf(kind));
+      const callable = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [calls(tool)]);
+      const answer = randomAnswer(seed, [...callable, { name: "unknown" }, { name: "" }]);
+      const machine = restore();
+      const events: ReplyEvent[] = [...answer.flatMap((event) => machine.push(event)), ...machine.end()];
+      const grammar = checkGrammar();
+      events.forEach((event) => grammar.push(event));
+      grammar.end();
+      for (const block of aggregateEvents(events).blocks) {
+        if (block.type !== "tool_call" || block.name === "unknown") continue;
+        const { name, namespace, custom } = block;
+        const called = JSON.stringify(calls({ name, ...(namespace !== undefined && { namespace }), custom }));
+        const meant = asked.tools.some((tool) => tool.type !== "hosted" && JSON.stringify(calls(tool)) === called);
+        assert(meant, `${kind}, seed ${seed}: ${called}`);
+      }
+    }
+  }
+});
+
+Deno.test("each answer has a machine of its own", () => {
+  const { restore } = adaptPrompt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
+  const said: ReplyEvent[] = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "a END b" },
+  ];
+  const [first, second] = [restore(), restore()];
+  assertNotEquals(said.flatMap((event) => first.push(event)), []);
+  assertEquals(first.push({ type: "close", index: 0 }), []);
+  assertEquals(aggregateEvents(said.flatMap((event) => second.push(event))).finish, "stop_sequence");
+});
+
+/** How a model calls a tool. */
+function calls(
+  { name, namespace, type, custom }: { name: string; namespace?: string; type?: string; custom?: boolean | undefined },
+): Callable {
+  return {
+    name,
+    ...(namespace !== undefined && { namespace }),
+    ...((type === "custom" || custom === true) && { custom: true }),
+  };
+}
+
+function word(text: string): ContentBlock {
+  return { type: "text", text };
+}
+
+function unmarked(messages: Message[]): Message[] {
+  return messages.map((message) => ({ ...message, blocks: message.blocks.map(({ cache: _, ...block }) => block) }));
+}
+
+/** What a prompt has that its target was promised not to get. */
+function findProblems(prompt: Prompt, target: AdaptTarget): string[] {
+  return [...toolProblems(prompt, target), ...contentProblems(prompt, target), ...turnProblems(prompt, target)];
+}
+
+function toolProblems(
+  { protocol, tools, toolChoice, parallelToolCalls, stop, unknownMembers }: Prompt,
+  target: AdaptTarget,
+) {
+  const problems: string[] = [];
+  const { dialect } = target;
+  const wire = new Map<string, string>();
+  for (const tool of tools) {
+    if (tool.type === "hosted") {
+      if (!dialect.hostedFrom.includes(tool.from)) problems.push("a foreign hosted tool");
+      continue;
+    }
+    if (tool.type === "custom" && !dialect.customTools) problems.push("a custom tool");
+    if (tool.namespace !== undefined && !dialect.namespaces) problems.push("a namespace");
+    if (!isLegal(tool.name, dialect.toolName)) problems.push(`tool name ${tool.name}`);
+    wire.set(`${tool.namespace}.${tool.name}`, tool.name);
+  }
+  if (toolChoice !== undefined && tools.length === 0) problems.push("a choice without tools");
+  if (parallelToolCalls !== undefined && tools.length === 0) problems.push("parallel calls of no tools");
+  if (toolChoice?.type === "allowed" && protocol !== target.protocol) problems.push("an allowed choice");
+  if (toolChoice?.type === "tool" && ![...wire.values()].includes(toolChoice.name)) {
+    problems.push("a choice of no tool");
+  }
+  if (stop.length > dialect.stops) problems.push("too many stop sequences");
+  if (unknownMembers !== undefined && unknownMembers.from !== target.protocol) problems.push("a foreign rest");
+  return problems;
+}
+
+function contentProblems({ messages, protocol, tools }: Prompt, target: AdaptTarget): string[] {
+  const problems: string[] = [];
+  const { dialect } = target;
+  const marks = tools.flatMap(({ cache }) => cache ?? []);
+  for (const message of messages) {
+    if (message.blocks.length === 0) problems.push("an empty message");
+    if (message.unknownMembers !== undefined && message.unknownMembers.from !== target.protocol) {
+      problems.push("a foreign rest");
+    }
+    for (const block of allBlocks(message.blocks)) {
+      if (block.unknownMembers !== undefined && block.unknownMembers.from !== target.protocol) {
+        problems.push("a foreign rest");
+      }
+      if (block.type === "text" && block.text === "") problems.push("an empty text");
+      if (block.type === "vendor_specific" && block.from !== target.protocol) problems.push("a foreign block");
+      if (block.type === "reasoning" && block.signature === undefined && !dialect.unsignedReasoning) {
+        problems.push("unsigned reasoning");
+      }
+      if (block.type === "reasoning" && (block.signature?.issuer ?? target.issuer) !== target.issuer) {
+        problems.push("foreign reasoning");
+      }
+      if (block.type === "tool_call" && !isLegal(block.name, dialect.toolName)) problems.push("a call's name");
+      if (block.type === "tool_call" && block.custom === true && !dialect.customTools) problems.push("a custom call");
+      if (block.type === "tool_call" && !isLegal(block.id, dialect.callId)) problems.push(`call id ${block.id}`);
+      if (block.type === "text" && block.citations?.some(({ from }) => from !== target.protocol)) {
+        problems.push("a foreign citation");
+      }
+      if (
+        block.type === "tool_result" && !dialect.mediaInResults && block.blocks.some(({ type }) => type === "media")
+      ) {
+        problems.push("media in a result");
+      }
+      if (block.cache !== undefined) marks.push(block.cache);
+    }
+  }
+  if (target.protocol === "messages" && marks.length > 4) problems.push("too many cache marks");
+  if (target.protocol !== "messages" && target.protocol !== protocol && marks.length > 0) problems.push("a cache mark");
+  return problems;
+}
+
+function turnProblems({ messages }: Prompt, { dialect, protocol }: AdaptTarget): string[] {
+  const problems: string[] = [];
+  const said = messages.filter(({ role }) => role !== "system");
+  if (dialect.alternates) {
+    if (said[0]?.role !== "user") problems.push("the user does not begin");
+    if (said.some(({ role }, index) => role === said[index - 1]?.role)) problems.push("two turns of one role");
+  }
+  const last = messages.at(-1);
+  if (!dialect.prefill && last?.role === "assistant") problems.push("the assistant ends");
+  const end = last?.blocks.at(-1);
+  if (protocol === "messages" && last?.role === "assistant" && end?.type === "text" && /\s$/.test(end.text)) {
+    problems.push("white space at the end");
+  }
+  let open: string[] = [];
+  const seen = new Set<string>();
+  for (const { role, blocks } of messages) {
+    const results = blocks.filter((block) => block.type === "tool_result");
+    const first = blocks.slice(0, results.length);
+    if (first.some(({ type }) => type !== "tool_result")) problems.push("words before results");
+    if (results.length === 0 && open.length > 0) problems.push("a call without a result");
+    for (const { callId } of results) {
+      if (open.shift() !== callId) problems.push("a result out of order");
+    }
+    if (role !== "assistant") continue;
+    const ids = blocks.filter((block): block is ContentBlockOf<"tool_call"> => block.type === "tool_call").map((
+      { id },
+    ) => id);
+    if (ids.some((id) => seen.has(id))) problems.push("an id that came before");
+    ids.forEach((id) => seen.add(id));
+    open = ids;
+  }
+  if (open.length > 0) problems.push("a call without a result at the end");
+  return problems;
+}
+
+function allBlocks(blocks: readonly ContentBlock[]): ContentBlock[] {
+  return blocks.flatMap((block) => block.type === "tool_result" ? [block, ...allBlocks(block.blocks)] : [block]);
+}

@@ -1,0 +1,76 @@
+import { assertEquals } from "@std/assert";
+import type { ContentBlock, Message, Reasoning, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
+import { dropUnreadableReasoning, fitReasoning } from "../../../lib/protocols/translate/fit_reasoning.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { type Kind, targetOf } from "./targets.ts";
+
+const OWN: ContentBlock = { type: "reasoning", text: "a", signature: { issuer: "anthropic", value: "s" } };
+const HIDDEN: ContentBlock = {
+  type: "reasoning",
+  text: "",
+  hidden: true,
+  signature: { issuer: "anthropic", value: "h" },
+};
+const OTHER: ContentBlock = { type: "reasoning", text: "b", signature: { issuer: "openai", value: "s" } };
+const UNSIGNED: ContentBlock = { type: "reasoning", text: "c" };
+const VOID: ContentBlock = { type: "reasoning", text: "" };
+
+Deno.test("reasoning goes back to its issuer only, whole and in its order", () => {
+  const blocks: ContentBlock[] = [OWN, HIDDEN, OTHER, call("1"), OWN, UNSIGNED, VOID, call("2"), HIDDEN];
+  const cases: [Kind, ContentBlock[], string[]][] = [
+    ["messages", [OWN, HIDDEN, call("1"), OWN, call("2"), HIDDEN], ["reasoning_details", "reasoning_content"]],
+    ["messages with prefill", [OWN, HIDDEN, call("1"), OWN, UNSIGNED, call("2"), HIDDEN], ["reasoning_details"]],
+    ["responses", [OTHER, call("1"), call("2")], ["reasoning_details", "reasoning_content"]],
+    ["chat", [call("1"), UNSIGNED, call("2")], ["reasoning_details"]],
+  ];
+  for (const [kind, left, names] of cases) {
+    const target = targetOf(kind);
+    assertEquals(dropUnreadableReasoning(promptOf([assistant(...blocks)]), target).messages, [assistant(...left)]);
+    assertEquals(target.dropped.names, names, kind);
+  }
+});
+
+Deno.test("a turn that held nothing but foreign reasoning goes", () => {
+  const { messages } = dropUnreadableReasoning(
+    promptOf([user("a"), assistant(OTHER), user("b")]),
+    targetOf("messages"),
+  );
+  assertEquals(messages, [user("a"), user("b")]);
+});
+
+Deno.test("manual thinking is switched off where the vendor would refuse it", () => {
+  const bare = [user("a"), assistant("b", call("1")), user(result("1"))];
+  const led = [user("a"), assistant(OWN, call("1")), user(result("1"))];
+  const past = [...bare, assistant("done"), user("more")];
+  const manual: Reasoning = { mode: "manual", budgetTokens: 2000 };
+  const cases: [string, Message[], Reasoning, ToolChoice | undefined, string[]][] = [
+    ["a call without reasoning", bare, manual, undefined, ["thinking"]],
+    ["a call after reasoning", led, manual, undefined, []],
+    ["only the last turn counts", past, manual, undefined, []],
+    ["a forced tool", led, manual, { type: "tool", name: "tool" }, ["thinking"]],
+    ["any tool forced", led, manual, { type: "required" }, ["thinking"]],
+    ["a free choice", led, manual, { type: "auto" }, []],
+    ["adaptive thinking takes both", bare, { mode: "adaptive" }, { type: "required" }, []],
+    ["no thinking", bare, { mode: "off" }, { type: "required" }, []],
+  ];
+  for (const [claim, messages, reasoning, toolChoice, names] of cases) {
+    const asked = promptOf(messages, {
+      protocol: "messages",
+      reasoning,
+      ...(toolChoice !== undefined && { toolChoice }),
+    });
+    const target = targetOf("messages");
+    const settled = fitReasoning(asked, target);
+    assertEquals(settled.reasoning, names.length > 0 ? { mode: "off" } : reasoning, claim);
+    assertEquals(target.dropped.names, names, claim);
+    assertEquals(fitReasoning(asked, targetOf("chat")), asked, claim);
+  }
+});
+
+Deno.test("an effort is manual thinking where the model knows no other", () => {
+  const asked = promptOf([user("a"), assistant(call("1")), user(result("1"))], { reasoning: { effort: "high" } });
+  const manual = targetOf("messages", { row: { reasoning: { modes: ["manual"] } } });
+  assertEquals(fitReasoning(asked, manual).reasoning, { mode: "off" });
+  assertEquals(manual.dropped.names, ["reasoning_effort"]);
+  assertEquals(fitReasoning(asked, targetOf("messages")), asked);
+});

@@ -1,0 +1,263 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
+import type {
+  ContentBlock,
+  ContentBlockOf,
+  Message,
+  Prompt,
+  Protocol,
+  UnknownMembers,
+} from "../../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
+import { fitCacheMarks } from "../../../lib/protocols/translate/cache_marks.ts";
+import { dropEmpty, flattenContent } from "../../../lib/protocols/translate/flatten_content.ts";
+import { moveMediaOutOfResults } from "../../../lib/protocols/translate/move_media.ts";
+import { requireAllParameters } from "../../../lib/protocols/translate/require_all_parameters.ts";
+import { dropUnknownMembers } from "../../../lib/protocols/translate/drop_unknown_members.ts";
+import { assistant, call, promptOf, result, system, text, user } from "../canonical/messages.ts";
+import { type Kind, picture, targetOf } from "./targets.ts";
+
+function foreign(from: Protocol, value: JsonObject): ContentBlockOf<"vendor_specific"> {
+  return { type: "vendor_specific", from, value };
+}
+
+Deno.test("foreign blocks that the model must read become text and media", () => {
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } };
+  const cases: [string, JsonObject, ContentBlock[]][] = [
+    ["search result", {
+      type: "search_result",
+      title: "T",
+      source: "https://s",
+      content: [{ type: "text", text: "one" }, { type: "text", text: "two" }],
+      cache_control: { type: "ephemeral", ttl: "1h" },
+    }, [{ type: "text", text: "Title: T\nSource: https://s\n\none\ntwo", cache: { ttl: "1h" } }]],
+    ["document of blocks", {
+      type: "document",
+      title: "Doc",
+      context: "why",
+      source: { type: "content", content: [{ type: "text", text: "one" }, image] },
+    }, [text("Document: Doc\nContext: why"), text("one"), picture]],
+    ["loaded tool", { type: "tool_reference", tool_name: "x" }, [text("[Loaded tool: x]")]],
+    ["summary", { type: "compaction", content: "before" }, [text("before")]],
+  ];
+  for (const [claim, value, blocks] of cases) {
+    const target = targetOf("chat");
+    const asked = promptOf([user(foreign("messages", value))], { protocol: "messages" });
+    assertEquals(flattenContent(asked, target).messages, [user(...blocks)], claim);
+    assertEquals(target.dropped.names, [], claim);
+    assertEquals(flattenContent(asked, targetOf("messages")), asked);
+  }
+});
+
+Deno.test("a foreign block inside a result becomes text there", () => {
+  const value = { type: "tool_reference", tool_name: "x" };
+  const asked = promptOf([user(result("1", foreign("messages", value)))], { protocol: "messages" });
+  assertEquals(flattenContent(asked, targetOf("chat")).messages, [user(result("1", "[Loaded tool: x]"))]);
+});
+
+Deno.test("what ran at another vendor is left out and named", () => {
+  const cases: [Protocol, string, string][] = [
+    ["messages", "server_tool_use", "server_tool_use"],
+    ["messages", "web_search_tool_result", "web_search_tool_result"],
+    ["responses", "web_search_call", "web_search_call"],
+    ["chat", "reasoning.new", "reasoning_details"],
+  ];
+  for (const [protocol, type, name] of cases) {
+    const target = targetOf("gemini");
+    const asked = promptOf([user("a"), assistant("b", foreign(protocol, { type }))], { protocol });
+    assertEquals(flattenContent(asked, target).messages, [user("a"), assistant("b")]);
+    assertEquals(target.dropped.names, [name]);
+  }
+});
+
+Deno.test("what the model would have to read and cannot is refused", () => {
+  const cases: [Protocol, JsonObject, string][] = [
+    ["chat", { type: "input_audio", input_audio: {} }, "messages"],
+    ["responses", { type: "input_audio" }, "input"],
+    ["responses", { type: "compaction", encrypted_content: "x" }, "input"],
+    ["messages", { type: "compaction", encrypted_content: "x" }, "messages"],
+    ["messages", { type: "browser_state" }, "messages"],
+    ["messages", { type: "document", source: { type: "content", content: [{ type: "video" }] } }, "messages"],
+    ["messages", {}, "messages"],
+  ];
+  for (const [protocol, value, param] of cases) {
+    const asked = promptOf([user(foreign(protocol, value))], { protocol });
+    const error = assertThrows(() => flattenContent(asked, targetOf("gemini")), GatewayError);
+    assertEquals([error.kind, error.param], ["invalid", param]);
+  }
+});
+
+Deno.test("empty text goes, and the turns that hold nothing else", () => {
+  const messages = [system(""), user("", "a", " "), assistant("", call("1")), user(result("1", "")), assistant("\n")];
+  const signed: ContentBlock = { type: "reasoning", text: "", signature: { issuer: "anthropic", value: "s" } };
+  assertEquals(dropEmpty(promptOf([...messages, assistant(signed)]), targetOf("messages")).messages, [
+    user("a"),
+    assistant(call("1")),
+    user(result("1")),
+    assistant(signed),
+  ]);
+  assertEquals(dropEmpty(promptOf(messages), targetOf("chat")).messages, [
+    user("a", " "),
+    assistant(call("1")),
+    user(result("1")),
+    assistant("\n"),
+  ]);
+});
+
+Deno.test("members of another protocol are carried where they have a place, else named", () => {
+  const cases: [Protocol, JsonObject, Kind, JsonObject | undefined, string[]][] = [
+    ["chat", { metadata: { a: "b" }, verbosity: "low", store: true, logit: null }, "responses", {
+      metadata: { a: "b" },
+      text: { verbosity: "low" },
+    }, ["store"]],
+    ["responses", { text: { verbosity: "low" }, include: ["x"], store: false, prompt_cache_key: "k" }, "chat", {
+      verbosity: "low",
+      prompt_cache_key: "k",
+    }, ["include"]],
+    ["responses", { text: { verbosity: "low", other: 1 } }, "chat", undefined, ["text"]],
+    ["chat", { service_tier: "default", prediction: { type: "content" } }, "messages", {
+      service_tier: "standard_only",
+    }, ["prediction"]],
+    ["chat", { service_tier: "flex" }, "messages", undefined, ["service_tier"]],
+    ["messages", { service_tier: "standard_only", context_management: { edits: [1] } }, "chat", {
+      service_tier: "default",
+    }, ["context_management"]],
+    ["messages", { service_tier: "auto" }, "gemini", undefined, ["service_tier"]],
+    ["messages", { service_tier: "auto", thread: {} }, "messages", { service_tier: "auto", thread: {} }, []],
+    ["messages", { mcp_servers: [], speed: "fast" }, "responses", undefined, ["speed"]],
+  ];
+  for (const [protocol, members, kind, carried, names] of cases) {
+    const target = targetOf(kind);
+    const { unknownMembers } = dropUnknownMembers(
+      promptOf([], { protocol, unknownMembers: { from: protocol, members } }),
+      target,
+    );
+    assertEquals(unknownMembers?.members, carried);
+    assertEquals(target.dropped.names, names);
+  }
+});
+
+Deno.test("members that change the answer are refused elsewhere", () => {
+  for (const name of ["mcp_servers", "container", "thread", "fallbacks"]) {
+    const unknownMembers: UnknownMembers = { from: "messages", members: { [name]: ["x"] } };
+    const error = assertThrows(
+      () => dropUnknownMembers(promptOf([], { protocol: "messages", unknownMembers }), targetOf("chat")),
+      GatewayError,
+    );
+    assertEquals([error.kind, error.param], ["invalid", name]);
+  }
+});
+
+Deno.test("members of messages, blocks, tools and reasoning are named once, places and repeats are not", () => {
+  const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
+    unknownMembers: { from: "responses", members },
+  });
+  const asked: Prompt = promptOf(
+    [
+      {
+        ...user({ ...picture, ...unknownMembers({ detail: "low" }) }, {
+          ...picture,
+          ...unknownMembers({ detail: "low" }),
+        }),
+        ...unknownMembers({ id: "m" }),
+      },
+      assistant(
+        { ...text("a"), ...unknownMembers({ item: { id: "x", status: "completed", phase: "final" }, logprobs: [1] }) },
+        { type: "text", text: "b", citations: [{ from: "responses", value: {} }] },
+      ),
+    ],
+    {
+      protocol: "responses",
+      tools: [{
+        type: "function",
+        name: "f",
+        ...unknownMembers({ defer_loading: true, additional_tools: { index: 1 } }),
+      }],
+      reasoning: { effort: "low", ...unknownMembers({ summary: "detailed" }) },
+    },
+  );
+  const target = targetOf("chat");
+  const local = dropUnknownMembers(asked, target);
+  assertEquals(local.messages, [user(picture, picture), assistant("a", "b")]);
+  assertEquals(local.tools, [{ type: "function", name: "f" }]);
+  assertEquals(local.reasoning, { effort: "low" });
+  assertEquals(
+    new Set(target.dropped.names),
+    new Set(["detail", "phase", "annotations", "defer_loading", "reasoning.summary"]),
+  );
+  const own = targetOf("responses");
+  assertEquals(dropUnknownMembers(asked, own), asked);
+  assertEquals(own.dropped.names, []);
+});
+
+Deno.test("media moves out of results, to after the last one of the turn", () => {
+  const named: ContentBlock = { type: "media", media: { kind: "url", url: "https://x/a.pdf" }, name: "a.pdf" };
+  const one = "[Attachment 1 of the tool results]";
+  const two = "[Attachment 2 of the tool results: a.pdf]";
+  const cases: [Message[], Message[]][] = [
+    [[user(result("1", "x", picture), result("2", named), "go")], [
+      user(result("1", "x", one), result("2", two), one, picture, two, named, "go"),
+    ]],
+    [[user(result("1", picture)), user(result("2", named)), user("go"), assistant("a"), user(result("3", picture))], [
+      user(result("1", one)),
+      user(result("2", two), one, picture, two, named),
+      user("go"),
+      assistant("a"),
+      user(result("3", one), one, picture),
+    ]],
+    [[user(picture, "a")], [user(picture, "a")]],
+  ];
+  for (const [messages, moved] of cases) assertEquals(moveMediaOutOfResults(promptOf(messages)).messages, moved);
+});
+
+Deno.test("four cache marks stay, in the order the vendor wants, and none where it takes none", () => {
+  const mark = (said: string, ttl: "5m" | "1h" = "5m"): ContentBlock => ({ type: "text", text: said, cache: { ttl } });
+  const cases: [string, Prompt, string[], boolean][] = [
+    ["four", promptOf([user(mark("a"), mark("b"), mark("c"), mark("d"))]), ["5m", "5m", "5m", "5m"], false],
+    [
+      "the last four, tools and system first",
+      promptOf(
+        [user(mark("a"), result("1", mark("b"))), { role: "system", blocks: [mark("s")] }, assistant(mark("c"))],
+        {
+          tools: [{ type: "function", name: "f", cache: { ttl: "1h" } }, {
+            type: "function",
+            name: "g",
+            cache: { ttl: "1h" },
+          }],
+        },
+      ),
+      ["1h", "5m", "5m", "5m", "5m"].slice(1),
+      true,
+    ],
+    ["an hour after five minutes", promptOf([user(mark("a"), mark("b", "1h"))]), ["5m", "5m"], true],
+    ["an hour before five minutes", promptOf([user(mark("a", "1h"), mark("b"))]), ["1h", "5m"], false],
+    ["on reasoning", promptOf([assistant({ type: "reasoning", text: "x", cache: { ttl: "5m" } })]), [], true],
+  ];
+  for (const [claim, asked, ttls, named] of cases) {
+    const target = targetOf("messages");
+    const { tools, messages } = fitCacheMarks(asked, target);
+    const all = messages.flatMap(({ blocks }) => blocks).flatMap((block) =>
+      block.type === "tool_result" ? [...block.blocks, block] : [block]
+    );
+    assertEquals([...tools, ...all].flatMap(({ cache }) => cache?.ttl ?? []), ttls, claim);
+    assertEquals(target.dropped.names, named ? ["cache_control"] : [], claim);
+  }
+  const target = targetOf("responses");
+  assertEquals(fitCacheMarks(promptOf([user(mark("a"))]), target).messages, [user("a")]);
+  assertEquals(target.dropped.names, ["cache_control"]);
+  const carrying = targetOf("chat", { dialect: { cacheMarks: true } });
+  const asked = promptOf([user(mark("a"))], { protocol: "messages" });
+  assertEquals(fitCacheMarks(asked, carrying), asked);
+});
+
+Deno.test("require_parameters turns every loss into a refusal", () => {
+  const dropped = new UnsupportedParameters();
+  const strict = promptOf([], { provider: { require_parameters: true } });
+  requireAllParameters(strict, dropped);
+  dropped.add("top_k");
+  dropped.add("seed");
+  requireAllParameters(promptOf([]), dropped);
+  const error = assertThrows(() => requireAllParameters(strict, dropped), GatewayError, "top_k, seed");
+  assertEquals([error.kind, error.param], ["invalid", "top_k"]);
+});

@@ -1,0 +1,170 @@
+import { assertEquals, assertNotEquals } from "@std/assert";
+import type { ContentBlock, Message } from "../../../lib/protocols/canonical/types.ts";
+import { orderMessages } from "../../../lib/protocols/translate/order_messages.ts";
+import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
+import { type Kind, picture, targetOf } from "./targets.ts";
+
+const MISSING = "There is no result: the call was not carried out";
+const ORPHAN = "Result of a tool call that is no longer part of this conversation:";
+
+function order(messages: Message[], kind: Kind = "messages"): Message[] {
+  return orderMessages(promptOf(messages), targetOf(kind)).messages;
+}
+
+function missing(callId: string): ContentBlock {
+  return { type: "tool_result", callId, blocks: [{ type: "text", text: MISSING }], isError: true };
+}
+
+Deno.test("turns are put in legal order", () => {
+  const cases: [string, Message[], Message[]][] = [
+    ["what is in order stays", [system("s"), user("a"), assistant("b"), user("c")], [
+      system("s"),
+      user("a"),
+      assistant("b"),
+      user("c"),
+    ]],
+    ["one role's turns are merged", [user("a"), user("b"), assistant("c"), assistant(call("1")), user(result("1"))], [
+      user("a", "b"),
+      assistant("c", call("1")),
+      user(result("1")),
+    ]],
+    [
+      "results come first, in the order of the calls",
+      [user("a"), assistant(call("1"), call("2")), user("wait", result("2", "two")), user(result("1", "one"), "go on")],
+      [
+        user("a"),
+        assistant(call("1"), call("2")),
+        user(result("1", "one"), result("2", "two"), "wait", "go on"),
+      ],
+    ],
+    ["a call without a result gets one", [user("a"), assistant(call("1"), call("2")), user(result("2"), "b")], [
+      user("a"),
+      assistant(call("1"), call("2")),
+      user(missing("1"), result("2"), "b"),
+    ]],
+    ["also the last one", [user("a"), assistant("b", call("1"))], [
+      user("a"),
+      assistant("b", call("1")),
+      user(missing("1")),
+    ]],
+    ["a result without a call is text", [user(result("1", "x", picture)), assistant("b"), user("c")], [
+      user(ORPHAN, "x", picture),
+      assistant("b"),
+      user("c"),
+    ]],
+    ["a result that comes a turn too late is text", [
+      user("a"),
+      assistant(call("1")),
+      user("b"),
+      assistant("c"),
+      user(result("1", "x")),
+    ], [user("a"), assistant(call("1")), user(missing("1"), "b"), assistant("c"), user(ORPHAN, "x")]],
+    ["a second result is text", [user("a"), assistant(call("1")), user(result("1", "x"), result("1", "y"))], [
+      user("a"),
+      assistant(call("1")),
+      user(result("1", "x"), ORPHAN, "y"),
+    ]],
+    ["the user begins", [assistant("hello"), user("a")], [user("."), assistant("hello"), user("a")]],
+    ["system messages follow the user's turn", [
+      user("a"),
+      assistant(call("1")),
+      system("s"),
+      user(result("1")),
+      user("b"),
+    ], [user("a"), assistant(call("1")), user(result("1"), "b"), system("s")]],
+    ["the system's last word is the user's", [user("a"), assistant("b"), system("s"), system("t")], [
+      user("a"),
+      assistant("b"),
+      user("s", "t"),
+    ]],
+    ["nothing but a system message", [system("s")], [system("s"), user(".")]],
+  ];
+  for (const [claim, messages, expected] of cases) assertEquals(order(messages), expected, claim);
+});
+
+Deno.test("where turns need not alternate, messages stay apart", () => {
+  const cases: [string, Message[], Message[]][] = [
+    ["what is in order stays", [
+      user("a"),
+      user("b"),
+      system("s"),
+      assistant(call("1"), call("2")),
+      user(result("1")),
+      user(result("2")),
+      user("c"),
+    ], [
+      user("a"),
+      user("b"),
+      system("s"),
+      assistant(call("1"), call("2")),
+      user(result("1")),
+      user(result("2")),
+      user("c"),
+    ]],
+    ["results and words of one message stay together", [assistant(call("1")), user(result("1"), "c")], [
+      assistant(call("1")),
+      user(result("1"), "c"),
+    ]],
+    ["results move to the message of their calls", [
+      assistant(call("1")),
+      assistant(call("2")),
+      user("x"),
+      system("s"),
+      user(result("2")),
+      user(result("1"), "y"),
+    ], [
+      assistant(call("1")),
+      user(result("1")),
+      assistant(call("2")),
+      user(result("2")),
+      user("x"),
+      system("s"),
+      user("y"),
+    ]],
+    ["a beginning for the model to continue stays", [user("a"), assistant("b ")], [user("a"), assistant("b ")]],
+  ];
+  for (const [claim, messages, expected] of cases) assertEquals(order(messages, "chat"), expected, claim);
+});
+
+Deno.test("members of a message stay with it, also where its blocks are parted", () => {
+  const unknownMembers = { from: "chat" as const, members: { name: "n" } };
+  assertEquals(
+    order([assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }], "chat"),
+    [assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }],
+  );
+});
+
+Deno.test("an assistant's text at the end is continued by a wish where there is no prefill, and named", () => {
+  const target = targetOf("messages");
+  const { messages } = orderMessages(promptOf([user("a"), assistant("{")]), target);
+  assertEquals(messages.slice(0, 2), [user("a"), assistant("{")]);
+  assertEquals([messages.length, messages[2]?.role], [3, "user"]);
+  assertEquals(target.dropped.names, ["prefill"]);
+});
+
+Deno.test("a beginning for Anthropic's models ends without white space", () => {
+  const target = targetOf("messages with prefill");
+  assertEquals(orderMessages(promptOf([user("a"), assistant("x", "b \n")]), target).messages, [
+    user("a"),
+    assistant("x", "b"),
+  ]);
+  assertEquals(target.dropped.names, []);
+});
+
+Deno.test("empty ids belong to nothing, and ids that come again are told apart", () => {
+  const messages = order([
+    user("a"),
+    assistant(call("")),
+    user(result("", "x")),
+    assistant(call("call_0"), call("call_0")),
+    user(result("call_0", "first"), result("call_0", "second")),
+    assistant(call("call_0")),
+    user(result("call_0", "third")),
+  ]);
+  const ids = messages.flatMap(({ blocks }) => blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []));
+  assertEquals([new Set(ids).size, ids[1]], [4, "call_0"]);
+  assertNotEquals(ids[0], "");
+  assertEquals(messages[2], user(missing(ids[0] ?? ""), ORPHAN, "x"));
+  assertEquals(messages[4], user(result(ids[1] ?? "", "first"), result(ids[2] ?? "", "second")));
+  assertEquals(messages[6], user(result(ids[3] ?? "", "third")));
+});

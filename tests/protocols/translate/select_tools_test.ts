@@ -1,0 +1,183 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
+import { isLegal } from "../../../lib/protocols/translate/legal_names.ts";
+import { renameTools } from "../../../lib/protocols/translate/tool_names.ts";
+import { selectTools } from "../../../lib/protocols/translate/select_tools.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { DIALECTS, targetOf } from "./targets.ts";
+
+const SEARCH: Tool = { type: "hosted", from: "messages", value: { type: "web_search_20250305", name: "web_search" } };
+const A: Tool = { type: "function", name: "a" };
+const B: Tool = { type: "custom", name: "b", namespace: "ns" };
+
+Deno.test("hosted tools of foreign vendors are left out and named", () => {
+  const target = targetOf("chat");
+  assertEquals(selectTools(promptOf([], { tools: [SEARCH, A] }), target).tools, [A]);
+  assertEquals(target.dropped.names, ["tools.web_search_20250305"]);
+  const own = targetOf("messages");
+  assertEquals(selectTools(promptOf([], { tools: [SEARCH] }), own).tools, [SEARCH]);
+  assertEquals(own.dropped.names, []);
+});
+
+Deno.test("a choice is reduced to what the target has words for", () => {
+  const cases: [ToolChoice | undefined, Tool[], Pick<Prompt, "tools" | "toolChoice">][] = [
+    [undefined, [A], { tools: [A] }],
+    [{ type: "auto" }, [A], { tools: [A], toolChoice: { type: "auto" } }],
+    [{ type: "none" }, [A], { tools: [A], toolChoice: { type: "none" } }],
+    [{ type: "auto" }, [], { tools: [] }],
+    [{ type: "auto" }, [SEARCH], { tools: [] }],
+    [{ type: "required" }, [A], { tools: [A], toolChoice: { type: "required" } }],
+    [{ type: "tool", name: "a" }, [A], { tools: [A], toolChoice: { type: "tool", name: "a" } }],
+    [{ type: "tool", name: "ns.b", custom: true }, [B], {
+      tools: [B],
+      toolChoice: { type: "tool", name: "ns.b", custom: true },
+    }],
+    [{ type: "allowed", mode: "auto", names: ["b"] }, [A, B], { tools: [B], toolChoice: { type: "auto" } }],
+    [{ type: "allowed", mode: "required", names: ["a", "x"] }, [A, B], {
+      tools: [A],
+      toolChoice: { type: "required" },
+    }],
+    [{ type: "allowed", mode: "auto", names: ["x"] }, [A], { tools: [A], toolChoice: { type: "none" } }],
+    [{ type: "allowed", mode: "auto", names: ["x"] }, [SEARCH], { tools: [] }],
+  ];
+  for (const [toolChoice, tools, expected] of cases) {
+    const asked = promptOf([], { protocol: "responses", tools, ...(toolChoice !== undefined && { toolChoice }) });
+    const { tools: left, toolChoice: choice } = selectTools(asked, targetOf("chat"));
+    assertEquals({ tools: left, ...(choice !== undefined && { toolChoice: choice }) }, expected);
+  }
+});
+
+Deno.test("an allowed choice stays as it is in the client's own protocol", () => {
+  const asked = promptOf([], { tools: [A, B], toolChoice: { type: "allowed", mode: "auto", names: ["a"] } });
+  assertEquals(selectTools(asked, targetOf("chat")), asked);
+});
+
+Deno.test("a choice that forces a tool the model is not given is refused", () => {
+  const cases: [ToolChoice, Tool[]][] = [
+    [{ type: "required" }, [SEARCH]],
+    [{ type: "tool", name: "web_search" }, [SEARCH, A]],
+    [{ type: "tool", name: "x" }, [A]],
+    [{ type: "allowed", mode: "required", names: ["web_search"] }, [SEARCH, A]],
+    [{ type: "vendor_specific", from: "responses", value: { type: "web_search" } }, [A]],
+  ];
+  for (const [toolChoice, tools] of cases) {
+    const asked = promptOf([], { protocol: "messages", tools, toolChoice });
+    const error = assertThrows(() => selectTools(asked, targetOf("chat")), GatewayError);
+    assertEquals([error.kind, error.param], ["invalid", "tool_choice"]);
+  }
+});
+
+Deno.test("a choice in a request without tools is left out, and named where it forces", () => {
+  const cases: [ToolChoice, string[]][] = [
+    [{ type: "auto" }, []],
+    [{ type: "none" }, []],
+    [{ type: "required" }, ["tool_choice"]],
+    [{ type: "tool", name: "a" }, ["tool_choice"]],
+  ];
+  for (const [toolChoice, names] of cases) {
+    const target = targetOf("messages");
+    assertEquals(selectTools(promptOf([], { toolChoice }), target), promptOf([]));
+    assertEquals(target.dropped.names, names);
+  }
+});
+
+Deno.test("parallel calls without tools are no wish", () => {
+  const asked = promptOf([], { parallelToolCalls: false });
+  assertEquals("parallelToolCalls" in selectTools(asked, targetOf("chat")), false);
+  assertEquals(selectTools({ ...asked, tools: [A] }, targetOf("chat")).parallelToolCalls, false);
+});
+
+Deno.test("legal names stay, others become legal and unique, everywhere the same", () => {
+  const long = "n".repeat(70);
+  const { dialect } = DIALECTS.chat;
+  const { prompt } = renameTools(
+    promptOf([assistant(call("1", long), call("2", "gone tool")), user(result("1"), result("2"))], {
+      tools: ["ok-name_1", "a.b", "a b", long, "a_b"].map((name): Tool => ({ type: "function", name })),
+      toolChoice: { type: "tool", name: "a b" },
+    }),
+    dialect,
+  );
+  const names = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [tool.name]);
+  assertEquals([names[0], names[4]], ["ok-name_1", "a_b"]);
+  assertEquals(new Set(names).size, 5);
+  for (const name of names) assertEquals(isLegal(name, dialect.toolName), true, name);
+  assertEquals(names[3]?.length, 64);
+  assertEquals(prompt.toolChoice, { type: "tool", name: names[2] ?? "" });
+  const called = prompt.messages[0]?.blocks.flatMap((block) => block.type === "tool_call" ? [block.name] : []);
+  assertEquals(called?.[0], names[3]);
+  assertEquals(isLegal(called?.[1] ?? "", dialect.toolName), true);
+});
+
+Deno.test("a tool of a namespace and a tool of the joined name are two tools", () => {
+  const tools: Tool[] = [
+    { type: "function", name: "b", namespace: "a" },
+    { type: "function", name: "a__b" },
+    { type: "function", name: "b" },
+    { type: "custom", name: "b" },
+  ];
+  const { prompt, restore } = adaptPrompt(
+    promptOf([user("hi")], { protocol: "responses", tools }),
+    targetOf("mistral"),
+  );
+  const names = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [tool.name]);
+  assertEquals(new Set(names).size, 4);
+  assertEquals([names[1], names[2]], ["a__b", "b"]);
+  const machine = restore();
+  machine.push({ type: "start" });
+  const opened = names.map((name, index) => {
+    const [open] = machine.push({ type: "open", index, block: { type: "tool_call", id: "i", name } });
+    machine.push({ type: "close", index });
+    return open?.type === "open" ? open.block : undefined;
+  });
+  const block = { type: "tool_call", id: "i" };
+  assertEquals<unknown>(opened, [
+    { ...block, name: "b", namespace: "a" },
+    { ...block, name: "a__b" },
+    { ...block, name: "b" },
+    { ...block, name: "b", custom: true },
+  ]);
+});
+
+Deno.test("a past call without its namespace is a call of the tool that has its name", () => {
+  const tools: Tool[] = [{ type: "function", name: "b", namespace: "a" }];
+  const { prompt } = adaptPrompt(
+    promptOf([assistant(call("1", "b")), user(result("1"))], { tools, toolChoice: { type: "tool", name: "a.b" } }),
+    targetOf("chat"),
+  );
+  assertEquals(prompt.messages[0]?.blocks, [call("1", "a__b")]);
+  assertEquals(prompt.toolChoice, { type: "tool", name: "a__b" });
+});
+
+Deno.test("a past call is one of the tool that fits it best, and of the first among those that fit alike", () => {
+  const tools: Tool[] = [
+    { type: "custom", name: "b", namespace: "a" },
+    { type: "function", name: "b", namespace: "c" },
+    { type: "function", name: "b" },
+    { type: "custom", name: "d" },
+    { type: "custom", name: "e", namespace: "x" },
+    { type: "function", name: "e", namespace: "a" },
+    { type: "function", name: "e", namespace: "c" },
+  ];
+  const cases: [{ name: string; namespace?: string; custom?: boolean }, string][] = [
+    [{ name: "b" }, "b"],
+    [{ name: "b", custom: true }, "a__b"],
+    [{ name: "b", namespace: "c" }, "c__b"],
+    [{ name: "b", namespace: "c", custom: true }, "c__b"],
+    [{ name: "b", namespace: "x" }, "x__b"],
+    [{ name: "d" }, "d"],
+    [{ name: "e" }, "a__e"],
+    [{ name: "f" }, "f"],
+  ];
+  const blocks = cases.map(([called], index) => ({ ...call(String(index), called.name), ...called }));
+  const { prompt } = renameTools(promptOf([assistant(...blocks)], { tools }), DIALECTS.chat.dialect);
+  const names = prompt.messages[0]?.blocks.map((block) => block.type === "tool_call" && block.name);
+  assertEquals(names, cases.map(([, name]) => name));
+});
+
+Deno.test("namespaces stay where the target has them", () => {
+  const tools: Tool[] = [{ type: "function", name: "b c", namespace: "a" }, { type: "function", name: "b c" }];
+  const { prompt } = renameTools(promptOf([], { tools }), DIALECTS.responses.dialect);
+  assertEquals(prompt.tools.map((tool) => tool.type === "hosted" ? "" : tool.namespace), ["a", undefined]);
+});

@@ -1,0 +1,49 @@
+import { assertEquals } from "@std/assert";
+import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
+import type { ContentBlock, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { dropTrailingSignatures } from "../../../lib/protocols/translate/trailing_signatures.ts";
+
+const SIGNATURE: ContentBlock = {
+  type: "reasoning",
+  text: "",
+  hidden: true,
+  signature: { issuer: "google", value: "c2ln" },
+};
+const THOUGHT: ContentBlock = { type: "reasoning", text: "Hm" };
+const TEXT: ContentBlock = { type: "text", text: "Hello" };
+const CALL: ContentBlock = { type: "tool_call", id: "c", name: "clock", arguments: "{}" };
+
+function passed(blocks: ContentBlock[]): ContentBlock[] {
+  const machine = dropTrailingSignatures();
+  const finish = blocks.some(({ type }) => type === "tool_call") ? "tool_use" : "end";
+  const events: ReplyEvent[] = eventsOf({ blocks, finish, usage: {} }).flatMap((event) => machine.push(event));
+  events.push(...machine.end());
+  const grammar = checkGrammar();
+  assertEquals([...events.flatMap((event) => grammar.push(event)), ...grammar.end()], events);
+  return aggregateEvents(events).blocks;
+}
+
+Deno.test("a signature after the last words is left out, and everything else stays where it is", () => {
+  const cases: [given: ContentBlock[], kept: ContentBlock[]][] = [
+    [[THOUGHT, TEXT, SIGNATURE], [THOUGHT, TEXT]],
+    [[THOUGHT, TEXT, SIGNATURE, SIGNATURE], [THOUGHT, TEXT]],
+    [[SIGNATURE, TEXT], [SIGNATURE, TEXT]],
+    [[TEXT, SIGNATURE, TEXT], [TEXT, SIGNATURE, TEXT]],
+    [[TEXT, SIGNATURE, CALL], [TEXT, SIGNATURE, CALL]],
+    [[TEXT, CALL, SIGNATURE], [TEXT, CALL, SIGNATURE]],
+    [[TEXT, THOUGHT], [TEXT, THOUGHT]],
+    [[SIGNATURE], [SIGNATURE]],
+    [[], []],
+  ];
+  for (const [given, kept] of cases) assertEquals(passed(given), kept);
+});
+
+Deno.test("an error after a signature is told behind it", () => {
+  const machine = dropTrailingSignatures();
+  const events = eventsOf({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
+  const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Broke off") };
+  const told = [...events, error].flatMap((event) => machine.push(event));
+  assertEquals(told.map(({ type }) => type), ["start", "open", "delta", "close", "open", "close", "error"]);
+});
