@@ -20,6 +20,8 @@ export interface SimulatedTime extends Disposable {
 const FIRST_ID = 1_000_000_000;
 /** Real time in which what was caused gets over a socket of this machine, in milliseconds. */
 const SETTLE_MS = 2;
+/** Length of one pause: many short ones give a process that was held up as many turns of its loop. */
+const PAUSE_MS = 5;
 
 /** Takes `performance.now`, `setTimeout`, `setInterval` and their kin over. `begin` in Unix milliseconds. */
 export function simulateTime(begin: number): SimulatedTime {
@@ -28,7 +30,11 @@ export function simulateTime(begin: number): SimulatedTime {
   const timers = new Map<number, Timer>();
   let passed = 0;
   let id = FIRST_ID;
-  const settle = (realMs = SETTLE_MS) => new Promise<void>((resolve) => real.setTimeout(resolve, realMs));
+  async function settle(realMs = SETTLE_MS): Promise<void> {
+    for (let leftMs = realMs; leftMs > 0; leftMs -= PAUSE_MS) {
+      await new Promise<void>((resolve) => real.setTimeout(resolve, Math.min(PAUSE_MS, leftMs)));
+    }
+  }
 
   function start(call: unknown, ms = 0, repeats: boolean, rest: unknown[]): number {
     if (typeof call !== "function") throw new TypeError("Cannot ring anything but a function");

@@ -27,6 +27,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that change or measure their whole process, and so run one after the other in a process of their own. */
 export const ALONE: readonly string[] = [
+  "tests/fault/matrix_test.ts", // Measures its memory.
   "tests/cli/shutdown_test.ts", // Sends signals to itself.
   "tests/http1/many_test.ts", // Counts open descriptors.
   "tests/tools/release_test.ts", // Changes the current folder.

@@ -156,7 +156,7 @@ for (const kind of PROXIES) {
         for (let at = 0; at < 20; at++) {
           const begun = performance.now();
           assertEquals((await exchange(proxy.port, models(gateway.key))).status, 200);
-          assert(performance.now() - begun < 1000, `${performance.now() - begun} ms`);
+          assert(performance.now() - begun < 5_000, `${performance.now() - begun} ms`);
         }
         for (const { ms, text, closed } of await Promise.all(ends)) {
           assert(closed && ms < (Math.max(HEAD_SECONDS, BODY_GAP_SECONDS) + 3) * 1000, `${ms} ms, ${closed}: ${text}`);

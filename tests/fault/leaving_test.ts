@@ -3,7 +3,7 @@ import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Leaving, MANNERS, PHASES, timesOf } from "./leaving.ts";
 
 /** Within which an upstream is left, in milliseconds. */
-const SOON_MS = 100;
+const SOON_MS = 2_000;
 
 const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
   ["chat", "chat"],

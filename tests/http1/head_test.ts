@@ -123,7 +123,9 @@ Deno.test("each header that is read is known by its name in any case, and by no 
 Deno.test("a head of spaces takes no longer than one of letters", () => {
   const spaces = `upgrade: ${" ".repeat(LINE_BYTES - 100)}x${" ".repeat(50)}`;
   const started = performance.now();
-  const { headers } = parseHead(bytesOf(`HTTP/1.1 200 OK\r\n${`${spaces}\r\n`.repeat(3)}\r\n`));
-  assertEquals(headers.upgrade, "x, x, x");
-  assert(performance.now() - started < 100);
+  for (let round = 0; round < 20; round++) {
+    const { headers } = parseHead(bytesOf(`HTTP/1.1 200 OK\r\n${`${spaces}\r\n`.repeat(3)}\r\n`));
+    assertEquals(headers.upgrade, "x, x, x");
+  }
+  assert(performance.now() - started < 2_000);
 });

@@ -93,5 +93,5 @@ Deno.test("sseReader() takes time in proportion to length, also for one long lin
   reader.push("data: ");
   for (let chunk = 0; chunk < 100_000; chunk++) reader.push("x".repeat(80));
   assertEquals(reader.push("\n\n")[0]?.data.length, 8_000_000);
-  assertLess(performance.now() - start, 1000);
+  assertLess(performance.now() - start, 5_000);
 });

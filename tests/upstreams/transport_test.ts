@@ -166,7 +166,8 @@ for (const transport of ["http1", "fetch"]) {
         const response = await soon("answer", gateway.ask(protocol, prompt(protocol, { stream })));
         assertEquals(response.status, 504);
         assertMatch(await response.text(), says);
-        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+        // On a busy machine the time is over before the request is there.
+        await soon("upstream let go", server.requests[0]?.gone ?? Promise.resolve());
         never.resolve();
       }
     }

@@ -46,5 +46,5 @@ Deno.test("objectSchema() ends on schemas that refer to themselves or branch wit
   }
   const start = performance.now();
   assertEquals(objectSchema({ $ref: "#/$defs/d0", $defs: defs }).type, "object");
-  assert(performance.now() - start < 1_000);
+  assert(performance.now() - start < 5_000);
 });
