@@ -43,43 +43,23 @@ export interface Tint {
   lightness: number;
 }
 
-const tint = (hue: number, chroma: number, lightness: number): Tint => ({ hue, chroma, lightness });
+/** Names of colours, in English: hue, chroma, lightness. */
+const TINT_TABLE = `
+  red 27 0.21 0.58, crimson 20 0.2 0.48, scarlet 30 0.22 0.58, orange 58 0.17 0.73, amber 75 0.16 0.78,
+  gold 88 0.15 0.82, golden 88 0.15 0.82, yellow 100 0.17 0.88, lime 125 0.2 0.8, green 145 0.17 0.6,
+  emerald 160 0.15 0.62, olive 112 0.1 0.52, teal 190 0.1 0.56, turquoise 190 0.12 0.75, cyan 205 0.13 0.8,
+  blue 258 0.19 0.55, azure 240 0.13 0.72, navy 262 0.11 0.3, indigo 280 0.17 0.42, violet 298 0.19 0.55,
+  purple 308 0.19 0.5, magenta 330 0.24 0.6, pink 355 0.13 0.78, rose 5 0.15 0.68, brown 55 0.08 0.42,
+  beige 80 0.04 0.87, cream 90 0.04 0.94, silver 250 0.01 0.8, gray 250 0.005 0.6, grey 250 0.005 0.6,
+  black 270 0.005 0.18, white 90 0.004 0.98`;
 
-/** Names of colours, in English. */
-export const TINTS: ReadonlyMap<string, Tint> = new Map([
-  ["red", tint(27, 0.21, 0.58)],
-  ["crimson", tint(20, 0.2, 0.48)],
-  ["scarlet", tint(30, 0.22, 0.58)],
-  ["orange", tint(58, 0.17, 0.73)],
-  ["amber", tint(75, 0.16, 0.78)],
-  ["gold", tint(88, 0.15, 0.82)],
-  ["golden", tint(88, 0.15, 0.82)],
-  ["yellow", tint(100, 0.17, 0.88)],
-  ["lime", tint(125, 0.2, 0.8)],
-  ["green", tint(145, 0.17, 0.6)],
-  ["emerald", tint(160, 0.15, 0.62)],
-  ["olive", tint(112, 0.1, 0.52)],
-  ["teal", tint(190, 0.1, 0.56)],
-  ["turquoise", tint(190, 0.12, 0.75)],
-  ["cyan", tint(205, 0.13, 0.8)],
-  ["blue", tint(258, 0.19, 0.55)],
-  ["azure", tint(240, 0.13, 0.72)],
-  ["navy", tint(262, 0.11, 0.3)],
-  ["indigo", tint(280, 0.17, 0.42)],
-  ["violet", tint(298, 0.19, 0.55)],
-  ["purple", tint(308, 0.19, 0.5)],
-  ["magenta", tint(330, 0.24, 0.6)],
-  ["pink", tint(355, 0.13, 0.78)],
-  ["rose", tint(5, 0.15, 0.68)],
-  ["brown", tint(55, 0.08, 0.42)],
-  ["beige", tint(80, 0.04, 0.87)],
-  ["cream", tint(90, 0.04, 0.94)],
-  ["silver", tint(250, 0.01, 0.8)],
-  ["gray", tint(250, 0.005, 0.6)],
-  ["grey", tint(250, 0.005, 0.6)],
-  ["black", tint(270, 0.005, 0.18)],
-  ["white", tint(90, 0.004, 0.98)],
-]);
+/** Colours by their names. */
+export const TINTS: ReadonlyMap<string, Tint> = new Map(
+  TINT_TABLE.trim().split(/,\s+/).map((row): [string, Tint] => {
+    const [name = "", hue, chroma, lightness] = row.split(" ");
+    return [name, { hue: Number(hue), chroma: Number(chroma), lightness: Number(lightness) }];
+  }),
+);
 
 /** The colours that a text names, in its order, each once. */
 export function tintsIn(words: readonly string[]): Tint[] {

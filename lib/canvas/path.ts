@@ -13,14 +13,14 @@ export function rectangle(x: number, y: number, { width, height }: { width: numb
   return [[x, y], [x + width, y], [x + width, y + height], [x, y + height]];
 }
 
-/** An ellipse's outline, or a slice of it: angles in turns, clockwise from the right. */
+/** An ellipse's outline. `steps`, by default the longer radius, decides how many points it has. */
 export function ellipse(
   [x, y]: Point,
-  { rx, ry, from = 0, to = 1 }: { rx: number; ry: number; from?: number; to?: number },
+  { rx, ry, steps = Math.max(rx, ry) }: { rx: number; ry: number; steps?: number },
 ): Point[] {
-  const count = Math.max(12, Math.min(160, Math.ceil(Math.max(rx, ry) * Math.abs(to - from) * 2)));
-  return Array.from({ length: count + (to - from === 1 ? 0 : 1) }, (_, i) => {
-    const angle = (from + (to - from) * i / count) * 2 * Math.PI;
+  const count = Math.max(12, Math.min(160, Math.ceil(steps * 2)));
+  return Array.from({ length: count }, (_, i) => {
+    const angle = i / count * 2 * Math.PI;
     return [x + rx * Math.cos(angle), y + ry * Math.sin(angle)];
   });
 }

@@ -1,10 +1,13 @@
 /** Pictures without a place: a composition of shapes, and a portrait made of them. */
 import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, sky } from "../layers.ts";
-import { blob, curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
+import { curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
 import { between, pick } from "../random.ts";
+import { Sketch } from "../sketch.ts";
 import { names, type Stage } from "../stage.ts";
 import type { Layer } from "../surface.ts";
+
+const WHITE: Rgb = [1, 1, 1], BLACK: Rgb = [0, 0, 0];
 
 /** Discs, arcs, ribbons and lines that overlap. */
 export function abstract(stage: Stage): Layer[] {
@@ -18,45 +21,29 @@ export function abstract(stage: Stage): Layer[] {
   const middle: Point = [width * between(random, 0.35, 0.65), height * between(random, 0.34, 0.5)];
   for (let i = 0; i < 4; i++) layers.push(ribbon(stage, i));
   const main = unit * between(random, 0.2, 0.28);
-  layers.push(
-    disc([middle[0] + unit * 0.02, middle[1] + unit * 0.03], {
-      radius: main,
-      color: [0, 0, 0.05],
-      alpha: 0.25,
-      soft: unit * 0.06,
-    }),
-  );
+  const shadow = { radius: main, color: [0, 0, 0.05], alpha: 0.25, soft: unit * 0.06 } as const;
+  layers.push(disc([middle[0] + unit * 0.02, middle[1] + unit * 0.03], shadow));
   layers.push(fill(ellipse(middle, { rx: main, ry: main }), shaded(colors[0], middle, main)));
   for (let i = 0; i < 16; i++) {
     const away = unit * between(random, 0.16, 0.55), turn = random() * 2 * Math.PI;
-    const at: Point = [
-      middle[0] + Math.cos(turn) * away * width / unit * 0.8,
-      middle[1] + Math.sin(turn) * away * 0.75,
-    ];
+    const x = middle[0] + Math.cos(turn) * away * width / unit * 0.8, y = middle[1] + Math.sin(turn) * away * 0.75;
+    const at: Point = [x, y];
     const radius = unit * between(random, 0.015, 0.11);
     const color = pick(random, colors);
     layers.push(fill(ellipse(at, { rx: radius, ry: radius }), shaded(color, at, radius), between(random, 0.55, 0.92)));
-    if (i % 4 === 0) layers.push(...hoop(at, { radius: radius * 1.35, thick: unit * 0.004, color }));
+    if (i % 4 === 0) layers.push(fill(stroke(arc(at, radius * 1.35, { from: 0, to: 1 }), unit * 0.004), color, 0.9));
   }
   for (let i = 0; i < 3; i++) {
     const radius = main * (1.15 + 0.17 * i);
     const from = random(), sweep = between(random, 0.25, 0.6);
-    layers.push(
-      fill(
-        stroke(arc(middle, radius, { from, to: from + sweep }), unit * 0.012, unit * 0.003),
-        colors[(i + 1) % colors.length] ?? colors[0],
-        0.9,
-      ),
-    );
+    const outline = stroke(arc(middle, radius, { from, to: from + sweep }), unit * 0.012, unit * 0.003);
+    layers.push(fill(outline, colors[(i + 1) % colors.length] ?? colors[0], 0.9));
   }
   for (let i = 0; i < 7; i++) {
     const x = width * between(random, 0.05, 0.95), y = height * between(random, 0.05, 0.7);
     const size = unit * between(random, 0.02, 0.06), turn = random();
-    const points: Point[] = [0, 1 / 3, 2 / 3].map((part) => {
-      const angle = (turn + part) * 2 * Math.PI;
-      return [x + Math.cos(angle) * size, y + Math.sin(angle) * size];
-    });
-    layers.push(fill(points, pick(random, colors), 0.85));
+    const corners = arc([x, y], size, { from: turn, to: turn + 2 / 3, steps: 2 });
+    layers.push(fill(corners, pick(random, colors), 0.85));
   }
   for (let i = 0; i < 5; i++) {
     const y = height * between(random, 0.1, 0.75);
@@ -80,15 +67,15 @@ function shaded(color: Rgb, [x, y]: Point, radius: number): Paint {
   };
 }
 
-function arc([x, y]: Point, radius: number, { from, to }: { from: number; to: number }): Point[] {
-  return Array.from({ length: 65 }, (_, i) => {
-    const angle = (from + (to - from) * i / 64) * 2 * Math.PI;
+function arc(
+  [x, y]: Point,
+  radius: number,
+  { from, to, steps = 64 }: { from: number; to: number; steps?: number },
+): Point[] {
+  return Array.from({ length: steps + 1 }, (_, i) => {
+    const angle = (from + (to - from) * i / steps) * 2 * Math.PI;
     return [x + Math.cos(angle) * radius, y + Math.sin(angle) * radius];
   });
-}
-
-function hoop(at: Point, { radius, thick, color }: { radius: number; thick: number; color: Rgb }): Layer[] {
-  return [fill(stroke(arc(at, radius, { from: 0, to: 1 }), thick), color, 0.9)];
 }
 
 function ribbon({ width, height, unit, random, palette }: Stage, index: number): Layer {
@@ -109,8 +96,8 @@ function ribbon({ width, height, unit, random, palette }: Stage, index: number):
 /** A head and shoulders in planes of light and shade, before a halo. */
 export function portrait(stage: Stage): Layer[] {
   const { width, height, unit, random, palette } = stage;
-  const x = width / 2, y = height * 0.43, size = unit * 0.2;
-  const side = random() < 0.5 ? -1 : 1;
+  const at: Point = [width / 2, height * 0.43], size = unit * 0.2;
+  const sketch = new Sketch(at, size, { flip: random() < 0.5, round: true });
   const [first, second, third] = palette.accents;
   const skin = oklch(between(random, 0.55, 0.84), 0.075, between(random, 48, 66));
   const shade = mix(skin, mix(palette.near, [0.25, 0.08, 0.12], 0.5), 0.5);
@@ -119,187 +106,74 @@ export function portrait(stage: Stage): Layer[] {
     pick<Rgb>(random, [[0.1, 0.06, 0.05], [0.5, 0.28, 0.1], [0.55, 0.16, 0.08], [0.85, 0.72, 0.45]]),
     0.75,
   );
-  const at = (px: number, py: number): Point => [x + px * size * side, y + py * size];
-  const put = (points: readonly Point[]) => points.map(([px, py]) => at(px, py));
-  const oval = (px: number, py: number, rx: number, ry = rx): Point[] =>
-    ellipse(at(px, py), { rx: rx * size, ry: ry * size });
-  const layers: Layer[] = [
-    sky([palette.sky[0], palette.sky[1], mix(palette.sky[1], palette.near, 0.5)], { top: 0, bottom: height }),
-    ...rays(stage, [x, y]),
-    fill(oval(0, -0.1, 1.75), mix(second, palette.sky[2], 0.4), 0.9),
-    fill(oval(0, -0.1, 1.52), {
-      from: mix(palette.light, second, 0.25),
-      to: mix(palette.sky[2], second, 0.5),
-      start: at(0, -1.6),
-      end: at(0, 1.4),
-    }),
-  ];
+  const halo = sketch.gradient(mix(palette.light, second, 0.25), mix(palette.sky[2], second, 0.5), "0,-1.6 0,1.4");
+  const ground = mix(palette.sky[1], palette.near, 0.5);
+  sketch.add(sky([palette.sky[0], palette.sky[1], ground], { top: 0, bottom: height }), ...rays(stage, at));
+  sketch.oval("0,-0.1 1.75,1.75", mix(second, palette.sky[2], 0.4), 0.9);
+  sketch.oval("0,-0.1 1.52,1.52", halo);
   const isLong = names(stage, "woman", "girl", "queen", "lady", "mother", "princess") ||
     (!names(stage, "man", "boy", "king", "father", "prince") && random() < 0.5);
   if (isLong) {
-    layers.push(
-      fill(
-        put(
-          blob([[0, -1.3], [0.85, -0.95], [1.05, 0], [1.0, 1.1], [0.5, 1.35], [-0.5, 1.35], [-1.0, 1.1], [-1.05, 0], [
-            -0.85,
-            -0.95,
-          ]]),
-        ),
-        mix(hair, [0, 0, 0], 0.3),
-      ),
-    );
+    const long = "0,-1.3 0.85,-0.95 1.05,0 1,1.1 0.5,1.35 -0.5,1.35 -1,1.1 -1.05,0 -0.85,-0.95";
+    sketch.blob(long, mix(hair, BLACK, 0.3));
   }
-  layers.push(
-    fill(put([[-0.3, 0.7], [0.3, 0.7], [0.36, 1.55], [-0.36, 1.55]]), shade),
-    fill(
-      put(
-        blob([
-          [0, 1.28],
-          [0.55, 1.36],
-          [1.35, 1.72],
-          [1.85, 2.7],
-          [1.9, 4.6],
-          [-1.9, 4.6],
-          [-1.85, 2.7],
-          [-1.35, 1.72],
-          [-0.55, 1.36],
-        ]),
-      ),
-      {
-        from: mix(first, [1, 1, 1], 0.08),
-        to: mix(first, palette.near, 0.75),
-        start: at(-1.2, 1.2),
-        end: at(1.2, 3.2),
-      },
-    ),
-    fill(put([[-0.42, 1.32], [0, 2.15], [0.42, 1.32], [0.2, 1.2], [-0.2, 1.2]]), skin),
-    fill(put([[-0.62, 1.3], [-0.42, 1.28], [0.02, 2.2], [-0.12, 2.6]]), mix(first, [1, 1, 1], 0.4)),
-    fill(put([[0.62, 1.3], [0.42, 1.28], [-0.02, 2.2], [0.12, 2.6]]), mix(first, [0, 0, 0.1], 0.35)),
-    fill(oval(-0.7, 0.08, 0.13, 0.2), shade),
-    fill(oval(0.7, 0.08, 0.13, 0.2), mix(shade, [0, 0, 0], 0.2)),
-    fill(
-      put(
-        blob([
-          [0, -0.98],
-          [0.52, -0.82],
-          [0.72, -0.3],
-          [0.68, 0.3],
-          [0.42, 0.82],
-          [0, 1.03],
-          [-0.42, 0.82],
-          [-0.68, 0.3],
-          [-0.72, -0.3],
-          [-0.52, -0.82],
-        ]),
-      ),
-      { from: mix(skin, palette.light, 0.3), to: skin, start: at(-0.7, -0.6), end: at(0.1, 0.4) },
-    ),
-    // The side away from the light, cut along brow, nose and chin.
-    fill(
-      put(
-        blob([
-          [0.1, -0.97],
-          [0.52, -0.82],
-          [0.72, -0.3],
-          [0.68, 0.3],
-          [0.42, 0.82],
-          [0.04, 1.03],
-          [0.12, 0.62],
-          [0.05, 0.42],
-          [0.2, 0.3],
-          [0.08, -0.1],
-          [0.14, -0.4],
-        ], 6),
-      ),
-      shade,
-      0.72,
-    ),
-    fill(put([[0.02, -0.28], [0.2, 0.3], [0.02, 0.38], [-0.06, 0.3]]), mix(skin, palette.light, 0.45), 0.7),
-  );
-  for (const eye of [-1, 1]) {
-    const px = eye * 0.31;
-    layers.push(
-      fill(put(blob([[px - 0.19, -0.09], [px, -0.19], [px + 0.19, -0.1], [px, -0.02]])), [0.97, 0.96, 0.93]),
-      fill(oval(px, -0.1, 0.085), mix(third, [0.25, 0.16, 0.1], 0.5)),
-      fill(oval(px, -0.1, 0.042), [0.03, 0.03, 0.05]),
-      fill(oval(px - 0.025, -0.13, 0.02), [1, 1, 1]),
-      fill(
-        stroke(curve(put([[px - 0.2, -0.1], [px, -0.2], [px + 0.2, -0.11]])), size * 0.035),
-        mix(hair, [0, 0, 0], 0.5),
-      ),
-      fill(
-        stroke(curve(put([[px - 0.22 * eye, -0.32], [px, -0.38], [px + 0.24 * eye, -0.3]])), size * 0.07, size * 0.03),
-        hair,
-      ),
-    );
-  }
-  layers.push(
-    fill(
-      put(blob([[-0.27, 0.59], [-0.09, 0.54], [0, 0.56], [0.09, 0.54], [0.27, 0.59], [0.1, 0.7], [-0.1, 0.7]])),
-      mix([0.72, 0.2, 0.22], first, 0.25),
-    ),
-    fill(stroke(curve(put([[-0.27, 0.6], [0, 0.615], [0.27, 0.6]])), size * 0.02), [0.3, 0.06, 0.09]),
-    fill(
-      put(
-        blob([
-          [-0.78, 0.1],
-          [-0.86, -0.5],
-          [-0.6, -1.08],
-          [0, -1.3],
-          [0.62, -1.08],
-          [0.88, -0.5],
-          [0.8, 0.15],
-          [0.66, -0.32],
-          [0.35, -0.72],
-          [-0.1, -0.62],
-          [-0.5, -0.62],
-          [-0.66, -0.3],
-        ]),
-      ),
-      { from: mix(hair, palette.light, 0.25), to: mix(hair, [0, 0, 0], 0.35), start: at(-0.7, -1.2), end: at(0.8, 0) },
-    ),
-  );
+  const cloth = sketch.gradient(mix(first, WHITE, 0.08), mix(first, palette.near, 0.75), "-1.2,1.2 1.2,3.2");
+  sketch.polygon("-0.3,0.7 0.3,0.7 0.36,1.55 -0.36,1.55", shade);
+  sketch.blob("0,1.28 0.55,1.36 1.35,1.72 1.85,2.7 1.9,4.6 -1.9,4.6 -1.85,2.7 -1.35,1.72 -0.55,1.36", cloth);
+  sketch.polygon("-0.42,1.32 0,2.15 0.42,1.32 0.2,1.2 -0.2,1.2", skin);
+  sketch.polygon("-0.62,1.3 -0.42,1.28 0.02,2.2 -0.12,2.6", mix(first, WHITE, 0.4));
+  sketch.polygon("0.62,1.3 0.42,1.28 -0.02,2.2 0.12,2.6", mix(first, [0, 0, 0.1], 0.35));
+  sketch.oval("-0.7,0.08 0.13,0.2", shade);
+  sketch.oval("0.7,0.08 0.13,0.2", mix(shade, BLACK, 0.2));
+  const face = "0,-0.98 0.52,-0.82 0.72,-0.3 0.68,0.3 0.42,0.82 0,1.03 -0.42,0.82 -0.68,0.3 -0.72,-0.3 -0.52,-0.82";
+  sketch.blob(face, sketch.gradient(mix(skin, palette.light, 0.3), skin, "-0.7,-0.6 0.1,0.4"));
+  // The side away from the light, cut along brow, nose and chin.
+  const dark = "0.1,-0.97 0.52,-0.82 0.72,-0.3 0.68,0.3 0.42,0.82 0.04,1.03 0.12,0.62 0.05,0.42 0.2,0.3 0.08,-0.1 " +
+    "0.14,-0.4";
+  sketch.blob(dark, shade, { alpha: 0.72, steps: 6 });
+  sketch.polygon("0.02,-0.28 0.2,0.3 0.02,0.38 -0.06,0.3", mix(skin, palette.light, 0.45), 0.7);
+  for (const side of [-1, 1]) eye(sketch, side, { iris: mix(third, [0.25, 0.16, 0.1], 0.5), hair });
+  const mouth = "-0.27,0.59 -0.09,0.54 0,0.56 0.09,0.54 0.27,0.59 0.1,0.7 -0.1,0.7";
+  sketch.blob(mouth, mix([0.72, 0.2, 0.22], first, 0.25));
+  sketch.line("-0.27,0.6 0,0.615 0.27,0.6", [0.3, 0.06, 0.09], { width: [0.02], smooth: true });
+  const locks = "-0.78,0.1 -0.86,-0.5 -0.6,-1.08 0,-1.3 0.62,-1.08 0.88,-0.5 0.8,0.15 0.66,-0.32 0.35,-0.72 " +
+    "-0.1,-0.62 -0.5,-0.62 -0.66,-0.3";
+  sketch.blob(locks, sketch.gradient(mix(hair, palette.light, 0.25), mix(hair, BLACK, 0.35), "-0.7,-1.2 0.8,0"));
   for (let i = 0; i < 5; i++) {
-    const px = -0.5 + i * 0.2;
-    layers.push(
-      fill(
-        stroke(curve(put([[px * 0.9, -1.2], [px * 1.2 - 0.05, -0.95], [px * 1.35, -0.7]])), size * 0.02, size * 0.006),
-        mix(hair, palette.light, 0.55),
-        0.6,
-      ),
-    );
+    const x = -0.5 + i * 0.2;
+    const strand = `${x * 0.9},-1.2 ${x * 1.2 - 0.05},-0.95 ${x * 1.35},-0.7`;
+    sketch.line(strand, mix(hair, palette.light, 0.55), { width: [0.02, 0.006], smooth: true, alpha: 0.6 });
   }
   if (names(stage, "king", "queen", "princess", "crown", "royal")) {
-    layers.push(
-      fill(
-        put([[-0.6, -1.1], [-0.72, -1.75], [-0.34, -1.42], [0, -1.9], [0.34, -1.42], [0.72, -1.75], [0.6, -1.1], [
-          0,
-          -1.2,
-        ]]),
-        { from: [1, 0.88, 0.45], to: [0.75, 0.5, 0.12], start: at(-0.6, -1.7), end: at(0.6, -1.1) },
-      ),
-    );
+    const gold = sketch.gradient([1, 0.88, 0.45], [0.75, 0.5, 0.12], "-0.6,-1.7 0.6,-1.1");
+    sketch.polygon("-0.6,-1.1 -0.72,-1.75 -0.34,-1.42 0,-1.9 0.34,-1.42 0.72,-1.75 0.6,-1.1 0,-1.2", gold);
   }
-  return layers;
+  return sketch.layers;
+}
+
+function eye(sketch: Sketch, side: number, { iris, hair }: { iris: Rgb; hair: Rgb }): void {
+  const x = side * 0.31;
+  sketch.blob(`${x - 0.19},-0.09 ${x},-0.19 ${x + 0.19},-0.1 ${x},-0.02`, [0.97, 0.96, 0.93]);
+  sketch.oval(`${x},-0.1 0.085,0.085`, iris);
+  sketch.oval(`${x},-0.1 0.042,0.042`, [0.03, 0.03, 0.05]);
+  sketch.oval(`${x - 0.025},-0.13 0.02,0.02`, WHITE);
+  const lid = `${x - 0.2},-0.1 ${x},-0.2 ${x + 0.2},-0.11`;
+  sketch.line(lid, mix(hair, BLACK, 0.5), { width: [0.035], smooth: true });
+  const brow = `${x - 0.22 * side},-0.32 ${x},-0.38 ${x + 0.24 * side},-0.3`;
+  sketch.line(brow, hair, { width: [0.07, 0.03], smooth: true });
 }
 
 function rays({ width, height, unit, palette }: Stage, [x, y]: Point): Layer[] {
-  const layers: Layer[] = [];
+  const color = mix(palette.sky[2], palette.accents[1], 0.4);
   const reach = Math.hypot(width, height);
-  for (let i = 0; i < 24; i += 2) {
-    const a = i / 24 * 2 * Math.PI, b = (i + 1) / 24 * 2 * Math.PI;
-    layers.push(
-      fill(
-        [[x, y], [x + Math.cos(a) * reach, y + Math.sin(a) * reach], [
-          x + Math.cos(b) * reach,
-          y + Math.sin(b) * reach,
-        ]],
-        mix(palette.sky[2], palette.accents[1], 0.4),
-        0.16,
-      ),
-    );
-  }
+  const end = (turn: number): Point => [x + Math.cos(turn) * reach, y + Math.sin(turn) * reach];
+  const layers = Array.from(
+    { length: 12 },
+    (_, i) => fill([[x, y], end(i / 6 * Math.PI), end((i + 0.5) / 6 * Math.PI)], color, 0.16),
+  );
   const frame = unit * 0.03;
-  layers.push(fill(rectangle(frame, frame, { width: width - 2 * frame, height: unit * 0.003 }), palette.light, 0.5));
-  return layers;
+  return [
+    ...layers,
+    fill(rectangle(frame, frame, { width: width - 2 * frame, height: unit * 0.003 }), palette.light, 0.5),
+  ];
 }
