@@ -48,19 +48,18 @@ export function glow(
   };
 }
 
-/** A disc, or a ball where it is told where its light comes from and how dark its far side is. */
+/** A disc, or with `dark` a ball lit from above left. `soft` is the width of its edge. */
 export function disc(
   [cx, cy]: Point,
-  { radius, color, alpha = 1, soft = 1.2, dark, light = [-0.5, -0.6] }: {
+  { radius, color, alpha = 1, soft = 1.2, dark }: {
     radius: number;
     color: Rgb;
     alpha?: number;
-    /** Width of the edge. */
     soft?: number;
     dark?: Rgb;
-    light?: Point;
   },
 ): Layer {
+  const light = [-0.5, -0.6] as const;
   return (band) => {
     const reach = radius + soft;
     eachRow(band, [cy - reach, cy + reach], (y, row) => {
@@ -82,17 +81,13 @@ export function disc(
 /** Clouds of noise, brighter towards the light. `cover` 0 to 1 is how much of the sky they take. */
 export function clouds(
   { width, height }: { width: number; height: number },
-  { top, bottom, cover, lit, dark, light, seed, stretch = 2.6 }: {
-    top: number;
-    bottom: number;
-    cover: number;
+  { bottom, cover, lit, dark, light, seed }: Record<"bottom" | "cover" | "seed", number> & {
     lit: Rgb;
     dark: Rgb;
     light: Point;
-    seed: number;
-    stretch?: number;
   },
 ): Layer {
+  const top = 0, stretch = 2.6;
   const columns = Math.min(720, Math.ceil(width / 2)), rows = Math.max(2, Math.ceil(columns * (bottom - top) / width));
   const unit = Math.min(width, height) * 0.42;
   const step = width / columns;
@@ -150,16 +145,10 @@ export function sample({ columns, rows, values }: Grid, u: number, v: number): n
   return top * (1 - t) + bottom * t;
 }
 
-/** Heights of a line of hills, one per column: smaller is higher up in the picture. */
+/** Heights of a line of hills, one per column: smaller is higher up. `sharp` is 0 for soft hills and 1 for peaks. */
 export function ridgeLine(
   width: number,
-  { base, rise, scale, seed, sharp = 0, octaves = 7 }: {
-    base: number;
-    rise: number;
-    /** Width of a hill. */
-    scale: number;
-    seed: number;
-    /** 0 for soft hills, 1 for peaks. */
+  { base, rise, scale, seed, sharp = 0, octaves = 7 }: Record<"base" | "rise" | "scale" | "seed", number> & {
     sharp?: number;
     octaves?: number;
   },
@@ -184,23 +173,16 @@ function peaks(x: number, seed: number): number {
   return highest;
 }
 
-/** Land below a line: lit on the side of the light, fading into `haze` towards its foot. */
+/**
+ * Land below a line: lit on the side of the light (-1 is left), fading into `haze` over a height of `depth`. `relief`, 0 to
+ * 1, is the contrast of its sides; snow lies above a line.
+ */
 export function land(
   heights: Float32Array,
-  { color, lit, haze, depth, light, relief = 0, seed = 0, snow }: {
-    color: Rgb;
-    lit: Rgb;
-    haze: Rgb;
-    /** Height over which the haze thickens. */
-    depth: number;
-    /** -1: the light comes from the left, 1: from the right. */
-    light: number;
-    /** How much of the light's side shows, 0 to 1. */
-    relief?: number;
-    seed?: number;
-    /** Snow above a height of the picture, in the light and in the shade. */
-    snow?: { line: number; lit: Rgb; shade: Rgb };
-  },
+  { color, lit, haze, depth, light, relief, seed, snow }:
+    & Record<"color" | "lit" | "haze", Rgb>
+    & Record<"depth" | "light" | "relief" | "seed", number>
+    & { snow?: { line: number; lit: Rgb; shade: Rgb } },
 ): Layer {
   const width = heights.length;
   const reach = Math.max(2, Math.round(depth / 7));
@@ -238,13 +220,8 @@ export function land(
 
 /** A veil of one colour with soft upper and lower edges. */
 export function mist(
-  { top, bottom, color, alpha, seed, width }: {
-    top: number;
-    bottom: number;
+  { top, bottom, color, alpha, seed, width }: Record<"top" | "bottom" | "alpha" | "seed" | "width", number> & {
     color: Rgb;
-    alpha: number;
-    seed: number;
-    width: number;
   },
 ): Layer {
   const span = bottom - top;
@@ -282,17 +259,9 @@ export function stars(
 
 /** Water from `horizon` down: the colours of the sky upside down, waves, and the light's glitter. */
 export function water(
-  { horizon, deep, colors, light, color, glitter, seed, unit }: {
-    horizon: number;
-    deep: Rgb;
-    /** From the horizon down. */
-    colors: readonly Rgb[];
-    light: number;
-    color: Rgb;
-    glitter: number;
-    seed: number;
-    unit: number;
-  },
+  { horizon, deep, colors, light, color, glitter, seed, unit }:
+    & { deep: Rgb; colors: readonly Rgb[]; color: Rgb }
+    & Record<"horizon" | "light" | "glitter" | "seed" | "unit", number>,
 ): Layer {
   return (band) => {
     eachRow(band, [horizon, band.height], (y, row) => {

@@ -1,7 +1,7 @@
 /** A skyline by the water. */
 import { mix, type Rgb } from "../color.ts";
 import { eachRow, mist } from "../layers.ts";
-import { fill, rectangle } from "../path.ts";
+import { fill, type Point, rectangle } from "../path.ts";
 import { between, lattice, pick, type Random } from "../random.ts";
 import type { Stage } from "../stage.ts";
 import { type Band, lay, type Layer, shine } from "../surface.ts";
@@ -24,19 +24,11 @@ export function city(stage: Stage): Layer[] {
     const color = mix(mix(palette.sky[2], palette.sky[1], 0.5), palette.near, 0.3 + 0.62 * near);
     const list = towers(random, { width, shore, unit, near });
     for (const tower of list) layers.push(...build(stage, tower, { shore, color, near, seed: seed + row * 977 }));
-    if (row < 2) {
-      layers.push(mist({
-        top: shore - unit * 0.34,
-        bottom: shore + unit * 0.04,
-        color: mix(palette.sky[2], palette.light, 0.3),
-        alpha: 0.55,
-        seed: seed + row,
-        width,
-      }));
-    }
+    if (row === 2) continue;
+    const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.55, seed: seed + row, width };
+    layers.push(mist({ top: shore - unit * 0.34, bottom: shore + unit * 0.04, ...veil }));
   }
-  layers.push(mirror(stage, shore));
-  return layers;
+  return [...layers, mirror(stage, shore)];
 }
 
 function towers(
@@ -61,26 +53,19 @@ function build(
   { x, width, top, crown }: Tower,
   { shore, color, near, seed }: { shore: number; color: Rgb; near: number; seed: number },
 ): Layer[] {
-  const paint = {
-    from: mix(color, palette.light, 0.12),
-    to: mix(color, palette.sky[2], 0.22),
-    start: [x, top],
-    end: [x + width * 0.4, shore],
-  } as const;
-  const layers: Layer[] = [fill(rectangle(x, top, { width, height: shore - top }), paint)];
-  const side = mix(color, [0, 0, 0], 0.28);
-  layers.push(fill(rectangle(x + width * 0.72, top, { width: width * 0.28, height: shore - top }), side, 0.6));
-  if (crown === "step") {
-    layers.push(
-      fill(rectangle(x + width * 0.2, top - width * 0.35, { width: width * 0.6, height: width * 0.36 }), color),
-    );
-  }
+  const start: Point = [x, top], end: Point = [x + width * 0.4, shore];
+  const wall = { from: mix(color, palette.light, 0.12), to: mix(color, palette.sky[2], 0.22), start, end };
+  const block = (left: number, high: number, wide: number, tall: number) =>
+    rectangle(x + width * left, top + high, { width: wide, height: tall });
+  const layers: Layer[] = [
+    fill(block(0, 0, width, shore - top), wall),
+    fill(block(0.72, 0, width * 0.28, shore - top), mix(color, [0, 0, 0], 0.28), 0.6),
+  ];
+  if (crown === "step") layers.push(fill(block(0.2, -width * 0.35, width * 0.6, width * 0.36), color));
   if (crown === "slope") layers.push(fill([[x, top + 1], [x + width, top + 1], [x + width, top - width * 0.5]], color));
   if (crown === "spire") {
     layers.push(fill([[x + width * 0.36, top], [x + width * 0.5, top - width * 1.1], [x + width * 0.64, top]], color));
-    layers.push(
-      fill(rectangle(x + width * 0.485, top - width * 1.7, { width: width * 0.03 + 1, height: width }), color),
-    );
+    layers.push(fill(block(0.485, -width * 1.7, width * 0.03 + 1, width), color));
   }
   if (near > 0) layers.push(windows({ x, width, top, bottom: shore }, { unit, palette, near, seed }));
   return layers;
@@ -136,10 +121,7 @@ function mirror({ width, height, unit, palette, seed }: Stage, shore: number): L
         const sourceY = Math.max(0, Math.min(rows - 1, Math.round(down / 2 * 1.15 + ripple * unit * 0.02)));
         const from = (sourceY * columns + sourceX) * 3, at = row + x * 3;
         const color: Rgb = [kept[from] ?? 0, kept[from + 1] ?? 0, kept[from + 2] ?? 0];
-        const [red, green, blue] = mix(color, deep, 0.3 + 0.5 * share);
-        band.data[at] = red;
-        band.data[at + 1] = green;
-        band.data[at + 2] = blue;
+        lay(band.data, at, mix(color, deep, 0.3 + 0.5 * share), 1);
         if (down < unit * 0.004) shine(band.data, at, palette.light, 0.25);
       }
     });

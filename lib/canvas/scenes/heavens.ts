@@ -1,10 +1,10 @@
 /** The sky, which most scenes begin with: its colours, sun or moon, clouds and stars. */
 import { mix, type Rgb } from "../color.ts";
-import { clouds, disc, glow, sky, stars } from "../layers.ts";
+import { clouds, disc, eachRow, glow, sky, stars } from "../layers.ts";
 import type { Point } from "../path.ts";
 import { between } from "../random.ts";
 import { names, type Stage } from "../stage.ts";
-import type { Layer } from "../surface.ts";
+import { lay, type Layer } from "../surface.ts";
 
 /** A sky and where its light is. */
 export interface Heavens {
@@ -32,15 +32,9 @@ export function heavens(stage: Stage, { horizon, height = 0.5 }: { horizon: numb
   layers.push(glow(light, { radius: unit * 0.42, color, amount: isNight ? 0.4 : 0.7 }));
   const radius = unit * between(random, 0.05, 0.085) * (names(stage, "sun", "moon", "huge", "giant") ? 1.5 : 1);
   if (mood !== "storm") layers.push(...orb(stage, light, radius));
-  layers.push(clouds(stage, {
-    top: 0,
-    bottom: horizon * 0.94,
-    cover: names(stage, "cloud", "cloudy") || mood === "storm" ? 0.85 : between(random, 0.2, 0.6),
-    lit: mix(palette.sky[2], color, isNight ? 0.1 : 0.65),
-    dark: mix(palette.sky[1], palette.sky[0], 0.5),
-    light,
-    seed: seed + 11,
-  }));
+  const cover = names(stage, "cloud", "cloudy") || mood === "storm" ? 0.85 : between(random, 0.2, 0.6);
+  const lit = mix(palette.sky[2], color, isNight ? 0.1 : 0.65), dark = mix(palette.sky[1], palette.sky[0], 0.5);
+  layers.push(clouds(stage, { bottom: horizon * 0.94, cover, lit, dark, light, seed: seed + 11 }));
   if (names(stage, "rainbow")) layers.push(rainbow(stage, horizon));
   return { layers, light, side };
 }
@@ -54,36 +48,26 @@ function orb({ palette, unit, seed }: Stage, at: Point, radius: number): Layer[]
   for (let i = 0; i < 6; i++) {
     const turn = (seed % 97 + i * 2.4) % (2 * Math.PI);
     const away = radius * (0.2 + 0.09 * i);
-    out.push(disc([at[0] + Math.cos(turn) * away, at[1] + Math.sin(turn) * away], {
-      radius: radius * (0.26 - i * 0.03),
-      color: gray,
-      alpha: 0.4,
-      soft: unit * 0.012,
-    }));
+    const look = { radius: radius * (0.26 - i * 0.03), color: gray, alpha: 0.4, soft: unit * 0.012 };
+    out.push(disc([at[0] + Math.cos(turn) * away, at[1] + Math.sin(turn) * away], look));
   }
   return out;
 }
 
+const RAINBOW: readonly Rgb[] = [
+  ...([[0.9, 0.2, 0.2], [1, 0.6, 0.2], [1, 0.95, 0.35]] as const),
+  ...([[0.3, 0.85, 0.4], [0.3, 0.55, 1], [0.6, 0.3, 0.9]] as const),
+];
+
 function rainbow({ width, unit }: Stage, horizon: number): Layer {
-  const colors: Rgb[] = [[0.9, 0.2, 0.2], [1, 0.6, 0.2], [1, 0.95, 0.35], [0.3, 0.85, 0.4], [0.3, 0.55, 1], [
-    0.6,
-    0.3,
-    0.9,
-  ]];
   const inner = unit * 0.62, thick = unit * 0.1;
-  return ({ width: span, top, bottom, data }) => {
-    for (let y = top; y < Math.min(bottom, horizon); y++) {
-      for (let x = 0; x < span; x++) {
+  return (band) =>
+    eachRow(band, [0, horizon], (y, row) => {
+      for (let x = 0; x < width; x++) {
         const share = (Math.hypot(x - width * 0.45, y - horizon) - inner) / thick;
         if (share <= 0 || share >= 1) continue;
-        const color = colors[Math.floor((1 - share) * 5.999)] ?? [1, 1, 1];
-        const alpha = Math.sin(share * Math.PI) * 0.34;
-        const at = ((y - top) * span + x) * 3;
-        for (let channel = 0; channel < 3; channel++) {
-          const value = data[at + channel] ?? 0;
-          data[at + channel] = value + ((color[channel] ?? 0) - value) * alpha;
-        }
+        const color = RAINBOW[Math.floor((1 - share) * 5.999)] ?? [1, 1, 1];
+        lay(band.data, row + x * 3, color, Math.sin(share * Math.PI) * 0.34);
       }
-    }
-  };
+    });
 }

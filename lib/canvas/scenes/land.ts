@@ -3,6 +3,7 @@ import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, land, mist, ridgeLine, sky, water } from "../layers.ts";
 import { ellipse, fill, type Point, rectangle, stroke } from "../path.ts";
 import { between, pick, type Random } from "../random.ts";
+import { Sketch } from "../sketch.ts";
 import { names, type Stage } from "../stage.ts";
 import type { Layer } from "../surface.ts";
 import { heavens } from "./heavens.ts";
@@ -15,63 +16,30 @@ export function mountains(stage: Stage): Layer[] {
   const ranges = 4;
   const hasLake = names(stage, "lake", "river", "water", "reflection", "fjord") || random() < 0.4;
   for (let i = 0; i < ranges; i++) {
-    const near = (i + 1) / ranges;
-    const base = horizon + unit * 0.12 * i + unit * 0.02;
+    const near = (i + 1) / ranges, base = horizon + unit * 0.12 * i + unit * 0.02;
     const color = mix(palette.sky[2], palette.near, 0.25 + 0.7 * near);
-    const heights = ridgeLine(width, {
-      base,
-      rise: unit * (0.56 - 0.1 * i),
-      scale: unit * (0.5 - 0.05 * i),
-      seed: seed + i * 57,
-      sharp: i < 2 ? 1 : 0.5,
-    });
-    layers.push(land(heights, {
-      color,
-      lit: mix(color, palette.lit, 0.85 - 0.25 * near),
-      haze: mix(palette.sky[2], color, 0.35 * near),
-      depth: unit * 0.4,
-      light: side,
-      relief: 0.95 - 0.3 * near,
-      seed: seed + i,
-      ...(i < 2 && {
-        snow: {
-          line: base - unit * (0.24 - 0.05 * i),
-          lit: mix([1, 1, 1], palette.light, 0.5),
-          shade: mix(mix(palette.sky[1], palette.sky[0], 0.4), [0.9, 0.93, 1], 0.45),
-        },
-      }),
-    }));
-    if (i < ranges - 1) {
-      layers.push(mist({
-        top: base - unit * 0.14,
-        bottom: base + unit * 0.1,
-        color: mix(palette.sky[2], palette.light, 0.3),
-        alpha: 0.5,
-        seed: seed + i * 7,
-        width,
-      }));
-    }
+    const ridge = { base, rise: unit * (0.56 - 0.1 * i), scale: unit * (0.5 - 0.05 * i), sharp: i < 2 ? 1 : 0.5 };
+    const shade = mix(mix(palette.sky[1], palette.sky[0], 0.4), [0.9, 0.93, 1], 0.45);
+    const snow = { line: base - unit * (0.24 - 0.05 * i), lit: mix([1, 1, 1], palette.light, 0.5), shade };
+    const lit = mix(color, palette.lit, 0.85 - 0.25 * near), haze = mix(palette.sky[2], color, 0.35 * near);
+    const look = { color, lit, haze, depth: unit * 0.4, light: side, relief: 0.95 - 0.3 * near, seed: seed + i };
+    const heights = ridgeLine(width, { ...ridge, seed: seed + i * 57 });
+    layers.push(land(heights, i < 2 ? { ...look, snow } : look));
+    if (i === ranges - 1) continue;
+    const veil = { color: mix(palette.sky[2], palette.light, 0.3), alpha: 0.5, seed: seed + i * 7, width };
+    layers.push(mist({ top: base - unit * 0.14, bottom: base + unit * 0.1, ...veil }));
   }
   if (hasLake) {
-    const shore = height * 0.74;
-    layers.push(water({
-      horizon: shore,
-      deep: mix(palette.near, palette.sky[0], 0.5),
-      colors: [mix(palette.sky[2], palette.near, 0.35), palette.sky[1], palette.sky[0]],
-      light: light[0],
-      color: palette.light,
-      glitter: 0.7,
-      seed: seed + 3,
-      unit,
-    }));
+    const shore = height * 0.74, deep = mix(palette.near, palette.sky[0], 0.5);
+    const colors = [mix(palette.sky[2], palette.near, 0.35), palette.sky[1], palette.sky[0]];
+    const look = { light: light[0], color: palette.light, glitter: 0.7, seed: seed + 3, unit };
     layers.push(
+      water({ horizon: shore, deep, colors, ...look }),
       mist({ top: shore - unit * 0.03, bottom: shore + unit * 0.03, color: palette.sky[2], alpha: 0.6, seed, width }),
     );
   }
-  layers.push(
-    ...wood(stage, { ground: height * (hasLake ? 0.99 : 0.93), tall: 0.2, color: mix(palette.near, [0, 0, 0], 0.45) }),
-  );
-  return layers;
+  const firs = { ground: height * (hasLake ? 0.99 : 0.93), tall: 0.2, color: mix(palette.near, [0, 0, 0], 0.45) };
+  return [...layers, ...wood(stage, firs)];
 }
 
 /** Firs along the lower edge, denser at the sides. */
@@ -114,23 +82,11 @@ export function desert(stage: Stage): Layer[] {
   const sand = mix(palette.lit, palette.sky[2], 0.3);
   for (let i = 0; i < 5; i++) {
     const near = i / 4;
-    const heights = ridgeLine(width, {
-      base: horizon + unit * (0.05 + 0.11 * i),
-      rise: unit * (0.13 + 0.04 * i),
-      scale: unit * (0.5 + 0.35 * near),
-      seed: seed + i * 91,
-      octaves: 2,
-    });
+    const dune = { base: horizon + unit * (0.05 + 0.11 * i), rise: unit * (0.13 + 0.04 * i), octaves: 2 };
     const color = mix(mix(sand, palette.near, 0.3 + 0.3 * near), palette.sky[1], 0.2 * (1 - near));
-    layers.push(land(heights, {
-      color,
-      lit: mix(sand, palette.light, 0.35),
-      haze: mix(color, palette.near, 0.25),
-      depth: unit * 0.45,
-      light: side,
-      relief: 0.9,
-      seed: seed + i,
-    }));
+    const lit = mix(sand, palette.light, 0.35), haze = mix(color, palette.near, 0.25);
+    const heights = ridgeLine(width, { ...dune, scale: unit * (0.5 + 0.35 * near), seed: seed + i * 91 });
+    layers.push(land(heights, { color, lit, haze, depth: unit * 0.45, light: side, relief: 0.9, seed: seed + i }));
   }
   const cactus = mix(palette.near, [0.02, 0.1, 0.06], 0.5);
   for (let i = 0; i < 3; i++) {
@@ -140,24 +96,18 @@ export function desert(stage: Stage): Layer[] {
   return layers;
 }
 
-function cactusAt([x, y]: Point, size: number, color: Rgb): Layer[] {
-  const arm = (side: number, from: number, top: number): Layer[] => [
-    fill(stroke([[x, y - size * from], [x + side * size * 0.24, y - size * from]], size * 0.11), color),
-    fill(
-      stroke(
-        [[x + side * size * 0.24, y - size * from + size * 0.055], [x + side * size * 0.24, y - size * top]],
-        size * 0.11,
-      ),
-      color,
-    ),
-    disc([x + side * size * 0.24, y - size * top], { radius: size * 0.055, color }),
-  ];
-  return [
-    fill(stroke([[x, y], [x, y - size]], size * 0.16), color),
-    disc([x, y - size], { radius: size * 0.08, color }),
-    ...arm(-1, 0.38, 0.7),
-    ...arm(1, 0.5, 0.86),
-  ];
+function cactusAt(at: Point, size: number, color: Rgb): Layer[] {
+  const sketch = new Sketch(at, size);
+  const tip = (place: string, radius: number) =>
+    sketch.add(disc(sketch.point(place), { radius: size * radius, color }));
+  sketch.line("0,0 0,-1", color, { width: [0.16] });
+  tip("0,-1", 0.08);
+  for (const [x, from, top] of [[-0.24, 0.38, 0.7], [0.24, 0.5, 0.86]] as const) {
+    sketch.line(`0,${-from} ${x},${-from}`, color, { width: [0.11] });
+    sketch.line(`${x},${0.055 - from} ${x},${-top}`, color, { width: [0.11] });
+    tip(`${x},${-top}`, 0.055);
+  }
+  return sketch.layers;
 }
 
 /** Soft hills with flowers in front. */
@@ -170,25 +120,11 @@ export function meadow(stage: Stage): Layer[] {
   for (let i = 0; i < 4; i++) {
     const near = i / 3;
     const color = mix(mix(palette.sky[2], palette.near, 0.35 + 0.3 * near), grass, 0.55);
-    const heights = ridgeLine(width, {
-      base: horizon + unit * (0.02 + 0.09 * i),
-      rise: unit * (0.16 - 0.02 * i),
-      scale: unit * (0.9 - 0.1 * i),
-      seed: seed + i * 31,
-      octaves: 3,
-    });
-    layers.push(land(heights, {
-      color,
-      lit: mix(grass, palette.light, 0.2),
-      haze: mix(color, palette.near, 0.35),
-      depth: unit * 0.5,
-      light: side,
-      relief: 0.6,
-      seed: seed + i,
-    }));
-    if (i < 3) {
-      layers.push(...grove(stage, heights, { size: unit * (0.03 + 0.025 * i), color: leaf }));
-    }
+    const hill = { base: horizon + unit * (0.02 + 0.09 * i), rise: unit * (0.16 - 0.02 * i), octaves: 3 };
+    const heights = ridgeLine(width, { ...hill, scale: unit * (0.9 - 0.1 * i), seed: seed + i * 31 });
+    const lit = mix(grass, palette.light, 0.2), haze = mix(color, palette.near, 0.35);
+    layers.push(land(heights, { color, lit, haze, depth: unit * 0.5, light: side, relief: 0.6, seed: seed + i }));
+    if (i < 3) layers.push(...grove(stage, heights, { size: unit * (0.03 + 0.025 * i), color: leaf }));
   }
   for (let i = 0; i < 150; i++) {
     const near = (i / 150) ** 1.6;
@@ -210,19 +146,12 @@ function grove(
   { size, color }: { size: number; color: Rgb },
 ): Layer[] {
   const layers: Layer[] = [];
+  const look = { color, dark: mix(color, [0, 0, 0], 0.28), soft: size * 0.05 };
   let x = random() * width * 0.2;
   while (x < width) {
-    const count = 1 + Math.floor(random() * 4);
-    for (let i = 0; i < count; i++) {
+    for (let left = 1 + Math.floor(random() * 4); left > 0; left--) {
       const y = (heights[Math.min(width - 1, Math.floor(x))] ?? 0) - size * 0.4;
-      layers.push(
-        disc([x, y], {
-          radius: size * between(random, 0.35, 0.6),
-          color,
-          dark: mix(color, [0, 0, 0], 0.28),
-          soft: size * 0.05,
-        }),
-      );
+      layers.push(disc([x, y], { radius: size * between(random, 0.35, 0.6), ...look }));
       x += size * 0.45;
     }
     x += width * between(random, 0.06, 0.3);
@@ -234,25 +163,16 @@ function flower({ palette, random }: Stage, [x, y]: Point, size: number): Layer[
   const color = pick(random, palette.accents);
   const head = y - size * 3.2;
   const lean = between(random, -0.6, 0.6) * size;
-  const layers: Layer[] = [
-    fill(
-      stroke([[x, y + size], [x + lean * 0.3, y - size], [x + lean, head]], size * 0.22, size * 0.12),
-      mix(palette.near, palette.lit, 0.35),
-    ),
-  ];
+  const stem: Point[] = [[x, y + size], [x + lean * 0.3, y - size], [x + lean, head]];
+  const layers = [fill(stroke(stem, size * 0.22, size * 0.12), mix(palette.near, palette.lit, 0.35))];
   const petals = 5 + Math.floor(random() * 3);
   for (let i = 0; i < petals; i++) {
     const turn = i / petals * 2 * Math.PI;
-    layers.push(fill(
-      ellipse([x + lean + Math.cos(turn) * size * 0.62, head + Math.sin(turn) * size * 0.5], {
-        rx: size * 0.45,
-        ry: size * 0.38,
-      }),
-      mix(color, [1, 1, 1], i % 2 * 0.14),
-    ));
+    const at: Point = [x + lean + Math.cos(turn) * size * 0.62, head + Math.sin(turn) * size * 0.5];
+    layers.push(fill(ellipse(at, { rx: size * 0.45, ry: size * 0.38 }), mix(color, [1, 1, 1], i % 2 * 0.14)));
   }
-  layers.push(disc([x + lean, head], { radius: size * 0.34, color: mix(palette.light, [0.9, 0.6, 0.1], 0.5) }));
-  return layers;
+  const heart = mix(palette.light, [0.9, 0.6, 0.1], 0.5);
+  return [...layers, disc([x + lean, head], { radius: size * 0.34, color: heart })];
 }
 
 /** Trunks in rows, paler with distance, and shafts of light. */
@@ -269,34 +189,16 @@ export function forest(stage: Stage): Layer[] {
     const near = row / 4;
     const color = mix(mix(palette.sky[2], palette.near, 0.25 + 0.75 * near), [0, 0, 0], 0.3 * near);
     const foot = ground + unit * 0.05 * row;
-    layers.push(
-      land(ridgeLine(width, { base: foot, rise: unit * 0.05, scale: unit * 0.5, seed: seed + row, octaves: 4 }), {
-        color: mix(color, palette.lit, 0.12),
-        lit: mix(color, palette.lit, 0.5),
-        haze: color,
-        depth: unit * 0.25,
-        light: 1,
-        relief: 0.3,
-        seed,
-      }),
-    );
-    const gap = unit * (0.055 + 0.075 * near);
+    const floor = ridgeLine(width, { base: foot, rise: unit * 0.05, scale: unit * 0.5, seed: seed + row, octaves: 4 });
+    const moss = { color: mix(color, palette.lit, 0.12), lit: mix(color, palette.lit, 0.5), haze: color };
+    layers.push(land(floor, { ...moss, depth: unit * 0.25, light: 1, relief: 0.3, seed }));
+    const gap = unit * (0.055 + 0.075 * near), thick = unit * (0.008 + 0.034 * near);
     for (let x = -gap * random(); x < width + gap; x += gap * between(random, 0.5, 1.6)) {
       if (row > 2 && Math.abs(x - light[0]) < unit * 0.16) continue;
-      layers.push(
-        ...trunk(random, { x, foot: foot + unit * 0.02, thick: unit * (0.008 + 0.034 * near), color, height }),
-      );
+      layers.push(...trunk(random, { x, foot: foot + unit * 0.02, thick, color, height }));
     }
-    layers.push(
-      mist({
-        top: foot - unit * 0.3,
-        bottom: foot + unit * 0.05,
-        color: glowColor,
-        alpha: 0.42 * (1 - near),
-        seed: seed + row * 3,
-        width,
-      }),
-    );
+    const veil = { color: glowColor, alpha: 0.42 * (1 - near), seed: seed + row * 3, width };
+    layers.push(mist({ top: foot - unit * 0.3, bottom: foot + unit * 0.05, ...veil }));
     if (row === 2) layers.push(...shafts(stage, light, glowColor));
   }
   return layers;
@@ -308,39 +210,23 @@ function trunk(
 ): Layer[] {
   const lean = between(random, -0.02, 0.02) * height;
   const width = thick * between(random, 0.6, 1.2);
-  const layers = [
-    fill(
-      stroke([[x, foot], [x + lean * 0.5, foot - height * 0.45], [x + lean, -10]], width * 1.35, width * 0.6),
-      color,
-    ),
-  ];
+  const stem: Point[] = [[x, foot], [x + lean * 0.5, foot - height * 0.45], [x + lean, -10]];
+  const layers = [fill(stroke(stem, width * 1.35, width * 0.6), color)];
   for (let i = 0; i < 3; i++) {
     const y = foot - height * between(random, 0.3, 0.75);
     const side = random() < 0.5 ? -1 : 1;
     const reach = width * between(random, 3, 7);
-    layers.push(
-      fill(
-        stroke(
-          [[x + lean * 0.5, y], [x + side * reach * 0.5, y - reach * 0.35], [x + side * reach, y - reach * 0.9]],
-          width * 0.4,
-          width * 0.06,
-        ),
-        color,
-      ),
-    );
+    const tip: Point = [x + side * reach, y - reach * 0.9];
+    const branch: Point[] = [[x + lean * 0.5, y], [x + side * reach * 0.5, y - reach * 0.35], tip];
+    layers.push(fill(stroke(branch, width * 0.4, width * 0.06), color));
   }
   return layers;
 }
 
 function shafts({ height, unit, random }: Stage, [x, y]: Point, color: Rgb): Layer[] {
   return Array.from({ length: 6 }, (_, i) => {
-    const lean = (i - 2.5) * unit * 0.17;
-    const half = unit * between(random, 0.015, 0.05);
-    const source: Point = [x + lean * 0.2, y - unit * 0.5];
-    return fill(
-      [source, [x + lean - half, height * 0.86], [x + lean + half, height * 0.86]],
-      color,
-      between(random, 0.05, 0.14),
-    );
+    const lean = (i - 2.5) * unit * 0.17, half = unit * between(random, 0.015, 0.05), foot = height * 0.86;
+    const outline: Point[] = [[x + lean * 0.2, y - unit * 0.5], [x + lean - half, foot], [x + lean + half, foot]];
+    return fill(outline, color, between(random, 0.05, 0.14));
   });
 }

@@ -3,6 +3,7 @@ import { mix } from "../color.ts";
 import { land, ridgeLine, water } from "../layers.ts";
 import { blob, fill, place, type Point } from "../path.ts";
 import { between } from "../random.ts";
+import { points } from "../sketch.ts";
 import { names, type Stage } from "../stage.ts";
 import type { Layer } from "../surface.ts";
 import { birds, sailboat } from "../motifs.ts";
@@ -14,36 +15,18 @@ export function sea(stage: Stage): Layer[] {
   const horizon = height * between(random, 0.5, 0.58);
   const { layers, light, side } = heavens(stage, { horizon, height: 0.45 });
   const far = mix(palette.sky[2], palette.near, 0.45);
-  const islands = ridgeLine(width, {
-    base: horizon + unit * 0.07,
-    rise: unit * 0.2,
-    scale: unit * 0.55,
-    seed: seed + 5,
-    sharp: 0.3,
-  });
-  layers.push(land(islands, {
-    color: far,
-    lit: mix(far, palette.lit, 0.5),
-    haze: mix(far, palette.sky[2], 0.6),
-    depth: unit * 0.16,
-    light: side,
-    relief: 0.7,
-    seed,
-  }));
-  layers.push(water({
-    horizon,
-    deep: mix(palette.sky[0], palette.near, 0.45),
-    colors: [palette.sky[2], palette.sky[1], palette.sky[0]],
-    light: light[0],
-    color: palette.light,
-    glitter: palette.mood === "night" ? 0.75 : 1,
-    seed: seed + 2,
-    unit,
-  }));
+  const islands = { base: horizon + unit * 0.07, rise: unit * 0.2, scale: unit * 0.55, seed: seed + 5, sharp: 0.3 };
+  const haze = mix(far, palette.sky[2], 0.6), depth = unit * 0.16;
+  const coast = { color: far, lit: mix(far, palette.lit, 0.5), haze, depth, light: side, relief: 0.7, seed };
+  const glitter = palette.mood === "night" ? 0.75 : 1, deep = mix(palette.sky[0], palette.near, 0.45);
+  const waves = { deep, light: light[0], color: palette.light, glitter, seed: seed + 2, unit };
+  layers.push(
+    land(ridgeLine(width, islands), coast),
+    water({ horizon, colors: [palette.sky[2], palette.sky[1], palette.sky[0]], ...waves }),
+  );
   if (!names(stage, "boat", "ship", "sailboat", "fish", "whale", "dolphin") && random() < 0.7) {
-    layers.push(
-      ...sailboat(stage, [width * (0.5 - side * between(random, 0.1, 0.3)), horizon + unit * 0.09], unit * 0.13),
-    );
+    const at: Point = [width * (0.5 - side * between(random, 0.1, 0.3)), horizon + unit * 0.09];
+    layers.push(...sailboat(stage, at, unit * 0.13));
   }
   if (names(stage, "beach", "sand", "coast", "shore", "island")) layers.push(beach(stage, side));
   layers.push(...birds(stage, [width * (0.5 - side * 0.2), horizon * 0.45], unit * 0.12));
@@ -51,17 +34,9 @@ export function sea(stage: Stage): Layer[] {
 }
 
 function beach({ width, height, unit, palette }: Stage, side: number): Layer {
-  const outline: Point[] = [[-0.2, 0.25], [0.2, 0.1], [0.55, 0.13], [0.8, 0.28], [0.9, 0.6], [-0.3, 0.6]];
-  const points = place(blob(outline), {
-    at: [side > 0 ? 0 : width, height - unit * 0.33],
-    scale: Math.max(unit, width * 0.7),
-    flip: side < 0,
-  });
-  const sand = mix([0.93, 0.83, 0.66], palette.sky[2], 0.3);
-  return fill(points, {
-    from: sand,
-    to: mix(sand, palette.near, 0.5),
-    start: [0, height - unit * 0.3],
-    end: [0, height],
-  });
+  const at: Point = [side > 0 ? 0 : width, height - unit * 0.33];
+  const outline = blob(points("-0.2,0.25 0.2,0.1 0.55,0.13 0.8,0.28 0.9,0.6 -0.3,0.6"));
+  const sand = mix([0.93, 0.83, 0.66], palette.sky[2], 0.3), wet = mix(sand, palette.near, 0.5);
+  const paint = { from: sand, to: wet, start: [0, height - unit * 0.3], end: [0, height] } as const;
+  return fill(place(outline, { at, scale: Math.max(unit, width * 0.7), flip: side < 0 }), paint);
 }

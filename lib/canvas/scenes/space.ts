@@ -6,6 +6,8 @@ import { between, fractal, smooth } from "../random.ts";
 import type { Stage } from "../stage.ts";
 import { lay, type Layer, shine } from "../surface.ts";
 
+const MOON: readonly Rgb[] = [[0.3, 0.3, 0.33], [0.62, 0.6, 0.58], [0.8, 0.78, 0.75]];
+
 /** A nebula, stars, a large planet and a small one. */
 export function space(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
@@ -25,13 +27,7 @@ export function space(stage: Stage): Layer[] {
     rings(stage, { center, radius, half: "far", color: named[3] }),
     planet({ center, radius, light, colors: [named[4], named[0], named[1], named[3]], seed }),
     rings(stage, { center, radius, half: "near", color: named[3] }),
-    planet({
-      center: moon,
-      radius: radius * 0.2,
-      light,
-      colors: [[0.3, 0.3, 0.33], [0.62, 0.6, 0.58], [0.8, 0.78, 0.75]],
-      seed: seed + 4,
-    }),
+    planet({ center: moon, radius: radius * 0.2, light, colors: MOON, seed: seed + 4 }),
   ];
 }
 
@@ -57,10 +53,8 @@ function nebula({ width, height, unit, seed }: Stage, colors: readonly [Rgb, Rgb
 }
 
 function planet(
-  { center: [cx, cy], radius, light, colors, seed }: {
-    center: Point;
+  { center: [cx, cy], radius, light, colors, seed }: Record<"center" | "light", Point> & {
     radius: number;
-    light: Point;
     colors: readonly Rgb[];
     seed: number;
   },
