@@ -24,11 +24,8 @@ function toScreen(linear: number): number {
 
 /** A colour between two. */
 export function mix(from: Rgb, to: Rgb, share: number): Rgb {
-  return [
-    from[0] + (to[0] - from[0]) * share,
-    from[1] + (to[1] - from[1]) * share,
-    from[2] + (to[2] - from[2]) * share,
-  ];
+  const at = (channel: 0 | 1 | 2) => from[channel] + (to[channel] - from[channel]) * share;
+  return [at(0), at(1), at(2)];
 }
 
 /** How light a colour looks, on the scale of its parts. */

@@ -1,7 +1,7 @@
 /** From words to a picture: which scene, in which colours, with which things in it. */
 import type { PixelSize } from "./pixels.ts";
 import { fractal, hashText, pick, type Random, randomOf } from "./random.ts";
-import { brush, disc, eachRow, vignette } from "./layers.ts";
+import { brush, disc, eachPixel, vignette } from "./layers.ts";
 import { balloon, birds, cat, fish, heart, house, lighthouse, type Motif, rocket, sailboat, tree } from "./motifs.ts";
 import { choosePalette } from "./palette.ts";
 import { fill, stroke } from "./path.ts";
@@ -13,72 +13,59 @@ import { space } from "./scenes/space.ts";
 import { names, type Scene, type Stage } from "./stage.ts";
 import { lay, type Layer } from "./surface.ts";
 
-/** Scenes and the words that call for them; the earliest scene in this list with the most of its words is taken. */
-const SCENES: readonly { scene: Scene; words: string }[] = [
-  {
-    scene: city,
-    words: "city skyline town street urban downtown skyscraper tower building metropolis stadt ville neon",
-  },
-  {
-    scene: space,
-    words:
-      "space planet galaxy star saturn nebula universe cosmos cosmic astronaut alien orbit rocket spaceship weltall",
-  },
-  {
-    scene: portrait,
-    words: "portrait face man woman girl boy person people king queen lady head selfie princess human child",
-  },
-  {
-    scene: sea,
-    words:
-      "sea ocean beach water coast harbor harbour wave boat ship sail sailboat island lighthouse fish whale bay meer mer shore",
-  },
-  { scene: desert, words: "desert dune sand cactus sahara camel pyramid canyon mars wüste" },
-  { scene: forest, words: "forest wood woods jungle trail fairy mushroom fox wolf bear deer wald forêt" },
-  {
-    scene: mountains,
-    words: "mountain landscape alp peak hill snow glacier valley lake river volcano hike berg montagne cabin winter",
-  },
-  {
-    scene: meadow,
-    words:
-      "meadow garden flower field grass spring farm countryside village rose tulip house balloon cat dog sheep park tree barn",
-  },
-  {
-    scene: abstract,
-    words:
-      "abstract pattern logo icon geometric shape cubist bauhaus minimal minimalist modern art circle line gradient wallpaper heart",
-  },
+/** Scenes and the words that call for them. The scene with most of its words in the prompt is taken, the earliest of several. */
+const SCENES: readonly (readonly [scene: Scene, words: string])[] = [
+  [city, "city skyline town street urban downtown skyscraper tower building metropolis stadt ville neon"],
+  [
+    space,
+    "space planet galaxy star saturn nebula universe cosmos cosmic astronaut alien orbit rocket spaceship weltall",
+  ],
+  [portrait, "portrait face man woman girl boy person people king queen lady head selfie princess human child"],
+  [
+    sea,
+    "sea ocean beach water coast harbor harbour wave boat ship sail sailboat island lighthouse fish whale bay meer mer " +
+    "shore",
+  ],
+  [desert, "desert dune sand cactus sahara camel pyramid canyon mars wüste"],
+  [forest, "forest wood woods jungle trail fairy mushroom fox wolf bear deer wald forêt"],
+  [
+    mountains,
+    "mountain landscape alp peak hill snow glacier valley lake river volcano hike berg montagne cabin winter",
+  ],
+  [
+    meadow,
+    "meadow garden flower field grass spring farm countryside village rose tulip house balloon cat dog sheep park tree " +
+    "barn",
+  ],
+  [
+    abstract,
+    "abstract pattern logo icon geometric shape cubist bauhaus minimal minimalist modern art circle line gradient " +
+    "wallpaper heart",
+  ],
 ];
 
-/** What may be added to a scene: words, where it stands (shares of width and height), how large (share of the shorter side). */
-const MOTIFS: readonly { words: string; motif: Motif; x: number; y: number; size: number }[] = [
-  { words: "lighthouse", motif: lighthouse, x: 0.78, y: 0.63, size: 0.34 },
-  { words: "house cabin cottage hut farm barn", motif: house, x: 0.27, y: 0.76, size: 0.17 },
-  { words: "boat ship sailboat yacht sail", motif: sailboat, x: 0.36, y: 0.66, size: 0.24 },
-  { words: "balloon", motif: balloon, x: 0.62, y: 0.33, size: 0.23 },
-  { words: "tree oak apple", motif: tree, x: 0.72, y: 0.74, size: 0.42 },
-  { words: "bird birds gull seagull crow eagle swallow", motif: birds, x: 0.4, y: 0.26, size: 0.2 },
-  { words: "rocket spaceship", motif: rocket, x: 0.24, y: 0.4, size: 0.22 },
-  { words: "fish whale dolphin", motif: fish, x: 0.6, y: 0.66, size: 0.17 },
-  { words: "cat kitten kitty", motif: cat, x: 0.55, y: 0.76, size: 0.36 },
-  { words: "heart love valentine", motif: heart, x: 0.5, y: 0.42, size: 0.24 },
-];
+/** Additions to a scene: words, the motif, its place as shares of width and height, its size as a share of the shorter side. */
+const MOTIFS:
+  readonly (readonly [words: string, motif: Motif, place: readonly [x: number, y: number, size: number]])[] = [
+    ["lighthouse", lighthouse, [0.78, 0.63, 0.34]],
+    ["house cabin cottage hut farm barn", house, [0.27, 0.76, 0.17]],
+    ["boat ship sailboat yacht sail", sailboat, [0.36, 0.66, 0.24]],
+    ["balloon", balloon, [0.62, 0.33, 0.23]],
+    ["tree oak apple", tree, [0.72, 0.74, 0.42]],
+    ["bird birds gull seagull crow eagle swallow", birds, [0.4, 0.26, 0.2]],
+    ["rocket spaceship", rocket, [0.24, 0.4, 0.22]],
+    ["fish whale dolphin", fish, [0.6, 0.66, 0.17]],
+    ["cat kitten kitty", cat, [0.55, 0.76, 0.36]],
+    ["heart love valentine", heart, [0.5, 0.42, 0.24]],
+  ];
 
 /** The layers of one of a prompt's pictures, without any text. */
 export function compose(prompt: string, { width, height, index }: PixelSize & { index: number }): Layer[] {
   const list = readWords(prompt);
   const seed = hashText(`${prompt}\n${index}`);
   const random = randomOf(seed);
-  const stage: Stage = {
-    width,
-    height,
-    unit: Math.min(width, height),
-    random,
-    seed: seed & 0xffffff,
-    words: new Set(list),
-    palette: choosePalette(list, random),
-  };
+  const palette = choosePalette(list, random), unit = Math.min(width, height);
+  const stage: Stage = { width, height, unit, random, seed: seed & 0xffffff, words: new Set(list), palette };
   return [
     ...chooseScene(stage)(stage),
     ...addMotifs(stage),
@@ -97,7 +84,7 @@ export function readWords(text: string): string[] {
 function chooseScene({ words, random }: Stage): Scene {
   const any: Scene = pick<Scene>(random, [mountains, sea, city, abstract, meadow, desert, forest, space, abstract]);
   let best = any, most = 0;
-  for (const { scene, words: list } of SCENES) {
+  for (const [scene, list] of SCENES) {
     const hits = list.split(" ").filter((word) => words.has(word)).length;
     if (hits > most) [best, most] = [scene, hits];
   }
@@ -107,8 +94,8 @@ function chooseScene({ words, random }: Stage): Scene {
 function addMotifs(stage: Stage): Layer[] {
   const { width, height, unit } = stage;
   const shift = (stage.seed % 100 / 100 - 0.5) * 0.12;
-  return MOTIFS.filter(({ words }) => names(stage, ...words.split(" "))).slice(0, 4).flatMap(
-    ({ motif, x, y, size }) => motif(stage, [width * (x + shift), height * y], unit * size),
+  return MOTIFS.filter(([words]) => names(stage, ...words.split(" "))).slice(0, 4).flatMap(
+    ([, motif, [x, y, size]]) => motif(stage, [width * (x + shift), height * y], unit * size),
   );
 }
 
@@ -118,27 +105,18 @@ function weather(stage: Stage): Layer[] {
   if (names(stage, "rain", "rainy", "storm", "stormy")) layers.push(...rain(random, stage));
   if (names(stage, "snow", "snowy", "winter", "christmas")) {
     for (let i = 0; i < 420; i++) {
-      const near = random() ** 4;
-      const radius = unit * (0.0014 + 0.008 * near);
-      layers.push(
-        disc([random() * width, random() * height], {
-          radius,
-          color: [1, 1, 1],
-          alpha: 0.85 - 0.4 * near,
-          soft: radius * (0.6 + near),
-        }),
-      );
+      const near = random() ** 4, radius = unit * (0.0014 + 0.008 * near);
+      const flake = { radius, color: [1, 1, 1], alpha: 0.85 - 0.4 * near, soft: radius * (0.6 + near) } as const;
+      layers.push(disc([random() * width, random() * height], flake));
     }
   }
   if (names(stage, "fog", "foggy", "mist", "misty")) {
-    layers.push((band) => {
-      eachRow(band, [0, height], (y, row) => {
-        for (let x = 0; x < width; x++) {
-          const thick = fractal(x / unit * 1.6, y / unit * 4, { seed: stage.seed + 9, octaves: 3 });
-          lay(band.data, row + x * 3, palette.sky[2], 0.25 + 0.35 * thick);
-        }
-      });
-    });
+    layers.push((band) =>
+      eachPixel(band, (x, y, at) => {
+        const thick = fractal(x / unit * 1.6, y / unit * 4, { seed: stage.seed + 9, octaves: 3 });
+        lay(band.data, at, palette.sky[2], 0.25 + 0.35 * thick);
+      })
+    );
   }
   return layers;
 }

@@ -3,11 +3,11 @@ import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pix
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
 import { type Edit, readInstruction } from "./instruction.ts";
-import { vignette } from "./layers.ts";
+import { eachPixel, vignette } from "./layers.ts";
 import { caption, previewSize } from "./paint.ts";
-import { fill, rectangle } from "./path.ts";
+import { fill, type Point, rectangle } from "./path.ts";
 import { cover, resize } from "./resize.ts";
-import { type Layer, paintLayers } from "./surface.ts";
+import { lay, type Layer, paintLayers } from "./surface.ts";
 
 /** EXIF orientation that shows a picture after so many quarter turns clockwise. */
 const TURNED = [1, 6, 3, 8] as const;
@@ -98,8 +98,8 @@ function startArrangement(count: number, size: PixelSize): Arrangement {
       }
       const row = Math.floor(i / columns);
       const inRow = row === rows - 1 ? count - row * columns : columns;
-      const left = Math.round((i % columns) * size.width / inRow),
-        right = Math.round((i % columns + 1) * size.width / inRow);
+      const left = Math.round((i % columns) * size.width / inRow);
+      const right = Math.round((i % columns + 1) * size.width / inRow);
       const top = Math.round(row * size.height / rows), bottom = Math.round((row + 1) * size.height / rows);
       const room = {
         x: left + (left > 0 ? gap / 2 | 0 : 0),
@@ -130,46 +130,28 @@ function copied(pixels: Pixels, original: Pixels): Pixels {
 }
 
 function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Pixels {
-  const { width, height } = pixels;
-  const unit = Math.min(width, height);
-  switch (edit.type) {
-    case "gray":
-      toGray(pixels);
-      return pixels;
-    case "sepia":
-      toSepia(pixels);
-      return pixels;
-    case "invert":
-      invert(pixels);
-      return pixels;
-    case "posterize":
-      tone(pixels, { saturation: 1.4, contrast: 1.15 });
-      posterize(pixels, 5);
-      return pixels;
-    case "tint":
-      colorize(pixels, tintColor(edit.tint), 0.72);
-      return pixels;
-    case "tone":
-      tone(pixels, edit);
-      return pixels;
-    case "blur":
-      blurPixels(pixels, Math.max(1, Math.round(unit * 0.012)));
-      return pixels;
-    case "sharpen":
-      sharpen(pixels, Math.max(1, Math.round(unit * 0.0025)), 1.3);
-      return pixels;
-    case "pixelate":
-      pixelate(pixels, Math.max(2, Math.round(unit / 48)));
-      return pixels;
-    case "vignette":
-      return over(pixels, [vignette(pixels, 0.75)]);
-    case "round":
-      return over(pixels, [corners(pixels)]);
-    case "border":
-      return over(pixels, border(pixels, edit.tint === undefined ? undefined : tintColor(edit.tint)));
-    case "text":
-      return over(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
-  }
+  const unit = Math.min(pixels.width, pixels.height);
+  const painted = layersOf(pixels, { edit, isFramed });
+  if (painted !== undefined) return over(pixels, painted);
+  if (edit.type === "gray") toGray(pixels);
+  if (edit.type === "sepia") toSepia(pixels);
+  if (edit.type === "invert") invert(pixels);
+  if (edit.type === "posterize") tone(pixels, { saturation: 1.4, contrast: 1.15 });
+  if (edit.type === "posterize") posterize(pixels, 5);
+  if (edit.type === "tint") colorize(pixels, tintColor(edit.tint), 0.72);
+  if (edit.type === "tone") tone(pixels, edit);
+  if (edit.type === "blur") blurPixels(pixels, Math.max(1, Math.round(unit * 0.012)));
+  if (edit.type === "sharpen") sharpen(pixels, Math.max(1, Math.round(unit * 0.0025)), 1.3);
+  if (edit.type === "pixelate") pixelate(pixels, Math.max(2, Math.round(unit / 48)));
+  return pixels;
+}
+
+/** Layers of an edit that paints over the image. */
+function layersOf(size: PixelSize, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Layer[] | undefined {
+  if (edit.type === "vignette") return [vignette(size, 0.75)];
+  if (edit.type === "round") return [corners(size)];
+  if (edit.type === "border") return border(size, edit.tint === undefined ? undefined : tintColor(edit.tint));
+  return edit.type === "text" ? caption(edit.text, size, isFramed ? 0.12 : undefined) : undefined;
 }
 
 /** A picture under layers, which shows where they paint nothing. Its own pixels are freed. */
@@ -205,33 +187,26 @@ function border({ width, height }: PixelSize, color: Rgb = [0.97, 0.96, 0.93]): 
   ];
 }
 
-function sides({ width, height }: PixelSize, inset: number, thick: number): ReturnType<typeof rectangle>[] {
-  const across = width - 2 * inset, down = height - 2 * inset;
+function sides({ width, height }: PixelSize, inset: number, thick: number): Point[][] {
+  const across = { width: width - 2 * inset, height: thick };
+  const down = { width: thick, height: height - 2 * inset - 2 * thick };
   return [
-    rectangle(inset, inset, { width: across, height: thick }),
-    rectangle(inset, height - inset - thick, { width: across, height: thick }),
-    rectangle(inset, inset + thick, { width: thick, height: down - 2 * thick }),
-    rectangle(width - inset - thick, inset + thick, { width: thick, height: down - 2 * thick }),
+    rectangle(inset, inset, across),
+    rectangle(inset, height - inset - thick, across),
+    rectangle(inset, inset + thick, down),
+    rectangle(width - inset - thick, inset + thick, down),
   ];
 }
 
 /** White outside a rectangle with round corners. */
 function corners({ width, height }: PixelSize): Layer {
   const radius = Math.min(width, height) * 0.14;
-  return (band) => {
-    for (let y = band.top; y < band.bottom; y++) {
+  return (band) =>
+    eachPixel(band, (x, y, at) => {
+      const dx = Math.max(0, radius - x - 0.5, x + 0.5 - (width - radius));
       const dy = Math.max(0, radius - y - 0.5, y + 0.5 - (height - radius));
-      for (let x = 0; x < width; x++) {
-        const dx = Math.max(0, radius - x - 0.5, x + 0.5 - (width - radius));
-        const outside = Math.min(1, Math.max(0, Math.hypot(dx, dy) - radius + 0.5));
-        const at = ((y - band.top) * width + x) * 3;
-        for (let channel = 0; channel < 3; channel++) {
-          const value = band.data[at + channel] as number;
-          band.data[at + channel] = value + (1 - value) * outside;
-        }
-      }
-    }
-  };
+      lay(band.data, at, [1, 1, 1], Math.min(1, Math.max(0, Math.hypot(dx, dy) - radius + 0.5)));
+    });
 }
 
 /** The edit where the mask lets it through, the original elsewhere. Original and mask are freed. */

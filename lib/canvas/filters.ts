@@ -3,17 +3,13 @@ import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
 /** Gives each pixel a new colour, by its old one in bytes. */
-function recolor(
-  pixels: Pixels,
-  change: (red: number, green: number, blue: number, out: Float64Array) => void,
-): void {
+function recolor(pixels: Pixels, change: (red: number, green: number, blue: number) => Rgb): void {
   const { data } = pixels;
-  const out = new Float64Array(3);
   for (let at = 0; at < data.length; at += 4) {
-    change(data[at] as number, data[at + 1] as number, data[at + 2] as number, out);
-    data[at] = clamp(out[0] as number);
-    data[at + 1] = clamp(out[1] as number);
-    data[at + 2] = clamp(out[2] as number);
+    const color = change(data[at] as number, data[at + 1] as number, data[at + 2] as number);
+    data[at] = clamp(color[0]);
+    data[at + 1] = clamp(color[1]);
+    data[at + 2] = clamp(color[2]);
   }
 }
 
@@ -23,64 +19,55 @@ function clamp(value: number): number {
 
 /** Shades of grey. */
 export function toGray(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue, out) => out.fill(luma(red, green, blue)));
+  recolor(pixels, (red, green, blue) => {
+    const gray = luma(red, green, blue);
+    return [gray, gray, gray];
+  });
 }
 
 /** The brown of old photographs. */
 export function toSepia(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue, out) => {
+  recolor(pixels, (red, green, blue) => {
     const gray = luma(red, green, blue);
-    out[0] = gray * 1.07 + 16;
-    out[1] = gray * 0.9 + 8;
-    out[2] = gray * 0.68;
+    return [gray * 1.07 + 16, gray * 0.9 + 8, gray * 0.68];
   });
 }
 
 /** Light for dark, and each colour for its opposite. */
 export function invert(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue, out) => {
-    out[0] = 255 - red;
-    out[1] = 255 - green;
-    out[2] = 255 - blue;
-  });
+  recolor(pixels, (red, green, blue) => [255 - red, 255 - green, 255 - blue]);
 }
 
 /** Pulls everything towards a colour but keeps what is light and what is dark. */
 export function colorize(pixels: Pixels, color: Rgb, share: number): void {
-  const [r, g, b] = color;
-  const own = luma(r, g, b);
-  recolor(pixels, (red, green, blue, out) => {
+  const own = luma(...color);
+  recolor(pixels, (red, green, blue) => {
     const gray = luma(red, green, blue) / 255;
     // The colour at its own lightness, black below, white above.
     const up = gray > own ? (gray - own) / Math.max(0.01, 1 - own) : 0;
     const down = gray < own ? gray / Math.max(0.01, own) : 1;
-    out[0] = red + (255 * (r * down + (1 - r) * up) - red) * share;
-    out[1] = green + (255 * (g * down + (1 - g) * up) - green) * share;
-    out[2] = blue + (255 * (b * down + (1 - b) * up) - blue) * share;
+    const to = (value: number, part: number) => value + (255 * (part * down + (1 - part) * up) - value) * share;
+    return [to(red, color[0]), to(green, color[1]), to(blue, color[2])];
   });
 }
 
 /** Brightness (-1 to 1), contrast and saturation (1 changes nothing), warmth (-1 to 1). */
 export function tone(
   pixels: Pixels,
-  { brightness = 0, contrast = 1, saturation = 1, warmth = 0 }: {
-    brightness?: number;
-    contrast?: number;
-    saturation?: number;
-    warmth?: number;
-  },
+  { brightness = 0, contrast = 1, saturation = 1, warmth = 0 }: Partial<
+    Record<"brightness" | "contrast" | "saturation" | "warmth", number>
+  >,
 ): void {
   const curve = Float64Array.from({ length: 256 }, (_, value) => {
     const share = value / 255;
     const lifted = brightness >= 0 ? share ** (1 / (1 + brightness * 1.4)) : share ** (1 - brightness * 1.4);
     return ((lifted - 0.5) * contrast + 0.5) * 255;
   });
-  recolor(pixels, (red, green, blue, out) => {
+  recolor(pixels, (red, green, blue) => {
     const r = curve[red] as number, g = curve[green] as number, b = curve[blue] as number;
     const gray = luma(r, g, b);
-    out[0] = gray + (r - gray) * saturation + 34 * warmth;
-    out[1] = gray + (g - gray) * saturation + 6 * warmth;
-    out[2] = gray + (b - gray) * saturation - 34 * warmth;
+    const to = (value: number, warm: number) => gray + (value - gray) * saturation + warm * warmth;
+    return [to(r, 34), to(g, 6), to(b, -34)];
   });
 }
 
@@ -150,9 +137,6 @@ export function pixelate({ width, height, data }: Pixels, side: number): void {
 /** Fewer shades of each colour. */
 export function posterize(pixels: Pixels, shades: number): void {
   const step = 255 / (shades - 1);
-  recolor(pixels, (red, green, blue, out) => {
-    out[0] = Math.round(red / step) * step;
-    out[1] = Math.round(green / step) * step;
-    out[2] = Math.round(blue / step) * step;
-  });
+  const to = (value: number) => Math.round(value / step) * step;
+  recolor(pixels, (red, green, blue) => [to(red), to(green), to(blue)]);
 }

@@ -1,6 +1,7 @@
 /** Layers that cover the picture or much of it: skies, light, clouds, land, water. Lengths are in pixels. */
 import { mix, type Rgb } from "./color.ts";
 import type { Point } from "./path.ts";
+import type { PixelSize } from "./pixels.ts";
 import { fractal, lattice, noise, type Random, smooth } from "./random.ts";
 import { type Band, lay, type Layer, shine } from "./surface.ts";
 
@@ -8,13 +9,9 @@ import { type Band, lay, type Layer, shine } from "./surface.ts";
 export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bottom: number }): Layer {
   return (band) => {
     for (let y = band.top; y < band.bottom; y++) {
-      const [red, green, blue] = along(colors, (y - top) / (bottom - top));
+      const color = along(colors, (y - top) / (bottom - top));
       let at = (y - band.top) * band.width * 3;
-      for (let x = 0; x < band.width; x++, at += 3) {
-        band.data[at] = red;
-        band.data[at + 1] = green;
-        band.data[at + 2] = blue;
-      }
+      for (let x = 0; x < band.width; x++, at += 3) band.data.set(color, at);
     }
   };
 }
@@ -69,10 +66,8 @@ export function disc(
         const distance = Math.sqrt(dx * dx + dy * dy);
         const share = Math.min(1, Math.max(0, (radius - distance) / soft + 0.5)) * alpha;
         if (share <= 0) continue;
-        const shade = dark === undefined
-          ? 0
-          : smooth(0.1, 1.5, Math.hypot(dx / radius - light[0], dy / radius - light[1]));
-        lay(band.data, row + x * 3, dark === undefined ? color : mix(color, dark, shade), share);
+        const shade = () => smooth(0.1, 1.5, Math.hypot(dx / radius - light[0], dy / radius - light[1]));
+        lay(band.data, row + x * 3, dark === undefined ? color : mix(color, dark, shade()), share);
       }
     });
   };
@@ -80,7 +75,7 @@ export function disc(
 
 /** Clouds of noise, brighter towards the light. `cover` 0 to 1 is how much of the sky they take. */
 export function clouds(
-  { width, height }: { width: number; height: number },
+  { width, height }: PixelSize,
   { bottom, cover, lit, dark, light, seed }: Record<"bottom" | "cover" | "seed", number> & {
     lit: Rgb;
     dark: Rgb;
@@ -278,9 +273,9 @@ export function water(
           noise(u * horizontal * 2.3 + 9, vertical * 3.7, seed + 1) * 0.4;
         const at = row + x * 3;
         const tone = (wave - 0.5) * (0.12 + 0.3 * down);
-        band.data[at] = base[0] + tone * (0.4 + base[0]);
-        band.data[at + 1] = base[1] + tone * (0.4 + base[1]);
-        band.data[at + 2] = base[2] + tone * (0.4 + base[2]);
+        for (const channel of [0, 1, 2] as const) {
+          band.data[at + channel] = base[channel] + tone * (0.4 + base[channel]);
+        }
         const off = (x - light) / spread;
         const sparkle = smooth(0.5, 0.72, wave + Math.exp(-off * off) * 0.2) * Math.exp(-off * off * 0.8);
         shine(band.data, at, color, Math.min(1, sparkle * glitter));
@@ -290,39 +285,35 @@ export function water(
 }
 
 /** Darkens the corners. */
-export function vignette({ width, height }: { width: number; height: number }, amount: number): Layer {
-  return (band) => {
-    eachRow(band, [0, height], (y, row) => {
-      const dy = (y / height - 0.5) * 2;
-      for (let x = 0; x < width; x++) {
-        const dx = (x / width - 0.5) * 2;
-        const dim = 1 - amount * smooth(0.5, 1.9, dx * dx + dy * dy);
-        const at = row + x * 3;
-        band.data[at] = (band.data[at] as number) * dim;
-        band.data[at + 1] = (band.data[at + 1] as number) * dim;
-        band.data[at + 2] = (band.data[at + 2] as number) * dim;
-      }
+export function vignette({ width, height }: PixelSize, amount: number): Layer {
+  return (band) =>
+    eachPixel(band, (x, y, at) => {
+      const dx = (x / width - 0.5) * 2, dy = (y / height - 0.5) * 2;
+      scale(band.data, at, 1 - amount * smooth(0.5, 1.9, dx * dx + dy * dy));
     });
-  };
 }
 
 /** Strokes of a broad brush, faint: the tones of large areas go up and down a little. */
-export function brush({ width, height }: { width: number; height: number }, amount: number, seed: number): Layer {
+export function brush({ width, height }: PixelSize, amount: number, seed: number): Layer {
   const unit = Math.min(width, height);
   const columns = Math.ceil(width / unit * 300), rows = Math.ceil(height / unit * 300);
   const strokes = grid(columns, rows, (column, row) => fractal(column / 9, row / 2.2, { seed, octaves: 3 }) - 0.5);
-  return (band) => {
-    eachRow(band, [0, height], (y, row) => {
-      const v = y / height * (rows - 1);
-      for (let x = 0; x < width; x++) {
-        const tone = sample(strokes, x / width * (columns - 1), v) * amount;
-        const at = row + x * 3;
-        band.data[at] = (band.data[at] as number) * (1 + tone);
-        band.data[at + 1] = (band.data[at + 1] as number) * (1 + tone);
-        band.data[at + 2] = (band.data[at + 2] as number) * (1 + tone);
-      }
+  return (band) =>
+    eachPixel(band, (x, y, at) => {
+      const tone = sample(strokes, x / width * (columns - 1), y / height * (rows - 1));
+      scale(band.data, at, 1 + tone * amount);
     });
-  };
+}
+
+function scale(data: Float32Array, at: number, by: number): void {
+  for (let channel = at; channel < at + 3; channel++) data[channel] = (data[channel] as number) * by;
+}
+
+/** Calls `paint` for each pixel of a band, with its index in the data. */
+export function eachPixel(band: Band, paint: (x: number, y: number, at: number) => void): void {
+  for (let y = band.top, at = 0; y < band.bottom; y++) {
+    for (let x = 0; x < band.width; x++, at += 3) paint(x, y, at);
+  }
 }
 
 /** Calls `paint` for the rows of the band between two heights, with where the row begins in its data. */

@@ -42,13 +42,10 @@ export function caption(text: string, { width, height }: PixelSize, inset = 0.06
   const isWide = width >= height;
   const left = isWide ? margin : width / 2;
   const rule = { width: unit * 0.09, height: Math.max(1, unit * 0.0045) };
+  const ruleLeft = isWide ? left + block.size * 0.1 : left - rule.width / 2;
   return [
     scrim(top - block.size * 3.2, height),
-    fill(rectangle(isWide ? left + block.size * 0.1 : left - rule.width / 2, top - block.size * 0.95, rule), [
-      1,
-      0.96,
-      0.88,
-    ], 0.85),
+    fill(rectangle(ruleLeft, top - block.size * 0.95, rule), [1, 0.96, 0.88], 0.85),
     letter(block, { at: [left, top], center: !isWide, color: [1, 0.98, 0.94], halo: 0.5 }),
   ];
 }

@@ -1,5 +1,5 @@
 /** Filled outlines with soft edges. */
-import type { Rgb } from "./color.ts";
+import { mix, type Rgb } from "./color.ts";
 import { lay, type Layer } from "./surface.ts";
 
 /** A point in pixels. */
@@ -111,14 +111,7 @@ export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer 
   };
 }
 
-interface Edge {
-  start: Point;
-  end: Point;
-  columns: number;
-  left: number;
-  top: number;
-  bottom: number;
-}
+type Edge = Record<"start" | "end", Point> & Record<"columns" | "left" | "top" | "bottom", number>;
 
 function addEdge(cover: Float32Array, { start, end, columns, left, top, bottom }: Edge): void {
   if (start[1] === end[1]) return;
@@ -173,11 +166,7 @@ function shader(paint: Paint): (x: number, y: number) => Rgb {
   const { from, to, start, end } = paint;
   const dx = end[0] - start[0], dy = end[1] - start[1];
   const length = dx * dx + dy * dy || 1;
-  const steps: Rgb[] = Array.from({ length: 65 }, (_, i) => [
-    from[0] + (to[0] - from[0]) * i / 64,
-    from[1] + (to[1] - from[1]) * i / 64,
-    from[2] + (to[2] - from[2]) * i / 64,
-  ]);
+  const steps = Array.from({ length: 65 }, (_, i) => mix(from, to, i / 64));
   return (x, y) => {
     const share = ((x - start[0]) * dx + (y - start[1]) * dy) / length;
     return steps[share <= 0 ? 0 : share >= 1 ? 64 : (share * 64 + 0.5) | 0] ?? from;
