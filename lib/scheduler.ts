@@ -7,7 +7,10 @@ const SLICE_MS = 8;
  * Bytes, or characters, of a body of which each step is long: to read it, to see what it asks, to write it. Others have their
  * turn between such steps.
  */
-export const LONG_STEP = 4_000_000;
+export const LARGE_BODY_BYTES = 4_000_000;
+
+/** Characters of a text that one turn reads or writes at most: 1 million escapes of lone surrogates take 10 ms. */
+export const LONG_TEXT_CHARS = 1_000_000;
 
 const waiting: (() => void)[] = [];
 
@@ -22,7 +25,7 @@ function arm(): void {
  * Resolves in a later turn of the event loop. Each turn resolves one caller only, in the order they came: many long
  * computations at once take no more of a turn than one does.
  */
-export function turn(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
     if (waiting.length === 1) arm();
@@ -33,17 +36,17 @@ export function turn(): Promise<void> {
  * Runs a computation to its end, at most about 8 ms of it in one turn of the event loop.
  * @throws the reason of the signal before the next slice, where it is given up
  */
-export async function inSlices<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
-  await turn();
-  return await soonInSlices(work, signal);
+export async function runSliced<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
+  await yieldToEventLoop();
+  return await runSlicedNow(work, signal);
 }
 
 /**
- * As `inSlices`, and begins at once: for work that most likely ends in its first slice. A turn is one caller's and takes
+ * As `runSliced`, and begins at once: for work that most likely ends in its first slice. A turn is one caller's and takes
  * 3 ms, so that a thousand callers of short work would keep all others waiting for seconds.
  */
-export async function soonInSlices<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
-  for (;; await turn()) {
+export async function runSlicedNow<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
+  for (;; await yieldToEventLoop()) {
     signal?.throwIfAborted();
     const end = performance.now() + SLICE_MS;
     do {
@@ -54,7 +57,7 @@ export async function soonInSlices<T>(work: Generator<void, T>, signal?: AbortSi
 }
 
 /** Runs a computation to its end at once. */
-export function atOnce<T>(work: Generator<void, T>): T {
+export function runToEnd<T>(work: Generator<void, T>): T {
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
@@ -65,11 +68,11 @@ export function atOnce<T>(work: Generator<void, T>): T {
 const ITEMS_AT_ONCE = 256;
 
 /** Makes something of each item, in slices. */
-export async function mapInSlices<Item, Made>(
+export async function mapSliced<Item, Made>(
   items: readonly Item[],
   make: (item: Item) => Made,
 ): Promise<Made[]> {
-  return items.length <= ITEMS_AT_ONCE ? items.map((item) => make(item)) : await inSlices(mapped(items, make));
+  return items.length <= ITEMS_AT_ONCE ? items.map((item) => make(item)) : await runSliced(mapped(items, make));
 }
 
 function* mapped<Item, Made>(items: readonly Item[], make: (item: Item) => Made): Generator<void, Made[]> {
@@ -82,11 +85,11 @@ function* mapped<Item, Made>(items: readonly Item[], make: (item: Item) => Made)
 }
 
 /** The items in their order, in slices; those that are equal stay as they were. */
-export async function sortInSlices<Item>(
+export async function sortSliced<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,
 ): Promise<Item[]> {
-  return items.length <= ITEMS_AT_ONCE ? items.toSorted(compare) : await inSlices(sorted(items, compare));
+  return items.length <= ITEMS_AT_ONCE ? items.toSorted(compare) : await runSliced(sorted(items, compare));
 }
 
 /** Short runs are sorted by the runtime, and merged two by two until one is left. */

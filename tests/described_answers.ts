@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type App, type AppOptions, createApp } from "../lib/server/app.ts";
 import { JsonAnswer } from "../lib/server/json_response.ts";
-import { isObject, type Json, type JsonObject } from "../lib/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../lib/json/mod.ts";
 import { openapiDocument } from "../lib/openapi/document.ts";
 
 /** An app whose answers are looked at. */

@@ -4,7 +4,7 @@ import { aggregateEvents, eventsOf } from "../lib/protocols/canonical/aggregate_
 import { checkGrammar } from "../lib/protocols/canonical/event_grammar.ts";
 import type { Protocol, ReplyEvent } from "../lib/protocols/canonical/types.ts";
 import { formatFrame, sseReader } from "../lib/server/sse.ts";
-import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json/mod.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "./golden/crossings.ts";

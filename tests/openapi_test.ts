@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { z } from "zod";
 import { ACCESS } from "../lib/access/access_table.ts";
-import { isObject, type Json, type JsonObject } from "../lib/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../lib/json/mod.ts";
 import { openapiDocument } from "../lib/openapi/document.ts";
 import * as schemas from "../lib/openapi/schemas.ts";
 import { messageOf } from "../lib/errors.ts";

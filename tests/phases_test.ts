@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { shutDownServer } from "../lib/cli/shutdown.ts";
 import { stopRequests, stopTextRequests } from "../lib/gateway.ts";
 import { createDrain } from "../lib/server/drain.ts";
-import type { JsonObject } from "../lib/json/json.ts";
+import type { JsonObject } from "../lib/json/mod.ts";
 import { type SimulatedTime, simulateTime } from "./simulated_time.ts";
 import { startDeaf } from "./upstreams/deaf_host.ts";
 import { model, startGateway, type TestGateway, upstream } from "./upstreams/gateway.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt, Protocol } from "../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/mod.ts";
 import { checkBody } from "../lib/protocols/fields.ts";
 import type { WriteTarget } from "../lib/protocols/upstream_codec.ts";
 import { adaptPrompt } from "../lib/protocols/translate/adapt_prompt.ts";

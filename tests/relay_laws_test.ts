@@ -3,8 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../lib/protocols/canonical/types.ts";
 import { targetSchema } from "../lib/catalog/model.ts";
-import { isObject, type JsonObject, parseJson, readJson } from "../lib/json/json.ts";
-import { type ObjectText, objectText } from "../lib/json/splice.ts";
+import { isObject, type JsonObject, type ObjectText, parseDocument, parseJson, scanMembers } from "../lib/json/mod.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { relayedReply } from "../lib/protocols/relay.ts";
 import { relayFeed } from "../lib/upstreams/feeds.ts";
@@ -143,7 +142,7 @@ const MINIMAL: Readonly<Record<Protocol, JsonObject>> = {
   messages: { messages: [{ role: "user", content: "a", x: 1 }], model: "acme/thinker", max_tokens: 7, thread: null },
 };
 
-function relayedBody(protocol: Protocol, text: string): string {
+async function relayedBody(protocol: Protocol, text: string): Promise<string> {
   const request = parseJson(text);
   assert(isObject(request));
   const prompt = CLIENTS[protocol].readPrompt(request);
@@ -158,28 +157,27 @@ function relayedBody(protocol: Protocol, text: string): string {
       signal: new AbortController().signal,
       dropped: new UnsupportedParameters(),
     }, { relay: RELAYS[protocol], mend: {} });
-  const { utf8Members: members = [] } = readJson(text);
-  const body = relayed(objectText(text));
-  const pieces = relayed({ ...objectText(text), utf8: { bytes: new TextEncoder().encode(text), members } });
+  const body = relayed(scanMembers(text));
+  const pieces = relayed(await parseDocument(new TextEncoder().encode(text)));
   assert(typeof body === "string" && typeof pieces !== "string");
   assertEquals(new TextDecoder().decode(joinPieces(pieces)), body, "as text and as bytes");
   return body;
 }
 
-Deno.test("a body passes a relay byte for byte, apart from the model's id", () => {
+Deno.test("a body passes a relay byte for byte, apart from the model's id", async () => {
   for (const protocol of PROTOCOLS) {
     const text = oddText(MINIMAL[protocol]);
-    assertEquals(relayedBody(protocol, text), text.replace('"acme/thinker"', '"model-x"'), protocol);
+    assertEquals(await relayedBody(protocol, text), text.replace('"acme/thinker"', '"model-x"'), protocol);
   }
 });
 
-Deno.test("members that only the gateway reads do not pass, and the usage of a chat stream is always asked for", () => {
+Deno.test("members that only the gateway reads do not pass, and the usage of a chat stream is always asked for", async () => {
   for (const protocol of PROTOCOLS) {
     const said = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
     const text = `{"provider":{"order":["a"]}, ${said} ,"models":["a/b"],\n"stream":true }`;
     const asked = protocol === "chat" ? ',"stream_options":{"include_usage":true}' : "";
     const expected = `{ ${said.replace("acme/thinker", "model-x")} ,\n"stream":true ${asked}}`;
-    assertEquals(relayedBody(protocol, text), expected, protocol);
+    assertEquals(await relayedBody(protocol, text), expected, protocol);
   }
 });
 
@@ -187,7 +185,7 @@ Deno.test("a whole answer passes a relay byte for byte, apart from the model's i
   for (const protocol of PROTOCOLS) {
     const text = oddText({ id: "x", model: "real", n: [{ model: "inner" }] });
     assertEquals(
-      relayedReply(objectText(text), echoOf(protocol)),
+      relayedReply(scanMembers(text), echoOf(protocol)),
       text.replace('"real"', '"acme/thinker"'),
       protocol,
     );

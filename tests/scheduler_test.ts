@@ -1,26 +1,26 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { inSlices, mapInSlices, soonInSlices, sortInSlices, turn } from "../lib/scheduler.ts";
+import { mapSliced, runSliced, runSlicedNow, sortSliced, yieldToEventLoop } from "../lib/scheduler.ts";
 import { seeded } from "./random.ts";
 
-Deno.test("sortInSlices() sorts as the runtime does, and leaves what is equal in its order", async () => {
+Deno.test("sortSliced() sorts as the runtime does, and leaves what is equal in its order", async () => {
   const { below } = seeded(7);
   for (const length of [0, 1, 2, 255, 256, 257, 511, 512, 513, 1000, 5000]) {
     const items = Array.from({ length }, (_, place) => ({ place, value: below(50) }));
     const given = [...items];
     const compare = (one: { value: number }, other: { value: number }) => one.value - other.value;
-    assertEquals(await sortInSlices(items, compare), items.toSorted(compare), String(length));
+    assertEquals(await sortSliced(items, compare), items.toSorted(compare), String(length));
     assertEquals(items, given);
   }
 });
 
-Deno.test("mapInSlices() makes something of each item in its order, and rejects with what is thrown", async () => {
+Deno.test("mapSliced() makes something of each item in its order, and rejects with what is thrown", async () => {
   for (const length of [0, 1, 256, 257, 3000]) {
     const items = Array.from({ length }, (_, place) => place);
-    assertEquals(await mapInSlices(items, (place) => place * 2), items.map((place) => place * 2));
+    assertEquals(await mapSliced(items, (place) => place * 2), items.map((place) => place * 2));
   }
   await assertRejects(
     () =>
-      mapInSlices(Array(1000).fill(0), () => {
+      mapSliced(Array(1000).fill(0), () => {
         throw new RangeError("no");
       }),
     RangeError,
@@ -33,27 +33,27 @@ Deno.test("long work in slices lets others have their turn", async () => {
   const timer = setInterval(() => turns++, 0);
   const until = performance.now() + 60;
   // Every item waits a little, so that there is more than one slice.
-  await mapInSlices(Array(20_000).fill(0), () => {
+  await mapSliced(Array(20_000).fill(0), () => {
     for (let spun = 0; spun < 2_000 && performance.now() < until; spun++);
   });
   clearInterval(timer);
   assertEquals(turns >= 2, true, `${turns} turns`);
 });
 
-Deno.test("soonInSlices() ends short work at once, and gives others their turn in long work", async () => {
+Deno.test("runSlicedNow() ends short work at once, and gives others their turn in long work", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
-  const waiting = Array.from({ length: 50 }, () => turn());
-  assertEquals(await soonInSlices(work(0)), "done");
+  const waiting = Array.from({ length: 50 }, () => yieldToEventLoop());
+  assertEquals(await runSlicedNow(work(0)), "done");
   assertEquals(turns, 0);
-  assertEquals(await soonInSlices(work(30)), "done");
+  assertEquals(await runSlicedNow(work(30)), "done");
   assertEquals(turns >= 2, true, `${turns} turns`);
   clearInterval(timer);
   await Promise.all(waiting);
 });
 
 Deno.test("work in slices that is given up ends before the next of them, with the reason", async () => {
-  for (const run of [inSlices, soonInSlices]) {
+  for (const run of [runSliced, runSlicedNow]) {
     const stop = new AbortController();
     let steps = 0;
     const endless = function* (): Generator<void, never> {

@@ -6,7 +6,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol, ReplyEvent } from "../lib/protocols/canonical/types.ts";
 import { type ErrorKind, GatewayError } from "../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/mod.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { CLIENTS, PROTOCOLS } from "./golden/crossings.ts";
 import { readEvents, RECORDED } from "./golden/recorded.ts";

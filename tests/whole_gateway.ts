@@ -4,7 +4,7 @@ import type { KeyRules } from "../lib/config.ts";
 import { parseConfig } from "../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type GatewayParts, type LogEntry } from "../lib/gateway.ts";
 import { listenersOf } from "../lib/server/surface.ts";
-import type { Json } from "../lib/json/json.ts";
+import type { Json } from "../lib/json/mod.ts";
 import { openMemoryStore } from "../lib/store/sqlite/memory.ts";
 import type { Store } from "../lib/store/store.ts";
 import { routes } from "../routes/manifest.ts";

@@ -16,11 +16,12 @@ const GROUND = [
   "lib/unordered_list.ts",
   "lib/abort.ts",
   "lib/phase_timers.ts",
-  "lib/json/utf8_steps.ts",
+  "lib/text.ts",
 ];
 
 /** Parts that the rest of the code imports through their `mod.ts` only. */
 const SELF_CONTAINED = [
+  "lib/json",
   "lib/conform",
   "lib/fault",
   "lib/canvas",

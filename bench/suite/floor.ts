@@ -4,7 +4,8 @@
  * answer has the eleven headers of Sluice's, with `ledger` it waits for a durable row in Sluice's own ledger; `both` has both.
  * Chat relayed as a whole, and nothing else. Arguments: port, upstream, what it has, a folder.
  */
-import { findValue, replaceSpan } from "../../lib/json/splice.ts";
+import { findValue } from "../../lib/json/mod.ts";
+import { replaceSpan } from "../../lib/text.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import type { Entry, PriceSheet } from "../../lib/store/ledger.ts";
 import { openStore } from "../../lib/store/open.ts";

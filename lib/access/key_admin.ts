@@ -3,7 +3,7 @@ import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from 
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
 import { DAY_MS } from "../store/days.ts";
-import { turn } from "../scheduler.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
@@ -135,7 +135,7 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
     const page: KeyPage = await keys.page({ after, limit: KEYS_AT_ONCE });
     yield page.keys;
     after = page.next;
-    if (after !== undefined) await turn();
+    if (after !== undefined) await yieldToEventLoop();
   }
 }
 

@@ -1,5 +1,5 @@
 /** The description of the admin side. Only the operator gets it. */
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { describePaths, jsonSchema, type Operation } from "../openapi/operation.ts";
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
 import { adminResponse } from "./response.ts";

@@ -5,7 +5,7 @@ import { GatewayError } from "../errors.ts";
 import { EMPTY_BODY } from "../server/body.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readTarget } from "../server/target.ts";
-import { isObject, type JsonObject } from "../json/json.ts";
+import { isObject, type JsonObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 
 /** Reads a body of this shape. @throws {GatewayError} `invalid`, with the member at fault, and as `readJson()` does */

@@ -1,5 +1,5 @@
 /** Answers of the admin side: JSON that nobody keeps. */
-import { inSlices } from "../scheduler.ts";
+import { runSliced } from "../scheduler.ts";
 
 const HEADERS = { "cache-control": "no-store" };
 
@@ -17,7 +17,7 @@ export function adminResponse(value: object, status = 200): Response {
  */
 export async function streamedAdminResponse(value: object): Promise<Response> {
   if (!Object.values(value).some(isLong)) return adminResponse(value);
-  const pieces = await inSlices(writePieces(value));
+  const pieces = await runSliced(writePieces(value));
   return new Response(streamOf(pieces), { headers: { ...HEADERS, "content-type": "application/json" } });
 }
 

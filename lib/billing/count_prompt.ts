@@ -11,8 +11,8 @@
  * each page of a PDF. Files of `text/*` count as their UTF-8 text; all others one token for 4 bytes.
  */
 import type { ContentBlock, Media, Prompt } from "../protocols/canonical/types.ts";
-import { atOnce, inSlices, turn } from "../scheduler.ts";
-import { pieceDecoder } from "../json/utf8_steps.ts";
+import { runSliced, runToEnd, yieldToEventLoop } from "../scheduler.ts";
+import { utf8Decoder } from "../text.ts";
 import {
   blockParts,
   countPages,
@@ -86,7 +86,7 @@ class Tally {
       this.#effort += EFFORT_PER_PART + length;
       if (this.#effort > COUNTED_AT_ONCE) {
         this.#effort = 0;
-        await turn();
+        await yieldToEventLoop();
       }
       if (typeof part === "string") sum += await this.#counter.countLong(part);
       else if (part.type === "media") sum += await this.#countMedia(part.media);
@@ -97,7 +97,7 @@ class Tally {
   async #countMedia(media: Media): Promise<number> {
     if (media.kind === "bytes" && media.mediaType.startsWith("text/")) {
       const work = decodeText(media.base64);
-      const text = media.base64.length <= COUNTED_AT_ONCE ? atOnce(work) : await inSlices(work);
+      const text = media.base64.length <= COUNTED_AT_ONCE ? runToEnd(work) : await runSliced(work);
       if (text !== undefined) return await this.#counter.countLong(text);
     }
     return mediaTokens(media);
@@ -106,7 +106,7 @@ class Tally {
 
 /** The UTF-8 text in base64, with pauses; undefined where it is not base64. */
 function* decodeText(base64: string): Generator<void, string | undefined> {
-  const decode = pieceDecoder();
+  const decode = utf8Decoder();
   let text = "";
   for (let start = 0; start < base64.length; start += DIGITS_PER_STEP) {
     const bytes = decodeBase64(base64.slice(start, start + DIGITS_PER_STEP));

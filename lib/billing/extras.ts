@@ -9,7 +9,7 @@ import {
   type ReplyEvent,
   type TokenUsage,
 } from "../protocols/canonical/types.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import type { BilledExtra, EntryDetails, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 import { type ExtraPrices, unitPrices } from "./price.ts";

@@ -1,8 +1,7 @@
 /** What a model reads of a prompt, part by part, and what can be said of a part's size without a tokenizer. */
 import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
-import type { JsonObject } from "../json/json.ts";
-import { writeSteps } from "../json/steps.ts";
-import { inSlices } from "../scheduler.ts";
+import { type JsonObject, writeEachSliced } from "../json/mod.ts";
+import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
 import { countPdfPages, inflateBudget, pagesBySize } from "./pdf_pages.ts";
 
@@ -87,7 +86,9 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
     for (const block of blocks) if (block.type === "vendor_specific") values.push(block.value);
   }
   const given = values.filter((value) => value !== undefined);
-  if (given.length > 0) await inSlices(writeAll(given));
+  if (given.length > 0) {
+    for (const [value, text] of await writeEachSliced(given)) written.set(value, text);
+  }
   await countPages({ messages });
 }
 
@@ -96,7 +97,7 @@ export async function countPages({ messages }: Pick<Prompt, "messages">): Promis
   const budget = inflateBudget();
   for (const media of mediaIn(messages)) {
     const isNew = isPdf(media) && !pages.has(media);
-    if (isNew) pages.set(media, await inSlices(countPdfPages(media.base64, budget)));
+    if (isNew) pages.set(media, await runSliced(countPdfPages(media.base64, budget)));
   }
 }
 
@@ -112,10 +113,6 @@ export function isEstimated({ messages }: Pick<Prompt, "messages">): boolean {
     if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;
   }
   return false;
-}
-
-function* writeAll(values: readonly JsonObject[]): Generator<void> {
-  for (const value of values) written.set(value, yield* writeSteps(value));
 }
 
 function json(value: JsonObject): string {

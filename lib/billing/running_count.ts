@@ -9,7 +9,7 @@
  */
 import type { ContentBlock, OpenBlock, ReplyEvent } from "../protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "./count_prompt.ts";
-import { turn } from "../scheduler.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import { COUNTED_AT_ONCE, lastCut, loadTokenCounter, type TokenCounter } from "../o200k/mod.ts";
 
 /** What is kept uncounted, in UTF-16 code units: 64 KiB. */
@@ -132,7 +132,7 @@ export class RunningCount {
       const done = part === undefined ? whole : [cutBeginning(part, counter)];
       for (const { size } of done) this.#size -= size;
       this.#counted = sum(this.#counted, await countReply(done.map(blockOf), counter));
-      await turn();
+      await yieldToEventLoop();
     }
   }
 }

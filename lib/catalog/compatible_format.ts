@@ -1,5 +1,5 @@
 /** A catalog row as `/v1/models` shows it. */
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 import { pricingAt } from "./pricing.ts";
 

@@ -1,5 +1,5 @@
 /** A catalog row as `/anthropic/v1/models` shows it. */
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { architecture, pricing, topProvider } from "./compatible_format.ts";
 import type { Model } from "./model.ts";
 

@@ -4,7 +4,7 @@ import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../server/etag.ts";
 import type { RouteContext } from "../server/router.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { isExpired, isImageModel, isLanguageModel } from "./catalog.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { missingModel } from "./missing_model.ts";

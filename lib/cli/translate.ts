@@ -37,7 +37,7 @@ export interface TranslateOptions {
   to: string;
   vendor?: string;
   /** The request body. */
-  bytes: Uint8Array;
+  bytes: Uint8Array<ArrayBuffer>;
 }
 
 /** Prints the upstream's body on standard output and the named losses on standard error. Returns the exit code. */

@@ -3,7 +3,7 @@
  * What the platform tells of itself takes the place of flags, and what each instance would keep for itself is refused.
  */
 import type { Config } from "../config.ts";
-import { isObject, type Json } from "../json/json.ts";
+import { isObject, type Json } from "../json/mod.ts";
 import type { ReadEnvironment } from "./validate_references.ts";
 
 /** Variables of the platform that are read, beside those of Sluice. */

@@ -1,5 +1,5 @@
 /** JSON with comments and trailing commas, read in one pass. Mistakes carry their place. */
-import { type Json, JsonError } from "../json/json.ts";
+import { type Json, JsonError } from "../json/mod.ts";
 
 const MAX_DEPTH = 64;
 const STRING = /"(?:[^"\\\n]|\\.)*"/y;

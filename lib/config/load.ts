@@ -1,7 +1,7 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { isObject, type Json, JsonError } from "../json/json.ts";
+import { isObject, type Json, JsonError } from "../json/mod.ts";
 import {
   containsPassword,
   INVALID_ADDRESS,

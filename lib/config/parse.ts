@@ -10,7 +10,7 @@ import {
   type upstreamSchema,
 } from "../config.ts";
 import type { z } from "zod";
-import type { Json } from "../json/json.ts";
+import type { Json } from "../json/mod.ts";
 import { rememberSecret, Secret } from "../secret.ts";
 import { parseLimitsAddress, parseStoreAddress } from "./address.ts";
 import { type ReadEnvironment, validateReferences } from "./validate_references.ts";

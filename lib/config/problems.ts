@@ -1,6 +1,6 @@
 /** What is wrong with a configuration, one line per mistake, each with the path of the member. */
 import { z } from "zod";
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
 /** Path of a member: names and indices from the top. */
 export type Path = readonly PropertyKey[];

@@ -1,6 +1,6 @@
 /** One configuration for all nodes of a store: the text that was put there last. */
 import { ConfigError } from "../config.ts";
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { SharedConfig, SharedConfigs } from "../store/store.ts";
 import { parseJsonc } from "./jsonc.ts";
 import type { ConfigText, LoadedConfig } from "./load.ts";

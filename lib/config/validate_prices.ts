@@ -1,7 +1,7 @@
 /** What the prices of models demand of the factors of groups, and of each other. */
 import { mayUse } from "../access/permissions.ts";
 import { EMBEDDED_MODELS } from "../catalog/embedded.ts";
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem, type Path } from "./problems.ts";
 
 /** Prices have at most 12 decimals, also times a factor: then every cost is a whole number of 1e-12 USD. */

@@ -1,7 +1,7 @@
 /** What one member of a configuration demands of another, and of the environment. */
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { listenSchema, secretSchema } from "../config.ts";
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { validatePrices } from "./validate_prices.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";

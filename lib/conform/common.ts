@@ -1,6 +1,6 @@
 /** Checks that every text protocol has, in its own form: streams, headers, errors, and clients that leave. */
 import { z } from "zod";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { type Check, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
 import type { Answer, Context } from "./context.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./words.ts";

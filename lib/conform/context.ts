@@ -1,5 +1,5 @@
 /** What checks share: the gateway that is judged, what was already asked of it, and how to ask. */
-import { isObject, type JsonObject } from "../json/json.ts";
+import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./wire.ts";
 

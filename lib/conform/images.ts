@@ -1,6 +1,6 @@
 /** Pictures: made, edited, and streamed. Each costs what a picture costs, so there are three. */
 import { z } from "zod";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { type Check, must, shaped, show, Skip } from "./check.ts";
 import { checkError, checkHeader } from "./common.ts";
 import type { Answer, Context } from "./context.ts";

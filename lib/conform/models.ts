@@ -1,6 +1,6 @@
 /** The catalog in both formats, and facts of HTTP that hold for every path. */
 import { z } from "zod";
-import { isObject, type JsonObject } from "../json/json.ts";
+import { isObject, type JsonObject } from "../json/mod.ts";
 import { type Check, must, shaped, Skip } from "./check.ts";
 import { checkError, checkHeader } from "./common.ts";
 import type { Answer, Context } from "./context.ts";

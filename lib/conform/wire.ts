@@ -1,5 +1,5 @@
 /** Lines of server-sent events as they came, with everything that a strict client stumbles over. */
-import { isObject, type JsonObject } from "../json/json.ts";
+import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show } from "./check.ts";
 
 /** One event. */

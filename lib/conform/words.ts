@@ -1,5 +1,5 @@
 /** What the suite says to models: short, and plain enough for any instructed model. */
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 
 /** Answered with a word. */
 export const READY = "Answer with the one word ready, and nothing else.";

@@ -1,5 +1,5 @@
 /** One upstream: whether it can be reached, takes the key, and knows the models. Nothing here costs anything. */
-import { isObject, type JsonObject } from "../json/json.ts";
+import { isObject, type JsonObject } from "../json/mod.ts";
 import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import {

@@ -2,7 +2,7 @@
 import { aggregateEvents } from "../protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/mod.ts";
 import type { Codec, Echo, Frame } from "../protocols/codec.ts";
 import type { RawRequest } from "./connection.ts";
 import { answerEvents, requestedFault } from "./answer_events.ts";

@@ -1,7 +1,7 @@
 /** The client: connection pools by origin, and one function that sends a request. */
 import { GatewayError } from "../errors.ts";
-import { encodeSteps } from "../json/utf8_steps.ts";
-import { inSlices, LONG_STEP } from "../scheduler.ts";
+import { encodeUtf8 } from "../text.ts";
+import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import type { Shared } from "./answer.ts";
 import { Call, exchange } from "./call.ts";
 import { createDeadlines } from "./deadlines.ts";
@@ -94,8 +94,8 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
   return {
     send(request) {
       const { body } = request;
-      if (typeof body !== "string" || body.length <= LONG_STEP) return begin(request, body);
-      return inSlices(encodeSteps(body)).then((bytes) => begin(request, bytes));
+      if (typeof body !== "string" || body.length <= LARGE_BODY_BYTES) return begin(request, body);
+      return runSliced(encodeUtf8(body)).then((bytes) => begin(request, bytes));
     },
     close() {
       // What is under way goes on to its end, without a connection being kept afterwards.

@@ -1,6 +1,6 @@
 /** Finished answers in the store: put there and taken out a piece at a time, within bounds of time and size. */
 import { GatewayError } from "../errors.ts";
-import { turn } from "../scheduler.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
 
 /** A whole answer. */
@@ -66,13 +66,13 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
   /** Makes room for as many bytes. */
   async function makeRoom(bytes: number): Promise<void> {
     const bounds = { until: now() - windowMs, maxBytes: maxBytes - bytes, maxAnswers };
-    while (await answers.prune(bounds)) await turn();
+    while (await answers.prune(bounds)) await yieldToEventLoop();
   }
 
   async function write(record: AnswerRecord, body: Uint8Array): Promise<void> {
     const { id, kept } = await answers.begin(record, { maxBytes });
     for (let index = 0; kept && index * PIECE_BYTES < body.length; index++) {
-      if (index > 0) await turn();
+      if (index > 0) await yieldToEventLoop();
       await answers.write(id, index, body.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES));
     }
     await answers.seal(id);
@@ -91,7 +91,7 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
       if (!kept) throw notKept();
       const body = new Uint8Array(bytes);
       for (let at = 0, index = 0; at < bytes; index++) {
-        if (index % READS_AT_ONCE === READS_AT_ONCE - 1) await turn();
+        if (index % READS_AT_ONCE === READS_AT_ONCE - 1) await yieldToEventLoop();
         const piece = await answers.read(id, index);
         // Others needed its place meanwhile.
         if (piece === undefined) throw notKept();

@@ -1,6 +1,6 @@
 /** Builds a `FormData` from the parts of an upload. Files move to blobs in pieces, so that no file is in memory twice. */
 import { GatewayError } from "../errors.ts";
-import { firstBadByte } from "../server/utf8.ts";
+import { firstBadByte } from "../text.ts";
 import type { PartSink } from "./multipart_parser.ts";
 import type { PartHead } from "./part_head.ts";
 

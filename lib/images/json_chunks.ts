@@ -1,5 +1,5 @@
 /** Writes JSON around base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
-import { type JsonObject, writeJson } from "../json/json.ts";
+import { type JsonObject, writeJson } from "../json/mod.ts";
 import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 
 /** Characters per chunk. */

@@ -1,7 +1,7 @@
 /** Reading uploads: `multipart/form-data` becomes a web `FormData`, and limits act while the bytes arrive. */
 import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/body_head.ts";
 import { type BodyPace, readPieces } from "../server/pieces.ts";
-import { turn } from "../scheduler.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import { readBoundary } from "./boundary.ts";
 import { createFormBuilder, type PartLimits } from "./form_builder.ts";
 import { createMultipartParser } from "./multipart_parser.ts";
@@ -64,7 +64,7 @@ async function readForm(
     busyMs += performance.now() - start;
     if (busyMs <= BUSY_MS) return undefined;
     busyMs = 0;
-    return turn();
+    return yieldToEventLoop();
   }
 
   async function parseSlices(piece: Uint8Array): Promise<void> {

@@ -1,7 +1,7 @@
 /** Reads the form of an edit into an `ImageRequest`. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
-import type { Json, JsonObject } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./shared_fields.ts";
 import { fittingSize, readSize } from "./size.ts";

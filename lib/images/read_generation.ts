@@ -1,6 +1,6 @@
 /** Reads the JSON body of a generation into an `ImageRequest`. */
 import { z } from "zod";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./shared_fields.ts";
 import { DEFAULT_SIZE, readSize } from "./size.ts";

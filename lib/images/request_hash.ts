@@ -1,5 +1,5 @@
 /** Hash of an image request, independent of how the client wrote it. */
-import { isObject, type Json, writeJson } from "../json/json.ts";
+import { isObject, type Json, writeJson } from "../json/mod.ts";
 import type { ImageRequest, InputImage } from "./types.ts";
 
 /** SHA-256 in hexadecimal. Boundaries, file names and the order of members do not affect it. */

@@ -1,7 +1,7 @@
 /** Parameters shared by generations and edits: schema, defaults and conversion. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 

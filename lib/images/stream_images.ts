@@ -1,7 +1,7 @@
 /** The streamed answer to a request for images. */
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
-import { writeJson } from "../json/json.ts";
+import { writeJson } from "../json/mod.ts";
 import { type PatientReader, patientReader } from "../request/patient_reader.ts";
 import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 import { openaiError } from "../protocols/error_bodies.ts";

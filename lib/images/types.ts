@@ -2,7 +2,7 @@
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 
 /** Output formats. */
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;

@@ -1,5 +1,5 @@
 /** The whole (not streamed) answer. */
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { imageObject, members } from "./json_chunks.ts";
 import type { FinishedImage } from "./image_usage.ts";
 import type { ImageUsage } from "./image_pricing.ts";

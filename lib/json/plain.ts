@@ -3,8 +3,8 @@
  * compares its guess with how the name is spelled, not with what it says: after `{"b":1,"\\":2}`, `{"b":1,"\/":2}` has the
  * name `\`, too, whoever sent the one and the other. Names without an escape are always read as they are.
  */
-import { readJson } from "./json.ts";
-import { isSpace } from "./scan.ts";
+import { isSpace } from "./lexer.ts";
+import { parseJson } from "./parse.ts";
 import { isRawNumber, type Json } from "./values.ts";
 
 const QUOTE = 0x22, COLON = 0x3a, BACKSLASH = 0x5c;
@@ -16,8 +16,7 @@ const QUOTE = 0x22, COLON = 0x3a, BACKSLASH = 0x5c;
  */
 export function parsePlain(text: string): Json {
   if (!hasEscapedName(text)) return JSON.parse(text);
-  const { value, hasRaw } = readJson(text);
-  return hasRaw ? withDoubles(value) : value;
+  return withDoubles(parseJson(text));
 }
 
 /** Doubles in place of raw numbers. */

@@ -3,10 +3,9 @@
  * else keeps its order, its spelling and its numbers.
  */
 
-import { closingQuote, type Member, skipSpace, type Span } from "./scan.ts";
+import { replaceSpan, type Span } from "../text.ts";
+import { closingQuote, type Member, skipSpace } from "./lexer.ts";
 import type { Literals } from "./woven.ts";
-
-export type { Member, Span };
 
 /** A JSON object as text, and where its members stand in it. */
 export interface ObjectText {
@@ -16,13 +15,13 @@ export interface ObjectText {
   utf8?: ObjectBytes | undefined;
 }
 
-/** Characters of the text, or the bytes of its UTF-8, which are no fewer: so that none is made of bytes to be measured. */
-export function sizeOf(body: ObjectText): number {
+/** Bytes of the UTF-8 where it is known, else characters of the text. Never decodes. */
+export function documentSize(body: ObjectText): number {
   return body.utf8?.bytes.length ?? body.text.length;
 }
 
-/** The value of a member as it stands in the text; `undefined` where there is none of that name. */
-export function valueText(body: ObjectText, wanted: string): string | undefined {
+/** The text of a top-level member's value; `undefined` where there is no such member. */
+export function memberText(body: ObjectText, wanted: string): string | undefined {
   const { members } = body.utf8 ?? body;
   const member = members.find(({ name }) => name === wanted);
   if (member === undefined) return undefined;
@@ -65,26 +64,17 @@ export function findValue(text: string, path: readonly string[]): Span | undefin
   return found;
 }
 
-/** Text with another text in place of a span. */
-export function replaceSpan(text: string, { start, end }: Span, replacement: string): string {
-  return text.slice(0, start) + replacement + text.slice(end);
-}
-
-/**
- * A JSON object's text with top-level members changed: JSON text replaces a value or, where the member is missing, is
- * added at the end; `undefined` removes the member. The text must be a JSON object.
- */
-export function spliceMembers(text: string, edits: Edits): string {
-  return spliceObject(objectText(text), edits);
-}
-
-/** A JSON object's text with where its members stand. */
-export function objectText(text: string): ObjectText {
+/** Finds the top-level members of a JSON object's text without parsing their values. */
+export function scanMembers(text: string): ObjectText {
   return { text, members: [...membersAt(text, skipSpace(text, 0))] };
 }
 
-/** As `spliceMembers`, of a text whose members were found before. */
-export function spliceObject({ text, members }: ObjectText, edits: Edits): string {
+/**
+ * Changes top-level members in the text of a JSON object: JSON text replaces a value or, where the member is missing, is
+ * added at the end; `undefined` removes the member.
+ */
+export function spliceMembers(object: ObjectText | string, edits: Edits): string {
+  const { text, members } = typeof object === "string" ? scanMembers(object) : object;
   let out = "";
   const ends = { close: text.lastIndexOf("}"), end: text.length };
   for (const cut of cutAt(members, edits, ends)) {
@@ -93,8 +83,10 @@ export function spliceObject({ text, members }: ObjectText, edits: Edits): strin
   return out;
 }
 
-/** As `spliceObject`, of UTF-8: what it becomes, piece by piece, where texts are what is new. */
-export function spliceBytes({ bytes, members }: ObjectBytes, edits: Edits): (string | Uint8Array<ArrayBuffer>)[] {
+/** As `spliceMembers`; where the UTF-8 is known, its unchanged parts as bytes between the new texts. */
+export function spliceBody(body: ObjectText, edits: Edits): string | (string | Uint8Array<ArrayBuffer>)[] {
+  if (body.utf8 === undefined) return spliceMembers(body, edits);
+  const { bytes, members } = body.utf8;
   const ends = { close: bytes.lastIndexOf(CLOSE_OBJECT), end: bytes.length };
   return cutAt(members, edits, ends).map((cut) => typeof cut === "string" ? cut : bytes.subarray(cut.start, cut.end));
 }
@@ -140,17 +132,6 @@ function cutAt(
   }
   cuts.push({ start: copied, end });
   return cuts;
-}
-
-/** A JSON object's text without the member at a path of names. Where there is none, it is the same text. */
-export function removeAt(text: string, path: readonly string[]): string {
-  const [name, parents] = [path.at(-1), path.slice(0, -1)];
-  const object = parents.length === 0 ? { start: 0, end: text.length } : findValue(text, parents);
-  if (name === undefined || object === undefined) return text;
-  const inner = text.slice(object.start, object.end);
-  return findValue(inner, [name]) === undefined
-    ? text
-    : replaceSpan(text, object, spliceMembers(inner, { [name]: undefined }));
 }
 
 /** Names of members, and places in arrays. */

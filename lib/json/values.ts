@@ -43,3 +43,21 @@ export function putMember(object: JsonObject, name: string, value: Json): void {
   if (name !== "__proto__") object[name] = value;
   else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
+
+/** Integers as JSON writes them. */
+const INTEGER = /^-?\d+$/;
+
+/** True for a JSON integer of any size. */
+export function isInteger(value: unknown): value is number | RawNumber {
+  return isRawNumber(value) ? INTEGER.test(value.rawJSON) : Number.isInteger(value);
+}
+
+/**
+ * The double nearest to a raw number. `undefined` where no finite double is near, and for an integer that a double does not
+ * hold exactly: another integer would be another count or id.
+ */
+export function toDouble({ rawJSON }: RawNumber): number | undefined {
+  const number = Number(rawJSON);
+  if (!Number.isFinite(number) || (INTEGER.test(rawJSON) && BigInt(rawJSON) !== BigInt(number))) return undefined;
+  return number;
+}

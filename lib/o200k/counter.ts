@@ -1,9 +1,9 @@
 /** Tokens of the vocabulary o200k_base, counted exactly and in time that grows with the text, whatever the text. */
 import { mergeLong, mergeShort, SHORT_PIECE } from "./bpe.ts";
-import { atOnce, inSlices } from "../scheduler.ts";
+import { runSliced, runToEnd } from "../scheduler.ts";
 import { PieceSearch } from "./pieces.ts";
 import { type RankTable, readRanks } from "./ranks.ts";
-import { encodeSteps } from "../json/utf8_steps.ts";
+import { encodeUtf8 } from "../text.ts";
 
 /** Texts up to this length, in UTF-16 code units, are counted at once: a few milliseconds at worst. */
 export const COUNTED_AT_ONCE = 8192;
@@ -39,24 +39,24 @@ export function loadTokenCounter(): Promise<TokenCounter> {
 async function load(): Promise<TokenCounter> {
   // Two megabytes of source: whoever never counts never pays for them.
   const { default: vocabulary } = await import("js-tiktoken/ranks/o200k_base");
-  return counterOf(await inSlices(readRanks(vocabulary.bpe_ranks)));
+  return counterOf(await runSliced(readRanks(vocabulary.bpe_ranks)));
 }
 
 function counterOf(table: RankTable): TokenCounter {
-  const count = (text: string) => atOnce(tokens(table, text));
+  const count = (text: string) => runToEnd(tokens(table, text));
   return {
     count,
-    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await inSlices(tokens(table, text)),
+    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await runSliced(tokens(table, text)),
     encode(text) {
       const bytes = utf8(text);
       const ends: number[] = [];
-      atOnce(tokenize(table, bytes, ends));
+      runToEnd(tokenize(table, bytes, ends));
       return ends.map((end, i) => table.rank(bytes, ends[i - 1] ?? 0, end));
     },
     split(text) {
       const bytes = utf8(text);
       const ends: number[] = [];
-      atOnce(tokenize(table, bytes, ends));
+      runToEnd(tokenize(table, bytes, ends));
       return cut(text, bytes, ends);
     },
   };
@@ -69,7 +69,7 @@ function utf8(text: string): Uint8Array {
 
 /** Number of tokens of a text, with pauses. Its UTF-8 is made when the first step is taken. */
 function* tokens(table: RankTable, text: string): Generator<void, number> {
-  return yield* tokenize(table, text.length <= COUNTED_AT_ONCE ? utf8(text) : yield* encodeSteps(text));
+  return yield* tokenize(table, text.length <= COUNTED_AT_ONCE ? utf8(text) : yield* encodeUtf8(text));
 }
 
 /** Number of tokens of well-formed UTF-8, with pauses. Adds the ends of the tokens to `ends`. */

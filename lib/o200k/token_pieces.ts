@@ -1,5 +1,5 @@
 /** Texts in pieces of one token each, for limits that are tokens. */
-import { wholeEnd } from "../json/surrogates.ts";
+import { characterEnd } from "../text.ts";
 import type { TokenCounter } from "./counter.ts";
 
 /** Text cut into tokens between two pauses, in UTF-16 code units: a little more than the first, never more than the second. */
@@ -33,5 +33,5 @@ function chunkEnd(text: string, from: number): number {
   const near = text.slice(from + CHUNK, from + MAX_CHUNK);
   const boundary = /\p{L}(?=[ \p{N}])|\p{N}(?=[ \p{L}])/u.exec(near);
   if (boundary !== null) return from + CHUNK + boundary.index + boundary[0].length;
-  return wholeEnd(text, from + MAX_CHUNK);
+  return characterEnd(text, from + MAX_CHUNK);
 }

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { editSchema } from "../images/read_edit.ts";
 import { generationSchema } from "../images/read_generation.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import { countTokensSchema, messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";

@@ -1,7 +1,7 @@
 /** One operation of an API description. */
 import { z } from "zod";
 import { ACCESS } from "../access/access_table.ts";
-import { isObject, type JsonObject } from "../json/json.ts";
+import { isObject, type JsonObject } from "../json/mod.ts";
 import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 
 /** What one method of one path does. */

@@ -1,7 +1,7 @@
 /** Serves the API description. */
 import { jsonWithEtag } from "../server/etag.ts";
 import type { RouteContext } from "../server/router.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import { openapiDocument } from "./document.ts";
 
 /** By whether a request for images must name its quality. */

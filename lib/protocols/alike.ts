@@ -2,10 +2,8 @@
  * Frames that are alike. Most frames of a stream differ from the one before in what they say, and in nothing else: what was
  * found out about one of them holds for the others. A frame of another form, or one that is not even JSON, is none of them.
  */
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
-import { parsePlain } from "../json/plain.ts";
-import { closingQuote } from "../json/scan.ts";
-import { findValue, type Span } from "../json/splice.ts";
+import { findValue, isObject, type Json, type JsonObject, parsePlain } from "../json/mod.ts";
+import type { Span } from "../text.ts";
 
 /** The member that tells what a frame says. */
 export interface Said {
@@ -115,7 +113,7 @@ function gapsOf(text: string, { fixed }: Form): string[] | undefined {
   for (let next = 1; next < fixed.length; next++) {
     const part = fixed[next] ?? "";
     const quoted = text.charCodeAt(at - 1) === QUOTE;
-    const end = quoted ? closingQuote(text, at - 1) : numberEnd(text, at);
+    const end = quoted ? closingQuote(text, at) : numberEnd(text, at);
     if (end < 0) return undefined;
     const gap = text.slice(at, end);
     at = end + part.length;
@@ -123,6 +121,16 @@ function gapsOf(text: string, { fixed }: Form): string[] | undefined {
     gaps.push(gap);
   }
   return at === text.length ? gaps : undefined;
+}
+
+/** The first quote from `at` on that is not escaped; -1 where there is none. */
+function closingQuote(text: string, at: number): number {
+  for (let quote = text.indexOf('"', at); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let escape = quote;
+    while (escape > at && text[escape - 1] === "\\") escape--;
+    if ((quote - escape) % 2 === 0) return quote;
+  }
+  return -1;
 }
 
 function filled(fixed: readonly string[], gaps: readonly string[]): string {

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent, TokenUsage } from "./canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
-import type { JsonObject, ParsedJson } from "../json/json.ts";
+import type { JsonDocument, JsonObject } from "../json/mod.ts";
 import type { ExtrasTable } from "./extras.ts";
 
 /** One server-sent event. `data` holds no line break. */
@@ -15,7 +15,7 @@ export interface Frame {
 
 /** What long data says; `parsed` is `undefined` where that is not JSON, or more than is read. */
 export interface LongRead {
-  parsed: ParsedJson | undefined;
+  parsed: JsonDocument | undefined;
 }
 
 /** What an answer repeats of its request, and what only the gateway knows. */
@@ -80,10 +80,10 @@ export interface Codec {
    */
   checkHeaders?(header: (name: string) => string | null): void;
   /**
-   * Writes what is text in a prompt and an object in a body, in steps: of a body that the schema has accepted, and that is
-   * so long that it takes time. Absent: there is no such thing in this protocol.
+   * Writes as text the objects of a long body that are text in a prompt. The schema has accepted the body. Absent where the
+   * protocol has no such objects.
    */
-  writeTexts?(body: JsonObject): Generator<void, Texts>;
+  writeTexts?(body: JsonObject): Promise<Texts>;
   /**
    * Reads a body that the schema has accepted.
    * @param texts what was written beforehand; the rest is written here

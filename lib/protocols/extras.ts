@@ -4,8 +4,7 @@
  * by the pipeline.
  */
 import { PLAIN_TIERS, type TokenUsage } from "./canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
-import type { JsonPath } from "../json/splice.ts";
+import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
 
 /** One thing that a request asks for beyond tokens. */
 export type Extra =

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { isInteger, isRawNumber, type JsonObject } from "../json/json.ts";
+import { isInteger, isRawNumber, type JsonObject } from "../json/mod.ts";
 import { type SureCheck, sureCheck } from "./sure_check.ts";
 
 /** How many of each thing one request may hold. */

@@ -1,6 +1,6 @@
 /** Frames so long that their data is read beforehand, in steps, so that no turn is held by one of them. */
-import type { Json } from "../json/json.ts";
-import { findValue, type Span } from "../json/splice.ts";
+import { findValue, type Json } from "../json/mod.ts";
+import type { Span } from "../text.ts";
 import type { Frame } from "./codec.ts";
 
 /** What a frame's data says: as it was read beforehand, or as `parse` reads it. `undefined` for what is not JSON. */

@@ -1,5 +1,5 @@
 /** Members of a body as the kinds they should have. A schema has judged before; what is of another kind is absent. */
-import { isObject, isRawNumber, type Json, type JsonObject, plainNumber } from "../json/json.ts";
+import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "../json/mod.ts";
 
 /** The value where it is a string. */
 export function stringOf(value: Json | undefined): string | undefined {
@@ -9,7 +9,7 @@ export function stringOf(value: Json | undefined): string | undefined {
 /** The value where it is a number, however it is spelled: some servers write counts and indices with a fraction of zero. */
 export function numberOf(value: Json | undefined): number | undefined {
   if (typeof value === "number") return value;
-  return typeof value === "object" && isRawNumber(value) ? plainNumber(value) : undefined;
+  return typeof value === "object" && isRawNumber(value) ? toDouble(value) : undefined;
 }
 
 /** The value where it is a count: an integer from 0 on. */

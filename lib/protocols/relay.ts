@@ -1,6 +1,7 @@
 /** Passing a protocol's own text through, for clients and upstreams that speak the same one. */
 import type { GatewayError } from "../errors.ts";
-import { type Edits, type ObjectText, replaceSpan } from "../json/splice.ts";
+import type { Edits, ObjectText } from "../json/mod.ts";
+import { replaceSpan } from "../text.ts";
 import type { Echo, Frame } from "./codec.ts";
 import { findInFrame } from "./long_frame.ts";
 

@@ -3,7 +3,7 @@ import type { UnsupportedParameters } from "./canonical/unsupported_parameters.t
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "./canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { Json, JsonObject } from "../json/json.ts";
+import type { Json, JsonObject } from "../json/mod.ts";
 import type { Frame, Texts } from "./codec.ts";
 
 /** A protocol that an upstream speaks. Gemini is spoken to upstreams only. */

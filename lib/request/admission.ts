@@ -21,7 +21,7 @@ import { budgetClaims } from "../billing/budgets.ts";
 import type { Meter, Wish } from "../billing/meter.ts";
 import type { Amount } from "../billing/money.ts";
 import { costOfExtras, sheetAt } from "../billing/price.ts";
-import { LONG_STEP, turn } from "../scheduler.ts";
+import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { BilledExtra, BudgetClaim } from "../store/ledger.ts";
 import type { Candidate } from "./candidates.ts";
 import { targetMs } from "./targets.ts";
@@ -115,7 +115,7 @@ function admitFirst(
       whole: !first.prompt.stream,
     });
   // Before anything is taken: nobody else waits for it meanwhile.
-  const taking = context.record.bytesIn > LONG_STEP ? turn().then(take) : take();
+  const taking = context.record.bytesIn > LARGE_BODY_BYTES ? yieldToEventLoop().then(take) : take();
   return taking === undefined
     ? admittedBy(plan, { first, under })
     : taking.then(() => admittedBy(plan, { first, under }));

@@ -5,9 +5,8 @@ import type { RouteContext } from "../server/router.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
-import { sizeOf } from "../json/splice.ts";
-import { LONG_TEXT } from "../json/steps.ts";
-import { inSlices } from "../scheduler.ts";
+import { documentSize } from "../json/mod.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { checkBody } from "../protocols/fields.ts";
 import {
   checkVersion,
@@ -23,9 +22,9 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   checkVersion(request.headers.get("anthropic-version"));
   const body = await context.readJson();
   const { value } = body;
-  const isLong = sizeOf(body) > LONG_TEXT;
+  const isLong = documentSize(body) > LONG_TEXT_CHARS;
   checkBody(countTokensSchema, value);
-  const prompt = readCountPrompt(value, isLong ? await inSlices(writeInputs(value)) : undefined, {
+  const prompt = readCountPrompt(value, isLong ? await writeInputs(value) : undefined, {
     vendorState: requireCaller(context.caller).group.vendor_state === true,
     // Nothing is sent to a vendor.
     checkTool() {},

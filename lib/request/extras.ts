@@ -9,8 +9,16 @@ import type { Extras, HostedTool, Prompt } from "../protocols/canonical/types.ts
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { JsonBody } from "../server/router.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../json/json.ts";
-import { type JsonPath, objectText, removePath, spliceObject } from "../json/splice.ts";
+import {
+  isObject,
+  type Json,
+  type JsonObject,
+  type JsonPath,
+  removePath,
+  scanMembers,
+  spliceMembers,
+  writeJson,
+} from "../json/mod.ts";
 import type { Codec, Permits } from "../protocols/codec.ts";
 import {
   asksForSomething,
@@ -426,7 +434,7 @@ class Screening implements Permits {
       Object.entries({ ...this.#body.value, ...this.#values }).filter(([, value]) => value !== undefined),
     );
     const { isAscii } = this.#body;
-    return { ...objectText(spliceObject(this.#body, this.#texts)), value, isAscii };
+    return { ...scanMembers(spliceMembers(this.#body, this.#texts)), value, isAscii };
   }
 
   #extras(): Extras | undefined {

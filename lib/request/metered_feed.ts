@@ -1,7 +1,7 @@
 /** A streamed answer on its way to the client, and its charge: what ends the answer waits until the charge is durable. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
-import { spliceMembers } from "../json/splice.ts";
+import { spliceMembers } from "../json/mod.ts";
 import type { Afterwork } from "../billing/afterwork.ts";
 import type { Meter } from "../billing/meter.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";

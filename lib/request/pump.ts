@@ -3,9 +3,9 @@ import { type GatewayError, toGatewayError } from "../errors.ts";
 import { encodeText } from "../server/encode.ts";
 import { formatFrames } from "../server/sse.ts";
 import { type BodyObserver, setBodyObservable } from "../observe/observed_body.ts";
-import { turn } from "../scheduler.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import type { Frame } from "../protocols/codec.ts";
-import { wholeEnd } from "../json/surrogates.ts";
+import { characterEnd } from "../text.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 import { patientReader, type Told } from "./patient_reader.ts";
 import { type ReaderWatch, watchReader } from "./reader_watch.ts";
@@ -89,7 +89,7 @@ export async function pump(
   return body;
 
   function next(): void {
-    if (rest !== "") void turn().then(giveRest);
+    if (rest !== "") void yieldToEventLoop().then(giveRest);
     else if (opening.length > 0) take(opening.shift());
     else if (failed) take(undefined);
     else reader.ask(told);
@@ -148,7 +148,7 @@ export async function pump(
       rest = "";
       return put(text);
     }
-    const end = wholeEnd(text, PIECE);
+    const end = characterEnd(text, PIECE);
     rest = text.slice(end);
     put(text.slice(0, end));
   }

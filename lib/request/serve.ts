@@ -13,14 +13,13 @@ import { jsonResponse, jsonText } from "../server/json_response.ts";
 import type { AnswerHeader, RouteContext } from "../server/router.ts";
 import { streamHeaders } from "../server/stream_headers.ts";
 import { memberNames } from "../observe/member_names.ts";
-import { objectText, sizeOf, spliceObject } from "../json/splice.ts";
-import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json/steps.ts";
+import { documentSize, scanMembers, spliceMembers, writeJsonSliced } from "../json/mod.ts";
 import { hostedCallsOf } from "../billing/extras.ts";
 import type { Meter } from "../billing/meter.ts";
 import { formatUsd } from "../billing/money.ts";
 import { isEstimated, writeLongParts } from "../billing/parts.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
-import { inSlices } from "../scheduler.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import { classifyFailure } from "../routing/classify_failure.ts";
@@ -99,9 +98,8 @@ async function serveMetered(
   checkBody(codec.schema, asked.value);
   const screened = screenExtras(asked, codec, requireCaller(context.caller));
   const { body } = screened;
-  const isLong = sizeOf(body) > LONG_TEXT;
-  const writing = isLong ? codec.writeTexts?.(body.value) : undefined;
-  const texts = writing === undefined ? undefined : await inSlices(writing);
+  const isLong = documentSize(body) > LONG_TEXT_CHARS;
+  const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
   const prompt = withExtras(codec.readPrompt(body.value, texts, screened.permits), screened);
   if (isLong) await writeLongParts(prompt);
   const { wishes, candidates } = findCandidates(prompt, context, screened.dropped);
@@ -121,7 +119,7 @@ async function serveMetered(
     };
     const betas = screened.betasFor(model, header(BETAS));
     for (const name of betas.dropped) admitted.dropped.add(name);
-    const capped = cap === undefined ? body : objectText(spliceObject(body, { [cap.param]: String(cap.tokens) }));
+    const capped = cap === undefined ? body : scanMembers(spliceMembers(body, { [cap.param]: String(cap.tokens) }));
     const passed = (name: string) => name === BETAS ? betas.value : header(name);
     return { admitted, client: { echo, body: capped, header: passed } };
   };
@@ -303,9 +301,9 @@ async function whole(given: Answer, { job, run, countInput }: Out): Promise<Resp
   if (given.type === "text") return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens));
   const told = source === "upstream" ? reply : { ...reply, usage: tokens };
   const length = lengthOf(told);
-  const read = length > SHORT_TEXT ? await readLongCalls(told, codec.protocol) : told;
+  const read = await readLongCalls(told, codec.protocol);
   const body = codec.writeReply(read, client.echo);
-  return length > LONG_TEXT ? jsonText(await writeLongJson(body)) : jsonResponse(body);
+  return length > LONG_TEXT_CHARS ? jsonText(await writeJsonSliced(body)) : jsonResponse(body);
 }
 
 /** Characters of what an answer says. */

@@ -1,6 +1,6 @@
 /** What a client wishes about who answers: the request's `provider` object, as OpenRouter's clients send it. */
 import { GatewayError } from "../errors.ts";
-import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
 /** Shares of requests that a wish about speed may name. */
 export const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;

@@ -4,7 +4,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
 import type { ObserveOptions } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
-import { LONG_STEP, turn } from "../scheduler.ts";
+import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { readJsonBody } from "./body.ts";
@@ -200,11 +200,11 @@ export function createApp(options: AppOptions): App {
 
     async function readBody(): Promise<JsonBody> {
       try {
-        const body = await readJsonBody(request, { headers: head, limits, budget, timers });
-        record.bytesIn += body.bytes;
-        if (over) budget.release(body.reservedBytes);
-        else reserved += body.reservedBytes;
-        if (body.bytes > LONG_STEP) await turn();
+        const { body, bytes, reservedBytes } = await readJsonBody(request, { headers: head, limits, budget, timers });
+        record.bytesIn += bytes;
+        if (over) budget.release(reservedBytes);
+        else reserved += reservedBytes;
+        if (bytes > LARGE_BODY_BYTES) await yieldToEventLoop();
         return body;
       } finally {
         arrived();

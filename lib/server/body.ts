@@ -1,15 +1,11 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
-import { isObject, JsonError, type JsonObject, type ParsedJson, plainNumbers, plainSteps } from "../json/json.ts";
-import type { Member, ObjectBytes } from "../json/splice.ts";
-import type { QuickJson } from "../json/quick.ts";
-import { readInTurns, readSoon } from "../json/steps.ts";
-import { MOST_BYTES } from "../json/strings.ts";
-import { inSlices, LONG_STEP, soonInSlices } from "../scheduler.ts";
+import { isObject, type JsonDocument, JsonError, parseDocument } from "../json/mod.ts";
+import { LARGE_BODY_BYTES } from "../scheduler.ts";
+import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import { type BodyBudget, type BodyLimits, JSON_MEMORY_FACTOR } from "./body_limits.ts";
-import { behindMark, decode, decodeSteps } from "./decode.ts";
 import type { HeaderValues } from "./head.ts";
 import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
 import { InflateQueue } from "./inflate_queue.ts";
@@ -18,9 +14,6 @@ import { readBytes } from "./read_bytes.ts";
 
 /** Levels of a body in which the gateway reads numbers of its own: parameters, their members, and theirs. */
 const PARAMETER_LEVELS = 3;
-
-/** Characters that are looked at for the end of a line in one step. */
-const STEP_CHARS = 65_536;
 
 /** Those of this isolate. */
 const largeInflated = new InflateQueue();
@@ -38,7 +31,8 @@ export interface BodyRules {
 }
 
 /** A body that was read. */
-export interface ReadBody extends JsonBody {
+export interface ReadBody {
+  body: JsonBody;
   /** Its size, inflated. */
   bytes: number;
   /** What is reserved for it in the budget. */
@@ -62,7 +56,7 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
     const bytes = await readBytes(request, { limits, keeper: sent, length, timers });
     if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules });
     sent.takeForReading();
-    return parseSoon(bytes, sent) ?? await parseInTurns(bytes, sent);
+    return readBodyOf(await parseBody(bytes), sent);
   } catch (error) {
     sent.release();
     throw error;
@@ -73,7 +67,7 @@ function parseInflated(
   bytes: Uint8Array<ArrayBuffer>,
   { coding, sent, rules }: { coding: Coding; sent: Held; rules: BodyRules },
 ): Promise<ReadBody> {
-  return mostInflated(bytes, coding) > LONG_STEP ? largeInflated.run(parse) : parse();
+  return mostInflated(bytes, coding) > LARGE_BODY_BYTES ? largeInflated.run(parse) : parse();
 
   async function parse(): Promise<ReadBody> {
     const inflated = new Held(rules);
@@ -82,7 +76,7 @@ function parseInflated(
       const whole = await inflate(bytes, { coding, limitBytes, reserve: (size) => inflated.take(size) });
       sent.release();
       inflated.takeForReading();
-      return parseSoon(whole, inflated) ?? await parseInTurns(whole, inflated);
+      return readBodyOf(await parseBody(whole), inflated);
     } catch (error) {
       inflated.release();
       throw error;
@@ -109,89 +103,38 @@ function checkMediaType(headers: HeaderValues): void {
   }
 }
 
-/** What a body says that is neither long nor at fault: nearly every one. */
-function parseSoon(bytes: Uint8Array<ArrayBuffer>, held: Held): ReadBody | undefined {
-  if (bytes.length > MOST_BYTES) return undefined;
-  const utf8 = behindMark(bytes);
-  const parsed = readSoon(utf8);
-  return parsed && new SoonRead(utf8, { parsed, held });
+function readBodyOf(body: JsonBody, { bytes, reservedBytes }: Held): ReadBody {
+  return { body, bytes, reservedBytes };
 }
 
-/** A body whose text is made where somebody asks for it: most are relayed in their own bytes. */
-class SoonRead implements ReadBody {
-  readonly value: JsonObject;
-  readonly members: readonly Member[];
-  readonly utf8: ObjectBytes;
-  readonly isAscii: boolean;
-  readonly bytes: number;
-  readonly reservedBytes: number;
-  #text: string | undefined;
+/** Parses a request body. @throws {GatewayError} `invalid` */
+export async function parseBody(bytes: Uint8Array<ArrayBuffer>): Promise<JsonBody> {
+  const document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS }).catch((error) => {
+    throw badBody(bytes, error);
+  });
+  if (!hasObject(document)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
+  return document;
+}
 
-  constructor(utf8: Uint8Array<ArrayBuffer>, { parsed, held }: { parsed: QuickJson; held: Held }) {
-    this.value = objectIn(parsed);
-    if (parsed.hasRaw) plainNumbers(this.value, PARAMETER_LEVELS);
-    this.members = parsed.members;
-    this.utf8 = { bytes: utf8, members: parsed.utf8Members, literals: parsed.literals };
-    this.isAscii = parsed.isAscii;
-    this.bytes = held.bytes;
-    this.reservedBytes = held.reservedBytes;
+function hasObject(document: JsonDocument): document is JsonBody {
+  return isObject(document.value);
+}
+
+function badBody(bytes: Uint8Array, cause: unknown): unknown {
+  if (cause instanceof Utf8Error) {
+    return new GatewayError("invalid", `Cannot read the body: byte ${cause.offset} is not UTF-8`, { cause });
   }
-
-  get text(): string {
-    return this.#text ??= decode(this.utf8.bytes);
-  }
-}
-
-async function parseInTurns(bytes: Uint8Array, held: Held): Promise<ReadBody> {
-  return { ...await parseBody(bytes), bytes: held.bytes, reservedBytes: held.reservedBytes };
-}
-
-/** What any body says, with turns for others in between. @throws {GatewayError} `invalid` */
-export async function parseBody(bytes: Uint8Array): Promise<JsonBody> {
-  const text = bytes.length > LONG_STEP ? await inSlices(decodeSteps(bytes)) : decode(bytes);
-  if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
-  const parsed = await parseText(text);
-  const value = objectIn(parsed);
-  const { members, hasRaw, isAscii } = parsed;
-  if (hasRaw) await inSlices(plainSteps(value, PARAMETER_LEVELS));
-  return { text, value, members, isAscii };
-}
-
-async function parseText(text: string): Promise<ParsedJson> {
-  try {
-    return await readInTurns(text);
-  } catch (error) {
-    throw error instanceof JsonError ? badJson(error, await soonInSlices(place(text, error.position))) : error;
-  }
-}
-
-function objectIn({ value }: ParsedJson): JsonObject {
-  if (!isObject(value)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
-  return value;
-}
-
-/** A place in a text; both are counted from 1. */
-interface Place {
-  line: number;
-  column: number;
-}
-
-function badJson(cause: JsonError, { line, column }: Place): GatewayError {
+  if (!(cause instanceof JsonError)) return cause;
+  if (isBlank(bytes)) return new GatewayError("invalid", EMPTY_BODY);
+  const { line, column } = cause.where ?? { line: 1, column: cause.position + 1 };
   const where = `position ${cause.position} (line ${line}, column ${column})`;
   return new GatewayError("invalid", `Cannot read the body as JSON: ${cause.message} at ${where}`, { cause });
 }
 
-/** Line and column of an offset. */
-function* place(text: string, position: number): Generator<void, Place> {
-  let line = 1;
-  let start = 0;
-  for (let at = 0; at < position; at++) {
-    if (at % STEP_CHARS === 0) yield;
-    if (text.charCodeAt(at) !== 0x0a) continue;
-    line++;
-    start = at + 1;
-  }
-  return { line, column: position - start + 1 };
+/** True for white space alone, a byte order mark before it aside. */
+function isBlank(bytes: Uint8Array): boolean {
+  const start = bytes[0] === 0xef ? 3 : 0;
+  return bytes.subarray(start).every((code) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09);
 }
 
 /** Bytes of one body that are held in memory: within the limit of a body, and the budget of all. */

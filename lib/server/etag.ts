@@ -1,6 +1,6 @@
 /** JSON answers that a client can ask about again for the price of a header. */
 import { eTag, ifNoneMatch } from "@std/http/etag";
-import { type Json, writeJson } from "../json/json.ts";
+import { type Json, writeJson } from "../json/mod.ts";
 import { JsonAnswer } from "./json_response.ts";
 
 /** The body as JSON with an entity tag, or 304 where the client has it already. */

@@ -1,6 +1,6 @@
 /** Compressed request bodies: which codings are read, and how they are inflated without trusting them. */
 import { GatewayError } from "../errors.ts";
-import { turn } from "../scheduler.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import { bodyTooLarge } from "./body_head.ts";
 import type { HeaderValues } from "./head.ts";
 
@@ -148,7 +148,7 @@ async function feed(bytes: Uint8Array<ArrayBuffer>, writer: WritableStreamDefaul
       await writer.write(bytes.subarray(at, at + PIECE_BYTES));
       // Promises alone would keep the event loop to themselves, also where long input inflates to nothing.
       if (performance.now() < sliceEnd) continue;
-      await turn();
+      await yieldToEventLoop();
       sliceEnd = performance.now() + SLICE_MS;
     }
     await writer.close();

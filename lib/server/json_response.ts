@@ -1,6 +1,6 @@
 /** Answers of JSON. */
 import { Buffer } from "node:buffer";
-import { type Json, writeJson } from "../json/json.ts";
+import { type Json, writeJson } from "../json/mod.ts";
 import type { AnswerHeader } from "./router.ts";
 
 /** What a JSON answer has beside its body. */

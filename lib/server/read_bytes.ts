@@ -1,5 +1,5 @@
 /** Reading the bytes of a request body: a slow client is told so. */
-import { LONG_STEP, turn } from "../scheduler.ts";
+import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { BodyLimits } from "./body_limits.ts";
 import { ByteBuffer } from "./byte_buffer.ts";
@@ -75,6 +75,6 @@ async function readStream(
     buffer.append(piece);
   };
   await readPieces(stream, { pace: options.limits, take, timers: options.timers });
-  if (buffer.bytes().length > LONG_STEP) await turn();
+  if (buffer.bytes().length > LARGE_BODY_BYTES) await yieldToEventLoop();
   return buffer.bytes();
 }

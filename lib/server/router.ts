@@ -1,16 +1,13 @@
 /** What a route file looks like, and how a request finds one. */
 import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
-import type { JsonObject } from "../json/json.ts";
-import type { ObjectText } from "../json/splice.ts";
+import type { JsonDocument, JsonObject } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 
 /** A request body, as the client wrote it and as what it says. */
-export interface JsonBody extends ObjectText {
+export interface JsonBody extends JsonDocument {
   value: JsonObject;
-  /** Whether all its strings are ASCII, as far as that is known. */
-  isAscii: boolean;
 }
 
 /** Name and value of a header. */

@@ -1,5 +1,5 @@
 /** Days of the bill, and sums over entries. */
-import { mapInSlices, sortInSlices } from "../scheduler.ts";
+import { mapSliced, sortSliced } from "../scheduler.ts";
 import type { BilledTokens, DaySum, Ending, Entry, UsageBy, UsageSum } from "./ledger.ts";
 
 /** Milliseconds of a day. */
@@ -118,8 +118,8 @@ export class Sums<Name extends string = string> {
 
   /** All sums, by name; in slices, as there may be one for each key. Nothing may be added meanwhile. */
   async list(): Promise<UsageSum[]> {
-    const all = await mapInSlices([...this.#sums], ([name, sum]) => ({ name, ...sum }));
-    return await sortInSlices(all, byName);
+    const all = await mapSliced([...this.#sums], ([name, sum]) => ({ name, ...sum }));
+    return await sortSliced(all, byName);
   }
 }
 

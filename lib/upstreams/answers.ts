@@ -1,8 +1,13 @@
 /** Reads whole answers of upstreams: results and errors. */
 import { type Fault, GatewayError } from "../errors.ts";
-import { isObject, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json/json.ts";
-import { readLongJson, SHORT_TEXT } from "../json/steps.ts";
-import type { ObjectText } from "../json/splice.ts";
+import {
+  isObject,
+  type JsonDocument,
+  type JsonLimits,
+  type JsonObject,
+  type ObjectText,
+  parseDocument,
+} from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
@@ -23,7 +28,7 @@ export interface WholeAnswer extends ObjectText {
 export async function readWhole(incoming: Incoming, filter?: ContentFilter): Promise<WholeAnswer> {
   const given = await incoming.text(ANSWER_BYTES);
   const text = filter === undefined ? given : filter(given);
-  const parsed = text.length > SHORT_TEXT ? await parseLong(text) : parse(text);
+  const parsed = await parseAnswer(text);
   if (parsed === undefined || !isObject(parsed.value)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
   }
@@ -38,7 +43,7 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
     return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error");
   }
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
-  const body = parse(text)?.value;
+  const body = (await parseAnswer(text))?.value;
   const read = codec.readError(status, body);
   const fault = read.fault ?? faultOf(read, status);
   if (fault === "access") {
@@ -76,14 +81,10 @@ function readRetryAfter(incoming: Incoming): number | undefined {
   return seconds > 0 && seconds <= 3_600 ? seconds * 1000 : undefined;
 }
 
-function parse(text: string): ParsedJson | undefined {
+async function parseAnswer(text: string): Promise<JsonDocument | undefined> {
   try {
-    return readJson(text, ANSWER_LIMITS);
+    return await parseDocument(text, { limits: ANSWER_LIMITS });
   } catch {
     return undefined;
   }
-}
-
-function parseLong(text: string): Promise<ParsedJson | undefined> {
-  return readLongJson(text, ANSWER_LIMITS).catch(() => undefined);
 }

@@ -3,12 +3,12 @@ import { eventsOf } from "../protocols/canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { sseReader } from "../server/sse.ts";
-import { LONG_TEXT, readLongJson } from "../json/steps.ts";
-import { turn } from "../scheduler.ts";
+import { parseDocument } from "../json/mod.ts";
+import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { ContentFilter } from "../redact.ts";
-import { wholeEnd } from "../json/surrogates.ts";
+import { characterEnd } from "../text.ts";
 import { ANSWER_LIMITS } from "./answers.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Incoming } from "./transport.ts";
@@ -75,16 +75,16 @@ function joinLines(frame: Frame): void {
 }
 
 function isLong({ data }: Frame): boolean {
-  return data.length > LONG_TEXT;
+  return data.length > LONG_TEXT_CHARS;
 }
 
 async function readLong(frames: Frame[]): Promise<Frame[]> {
   for (const frame of frames) {
     if (!isLong(frame)) continue;
-    const parsed = await readLongJson(frame.data, ANSWER_LIMITS).catch(() => undefined);
+    const parsed = await parseDocument(frame.data, { limits: ANSWER_LIMITS }).catch(() => undefined);
     frame.read = { parsed };
     // What is made of it takes a turn of its own.
-    await turn();
+    await yieldToEventLoop();
   }
   return frames;
 }
@@ -122,7 +122,7 @@ export function eventFeed(
   return {
     async read() {
       if (rest !== undefined) {
-        await turn();
+        await yieldToEventLoop();
         const piece = rest?.next().value;
         if (piece !== undefined) return piece;
         rest = undefined;
@@ -155,7 +155,7 @@ function* inPieces(events: readonly ReplyEvent[]): Generator<ReplyEvent[], void>
     }
     const { text } = event;
     for (let from = 0; from < text.length;) {
-      const to = wholeEnd(text, from + PIECE);
+      const to = characterEnd(text, from + PIECE);
       piece.push({ ...event, text: text.slice(from, to) });
       yield piece;
       piece = [];

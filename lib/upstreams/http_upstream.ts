@@ -2,11 +2,8 @@
 import type { Prompt, Protocol, Signature } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import { type JsonObject, writeJson } from "../json/json.ts";
-import { sizeOf } from "../json/splice.ts";
-import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json/steps.ts";
-import { weaveJson } from "../json/woven.ts";
-import { turn } from "../scheduler.ts";
+import { documentSize, type JsonObject, weaveJson, writeJsonSliced } from "../json/mod.ts";
+import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { relayedReply } from "../protocols/relay.ts";
 import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
@@ -49,13 +46,15 @@ export interface HttpUpstreamOptions {
 /** A request that is ready to be sent, and how its answer is read. */
 interface Attempt {
   protocol: UpstreamProtocol;
-  /** A long one is still being written. */
-  body: ResendableBody | Promise<string>;
+  body: ResendableBody;
   /** @throws {GatewayError} as `frameSource` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */
   whole(answer: WholeAnswer, texts?: Texts): Answer;
 }
+
+/** A translated request whose body is still a value. */
+type Unwritten = Omit<Attempt, "body"> & { body: JsonObject };
 
 /** Returns the issuer of the signatures in a model's answers. */
 export function modelIssuer(
@@ -87,33 +86,23 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     }
   }
 
-  /** Short prompts are encoded synchronously. */
-  function prepare(call: Call): Attempt | Promise<Attempt> {
-    if (isLong(call)) return prepareLong(call);
-    const protocol = spokenTo(call.prompt.protocol, call.target);
-    return fitting(() =>
-      canRelay(call, protocol) ? relayed(call, protocol) : translated(call, { protocol, prompt: call.prompt })
-    );
-  }
-
-  async function prepareLong(call: Call): Promise<Attempt> {
-    if (sizeOf(call.client.body) > LONG_TEXT) await turn();
+  async function prepare(call: Call): Promise<Attempt> {
+    if (documentSize(call.client.body) > LONG_TEXT_CHARS) await yieldToEventLoop();
     const protocol = spokenTo(call.prompt.protocol, call.target);
     if (canRelay(call, protocol)) return fitting(() => relayed(call, protocol));
     const prompt = await readLongInputs(call.prompt, protocol);
-    return fitting(() => translated(call, { protocol, prompt }));
+    const attempt = fitting(() => translated(call, { protocol, prompt }));
+    return { ...attempt, body: await writeBody(attempt.body, call) };
   }
 
   async function attemptOnce(call: Call): Promise<Answer> {
-    const prepared = prepare(call);
-    const attempt = prepared instanceof Promise ? await prepared : prepared;
+    const attempt = await prepare(call);
     const { prompt, signal } = call;
-    const body = attempt.body instanceof Promise ? await attempt.body : attempt.body;
     const limits = limitsFor(call, options.limits, "text");
     const outgoing: Outgoing = {
       url: addressFor(attempt.protocol, call),
       headers: headersFor(call, attempt.protocol),
-      body,
+      body: attempt.body,
       signal,
       // A whole answer arrives at once when it is complete.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
@@ -130,7 +119,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     try {
       if (prompt.stream) return attempt.stream(incoming);
       const answer = await readWhole(incoming, filter);
-      const isLong = answer.text.length > LONG_TEXT;
+      const isLong = answer.text.length > LONG_TEXT_CHARS;
       return attempt.whole(answer, isLong ? await writeLongInputs(answer.value, attempt.protocol) : undefined);
     } catch (error) {
       incoming.cancel();
@@ -222,7 +211,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   /** Translates the prompt, whose long arguments are already parsed. */
-  function translated(call: Call, { protocol, prompt }: { protocol: UpstreamProtocol; prompt: Prompt }): Attempt {
+  function translated(call: Call, { protocol, prompt }: { protocol: UpstreamProtocol; prompt: Prompt }): Unwritten {
     const { target, model: row, dropped } = call;
     const issuer = issuerOf(target);
     const dialect = quirkFor(mend, protocol);
@@ -242,7 +231,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     };
     return {
       protocol,
-      body: writeBody(body, call),
+      body,
       stream(incoming) {
         return answered(eventFeed(frameSource(incoming, { mend: dialect, filter }), codec.reader(origin), restore()));
       },
@@ -264,11 +253,10 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 }
 
 /** What the client said at length is copied from its own body: that of a megabyte takes less than what takes a turn. */
-function writeBody(body: JsonObject, { client }: Call): Attempt["body"] {
+async function writeBody(body: JsonObject, { client }: Call): Promise<ResendableBody> {
   const { utf8 } = client.body;
   const woven = utf8 && weaveJson(body, utf8);
-  if (woven !== undefined) return [woven];
-  return sizeOf(client.body) > LONG_TEXT ? writeLongJson(body) : writeJson(body);
+  return woven === undefined ? await writeJsonSliced(body) : [woven];
 }
 
 /** A request that cannot be written for this upstream was not sent: another one may take it. */
@@ -278,11 +266,6 @@ function fitting<T>(write: () => T): T {
   } catch (error) {
     throw error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
   }
-}
-
-/** True if tool arguments may be long: they cannot be longer than the client's body. */
-function isLong({ client }: Call): boolean {
-  return sizeOf(client.body) > SHORT_TEXT;
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

@@ -2,15 +2,17 @@
  * Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it.
  */
 import type { ContentBlock, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
-import { isObject, type Json, JsonError, type JsonObject } from "../json/json.ts";
-import { readLongJson, SHORT_TEXT, writeSteps } from "../json/steps.ts";
-import { inSlices, turn } from "../scheduler.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseDocument, writeEachSliced } from "../json/mod.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/write_function_responses.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
 /** Protocols with tool input as an object. In the others it is text, as in the canonical form. */
 const OBJECT_INPUTS: ReadonlySet<UpstreamProtocol> = new Set<UpstreamProtocol>(["messages", "gemini"]);
+
+/** Characters of inputs that are parsed without yielding, all together. */
+const LONG_INPUTS_CHARS = 65_536;
 
 /** Longest time without yielding to the event loop, in milliseconds. */
 const SLICE_MS = 8;
@@ -22,26 +24,20 @@ const SLICE_MS = 8;
 export async function readLongInputs(prompt: Prompt, protocol: UpstreamProtocol): Promise<Prompt> {
   if (!OBJECT_INPUTS.has(protocol)) return prompt;
   const textOf = protocol === "gemini" ? textOfAny : textOfCall;
-  if (lengthOf(prompt.messages, textOf) <= SHORT_TEXT) return prompt;
+  if (lengthOf(prompt.messages, textOf) <= LONG_INPUTS_CHARS) return prompt;
   return { ...prompt, messages: await readAll(prompt.messages, textOf) };
 }
 
 /** Adds parsed `input` to the tool calls of an answer for the client. */
 export async function readLongCalls(reply: Reply, protocol: Protocol): Promise<Reply> {
-  if (!OBJECT_INPUTS.has(protocol) || lengthOf([reply], textOfCall) <= SHORT_TEXT) return reply;
+  if (!OBJECT_INPUTS.has(protocol) || lengthOf([reply], textOfCall) <= LONG_INPUTS_CHARS) return reply;
   const [read = reply] = await readAll([reply], textOfCall);
   return read;
 }
 
 /** Serializes tool inputs of a whole answer, which are text in the canonical form. */
 export function writeLongInputs(answer: JsonObject, protocol: UpstreamProtocol): Promise<Texts> {
-  return inSlices(writeInputs(inputsOf(answer, protocol)));
-}
-
-function* writeInputs(inputs: readonly JsonObject[]): Generator<void, Texts> {
-  const texts = new Map<JsonObject, string>();
-  for (const input of inputs) texts.set(input, yield* writeSteps(input));
-  return texts;
+  return writeEachSliced(inputsOf(answer, protocol));
 }
 
 function inputsOf(answer: JsonObject, protocol: UpstreamProtocol): JsonObject[] {
@@ -81,7 +77,7 @@ async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf):
     for (const block of holder.blocks) {
       const text = textOf(block);
       if (performance.now() > end) {
-        await turn();
+        await yieldToEventLoop();
         end = performance.now() + SLICE_MS;
       }
       blocks.push(text === undefined ? block : withObject(block, await readObject(text)));
@@ -108,7 +104,7 @@ function withObject(block: ContentBlock, object: JsonObject | null): ContentBloc
 /** Parses an object; null for anything else. */
 async function readObject(text: string): Promise<JsonObject | null> {
   try {
-    const { value } = await readLongJson(text);
+    const { value } = await parseDocument(text);
     return isObject(value) ? value : null;
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;

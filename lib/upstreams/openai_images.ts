@@ -2,7 +2,7 @@
 import type { Pricing } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
-import { writeJson } from "../json/json.ts";
+import { writeJson } from "../json/mod.ts";
 import type { Secret } from "../secret.ts";
 import { sendFailure, statusFailure } from "./openai_images/map_errors.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";

@@ -2,7 +2,7 @@
 import { eventsOf, ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, ContentBlockOf, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { loadTokenCounter, type TokenCounter, tokenPieces } from "../o200k/mod.ts";
-import { wholeEnd } from "../json/surrogates.ts";
+import { characterEnd } from "../text.ts";
 import type { EventFeed } from "./upstream.ts";
 
 /** Upper bound on the characters of an o200k_base token. */
@@ -21,7 +21,7 @@ export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
   /** Discards text that is certainly beyond the limit, so that memory stays bounded. */
   function keep(event: ReplyEvent): void {
     if (event.type !== "delta") return folder.push(event);
-    const text = event.text.slice(0, wholeEnd(event.text, room));
+    const text = event.text.slice(0, characterEnd(event.text, room));
     room -= text.length;
     if (text.length < event.text.length) isTooLong = true;
     if (text !== "") folder.push({ ...event, text });

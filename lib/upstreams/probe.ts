@@ -4,7 +4,7 @@
  */
 import type { Secret } from "../secret.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
-import { pieceDecoder } from "../json/utf8_steps.ts";
+import { utf8Decoder } from "../text.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { addressOf, type Vendor, type VendorName, vendorOf } from "./vendors.ts";
@@ -73,7 +73,7 @@ export async function askHost(
     },
     ...(body !== undefined && { body }),
   });
-  const decode = pieceDecoder();
+  const decode = utf8Decoder();
   let text = "";
   for await (const piece of response.body ?? []) {
     text += decode(piece);

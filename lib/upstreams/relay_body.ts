@@ -1,14 +1,17 @@
 /** The body of a relayed request: the client's own text, with the few edits that it needs. */
-import { isObject, type JsonLimits, type JsonObject, parseJson, writeJson } from "../json/json.ts";
 import {
   type Edits,
+  isObject,
+  type JsonLimits,
+  type JsonObject,
   type ObjectText,
-  objectText,
-  removeAt,
-  spliceBytes,
+  parseJson,
+  removePath,
+  scanMembers,
+  spliceBody,
   spliceMembers,
-  spliceObject,
-} from "../json/splice.ts";
+  writeJson,
+} from "../json/mod.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
@@ -51,12 +54,12 @@ export function relayBody(
     model: JSON.stringify(target.model),
   };
   // Encoding 60 KB of text takes 4 µs, or 50 µs for Chinese.
-  return body.utf8 === undefined ? spliceObject(body, edits) : spliceBytes(body.utf8, edits);
+  return spliceBody(body, edits);
 }
 
 /** Returns the body's text without the dropped members, given by names or paths. */
 function without(text: string, lost: readonly string[]): ObjectText {
-  return objectText(lost.reduce((body, name) => removeAt(body, name.split(".")), text));
+  return scanMembers(lost.reduce((body, name) => removePath(body, name.split(".")), text));
 }
 
 /** The body as a value, as it stands before it is mended. */

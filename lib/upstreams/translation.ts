@@ -3,7 +3,7 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 import type { Machine, Prompt, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json/json.ts";
+import type { JsonObject } from "../json/mod.ts";
 import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
 import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
 import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";

@@ -2,7 +2,7 @@
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError, upstreamTimeout } from "../errors.ts";
 import { abortable } from "../abort.ts";
-import { pieceDecoder } from "../json/utf8_steps.ts";
+import { utf8Decoder } from "../text.ts";
 import { type Http1Request, type Http1Response, joinPieces } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
@@ -173,7 +173,7 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
       }
     },
     async text(limitBytes) {
-      const decode = pieceDecoder();
+      const decode = utf8Decoder();
       let text = "";
       let bytes = 0;
       for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) {

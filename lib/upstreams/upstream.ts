@@ -3,7 +3,7 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { ObjectText } from "../json/splice.ts";
+import type { ObjectText } from "../json/mod.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */

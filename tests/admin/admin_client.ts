@@ -1,5 +1,5 @@
 /** Requests to the admin side of a running gateway. */
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
 
 /** A configuration whose admin side has a listener of its own. */

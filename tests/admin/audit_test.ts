@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { shareAudit } from "../../lib/admin/audit.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./admin_client.ts";

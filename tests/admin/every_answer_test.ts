@@ -3,7 +3,7 @@ import { auditSchema } from "../../lib/admin/schemas.ts";
 import { ConfigStoreError, createReloader } from "../../lib/config/reloader.ts";
 import type { LoadedConfig } from "../../lib/config/load.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { DIFFERENCE_KINDS } from "../../lib/billing/reports/audit_findings.ts";
 import type { TargetOutcome } from "../../lib/routing/health.ts";

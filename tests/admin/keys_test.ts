@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertNotEquals, assertStringIncludes } from "@std/assert";
 import { hashKey } from "../../lib/access/keys.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { ask, errorOf, startAdmin, statusOf } from "./admin_client.ts";
 import { KEY_STATES } from "../whole_gateway.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { inSlices } from "../../lib/scheduler.ts";
+import { runSliced } from "../../lib/scheduler.ts";
 import type { KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
 import type { KeyStore } from "../../lib/store/keys.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -48,7 +48,7 @@ function openEndless(): EndlessStore {
   const ledger: Partial<LedgerStore> = {
     entries,
     entriesWithin: entries,
-    usage: (_, signal) => inSlices(walk(), signal),
+    usage: (_, signal) => runSliced(walk(), signal),
   };
   const keys: Partial<KeyStore> = {
     page: ({ after }) => Promise.resolve({ keys: [], ...(isMore() && { next: after + 1 }) }),

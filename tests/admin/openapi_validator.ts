@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
 import { adminDocument } from "../../lib/admin/openapi.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
 import type { WholeGateway } from "../whole_gateway.ts";
 import { ask } from "./admin_client.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 import { startGateway, type WholeGateway } from "../whole_gateway.ts";

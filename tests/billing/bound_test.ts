@@ -4,7 +4,7 @@ import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } 
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { seeded } from "../random.ts";
 import { SHEET } from "./entries.ts";

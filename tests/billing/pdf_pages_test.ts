@@ -2,10 +2,10 @@ import { assert, assertEquals } from "@std/assert";
 import { Buffer } from "node:buffer";
 import { deflateSync } from "node:zlib";
 import { countPdfPages, inflateBudget, pagesBySize } from "../../lib/billing/pdf_pages.ts";
-import { atOnce } from "../../lib/scheduler.ts";
+import { runToEnd } from "../../lib/scheduler.ts";
 
 function pages(...parts: (string | Uint8Array)[]): number {
-  return atOnce(
+  return runToEnd(
     countPdfPages(Buffer.concat(parts.map((part) => Buffer.from(part))).toString("base64"), inflateBudget()),
   );
 }
@@ -47,7 +47,7 @@ Deno.test("countPdfPages() takes the size of a file that shows no page, and neve
   assertEquals(pages(bomb), pagesBySize(Buffer.from(bomb).toString("base64")));
   const budget = inflateBudget();
   const bombs = Buffer.concat(Array(20).fill(bomb)).toString("base64");
-  assertEquals(atOnce(countPdfPages(bombs, budget)), pagesBySize(bombs));
+  assertEquals(runToEnd(countPdfPages(bombs, budget)), pagesBySize(bombs));
   assert(budget.bytes <= 0);
-  assertEquals(atOnce(countPdfPages("!!!!", inflateBudget())), 1);
+  assertEquals(runToEnd(countPdfPages("!!!!", inflateBudget())), 1);
 });

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { eventsOf } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts";
-import { turn } from "../../lib/scheduler.ts";
+import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { RunningCount } from "../../lib/billing/running_count.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { type Random, seeded } from "../random.ts";
@@ -30,7 +30,7 @@ async function count(events: ReplyEvent[], slowly = false): Promise<ReplyTokens>
   const running = new RunningCount();
   for (const event of events) {
     await running.push(event);
-    for (let turns = 0; slowly && turns < 4; turns++) await turn();
+    for (let turns = 0; slowly && turns < 4; turns++) await yieldToEventLoop();
   }
   return await running.finish();
 }

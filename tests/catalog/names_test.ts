@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { formOf } from "../images/gateway.ts";
 import { png } from "../images/image_files.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../upstreams/gateway.ts";

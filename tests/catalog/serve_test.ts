@@ -6,7 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { createGateway } from "../../lib/gateway.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
-import type { Json } from "../../lib/json/json.ts";
+import type { Json } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 const FORMATS: readonly CatalogFormat[] = ["compatible", "native"];

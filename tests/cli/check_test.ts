@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { warningText } from "../../lib/cli/warnings/warning.ts";
 import { configWarnings } from "../../lib/cli/warnings/warnings.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { inFolder, run } from "./program.ts";
 
 const NOW = Date.parse("2026-11-21T00:00:00Z");

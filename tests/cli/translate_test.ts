@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { inFolder, run } from "./program.ts";
 
 const BODIES: Readonly<Record<string, JsonObject>> = {

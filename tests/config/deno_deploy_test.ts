@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type Config, ConfigError } from "../../lib/config.ts";
 import { loadConfig } from "../../lib/config/load.ts";
-import type { Json } from "../../lib/json/json.ts";
+import type { Json } from "../../lib/json/mod.ts";
 
 const DEPLOY = { DENO_DEPLOY: "true", DATABASE_URL: "postgresql://u:p@db:5432/app-production" };
 const LIMITED = { groups: { team: { key_limits: { requests_per_minute: 10 } } } };

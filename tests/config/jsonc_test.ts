@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { lineAndColumnAt, parseJsonc } from "../../lib/config/jsonc.ts";
-import { JsonError } from "../../lib/json/json.ts";
+import { JsonError } from "../../lib/json/mod.ts";
 
 Deno.test("parseJsonc() reads JSON with comments and trailing commas", () => {
   const cases: [string, unknown][] = [

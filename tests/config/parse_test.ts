@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { hashKey } from "../../lib/access/keys.ts";
 import { ConfigError } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 
 const MODEL: JsonObject = {
   id: "acme/one",

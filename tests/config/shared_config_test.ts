@@ -8,7 +8,7 @@ import { ConfigStoreError, createReloader, type ReloadResult, type ReloadTrigger
 import { openSharedConfig, type SharedConfigSource } from "../../lib/config/shared_config.ts";
 import { closeGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";

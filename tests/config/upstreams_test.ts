@@ -3,7 +3,7 @@ import { ConfigError } from "../../lib/config.ts";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway } from "../../lib/gateway.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { type Vendor, VENDORS } from "../../lib/upstreams/vendors.ts";

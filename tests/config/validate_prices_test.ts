@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { ConfigError } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 
 function model(id: string, change: JsonObject = {}): JsonObject {
   return {

@@ -1,5 +1,5 @@
 /** A gateway with one fault: a proxy that passes everything on, and breaks one thing on the way back. */
-import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { isObject, type JsonObject } from "../../lib/json/mod.ts";
 import { READY } from "../../lib/conform/words.ts";
 
 /** A request and its answer on the way through. */

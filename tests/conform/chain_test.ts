@@ -1,6 +1,6 @@
 /** The suite through gateways that translate: behind them stand hosts of each protocol. */
 import { assertEquals } from "@std/assert";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { runSuite } from "../../lib/conform/run.ts";
 import { GEMINI_KEY, startGemini } from "../clients/gemini.ts";
 import { model, startGateway } from "../upstreams/gateway.ts";

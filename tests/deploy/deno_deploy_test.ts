@@ -1,6 +1,6 @@
 /** The program as Deno Deploy runs it: instances that come and go, on one Postgres and one Redis, without a disk. */
 import { assert, assertEquals, assertGreater, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openStore } from "../../lib/store/open.ts";

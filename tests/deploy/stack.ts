@@ -3,7 +3,7 @@ import { issueKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 import { oneModel } from "../upstreams/gateway.ts";

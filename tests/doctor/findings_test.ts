@@ -8,7 +8,7 @@ import { noteCertificate } from "../../lib/doctor/connection.ts";
 import { checkSettings } from "../../lib/doctor/settings.ts";
 import { runChecks } from "../../lib/doctor/run_checks.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../cli/program.ts";
 import { json, startScripted } from "../upstreams/scripted.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { checkPublicUrl, type PublicUrlOptions } from "../../lib/doctor/public_url.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 
 /** A proxy in front of a gateway. */

@@ -3,7 +3,7 @@ import type { Finding } from "../../lib/doctor/finding.ts";
 import type { Host } from "../../lib/doctor/host.ts";
 import { checkUpstream, type UpstreamCheckResult } from "../../lib/doctor/upstream.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { json, type Played, type Script, startScripted } from "../upstreams/scripted.ts";
 
 const KEY = "upstream-key-0123456789";

@@ -1,6 +1,6 @@
 /** Edge cases that need the whole gateway: headers, statuses, and what it does beside translating. */
 import { assert, assertEquals } from "@std/assert";
-import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../upstreams/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstreams/said.ts";
 import { events, json, startScripted } from "../upstreams/scripted.ts";

@@ -1,7 +1,7 @@
 /** An upstream's words on their way to a client, and a client's on their way to an upstream. */
 import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { normalizeFinish } from "../../lib/protocols/translate/normalize_finish.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { writeSignature } from "../../lib/protocols/canonical/signature.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { PROTOCOLS } from "../golden/crossings.ts";
 import { replayBlocks, signatures } from "../golden/round_trips.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { CLIENTS, echoOf } from "../golden/crossings.ts";
 import { crossRequest } from "../golden/requests.ts";
 import { chunk, events, get, list, lost, REQUIRED, sent } from "./play.ts";

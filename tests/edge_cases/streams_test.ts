@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { formatFrame, sseReader } from "../../lib/server/sse.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS } from "../golden/crossings.ts";
 import { readEvents, recordedStream } from "../golden/recorded.ts";

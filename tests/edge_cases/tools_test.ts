@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { RELAYS } from "../../lib/upstreams/protocols.ts";
 import { crossRequest } from "../golden/requests.ts";
 import { echoOf, PROTOCOLS } from "../golden/crossings.ts";

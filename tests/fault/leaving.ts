@@ -1,6 +1,6 @@
 /** Clients that leave, and how long it takes until nothing is asked of the upstream any more. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../upstreams/gateway.ts";
 import { startServer } from "./start_server.ts";
 

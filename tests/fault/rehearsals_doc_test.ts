@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { type FaultKind, FAULTS } from "../../lib/fault/faults.ts";
-import { isObject, type JsonObject } from "../../lib/json/json.ts";
+import { isObject, type JsonObject } from "../../lib/json/mod.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 import { startServer } from "./start_server.ts";
 

@@ -1,5 +1,5 @@
 /** Answers of upstreams that went wrong: their events, their JSON, their bytes. */
-import { isObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, parseJson } from "../../lib/json/mod.ts";
 import type { Said } from "../fault/matrix/said.ts";
 import type { Play } from "../fault/matrix/wire.ts";
 import { chunk, END, head, typeOf } from "../fault/matrix/written.ts";

@@ -1,5 +1,5 @@
 /** Requests that went wrong in one way or another, from a seed: the same seed, the same requests. */
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Random } from "../random.ts";
 import { changeBytes, inChunks, joined, latin1 } from "./bytes.ts";
 import { changedForm, type Part } from "./forms.ts";

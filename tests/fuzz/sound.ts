@@ -1,5 +1,5 @@
 /** Sound requests for every endpoint: what broken ones are made of. */
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { png } from "../images/image_files.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";
 import { field, file } from "./forms.ts";

@@ -1,5 +1,5 @@
 /** JSON that went wrong in one way or another: in its values, and in the text they are written as. */
-import { isObject, type Json, type JsonObject } from "../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import type { Random } from "../random.ts";
 
 const ODD_VALUES: readonly Json[] = [

@@ -2,7 +2,7 @@
 import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { CLIENTS, echoOf, PROTOCOLS } from "./crossings.ts";

@@ -1,7 +1,7 @@
 /** Who speaks what on both sides of a crossing, and the models that are asked for. */
 import { EFFORTS, type Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../lib/protocols/codec.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";

@@ -1,5 +1,5 @@
 /** Formats JSON for reviewers: a value that fits on a line stays on one. */
-import type { Json } from "../../lib/json/json.ts";
+import type { Json } from "../../lib/json/mod.ts";
 
 const WIDTH = 160;
 

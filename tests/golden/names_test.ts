@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { UPSTREAMS } from "./crossings.ts";
 import { crossRequest, REQUESTS } from "./requests.ts";
 

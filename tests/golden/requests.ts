@@ -2,7 +2,7 @@
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
 import { translatePrompt, type Translation } from "../../lib/upstreams/translation.ts";

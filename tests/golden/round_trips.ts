@@ -10,7 +10,7 @@ import type {
   TokenUsage,
   UsageClass,
 } from "../../lib/protocols/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf } from "./crossings.ts";

@@ -1,6 +1,6 @@
 /** The wall clock jumps while the program works: limits, holds, bills and the ledger's order do not mind. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import { openStore } from "../../lib/store/open.ts";

@@ -1,6 +1,6 @@
 /** The gateway is killed at random moments under load, and started again: the books, budgets and keys are right each time. */
 import { assert, assertEquals, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import { openStore } from "../../lib/store/open.ts";

@@ -1,6 +1,6 @@
 /** An image that takes ten minutes: its lease is kept all the while, through a reload; another is cut by the drain limit. */
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
 import { publish } from "./figures.ts";

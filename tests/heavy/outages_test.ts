@@ -1,6 +1,6 @@
 /** Postgres and Redis come and go at random for minutes, under load: nothing answered is lost, no budget is overdrawn. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { assertSound, metric, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
 import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import { openStore } from "../../lib/store/open.ts";

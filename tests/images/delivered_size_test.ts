@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { sseReader } from "../../lib/server/sse.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";

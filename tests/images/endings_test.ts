@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { sseReader } from "../../lib/server/sse.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Ending, KeptEntry } from "../../lib/store/ledger.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { formOf, gray, painter, paintsAll, type Running, type Script, startGateway, type Step } from "./gateway.ts";

@@ -4,7 +4,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { closeGateway, createGateway, type Gateway } from "../../lib/gateway.ts";
 import type { ImageCall, ImageEvent, ImageUpstream } from "../../lib/images/types.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 import { createDescribedApp } from "../described_answers.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { errorOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
 import { base64Of, pngHead } from "./image_files.ts";

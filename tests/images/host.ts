@@ -1,6 +1,6 @@
 /** A host of images on a port of its own, and a gateway that asks it. */
 import type { Gateway } from "../../lib/gateway.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { PRICES, type Running, startGateway } from "./gateway.ts";
 
 /** What a host of images was asked. */

@@ -1,7 +1,7 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import { hashRequest } from "../../lib/images/request_hash.ts";
 import type { ImageRequest, InputImage } from "../../lib/images/types.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { parseJson } from "../../lib/json/mod.ts";
 import { imageRequest } from "./request.ts";
 
 function image(bytes: number[]): InputImage {

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { errorOf, formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { png } from "./image_files.ts";

@@ -1,7 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
+import { parseJson, parsePlain } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
-import { parseJson } from "../../lib/json/json.ts";
-import { parsePlain } from "../../lib/json/plain.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 
 Deno.test("parsePlain() reads a name as it is written, whatever was read before", () => {

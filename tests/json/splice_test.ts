@@ -1,16 +1,15 @@
-import { assertEquals } from "@std/assert";
-import { readJson } from "../../lib/json/json.ts";
+import { assert, assertEquals } from "@std/assert";
 import {
+  documentSize,
   findValue,
-  objectText,
-  removeAt,
-  replaceSpan,
-  sizeOf,
-  spliceBytes,
+  memberText,
+  parseDocument,
+  removePath,
+  scanMembers,
+  spliceBody,
   spliceMembers,
-  spliceObject,
-  valueText,
-} from "../../lib/json/splice.ts";
+} from "../../lib/json/mod.ts";
+import { replaceSpan } from "../../lib/text.ts";
 
 Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
   const cases: [string, Record<string, string | undefined>, string][] = [
@@ -52,7 +51,7 @@ Deno.test("spliceMembers() says what editing the parsed object says, for every s
   }
 });
 
-Deno.test("spliceBytes() makes of UTF-8 what spliceObject() makes of the text", () => {
+Deno.test("spliceBody() makes of UTF-8 what spliceMembers() makes of the text", async () => {
   const names = ["é", "b", "字", "😀"];
   for (let present = 0; present < 16; present++) {
     for (let removed = 0; removed < 81; removed++) {
@@ -65,10 +64,11 @@ Deno.test("spliceBytes() makes of UTF-8 what spliceObject() makes of the text", 
         names.map((name, digit) => [name, Math.floor(removed / 3 ** digit) % 3] as const)
           .filter(([, how]) => how > 0).map(([name, how]) => [name, how === 1 ? undefined : '"ü"']),
       );
-      const { members, utf8Members = [] } = readJson(text);
-      const pieces = spliceBytes({ bytes: new TextEncoder().encode(text), members: utf8Members }, edits);
+      const document = await parseDocument(new TextEncoder().encode(text));
+      const pieces = spliceBody(document, edits);
+      assert(typeof pieces !== "string");
       const said = pieces.map((piece) => typeof piece === "string" ? piece : new TextDecoder().decode(piece)).join("");
-      assertEquals(said, spliceObject({ text, members }, edits), text);
+      assertEquals(said, spliceMembers(document, edits), text);
       assertEquals(said, spliceMembers(text, edits), text);
     }
   }
@@ -108,7 +108,7 @@ Deno.test("findValue() ends on text that is not JSON", () => {
   }
 });
 
-Deno.test("removeAt() takes out the member at a path and leaves the rest as it was written", () => {
+Deno.test("removePath() takes out the member at a path and leaves the rest as it was written", () => {
   const cases: [string, string[], string][] = [
     ['{ "a":1 , "b":{"c": 2,"d":1.0} }', ["b", "c"], '{ "a":1 , "b":{"d":1.0} }'],
     ['{ "a":1 , "b":{"c": 2} }', ["a"], '{ "b":{"c": 2} }'],
@@ -117,22 +117,22 @@ Deno.test("removeAt() takes out the member at a path and leaves the rest as it w
     ['{"a":1}', ["a", "b"], '{"a":1}'],
     ['{"a":1}', [], '{"a":1}'],
   ];
-  for (const [text, path, expected] of cases) assertEquals(removeAt(text, path), expected, text);
+  for (const [text, path, expected] of cases) assertEquals(removePath(text, path), expected, text);
 });
 
-Deno.test("valueText() and sizeOf() read a body's bytes where they are there, and its text otherwise", () => {
+Deno.test("memberText() and documentSize() read a body's bytes where they are there, and its text otherwise", async () => {
   const text = '{"a":"字", "stream_options": {"b":"é"},"c":1}';
-  const body = objectText(text);
+  const body = scanMembers(text);
   const bytes = new TextEncoder().encode(text);
-  const { utf8Members = [] } = readJson(text);
-  const inBytes = { text: "not looked at", members: [], utf8: { bytes, members: utf8Members } };
+  const { utf8 } = await parseDocument(bytes);
+  const inBytes = { text: "not looked at", members: [], utf8 };
   for (const each of [body, inBytes]) {
-    assertEquals(["a", "stream_options", "c", "d"].map((name) => valueText(each, name)), [
+    assertEquals(["a", "stream_options", "c", "d"].map((name) => memberText(each, name)), [
       '"字"',
       '{"b":"é"}',
       "1",
       undefined,
     ]);
   }
-  assertEquals([sizeOf(body), sizeOf(inBytes)], [text.length, bytes.length]);
+  assertEquals([documentSize(body), documentSize(inBytes)], [text.length, bytes.length]);
 });

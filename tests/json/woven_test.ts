@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/json/json.ts";
-import { readQuick } from "../../lib/json/quick.ts";
+import { parseFast } from "../../lib/json/fast_parser.ts";
+import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/json/mod.ts";
 import { LITERAL_BYTES, type LiteralSource, weaveJson, type WovenJson } from "../../lib/json/woven.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
 import { seeded } from "../random.ts";
@@ -12,7 +12,7 @@ const { below, shuffled } = seeded(7);
 /** A text as it is read of a client. */
 function read(text: string): { value: Json; source: LiteralSource } {
   const bytes = encoder.encode(text);
-  const parsed = readQuick(bytes, JSON_LIMITS);
+  const parsed = parseFast(bytes, JSON_LIMITS);
   assert(parsed !== undefined, text.slice(0, 300));
   return { value: parsed.value, source: { bytes, literals: parsed.literals } };
 }

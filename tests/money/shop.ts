@@ -1,6 +1,6 @@
 /** A whole gateway with models, prices and budgets, behind it upstreams that do with each request what was decided for it. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { BilledTokens } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { gray } from "../images/gateway.ts";

@@ -1,6 +1,6 @@
 /** Several gateways, each a process of its own, on one Postgres and one Redis, in front of one upstream. */
 import { assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openStore } from "../../lib/store/open.ts";
 import type { KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";

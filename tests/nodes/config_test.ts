@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { inFolder, type Running, start } from "../cli/program.ts";
 import { freshDatabase, HAS_POSTGRES } from "../engines/engines.ts";
 import { end, until } from "./cluster.ts";

@@ -1,6 +1,6 @@
 /** Limits, budgets, keys and prices are those of all nodes together, to the last request. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { run } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";

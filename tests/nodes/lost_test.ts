@@ -1,7 +1,7 @@
 /** Nodes that are killed: every request that ran there under a limit is in the ledger, once, as lost. */
 import { assertEquals } from "@std/assert";
 import postgres from "postgres";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { countedAnswer } from "../request/counted.ts";
 import { startStepped, type Stepped } from "../request/stepped.ts";

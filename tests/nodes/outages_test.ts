@@ -1,7 +1,7 @@
 /** Gateways whose Postgres or Redis goes away and comes back while they are under load. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { issueKey } from "../../lib/access/keys.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { run } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";

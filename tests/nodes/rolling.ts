@@ -1,6 +1,6 @@
 /** Clients of every kind that ask without a pause while gateways end and start again, and what the ledger must say of them. */
 import { assertEquals, assertGreater } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd, parseUsd } from "../../lib/billing/money.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { countedAnswer } from "../request/counted.ts";

@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { mergeLong, mergeShort } from "../../lib/o200k/bpe.ts";
-import { atOnce } from "../../lib/scheduler.ts";
+import { runToEnd } from "../../lib/scheduler.ts";
 import { readRanks } from "../../lib/o200k/ranks.ts";
 import { seeded } from "../random.ts";
 
 const SEED = 31_4159;
-const table = atOnce(readRanks(vocabulary.bpe_ranks));
+const table = runToEnd(readRanks(vocabulary.bpe_ranks));
 
 function randomPieces(count: number, length: number): [string, Uint8Array][] {
   const { below } = seeded(SEED);
@@ -22,7 +22,7 @@ Deno.test("mergeLong() gives the tokens of mergeShort()", () => {
   for (const [told, bytes] of randomPieces(400, 200)) {
     const [short, long]: [number[], number[]] = [[], []];
     const count = mergeShort(table, { bytes, from: 0, to: bytes.length, ends: short });
-    assertEquals(atOnce(mergeLong(table, { bytes, from: 0, to: bytes.length, ends: long })), count, told);
+    assertEquals(runToEnd(mergeLong(table, { bytes, from: 0, to: bytes.length, ends: long })), count, told);
     assertEquals(long, short, told);
     assertEquals(short.length, count, told);
   }
@@ -32,11 +32,11 @@ Deno.test("mergeLong() gives the same tokens in windows of any size", () => {
   for (const [told, bytes] of randomPieces(120, 1500)) {
     const whole: number[] = [];
     const piece = { bytes, from: 0, to: bytes.length };
-    const count = atOnce(mergeLong(table, { ...piece, ends: whole }));
+    const count = runToEnd(mergeLong(table, { ...piece, ends: whole }));
     // Without any overlap, borders fall anywhere: some pieces must be found not to fit and be merged again as a whole.
     for (const windows of [{ bytes: 130, overlap: 0 }, { bytes: 200, overlap: 16 }, { bytes: 400, overlap: 200 }]) {
       const ends: number[] = [5];
-      assertEquals(atOnce(mergeLong(table, { ...piece, ends }, windows)), count, told);
+      assertEquals(runToEnd(mergeLong(table, { ...piece, ends }, windows)), count, told);
       assertEquals(ends, [5, ...whole], told);
     }
   }
@@ -46,8 +46,8 @@ Deno.test("mergeLong() of a part of the bytes looks at no others", () => {
   const bytes = new TextEncoder().encode("x".repeat(50) + "tokenization".repeat(20) + "x".repeat(50));
   const [part, alone]: [number[], number[]] = [[], []];
   const inner = bytes.slice(50, bytes.length - 50);
-  atOnce(mergeLong(table, { bytes, from: 50, to: bytes.length - 50, ends: part }));
-  atOnce(mergeLong(table, { bytes: inner, from: 0, to: inner.length, ends: alone }));
+  runToEnd(mergeLong(table, { bytes, from: 50, to: bytes.length - 50, ends: part }));
+  runToEnd(mergeLong(table, { bytes: inner, from: 0, to: inner.length, ends: alone }));
   assertEquals(part, alone.map((end) => end + 50));
 });
 
@@ -62,7 +62,7 @@ Deno.test("mergeLong() takes a number of steps in proportion to the piece", () =
 });
 
 Deno.test("readRanks() finds every token by its bytes and nothing else", () => {
-  const small = atOnce(readRanks("! 0 YQ== Yg== YWI=\n! 3 YWJi\n"));
+  const small = runToEnd(readRanks("! 0 YQ== Yg== YWI=\n! 3 YWJi\n"));
   const rank = (text: string) => small.rank(new TextEncoder().encode(text), 0, text.length);
   assertEquals(["a", "b", "ab", "abb"].map(rank), [0, 1, 2, 3]);
   assertEquals(["", "c", "ba", "abba"].map(rank), [-1, -1, -1, -1]);
@@ -71,6 +71,6 @@ Deno.test("readRanks() finds every token by its bytes and nothing else", () => {
 
 Deno.test("readRanks() refuses text of another form", () => {
   for (const text of ["", "YQ== 0", "! 1 YQ==", "! 0 YQ==\n! 2 Yg==", "! 0 Y?=="]) {
-    assertThrows(() => atOnce(readRanks(text)), SyntaxError, "Cannot read the vocabulary", text);
+    assertThrows(() => runToEnd(readRanks(text)), SyntaxError, "Cannot read the vocabulary", text);
   }
 });

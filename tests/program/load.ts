@@ -1,6 +1,6 @@
 /** Clients of all kinds under load, an upstream that knows what it has finished, and what both can say of the ledger. */
 import { assert, assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { withUsage } from "../request/counted.ts";
 import { frames, whole } from "../request/spoken.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { alikeEdit, alikeParser, type Likeness } from "../../lib/protocols/alike.ts";
 import { chatTemplateRule } from "../../lib/protocols/chat/template_rule.ts";
 import { messagesTemplateRule } from "../../lib/protocols/messages/template_rule.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
-import { isObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, parseJson } from "../../lib/json/mod.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
 import { WHOLE } from "../upstreams/said.ts";

@@ -5,7 +5,7 @@ import { schema as messagesRequest } from "../../lib/protocols/messages/schema.t
 import { schema as responsesRequest } from "../../lib/protocols/responses/schema.ts";
 import { sureCheck } from "../../lib/protocols/sure_check.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { crossRequest, REQUESTS } from "../golden/requests.ts";
 import { type Random, seeded } from "../random.ts";

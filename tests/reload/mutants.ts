@@ -1,5 +1,5 @@
 /** Good configurations made bad: each mutant is one that must be refused, and the member that its refusal must name. */
-import { isObject, type Json, type JsonObject } from "../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
 import type { Random } from "../random.ts";
 
 /** Secrets of the good file, and an empty one. */

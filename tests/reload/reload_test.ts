@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { addressWithoutPassword } from "../../lib/config/address.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { seeded } from "../random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
 import { startReloadable } from "./reloadable_gateway.ts";

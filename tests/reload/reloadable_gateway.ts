@@ -4,7 +4,7 @@ import { startLiveGateway } from "../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
-import type { Json } from "../../lib/json/json.ts";
+import type { Json } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 

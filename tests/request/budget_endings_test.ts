@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";

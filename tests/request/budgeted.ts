@@ -1,6 +1,6 @@
 /** A gateway whose budgets tests can count by hand: the input is free, and an answer costs what its upstream tells. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { BudgetClaim } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { LEAST_OUTPUT } from "../../lib/billing/bound.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import type { TestGateway } from "../upstreams/gateway.ts";

@@ -1,7 +1,7 @@
 /** The wall clock is set while requests run: nothing but days, dates and expiries follows it. */
 import { assert, assertEquals } from "@std/assert";
 import { issueKey } from "../../lib/access/keys.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { model, startGateway, type TestKey } from "../upstreams/gateway.ts";
 import { prompt } from "../upstreams/said.ts";

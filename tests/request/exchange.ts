@@ -1,7 +1,7 @@
 /** One exchange: what its upstream says, what its client does, and what must be in the ledger afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../lib/store/ledger.ts";
 import { othersTurns } from "../others_turns.ts";
 import type { GatewayOptions } from "../upstreams/gateway.ts";

@@ -1,7 +1,7 @@
 /** What is used beyond the plain price of tokens is held for, billed, explained and audited. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd, parseUsd } from "../../lib/billing/money.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { explainEntry } from "../../lib/billing/reports/explain.ts";

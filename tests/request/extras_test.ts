@@ -1,7 +1,7 @@
 /** What costs more than tokens, or names what a vendor keeps, reaches an upstream only where the operator allowed it. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { Json, JsonObject } from "../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, type TestGateway } from "../upstreams/gateway.ts";
 import { PROTOCOLS, STREAMED, WHOLE } from "../upstreams/said.ts";
 import { events, type Scripted, startScripted } from "../upstreams/scripted.ts";

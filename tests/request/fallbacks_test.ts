@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";

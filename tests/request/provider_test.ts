@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { writeSignature } from "../../lib/protocols/canonical/signature.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, WHOLE } from "../upstreams/said.ts";
 import { json, type Script, type Scripted, startScripted } from "../upstreams/scripted.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { pump } from "../../lib/request/pump.ts";
-import { turn } from "../../lib/scheduler.ts";
+import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
 
 const START: ReplyEvent = { type: "start" };
@@ -185,6 +185,6 @@ Deno.test("pump() gives no more of a long step to a client that has left", async
   const next = reader.read();
   await reader.cancel();
   // The turn in which the next piece would have been given.
-  await turn();
+  await yieldToEventLoop();
   assertEquals([(await next).done, over()], [true, 1]);
 });

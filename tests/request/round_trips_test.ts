@@ -1,6 +1,6 @@
 /** What a request asks of the store and of the limits: with both over the network, each call is a round trip. */
 import { assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";

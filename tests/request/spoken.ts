@@ -1,6 +1,6 @@
 /** Answers of real upstreams in each protocol, made of the pieces of text they say and of the usage they tell. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 
 /** The usage that an upstream tells: so many tokens, those and reasoning, none at all, numbers that cannot be, or zeros. */
 export type Told = "told" | "reasoned" | "missing" | "absurd" | "zeros";

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import type { BilledTokens, KeptEntry } from "../../lib/store/ledger.ts";

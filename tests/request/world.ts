@@ -1,7 +1,7 @@
 /** One request through a whole gateway with limits, a budget and prices, and what the ledger says of it afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

@@ -1,6 +1,6 @@
 /** One client must not take a target from the others, whatever its requests make an upstream answer. */
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { simulateTime } from "../simulated_time.ts";
 import { until } from "../soon.ts";
 import { oneModel, startGateway, type TestGateway, type TestKey, UPSTREAM_KEY } from "../upstreams/gateway.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences } from "../../lib/routing/preferences.ts";
 
 const KNOWN = new Set(["main", "anthropic", "openai"]);

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { errorBody, prompt, STREAMED, WHOLE } from "../upstreams/said.ts";
 import { events, json, type Script, type Scripted, startScripted } from "../upstreams/scripted.ts";

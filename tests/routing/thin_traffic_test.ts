@@ -1,7 +1,7 @@
 /** Failover where requests are rare: one every five seconds, so that no window ever holds ten of them. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { type SimulatedTime, simulateTime } from "../simulated_time.ts";
 import { base64Of, png } from "../images/image_files.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";

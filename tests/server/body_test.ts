@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { BodyBudget } from "../../lib/server/body_limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { turn } from "../../lib/scheduler.ts";
+import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { othersTurns } from "../others_turns.ts";
 import { exchange, head, post, type RawResponse, startServer, TEST_LIMITS } from "./serve.ts";
 
@@ -148,7 +148,7 @@ Deno.test("what is wrong with a body is said, with its place", async () => {
 Deno.test("a short body with a fault is refused without a turn that long ones wait for", async () => {
   await using server = startServer();
   let over = 0;
-  const waiting = Array.from({ length: 100 }, () => turn().then(() => over++));
+  const waiting = Array.from({ length: 100 }, () => yieldToEventLoop().then(() => over++));
   const { status } = await exchange(server.port, [post("/v1/echo", '{"a":1,}')]);
   assertEquals(status, 400);
   assertLess(over, 100);

@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { clientAddress } from "../../lib/server/client_address.ts";
-import type { Json } from "../../lib/json/json.ts";
+import type { Json } from "../../lib/json/mod.ts";
 import { exchange, head, startServer } from "./serve.ts";
 
 const PROXIES = ["10.0.0.0/8", "2001:db8:1::/48"];

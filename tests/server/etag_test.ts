@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { jsonWithEtag } from "../../lib/server/etag.ts";
-import type { Json } from "../../lib/json/json.ts";
+import type { Json } from "../../lib/json/mod.ts";
 
 function ask(body: Json, ifNoneMatch?: string): Promise<Response> {
   return jsonWithEtag(

@@ -8,7 +8,7 @@ import { createApp } from "../../lib/server/app.ts";
 import type { BodyLimits } from "../../lib/server/body_limits.ts";
 import { jsonWithEtag } from "../../lib/server/etag.ts";
 import type { Route } from "../../lib/server/router.ts";
-import { type Json, writeJson } from "../../lib/json/json.ts";
+import { type Json, writeJson } from "../../lib/json/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 /** Limits that a test can reach. */

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { model, startGateway, upstream } from "./gateway.ts";
 import { prompt, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";

@@ -3,7 +3,7 @@ import { issueKey } from "../../lib/access/keys.ts";
 import type { KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

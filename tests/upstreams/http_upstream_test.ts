@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "./gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
 import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";

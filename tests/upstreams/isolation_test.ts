@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { writeSignature } from "../../lib/protocols/canonical/signature.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { model, oneModel, startGateway, upstream } from "./gateway.ts";
 import { prompt, PROTOCOLS, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "./gateway.ts";
 import { prompt, PROTOCOLS } from "./said.ts";
 import { json, type Script, startScripted } from "./scripted.ts";

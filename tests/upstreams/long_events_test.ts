@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { LONG_TEXT } from "../../lib/json/steps.ts";
+import { LONG_TEXT_CHARS } from "../../lib/scheduler.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS } from "./said.ts";
 import { events, startScripted } from "./scripted.ts";
@@ -27,7 +27,7 @@ function saidIn(protocol: Protocol, stream: string): string[] {
 
 for (const protocol of PROTOCOLS) {
   Deno.test(`relayed ${protocol}: a long event comes back byte for byte, in its place`, async () => {
-    assert(INSIDE.length > LONG_TEXT);
+    assert(INSIDE.length > LONG_TEXT_CHARS);
     let inside = "Hello";
     await using server = startScripted(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
     await using gateway = startGateway(oneModel(protocol, server.url));

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
 import type { ContentBlock, Message, Protocol } from "../../lib/protocols/canonical/types.ts";
-import { isObject, type JsonObject, writeJson } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, writeJson } from "../../lib/json/mod.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
 import { promptOf } from "../protocols/canonical/messages.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Prompt, Reasoning } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { azure } from "../../lib/protocols/quirks/azure.ts";
 import { compatible } from "../../lib/protocols/quirks/compatible.ts";
 import { deepseek } from "../../lib/protocols/quirks/deepseek.ts";

@@ -1,6 +1,6 @@
 /** Numbers of a client that a 64-bit float cannot write back as they came, over the wire. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { startScripted } from "./scripted.ts";
 

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Target } from "../../lib/catalog/model.ts";
 import type { ImageRequest } from "../../lib/images/types.ts";
-import { parseJson } from "../../lib/json/json.ts";
+import { parseJson } from "../../lib/json/mod.ts";
 import {
   events,
   images,

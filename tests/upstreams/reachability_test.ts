@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { createHostProbes } from "../../lib/upstreams/reachability.ts";
 import type { TimeLimits, Transport } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";

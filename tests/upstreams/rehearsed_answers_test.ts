@@ -1,6 +1,6 @@
 /** What a client can have the embedded model say, over the wire. */
 import { assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { startGateway } from "./gateway.ts";
 import { prompt, type PROTOCOLS } from "./said.ts";
 

@@ -1,6 +1,6 @@
 /** Short real answers of each protocol, for tests that care about the way and not about the words. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 
 /** The three protocols that clients speak. */
 export const PROTOCOLS = ["chat", "responses", "messages"] as const satisfies readonly Protocol[];

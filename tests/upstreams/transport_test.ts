@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { soon, until } from "../soon.ts";
 import { watchTurns } from "../turns.ts";
 import { oneModel as upstreamOf, startGateway } from "./gateway.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { LONG_STEP } from "../../lib/scheduler.ts";
+import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";
 import { say, startKeeping } from "../http1/keeping_server.ts";
@@ -47,7 +47,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       return "keep";
     });
     const transport = create();
-    const body = "x".repeat(LONG_STEP + 1);
+    const body = "x".repeat(LARGE_BODY_BYTES + 1);
     const leaving = new AbortController();
     const reason = new Error("left");
     const failed = failureOf(transport.send(request(server.url, { body, signal: leaving.signal })));

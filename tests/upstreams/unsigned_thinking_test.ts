@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json/json.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { prompt, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";

@@ -3,7 +3,7 @@ import type { DaySum, LedgerStore } from "../../store/ledger.ts";
 import { formatUsd } from "../money.ts";
 import type { Difference, Findings } from "./audit_findings.ts";
 import type { EntryWalk } from "./audit_walk.ts";
-import { inSlices } from "../../scheduler.ts";
+import { runSliced } from "../../scheduler.ts";
 import { DAY_MS } from "../../store/days.ts";
 import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
 
@@ -88,8 +88,8 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: P
     await walk.toEnd(ledger, turn);
     const after = await readPage(ledger, since);
     const until = Math.min(before.until, after.until);
-    const made = await inSlices(byName(walk.sums.within(since, until)));
-    await inSlices(lookAtAll({ before: before.sums, after: after.sums, made }, until));
+    const made = await runSliced(byName(walk.sums.within(since, until)));
+    await runSliced(lookAtAll({ before: before.sums, after: after.sums, made }, until));
     since = until + 1;
     await turn();
   }
@@ -102,7 +102,7 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: P
 async function readPage(ledger: LedgerStore, since: number): Promise<Page> {
   const sums = await ledger.days(since, PAGE);
   const until = sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity;
-  return { sums: await inSlices(byName(sums)), until };
+  return { sums: await runSliced(byName(sums)), until };
 }
 
 function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {

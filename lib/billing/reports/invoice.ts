@@ -1,6 +1,6 @@
 /** What an upstream bills, held against what went to it. All of it exact. */
 import { messageOf } from "../../errors.ts";
-import { isObject, type Json, parseJson } from "../../json/json.ts";
+import { isObject, type Json, parseJson } from "../../json/mod.ts";
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { PRICE_CLASSES } from "../price.ts";
 import { dayName, dayOf } from "../../store/days.ts";

@@ -1,6 +1,6 @@
 /** What went to upstreams, as programs read it. */
 import { formatUsd } from "../money.ts";
-import { mapInSlices } from "../../scheduler.ts";
+import { mapSliced } from "../../scheduler.ts";
 import { dayName } from "../../store/days.ts";
 import type { Period } from "./period.ts";
 import type { UpstreamSum } from "./upstreams.ts";
@@ -31,7 +31,7 @@ export async function upstreamReport(sums: readonly UpstreamSum[], { since, unti
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     by: "upstream",
-    lines: await mapInSlices(sums, toLine),
+    lines: await mapSliced(sums, toLine),
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Config } from "../../config.ts";
 import type { Amount } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
-import { sortInSlices, turn } from "../../scheduler.ts";
+import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
 import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
@@ -94,7 +94,7 @@ export async function sumUpstreams(
       if (sum === undefined) sums.set(name, sum = { upstream: entry.upstream, model, day, ...nothing() });
       add(sum, entry, costOf(model, entry));
     }
-    await turn();
+    await yieldToEventLoop();
     signal?.throwIfAborted();
   } while (page.length === PAGE);
   // Once more: what is forgotten while others are read is missing as well.
@@ -105,7 +105,7 @@ export async function sumUpstreams(
       { param: "upstream" },
     );
   }
-  return await sortInSlices(
+  return await sortSliced(
     [...sums.values()],
     (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
   );

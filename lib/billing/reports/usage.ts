@@ -1,7 +1,7 @@
 /** The bill: sums over the ledger by key, group, model or day. */
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
-import { mapInSlices, sortInSlices, turn } from "../../scheduler.ts";
+import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addFigures, byName, NO_TOKENS } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../../store/ledger.ts";
@@ -71,13 +71,13 @@ export async function usageReport(
   const sums = await ledger.usage({ since, until, by }, signal);
   signal?.throwIfAborted();
   const names = by === "key" ? await keyNames({ keys, config }, sums.map(({ name }) => name)) : undefined;
-  const ordered = await sortInSlices(sums, by === "day" ? byName : byCost);
+  const ordered = await sortSliced(sums, by === "day" ? byName : byCost);
   const total = emptySum();
   return {
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     by,
-    lines: await mapInSlices(ordered, (sum) => {
+    lines: await mapSliced(ordered, (sum) => {
       addFigures(total, sum);
       return {
         ...(names !== undefined && { id: sum.name }),
@@ -96,7 +96,7 @@ export async function keyNames(
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map(config.keys.map(({ name }) => [`config:${name}`, name]));
   for (let at = 0; at < ids.length; at += NAMES_AT_ONCE) {
-    if (at > 0) await turn();
+    if (at > 0) await yieldToEventLoop();
     for (const [id, name] of await keys.names(ids.slice(at, at + NAMES_AT_ONCE))) names.set(id, name);
   }
   return names;

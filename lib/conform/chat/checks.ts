@@ -2,7 +2,7 @@
 import { type Check, Mismatch, must, show, Skip } from "../check.ts";
 import { commonChecks, streaming, streamOf, wholeOf } from "../common.ts";
 import type { Ability, Context } from "../context.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import {
   HALT,
   HALTING,

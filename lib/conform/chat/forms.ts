@@ -1,6 +1,6 @@
 /** Chat completions as they must look on the wire. */
 import { z } from "zod";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
 import type { Dialect } from "../common.ts";
 import type { Answer } from "../context.ts";

@@ -1,5 +1,5 @@
 /** Chat completions: reasoning, which OpenAI's own chat does not show, and its signature. */
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import { type Check, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";

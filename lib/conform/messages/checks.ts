@@ -1,5 +1,5 @@
 /** Messages: answers, limits, versions, and what a request may hold. */
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { type Check, Mismatch, must, show, Skip } from "../check.ts";
 import { commonChecks, streaming, wholeOf } from "../common.ts";
 import type { Ability, Context } from "../context.ts";

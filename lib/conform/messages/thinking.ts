@@ -1,5 +1,5 @@
 /** Messages: thinking, and the signature with which it comes back. */
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { type Check, Mismatch, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";

@@ -1,5 +1,5 @@
 /** Messages: tools, and what came of them. */
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { checkCalls } from "../chat/forms.ts";
 import { type Check, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";

@@ -1,5 +1,5 @@
 /** Responses: the order and the completeness of events. */
-import type { Json } from "../../json/json.ts";
+import type { Json } from "../../json/mod.ts";
 import { type Check, must } from "../check.ts";
 import { checkNames, streamOf, wholeOf } from "../common.ts";
 import type { Context } from "../context.ts";

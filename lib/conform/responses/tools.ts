@@ -1,5 +1,5 @@
 /** Responses: tools, and what came of them. */
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { checkCalls } from "../chat/forms.ts";
 import { type Check, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";

@@ -1,5 +1,5 @@
 /** What clients call the members that the gateway names. */
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Protocol } from "./types.ts";
 
 /** A client's request: its protocol, and its body as it came. */

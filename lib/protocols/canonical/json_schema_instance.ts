@@ -1,5 +1,5 @@
 /** Whether a value is an instance of a JSON Schema. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { isOfType, numberIn, resolveRef } from "./smallest_instance.ts";
 
 /** Nested schemas that are followed, and all that are looked at. */

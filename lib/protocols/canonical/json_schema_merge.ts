@@ -1,5 +1,5 @@
 /** Two JSON Schemas that must both hold, as one. */
-import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 
 /**
  * A schema that holds where both do. Keywords that cannot be joined at once (`$ref`, `anyOf`, `oneOf` in both) stay

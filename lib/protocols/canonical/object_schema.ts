@@ -1,5 +1,5 @@
 /** Schemas of tool arguments, for vendors that want an object and no branches at the top. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
 /** Branches and references that are followed; one can lead to others. */

@@ -2,8 +2,7 @@
  * Signatures travel through clients as opaque strings. A signature whose issuer is not the protocol's own vendor is put
  * into an envelope that names the issuer, so that it finds its way back to it and to nobody else.
  */
-import { isObject } from "../../json/json.ts";
-import { parsePlain } from "../../json/plain.ts";
+import { isObject, parsePlain } from "../../json/mod.ts";
 import type { Signature } from "./types.ts";
 
 const PREFIX = "sluice1.";

@@ -1,5 +1,5 @@
 /** The smallest value that a JSON Schema allows. It serves models that must answer in a form and have nothing to say. */
-import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
 /** Nested schemas that are followed. What is deeper could not be sent back to us: see the limits of request bodies. */

@@ -1,5 +1,5 @@
 /** Which schemas OpenAI's strict mode takes as they are. */
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /** Keywords that every version of the strict mode knows. Others may be refused, so they are not risked. */
 const KEYWORDS: ReadonlySet<string> = new Set([

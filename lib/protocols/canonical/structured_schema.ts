@@ -1,5 +1,5 @@
 /** Schemas of structured output, for vendors that know a part of JSON Schema only and refuse the rest. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 
 const FORMATS: ReadonlySet<Json | undefined> = new Set([
   "date-time",

@@ -3,7 +3,7 @@
  * Readers turn a protocol into it, writers turn it back. Nothing here knows a wire.
  */
 import type { GatewayError } from "../../errors.ts";
-import type { JsonObject, RawNumber } from "../../json/json.ts";
+import type { JsonObject, RawNumber } from "../../json/mod.ts";
 
 /** A text protocol that clients and upstreams speak. */
 export type Protocol = "chat" | "responses" | "messages";

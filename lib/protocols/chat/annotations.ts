@@ -1,6 +1,6 @@
 /** Citations as chat's annotations, which point into the whole text of the answer. */
 import type { Citation } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { numberOf, stringOf } from "../members.ts";
 
 /** A piece of the answer's text, in code points. */

@@ -4,7 +4,7 @@
  * before it, whose signature id names the call. https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 import type { ContentBlock, Signature } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 
 const CALL = "call:";

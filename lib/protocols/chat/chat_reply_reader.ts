@@ -1,7 +1,7 @@
 /** The message of an answer, from deltas. A whole message is one delta. */
 import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { BlockQueue, type QueuedBlock } from "./block_queue.ts";

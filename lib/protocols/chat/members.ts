@@ -1,6 +1,6 @@
 /** Members of bodies of this protocol: read, left over, spread. */
 import type { CacheMark, UnknownMembers } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf } from "../members.ts";
 
 const NONE = {};

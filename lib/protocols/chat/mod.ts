@@ -1,6 +1,6 @@
 /** Chat completions: `POST /v1/chat/completions`, from the client's side. */
 import { GatewayError } from "../../errors.ts";
-import { spliceMembers } from "../../json/splice.ts";
+import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { chatExtras } from "./extras.ts";

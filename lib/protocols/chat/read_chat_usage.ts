@@ -1,6 +1,6 @@
 /** Usage as the many chat upstreams report it. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { countOf, objectOf } from "../members.ts";
 
 /** More tokens than any answer has: what is above is a mistake. */

@@ -1,7 +1,6 @@
 /** Errors of chat upstreams: OpenAI's body, OpenRouter's, FastAPI's, Ollama's, plain text, and none at all. */
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
-import { isObject, type Json } from "../../json/json.ts";
-import { parsePlain } from "../../json/plain.ts";
+import { isObject, type Json, parsePlain } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 

@@ -1,7 +1,7 @@
 /** Why an answer ended, in the words of many vendors. */
 import type { FinishReason } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 
 /** A reason, with the string that was met where the upstream names it. */

@@ -1,7 +1,7 @@
 /** The `messages` of a chat request as turns. One message becomes one turn; nothing changes its place. */
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { cacheOf, unknownMembersOf } from "./members.ts";

@@ -2,7 +2,7 @@
 import { readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";

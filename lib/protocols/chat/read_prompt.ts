@@ -1,7 +1,7 @@
 /** A chat request as a prompt. */
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isInteger, type Json, type JsonObject } from "../../json/json.ts";
+import { isInteger, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";

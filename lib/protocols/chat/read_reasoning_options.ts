@@ -1,7 +1,7 @@
 /** What a chat request asks about reasoning: `reasoning_effort`, the `reasoning` object and `include_reasoning`. */
 import { type Effort, EFFORTS, type Reasoning } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, numberOf, objectOf, stringOf } from "../members.ts";
 import { optional, unknownMembersOf } from "./members.ts";
 

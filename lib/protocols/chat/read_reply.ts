@@ -2,7 +2,7 @@
 import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 import type { Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";

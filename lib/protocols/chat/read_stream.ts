@@ -1,8 +1,7 @@
 /** A streamed answer of a chat upstream as events. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../json/json.ts";
-import { parsePlain } from "../../json/plain.ts";
+import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";

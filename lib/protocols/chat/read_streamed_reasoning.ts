@@ -1,7 +1,7 @@
 /** Reasoning in an answer: plain text under several names, and `reasoning_details`, whole or in pieces. */
 import type { Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectsOf, stringOf } from "../members.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 import { optional } from "./members.ts";

@@ -1,6 +1,6 @@
 /** Tool calls of an answer, from deltas that upstreams number and name in many ways, or not at all. */
 import { GatewayError } from "../../errors.ts";
-import { type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { readCallSignature } from "./call_signatures.ts";

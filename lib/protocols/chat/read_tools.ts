@@ -1,7 +1,7 @@
 /** Tools, and the choice among them, of a chat request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { cacheOf, optional, unknownMembersOf } from "./members.ts";
 

@@ -4,7 +4,7 @@
  */
 import { readSignature, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import { optional } from "./members.ts";
 

@@ -1,5 +1,5 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
-import { type Member, type ObjectText, objectText, spliceMembers, spliceObject, valueText } from "../../json/splice.ts";
+import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } from "../../json/mod.ts";
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
@@ -11,11 +11,11 @@ const DONE: Frame = { data: "[DONE]" };
 /** Relays chat completions. The usage is always asked for, as the gateway meters by it. */
 export const chatRelay: Relay = {
   streamEdits(body) {
-    const asked = valueText(body, "stream_options");
+    const asked = memberText(body, "stream_options");
     return { stream_options: spliceMembers(asked?.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
   machine(echo) {
-    const edit = alikeEdit((data) => editChunk(objectText(data), echo), chatTemplateRule);
+    const edit = alikeEdit((data) => editChunk(scanMembers(data), echo), chatTemplateRule);
     return {
       push({ data, read }) {
         if (data === DONE.data) return [];
@@ -38,7 +38,7 @@ function editChunk(chunk: ObjectText, echo: Echo): string | undefined {
   const edits: Record<string, string | undefined> = {};
   if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(echo.model);
   if (unasked) edits.usage = undefined;
-  return chunk.text.trimStart().startsWith("{") ? spliceObject(chunk, edits) : chunk.text;
+  return chunk.text.trimStart().startsWith("{") ? spliceMembers(chunk, edits) : chunk.text;
 }
 
 /** True for the chunk that carries the usage and no choice. Azure's first chunk has neither: it stays. */

@@ -1,5 +1,5 @@
 /** Chunks that differ in what they say, and in nothing else. */
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { Likeness, Said } from "../alike.ts";
 
 /** Members of a delta that say something. */

@@ -1,6 +1,6 @@
 /** Usage as chat clients read it. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 /**
  * Writes the tokens of an answer. `prompt_tokens` has all input classes, `completion_tokens` has the reasoning. The

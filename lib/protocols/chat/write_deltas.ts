@@ -1,6 +1,6 @@
 /** The message of a streamed answer as it grows: events become the deltas of its chunks. */
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";

@@ -1,6 +1,6 @@
 /** The turns of a prompt as the `messages` of a chat request. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import { separateCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import { type ChatWriteContext, isPlain, writeCache, writeContent, writePart } from "./write_parts.ts";

@@ -2,7 +2,7 @@
 import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";

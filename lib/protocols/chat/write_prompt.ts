@@ -1,7 +1,7 @@
 /** A prompt as a chat request in OpenAI's own words. What a vendor words differently is mended afterwards. */
 import { createHash } from "node:crypto";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";

@@ -1,6 +1,6 @@
 /** Reasoning on its way to an upstream: how much is wanted, and what was thought in past turns. */
 import { type ContentBlock, type Effort, EFFORTS, type Protocol, type Reasoning } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeDetails } from "./reasoning_details.ts";

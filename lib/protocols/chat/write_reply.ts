@@ -1,6 +1,6 @@
 /** A whole answer as a chat completion. */
 import type { ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";

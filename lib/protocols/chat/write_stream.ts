@@ -1,7 +1,7 @@
 /** An answer as a stream of chat completion chunks. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { deltaWriter } from "./write_deltas.ts";

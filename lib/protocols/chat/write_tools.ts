@@ -1,6 +1,6 @@
 /** Tools, and the choice among them, as a chat request has them. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { type ChatWriteContext, writeCache } from "./write_parts.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 

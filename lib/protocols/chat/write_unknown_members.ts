@@ -1,7 +1,7 @@
 /** Members that the canonical form does not model, on their way back to an upstream. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { UnknownMembers } from "../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /** The members that chat itself has kept. Those of another protocol are named instead. */
 export function ownUnknownMembers(

@@ -1,5 +1,5 @@
 /** Members of JSON objects as the kinds they should have; what is of another kind is absent. */
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /** The value where it is a string with something in it: empty strings say what absent members say. */
 export function nonEmptyStringOf(value: Json | undefined): string | undefined {

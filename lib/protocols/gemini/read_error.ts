@@ -1,6 +1,6 @@
 /** Reads errors: `{error: {code, message, status, details}}`, at times in an array. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { countOf, objectsOf } from "../members.ts";
 import { nonEmptyStringOf, objectOf } from "./members.ts";

@@ -1,7 +1,7 @@
 /** Reads function calls. They come whole, often without an id. */
 import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 import { nonEmptyStringOf } from "./members.ts";
 

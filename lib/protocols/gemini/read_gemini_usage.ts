@@ -1,6 +1,6 @@
 /** Reads what an answer cost. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { countOf } from "../members.ts";
 
 /**

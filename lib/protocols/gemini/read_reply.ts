@@ -2,7 +2,7 @@
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";

@@ -1,7 +1,7 @@
 /** Reads streamed answers: each event is a piece of the answer, and the end of the stream is the end of the answer. */
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, parseJson } from "../../json/json.ts";
+import { isObject, type Json, JsonError, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";
 import type { Origin } from "../upstream_codec.ts";

@@ -1,7 +1,7 @@
 /** Writes the turns of a conversation. */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeModelParts } from "./write_model_parts.ts";
 import { NAMES } from "./parameter_names.ts";

@@ -1,6 +1,6 @@
 /** Results of tools, and the objects that tool input and output are here. */
 import type { ContentBlockOf } from "../canonical/types.ts";
-import { isObject, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
+import { isObject, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import { writeMedia } from "./write_media.ts";
 
 /** What a `functionResponse` has beside id and name: its text as an object, and its media. */

@@ -1,6 +1,6 @@
 /** Writes the parameters of the answer. */
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { someOf } from "./members.ts";
 import { NAMES } from "./parameter_names.ts";

@@ -1,7 +1,7 @@
 /** Pictures and files. */
 import { imageTypeOf } from "../canonical/media.ts";
 import type { Media } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 /**
  * Media as a part: bytes inside it, anything else by its address. Where an address comes without a type, the vendor finds

@@ -1,6 +1,6 @@
 /** Writes the model's own turns. */
 import type { ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMedia } from "./write_media.ts";
 import { NAMES } from "./parameter_names.ts";

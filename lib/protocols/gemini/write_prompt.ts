@@ -1,7 +1,7 @@
 /** Writes the bodies of `generateContent` and `streamGenerateContent`. */
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeContents } from "./write_contents.ts";
 import { writeGeneration } from "./write_generation_config.ts";

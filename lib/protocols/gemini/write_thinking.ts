@@ -1,7 +1,7 @@
 /** Writes how much to think. */
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { someOf } from "./members.ts";
 import { NAMES } from "./parameter_names.ts";

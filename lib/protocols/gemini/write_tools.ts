@@ -1,6 +1,6 @@
 /** Writes the tools and which of them may or must be called. */
 import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { NAMES } from "./parameter_names.ts";
 

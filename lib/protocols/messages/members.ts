@@ -1,7 +1,7 @@
 /** Small readers of a body's members. The schema has checked them; what it could not check is refused here. */
 import type { CacheMark, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { present } from "../members.ts";
 

@@ -1,6 +1,6 @@
 /** The messages protocol: `POST /v1/messages` and `/v1/messages/count_tokens` under the native prefix. */
 import { GatewayError } from "../../errors.ts";
-import { spliceMembers } from "../../json/splice.ts";
+import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
 import { anthropicErrorReply } from "../error_bodies.ts";
 import { messagesExtras } from "./extras.ts";

@@ -1,7 +1,7 @@
 /** Reads one content block of an answer, from its beginning over its pieces to its end. */
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 import { parseInput } from "./tool_input.ts";

@@ -3,7 +3,7 @@ import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media
 import { readSignature } from "../canonical/signature.ts";
 import type { ContentBlock, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, stringOf } from "../members.ts";
 import { VENDOR_SPECIFIC_TYPES } from "./content_schema.ts";

@@ -1,6 +1,6 @@
 /** Reads errors: those that come in place of an answer, and those inside one. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
-import { isObject, type Json } from "../../json/json.ts";
+import { isObject, type Json } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 
 /** Kinds by the vendor's own type of error. Every other is told by the status. */

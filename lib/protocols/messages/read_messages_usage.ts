@@ -1,6 +1,6 @@
 /** Reads token counts. */
 import { PLAIN_TIERS, type TokenUsage, type UsageClass } from "../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { spelledCountOf } from "../members.ts";
 

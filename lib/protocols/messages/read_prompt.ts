@@ -1,7 +1,7 @@
 /** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
 import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, stringOf } from "../members.ts";

@@ -2,7 +2,7 @@
 import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 import type { Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { errorOf } from "./read_error.ts";
 import { eventReader } from "./read_stream.ts";

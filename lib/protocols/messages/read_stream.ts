@@ -2,7 +2,7 @@
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";

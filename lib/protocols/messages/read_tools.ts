@@ -1,7 +1,7 @@
 /** Reads tools and the choice among them. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { booleanOf, stringOf } from "../members.ts";
 import {
   readArray,

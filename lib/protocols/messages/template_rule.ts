@@ -1,5 +1,5 @@
 /** Pieces of blocks that differ in what they say, and in nothing else. */
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { Likeness, Said } from "../alike.ts";
 
 /** Members of a piece that say something. */

@@ -1,7 +1,6 @@
 /** Tool input is an object in this protocol, and JSON text in the canonical form. */
 import type { ContentBlockOf } from "../canonical/types.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
-import { writeSteps } from "../../json/steps.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson, writeEachSliced } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 
 /**
@@ -27,15 +26,15 @@ export function parseInput(text: string): JsonObject | undefined {
 }
 
 /** The inputs of a conversation's calls as the arguments they are in the canonical form, in steps. */
-export function* writeInputs({ messages }: JsonObject): Generator<void, Texts> {
-  const texts = new Map<JsonObject, string>();
+export function writeInputs({ messages }: JsonObject): Promise<Texts> {
+  const inputs: JsonObject[] = [];
   for (const message of listOf(messages)) {
     for (const block of isObject(message) ? listOf(message.content) : []) {
       if (!isObject(block) || block.type !== "tool_use" || !isObject(block.input)) continue;
-      texts.set(block.input, yield* writeSteps(block.input));
+      inputs.push(block.input);
     }
   }
-  return texts;
+  return writeEachSliced(inputs);
 }
 
 function listOf(value: Json | undefined): readonly Json[] {

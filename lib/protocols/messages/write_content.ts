@@ -1,7 +1,7 @@
 /** Writes content blocks. */
 import type { CacheMark, ContentBlock, ContentBlockOf, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { isRedacted, isRedactedSignature } from "./redacted_thinking.ts";
 import { writeInput } from "./tool_input.ts";
 import { mediaText, writeMedia } from "./write_media.ts";

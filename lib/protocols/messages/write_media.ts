@@ -2,7 +2,7 @@
 import { modalityOf, normalizeMediaType } from "../canonical/media.ts";
 import type { ContentBlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 type Bytes = Extract<Media, { kind: "bytes" }>;
 

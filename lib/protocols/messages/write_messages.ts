@@ -1,6 +1,6 @@
 /** Writes the conversation: the system prompt, and turns that alternate. */
 import type { Message, Prompt } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import {
   ownUnknownMembers,

@@ -1,6 +1,6 @@
 /** Writes token counts in the words of the messages protocol. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 /**
  * Token counts. Clients add the input classes and the output up, so these are numbers even where nothing is known; how

@@ -2,7 +2,7 @@
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { parameterName } from "./parameter_names.ts";

@@ -1,7 +1,7 @@
 /** Writes whole answers. */
 import { writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { isRedacted } from "./redacted_thinking.ts";
 import { writeInput } from "./tool_input.ts";

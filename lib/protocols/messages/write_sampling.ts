@@ -1,6 +1,6 @@
 /** Writes the members that shape and end the text. */
 import type { Prompt, Sampling } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { parameterName } from "./parameter_names.ts";
 

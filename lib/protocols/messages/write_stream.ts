@@ -2,7 +2,7 @@
 import { writeSignature } from "../canonical/signature.ts";
 import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
 import { isRedacted } from "./redacted_thinking.ts";

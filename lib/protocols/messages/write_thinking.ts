@@ -1,6 +1,6 @@
 /** Writes how much the model is to think, and how much of it to show. */
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { parameterName } from "./parameter_names.ts";
 

@@ -2,7 +2,7 @@
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
 import { parameterName } from "./parameter_names.ts";

@@ -1,6 +1,6 @@
 /** Servers that follow OpenAI's older words: nearly everybody else. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 
 /** What all OpenAI-compatible servers have in common. Other mends build on it. */

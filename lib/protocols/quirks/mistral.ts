@@ -1,5 +1,5 @@
 /** Mistral. Its content arrays with thinking are read everywhere. */
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 

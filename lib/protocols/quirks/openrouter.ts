@@ -1,6 +1,6 @@
 /** OpenRouter. */
 import type { Prompt, Reasoning } from "../canonical/types.ts";
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { omit, type Quirk } from "./quirk.ts";
 

@@ -1,7 +1,7 @@
 /** What one vendor says differently from OpenAI, whose words a chat request is written in. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { Prompt } from "../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import type { Dialect, UpstreamProtocol } from "../upstream_codec.ts";
 

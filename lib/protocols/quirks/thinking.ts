@@ -1,6 +1,6 @@
 /** The `thinking` switch that several vendors have in place of an effort, and reasoning that must come back. */
 import type { Reasoning } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { mapMessages, omit } from "./quirk.ts";
 
 /** Members that say how much to think; a switch takes their place. */

@@ -1,5 +1,5 @@
 /** vLLM. Its reasoning was `reasoning_content` and is `reasoning` now; both are read everywhere. */
-import { isObject } from "../../json/json.ts";
+import { isObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Quirk } from "./quirk.ts";
 import { wantsThinking } from "./thinking.ts";

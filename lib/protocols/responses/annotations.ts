@@ -1,6 +1,6 @@
 /** Citations as annotations of a text part. */
 import type { Citation } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 
 /** A piece of a text part, in code points. */

@@ -1,5 +1,5 @@
 /** What the readers of all kinds of items have in common. */
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 /** Reads one item. What it says goes into its lane; whatever comes, nothing is said twice. */
 export interface ItemReader {

@@ -1,6 +1,6 @@
 /** Members of bodies of this protocol that are left over. */
 import type { UnknownMembers } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 
 /**
  * The members of an object that the canonical form does not model, as a `rest` member to spread; nothing where there are

@@ -1,6 +1,7 @@
 /** The responses protocol, `POST /v1/responses`, from the client's side. */
 import { GatewayError } from "../../errors.ts";
-import { findValue, replaceSpan, spliceMembers } from "../../json/splice.ts";
+import { findValue, spliceMembers } from "../../json/mod.ts";
+import { replaceSpan } from "../../text.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { responsesExtras } from "./extras.ts";

@@ -1,6 +1,6 @@
 /** What all items of an answer have in common, whatever they hold. */
 import type { Citation, OpenBlock, Signature } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 /** One event of the stream, before it is numbered. */
 export interface ResponsesEvent {

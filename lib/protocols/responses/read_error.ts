@@ -1,6 +1,6 @@
 /** Errors of upstreams: as an answer of their own, inside a stream, inside a response. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 

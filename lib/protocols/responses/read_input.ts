@@ -1,7 +1,7 @@
 /** Input items, read into messages. */
 import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";

@@ -1,5 +1,5 @@
 /** Items of an answer, each read into the blocks it stands for. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import { messageReader } from "./read_message.ts";

@@ -1,5 +1,5 @@
 /** A message of an answer: text and refusals, each part a block. */
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";

@@ -2,7 +2,7 @@
 import { readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { sendContent } from "../extras.ts";

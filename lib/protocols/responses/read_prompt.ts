@@ -8,7 +8,7 @@ import {
   type Sampling,
 } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { readInput, readInstructions } from "./read_input.ts";

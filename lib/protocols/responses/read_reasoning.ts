@@ -1,6 +1,6 @@
 /** A reasoning item of an answer: one block, signed at its end. */
 import type { Signature } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";

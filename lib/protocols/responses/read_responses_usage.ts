@@ -1,6 +1,6 @@
 /** Token counts as upstreams of this protocol report them. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { Json } from "../../json/json.ts";
+import type { Json } from "../../json/mod.ts";
 import { objectOf, present, spelledCountOf } from "../members.ts";
 
 /**

@@ -2,7 +2,7 @@
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject, parseJson } from "../../json/json.ts";
+import { isObject, type JsonObject, parseJson } from "../../json/mod.ts";
 import { alikeParser } from "../alike.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";

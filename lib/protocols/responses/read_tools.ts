@@ -1,7 +1,7 @@
 /** Tools and the choice among them. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
 import { unknownMembersOf } from "./members.ts";

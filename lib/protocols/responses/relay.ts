@@ -1,5 +1,6 @@
 /** Responses through and through: the model's id in the events that hold the response, and `[DONE]` at the end. */
-import { findValue, replaceSpan } from "../../json/splice.ts";
+import { findValue } from "../../json/mod.ts";
+import { replaceSpan } from "../../text.ts";
 import type { Frame } from "../codec.ts";
 import { type Relay, withModel } from "../relay.ts";
 import { streamWriter } from "./write_stream.ts";

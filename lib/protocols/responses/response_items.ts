@@ -2,7 +2,7 @@
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";

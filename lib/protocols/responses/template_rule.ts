@@ -1,5 +1,5 @@
 /** Events that differ in what they say, and in their number. */
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { Likeness, Said } from "../alike.ts";
 
 /** Pieces of text, of reasoning and of arguments. */

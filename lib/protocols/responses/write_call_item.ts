@@ -1,6 +1,6 @@
 /** A tool call of the answer. */
 import type { OpenBlock } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import {
   emptyItem,
   itemAdded,

@@ -1,6 +1,6 @@
 /** What every piece of a written prompt has to know about the whole. */
 import type { ContentBlock, Prompt, Protocol, UnknownMembers } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
 /** A prompt on its way to an upstream. */

@@ -1,6 +1,6 @@
 /** Messages as instructions and input items. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf } from "../members.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";

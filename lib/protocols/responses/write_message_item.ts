@@ -1,6 +1,6 @@
 /** A message of the answer: text and refusals that follow each other. */
 import type { Citation } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { writeAnnotation } from "./annotations.ts";
 import {
   itemAdded,

@@ -1,7 +1,7 @@
 /** What a prompt says beside the conversation: sampling, reasoning, the form of the answer, who asks. */
 import { createHash } from "node:crypto";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { listOf, objectOf, present } from "../members.ts";
 import { ownMembers, type ResponsesWriteContext } from "./write_context.ts";
 

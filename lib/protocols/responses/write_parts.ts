@@ -2,7 +2,7 @@
 import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { fileName } from "./read_parts.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 

@@ -1,7 +1,7 @@
 /** A prompt as a request body. */
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeContextOf } from "./write_context.ts";
 import { splitInstructions, writeInput } from "./write_input.ts";

@@ -1,6 +1,6 @@
 /** Reasoning of the answer, as a summary and an opaque token, as far as the client asked for them. */
 import type { Signature } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import { writeEncrypted } from "./encrypted_content.ts";
 import {
   emptyItem,

@@ -1,7 +1,7 @@
 /** A whole answer as one response object. */
 import { eventsOf } from "../canonical/aggregate_events.ts";
 import type { Reply } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf } from "../members.ts";
 import { outputItemWriter } from "./write_stream.ts";

@@ -1,6 +1,6 @@
 /** The response object: everything but the output repeats the request. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { writeUsage } from "./write_responses_usage.ts";

@@ -1,6 +1,6 @@
 /** Token counts as this protocol writes them. */
 import type { TokenUsage } from "../canonical/types.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 
 /**
  * Writes token counts. Here the cached tokens are part of the input. Clients refuse an answer without the two totals, so

@@ -1,7 +1,7 @@
 /** An answer as the events of this protocol. */
 import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json/json.ts";
+import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { callItem } from "./write_call_item.ts";

@@ -1,6 +1,6 @@
 /** Tools and the choice among them, as this protocol writes them. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
-import type { Json, JsonObject } from "../../json/json.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf } from "../members.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 

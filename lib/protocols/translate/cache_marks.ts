@@ -1,6 +1,6 @@
 /** Prompt-cache marks, within what Anthropic takes. */
 import type { CacheMark, ContentBlock, Message, Prompt, Tool } from "../canonical/types.ts";
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 const MOST = 4;

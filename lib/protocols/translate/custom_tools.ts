@@ -1,6 +1,6 @@
 /** Tools that take free text, for upstreams whose tools take JSON: a function with one argument, `input`. */
 import type { ContentBlock, Machine, OpenBlock, Prompt, ReplyEvent, Tool } from "../canonical/types.ts";
-import { type JsonObject, writeJson } from "../../json/json.ts";
+import { type JsonObject, writeJson } from "../../json/mod.ts";
 import { inputDecoder } from "./input_decoder.ts";
 import { mapPrompt } from "./map_blocks.ts";
 

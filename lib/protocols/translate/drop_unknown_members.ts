@@ -2,7 +2,7 @@
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 

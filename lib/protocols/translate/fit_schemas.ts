@@ -4,7 +4,7 @@ import { isStrictSchema } from "../canonical/strict_schema.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { OutputFormat, Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject } from "../../json/json.ts";
+import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /** What Anthropic takes as the name of an argument. */

@@ -3,7 +3,7 @@ import type { UnsupportedParameters } from "../canonical/unsupported_parameters.
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { PARAMETER_NAMES } from "./adapt_target.ts";
 
 /** Halves of what ran at a vendor, or about it: the words around them tell what came of it. */

@@ -1,6 +1,6 @@
 /** Decodes `{"input":"…"}` while it arrives, in pieces of any size. */
-import { isObject, JsonError, parseJson } from "../../json/json.ts";
-import { isHighSurrogate } from "../../json/surrogates.ts";
+import { isObject, JsonError, parseJson } from "../../json/mod.ts";
+import { isHighSurrogate } from "../../text.ts";
 
 /** Arguments that begin otherwise are kept to be read whole, up to this many characters; beyond, they pass as they are. */
 const MAX_KEPT = 1_048_576;

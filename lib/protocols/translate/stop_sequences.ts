@@ -1,6 +1,6 @@
 /** Stop sequences that the upstream is not given are enforced here. */
 import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
-import { isHighSurrogate } from "../../json/surrogates.ts";
+import { isHighSurrogate } from "../../text.ts";
 import { type AdaptTarget, PARAMETER_NAMES } from "./adapt_target.ts";
 
 /** A prompt with the stop sequences its upstream takes, and those that are left to us. */

@@ -1,5 +1,5 @@
 /** The sums per day in the database, and what is worked out from them. */
-import { mapInSlices, sortInSlices } from "../../scheduler.ts";
+import { mapSliced, sortSliced } from "../../scheduler.ts";
 import { byName, cutSpan, nameBy } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";
@@ -24,7 +24,7 @@ export async function readDays(sql: Sql, since: number, enough: number): Promise
     WHERE day >= ${since} AND day <= coalesce(
       (SELECT day FROM days WHERE day >= ${since} ORDER BY day LIMIT 1 OFFSET ${place}), ${Number.MAX_SAFE_INTEGER})
     ORDER BY day, key_id, group_name, model`;
-  return await mapInSlices(rows, (row) => ({
+  return await mapSliced(rows, (row) => ({
     day: Number(row.day),
     keyId: row.key_id,
     group: row.group_name,
@@ -73,11 +73,11 @@ export async function readUsage(
       sum(input_cache_write_1h) AS input_cache_write_1h, sum(completion) AS completion, sum(reasoning) AS reasoning,
       sum(images) AS images, sum(cost) AS cost, sum(overrun) AS overrun
     FROM parts GROUP BY name`;
-  const sums = await mapInSlices(rows, (row) => ({
+  const sums = await mapSliced(rows, (row) => ({
     name: by === "day" ? dayName(row.name) : row.name,
     ...toFigures(row),
   }));
-  return await sortInSlices(sums, byName);
+  return await sortSliced(sums, byName);
 }
 
 function dayName(day: string): string {

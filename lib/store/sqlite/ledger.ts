@@ -1,6 +1,6 @@
 /** The ledger in the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
-import { soonInSlices } from "../../scheduler.ts";
+import { runSlicedNow } from "../../scheduler.ts";
 import type { BudgetClaim, LedgerStart, LedgerStore } from "../ledger.ts";
 import { dayOf } from "../days.ts";
 import { openPruning } from "./prune.ts";
@@ -65,7 +65,7 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
     // deno-lint-ignore require-await -- what is thrown here must reject
     entriesWithin: async (span) => entries.within(span),
     usage,
-    days: (since, enough = Infinity) => soonInSlices(sums.days(since, enough)),
+    days: (since, enough = Infinity) => runSlicedNow(sums.days(since, enough)),
     prune,
     // deno-lint-ignore require-await -- what is thrown here must reject
     start: async () => start(),

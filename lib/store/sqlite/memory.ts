@@ -1,6 +1,6 @@
 /** A store that ends with the process: the SQLite store on `:memory:`. */
 import { DatabaseSync } from "node:sqlite";
-import { atOnce } from "../../scheduler.ts";
+import { runToEnd } from "../../scheduler.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAnswers } from "./answers.ts";
 import { openSqliteKeys } from "./keys.ts";
@@ -28,9 +28,9 @@ function openMemoryUsage(db: DatabaseSync): Pick<SqliteUsage, "usage" | "charged
   return {
     async usage(query, signal) {
       signal?.throwIfAborted();
-      return await atOnce(work.sumUp(query)).list();
+      return await runToEnd(work.sumUp(query)).list();
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
-    charged: async (spender, begun) => atOnce(work.charge(spender, begun)),
+    charged: async (spender, begun) => runToEnd(work.charge(spender, begun)),
   };
 }

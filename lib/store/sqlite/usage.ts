@@ -1,6 +1,6 @@
 /** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
 import { DatabaseSync } from "node:sqlite";
-import { inSlices } from "../../scheduler.ts";
+import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged, Spender } from "./accounts.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
@@ -49,7 +49,7 @@ export function openSqliteUsage(file: string): SqliteUsage {
     const { db, work } = await whenFree(open);
     db.exec("BEGIN");
     try {
-      return await inSlices(begin(work), signal);
+      return await runSliced(begin(work), signal);
     } finally {
       if (db.isOpen) db.exec("ROLLBACK");
     }

@@ -2,7 +2,7 @@
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
 import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
-import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/json.ts";
+import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/mod.ts";
 import { readLastTurn } from "./last_turn.ts";
 import { think, wantsReasoning } from "./thinking.ts";
 import { chooseCalls } from "./tool_calls.ts";

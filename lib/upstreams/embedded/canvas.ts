@@ -5,7 +5,7 @@ import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
 import type { PaintOptions } from "../../images/codec_messages.ts";
 import { runJob } from "../../images/codec_pool.ts";
 import { area } from "../../images/pixel_limits.ts";
-import { inSlices } from "../../scheduler.ts";
+import { runSliced } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
 /** Most previews of an image. */
@@ -86,7 +86,7 @@ async function make(
     encoding: { format, ...(compression !== undefined && { compression }) },
   };
   if (kind === "generation") {
-    return await inSlices(
+    return await runSliced(
       base64Steps(await runJob<"paint">({ type: "paint", painting }, { signal, pixels: area(size) })),
     );
   }
@@ -99,5 +99,5 @@ async function make(
     { type: "edit", painting, orientations, ...(mask !== undefined && { maskOrientation: mask.orientation }) },
     { signal, files: uploads.map(({ bytes }) => bytes), pixels: area(size) + Math.max(...uploads.map(area)) },
   );
-  return await inSlices(base64Steps(file));
+  return await runSliced(base64Steps(file));
 }

@@ -1,6 +1,6 @@
 /** `call:NAME {json}` in a user's text: a tool call on demand. */
 import type { Tool } from "../../protocols/canonical/types.ts";
-import { isObject, JSON_LIMITS, parseJson } from "../../json/json.ts";
+import { isObject, JSON_LIMITS, parseJson } from "../../json/mod.ts";
 
 /** A tool that can be called: hosted ones cannot. */
 export type CallableTool = Exclude<Tool, { type: "hosted" }>;

@@ -5,7 +5,7 @@
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { turn } from "../../scheduler.ts";
+import { yieldToEventLoop } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
 import { requireAllParameters } from "../../protocols/translate/require_all_parameters.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
@@ -64,7 +64,7 @@ function createFeed(
         if (done === true) {
           over = true;
         } else if (value === undefined) {
-          await turn();
+          await yieldToEventLoop();
         } else {
           if (pace !== undefined && value.type === "delta") await pace.wait(waking);
           signal.throwIfAborted();

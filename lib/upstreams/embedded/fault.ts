@@ -3,8 +3,8 @@ import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
 import { answerEvents, type Fault, requestedFault } from "../../fault/mod.ts";
-import { writeJson } from "../../json/json.ts";
-import { turn } from "../../scheduler.ts";
+import { writeJson } from "../../json/mod.ts";
+import { yieldToEventLoop } from "../../scheduler.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import type { Incoming } from "../transport.ts";
@@ -94,7 +94,7 @@ function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
     async read() {
       if (over) return undefined;
       clock.check();
-      if (++sent % EVENTS_PER_TURN === 0) await turn();
+      if (++sent % EVENTS_PER_TURN === 0) await yieldToEventLoop();
       const { done, value } = events.next();
       if (done === true || over) return undefined;
       if (value.type === "open") {

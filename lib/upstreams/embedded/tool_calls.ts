@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, writeJson } from "../../json/json.ts";
+import { isObject, writeJson } from "../../json/mod.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
 import type { LastTurn } from "./last_turn.ts";
 

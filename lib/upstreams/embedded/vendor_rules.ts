@@ -2,7 +2,7 @@
 import type { CallableTool } from "./directives.ts";
 import type { Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
 /**
  * Refuses tools of one name, results of calls that were not made, and, in the messages protocol, empty texts.

@@ -1,6 +1,6 @@
 /** Reads JSON that is mostly base64: images are cut out as they arrive and the small rest is parsed. */
 import { GatewayError } from "../../errors.ts";
-import { type Json, parseJson } from "../../json/json.ts";
+import { type Json, parseJson } from "../../json/mod.ts";
 
 /** Chunks of base64 as in the JSON text, escapes included. */
 export type RawImage = readonly string[];

@@ -1,6 +1,6 @@
 /** Maps errors of image hosts, and decides which of them allow another target. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, wasNeverSent } from "../transport.ts";

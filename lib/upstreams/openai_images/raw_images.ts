@@ -5,7 +5,7 @@ import { base64Steps } from "../../images/base64_steps.ts";
 import { convertImage } from "../../images/codec.ts";
 import type { ImageRequest } from "../../images/types.ts";
 import { imageSizeBase64 } from "../../billing/image_size.ts";
-import { inSlices } from "../../scheduler.ts";
+import { runSliced } from "../../scheduler.ts";
 import type { RawImage } from "./cut_images.ts";
 
 /** Characters of base64 in one step; a multiple of four. */
@@ -20,13 +20,13 @@ export async function readImage(
   raw: RawImage,
   { request: { format, compression }, signal }: { request: ImageRequest; signal: AbortSignal },
 ): Promise<string> {
-  const base64 = await inSlices(clean(raw));
+  const base64 = await runSliced(clean(raw));
   const given = imageSizeBase64(base64)?.type;
   if (given === undefined || given === "gif") throw unreadable("expected a PNG, JPEG or WebP image");
   if (given === format) return base64;
   try {
-    const bytes = await inSlices(decode(base64));
-    return await inSlices(base64Steps(await convertImage(bytes, { format, compression, signal })));
+    const bytes = await runSliced(decode(base64));
+    return await runSliced(base64Steps(await convertImage(bytes, { format, compression, signal })));
   } catch (cause) {
     signal.throwIfAborted();
     throw new GatewayError("upstream", `Cannot make ${format} of the image that the upstream sent`, {

@@ -1,7 +1,7 @@
 /** Reads whole answers and event streams of image hosts as they arrive. */
 import { GatewayError } from "../../errors.ts";
 import { sseReader } from "../../server/sse.ts";
-import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Incoming } from "../transport.ts";
 import { imageCutter, type RawImage } from "./cut_images.ts";
 import { innerFailure } from "./map_errors.ts";

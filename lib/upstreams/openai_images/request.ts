@@ -1,7 +1,7 @@
 /** A request for images in OpenAI's words: JSON for new ones, a form for edits. */
 import type { Target } from "../../catalog/model.ts";
 import type { ImageRequest, InputImage } from "../../images/types.ts";
-import { type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import type { Form, FormFile } from "./multipart.ts";
 
 /** Parameters of one call. */

@@ -1,7 +1,7 @@
 /** One cell of the matrix: a request that meets a fault, and everything that must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
 import type { TransportKind } from "../../../lib/upstreams/select_transport.ts";
 import { assertSameBill, streamedBill, wholeBill } from "../../request/bills.ts";

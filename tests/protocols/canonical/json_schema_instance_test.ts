@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { smallestInstance } from "../../../lib/protocols/canonical/smallest_instance.ts";
 import { isInstance } from "../../../lib/protocols/canonical/json_schema_instance.ts";
-import { type Json, parseJson } from "../../../lib/json/json.ts";
+import { type Json, parseJson } from "../../../lib/json/mod.ts";
 
 const POINT: Json = {
   type: "object",

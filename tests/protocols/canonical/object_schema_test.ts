@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { objectSchema } from "../../../lib/protocols/canonical/object_schema.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 
 Deno.test("objectSchema() makes an object without branches of every schema", () => {
   const a = { type: "object", properties: { a: { type: "string" }, kind: { const: "a" } }, required: ["a", "kind"] };

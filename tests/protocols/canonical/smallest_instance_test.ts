@@ -1,6 +1,6 @@
 import { assertEquals, assertLess } from "@std/assert";
 import { smallestInstance } from "../../../lib/protocols/canonical/smallest_instance.ts";
-import { type Json, parseJson, writeJson } from "../../../lib/json/json.ts";
+import { type Json, parseJson, writeJson } from "../../../lib/json/mod.ts";
 
 /** Schema and smallest value, both as JSON text; no value: there is none. */
 const cases: [string, string?][] = [

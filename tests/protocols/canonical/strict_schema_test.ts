@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { isStrictSchema } from "../../../lib/protocols/canonical/strict_schema.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 
 Deno.test("isStrictSchema() knows what strict mode takes as it is", () => {
   const closed = {

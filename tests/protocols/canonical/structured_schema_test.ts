@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { structuredOutputSchema } from "../../../lib/protocols/canonical/structured_schema.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 
 Deno.test("structuredOutputSchema() keeps what the vendor knows and tells the rest in words", () => {
   const anything = { anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 
 Deno.test("Dropped names each parameter once, in the order they were noted", () => {
   const dropped = new UnsupportedParameters();

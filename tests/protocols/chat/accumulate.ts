@@ -1,6 +1,6 @@
 /** Puts a stream of chunks together the way a client does, knowing nothing of how it was made. */
 import { assert, assertEquals } from "@std/assert";
-import { isObject, type JsonObject } from "../../../lib/json/json.ts";
+import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
 /** The chunks of a stream that ended well, without the end mark. */

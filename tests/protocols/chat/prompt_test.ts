@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import agent from "../../fixtures/chat/agent.json" with { type: "json" };

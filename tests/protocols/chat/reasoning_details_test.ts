@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { ContentBlock, ContentBlockOf } from "../../../lib/protocols/canonical/types.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeDetails } from "../../../lib/protocols/chat/reasoning_details.ts";
 import { assistantRequest } from "./requests.ts";

@@ -1,5 +1,5 @@
 /** Requests that the tests of the chat protocol share. */
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 

@@ -3,7 +3,7 @@ import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggr
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { accumulate, chunksOf } from "./accumulate.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Json } from "../../../lib/json/json.ts";
+import type { Json } from "../../../lib/json/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
 
 const openai = (type: string, code: string | null, message = "No.", param: string | null = null): Json => ({

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";

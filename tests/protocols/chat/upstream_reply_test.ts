@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { readReply } from "../../../lib/protocols/chat/read_reply.ts";
 
 const ORIGIN = { issuer: "one" };

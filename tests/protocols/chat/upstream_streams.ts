@@ -1,6 +1,6 @@
 /** Recorded shapes of upstream streams that the tests of the reader share. */
 import type { Reply } from "../../../lib/protocols/canonical/types.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import endings from "../../fixtures/chat/upstream_endings.json" with { type: "json" };
 import reasoning from "../../fixtures/chat/upstream_reasoning.json" with { type: "json" };

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
-import { type Json, parseJson } from "../../../lib/json/json.ts";
+import { type Json, parseJson } from "../../../lib/json/mod.ts";
 import { readUsage } from "../../../lib/protocols/chat/read_chat_usage.ts";
 
 Deno.test("readUsage() parts what every vendor counts together in its own way", () => {

@@ -1,7 +1,7 @@
 /** Streams that the tests of this protocol share: pieces as the vendor sends them, one per line, and what they make. */
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 

@@ -2,7 +2,7 @@
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { promptOf, user } from "../canonical/messages.ts";

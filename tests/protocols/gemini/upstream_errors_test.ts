@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Json } from "../../../lib/json/json.ts";
+import type { Json } from "../../../lib/json/mod.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 
 function errorOf(status: string, message = "It failed.", code = 400): Json {

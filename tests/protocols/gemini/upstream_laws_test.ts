@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Frame } from "../../../lib/protocols/codec.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";

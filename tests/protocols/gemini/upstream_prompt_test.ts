@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import type { Model } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { type JsonObject, writeJson } from "../../../lib/json/json.ts";
+import { type JsonObject, writeJson } from "../../../lib/json/mod.ts";
 import { text, write } from "./prompts.ts";
 
 const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["low", "medium", "high"] } };

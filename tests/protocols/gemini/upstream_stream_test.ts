@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./pieces.ts";
 

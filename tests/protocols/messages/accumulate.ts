@@ -2,7 +2,7 @@
  * Folds a stream of the messages protocol into a message the way its official SDKs do, written apart from our writer. Only
  * in one thing does it differ: the SDKs do not take `cache_creation` of the closing usage.
  */
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
 /**

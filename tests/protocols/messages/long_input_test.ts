@@ -1,6 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
-import { atOnce } from "../../../lib/scheduler.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { messages, readCountPrompt, writeInputs } from "../../../lib/protocols/messages/mod.ts";
 
 const LONG = "x".repeat(100_000);
@@ -31,9 +30,9 @@ function argumentsIn(body: JsonObject, texts?: ReadonlyMap<JsonObject, string>):
   );
 }
 
-Deno.test("inputs that were written beforehand are read as those that are not", () => {
+Deno.test("inputs that were written beforehand are read as those that are not", async () => {
   const body = bodyOf(`[{"type":"text","text":"Well"},${INPUTS.map(toolUse).join(",")}]`);
-  const texts = atOnce(writeInputs(body));
+  const texts = await writeInputs(body);
   assertEquals(texts.size, INPUTS.length);
   assertEquals(argumentsIn(body, texts), argumentsIn(body));
   assertEquals([...texts.values()], argumentsIn(body));
@@ -41,22 +40,15 @@ Deno.test("inputs that were written beforehand are read as those that are not", 
   assertEquals(readCountPrompt(body, texts), readCountPrompt(body));
 });
 
-Deno.test("what was written of an input beforehand is not written again", () => {
+Deno.test("what was written of an input beforehand is not written again", async () => {
   const body = bodyOf(`[${toolUse("{}")},${toolUse('{"a":1}')}]`);
-  const texts = new Map([...atOnce(writeInputs(body)).keys()].slice(0, 1).map((input) => [input, "said before"]));
+  const texts = new Map([...(await writeInputs(body)).keys()].slice(0, 1).map((input) => [input, "said before"]));
   assertEquals(argumentsIn(body, texts), ["said before", '{"a":1}']);
 });
 
-Deno.test("only inputs of calls are written beforehand, wherever the schema lets other things stand", () => {
+Deno.test("only inputs of calls are written beforehand, wherever the schema lets other things stand", async () => {
   const contents = ['"words"', "[]", '[{"type":"text","text":"a","input":{}}]', `[${toolUse("1.0")},1.0,null]`];
-  for (const content of contents) assertEquals(atOnce(writeInputs(bodyOf(content))).size, 0, content);
+  for (const content of contents) assertEquals((await writeInputs(bodyOf(content))).size, 0, content);
   const bodies: Json[] = [null, "words", [1, null, "a"]];
-  for (const value of bodies) assertEquals(atOnce(writeInputs({ messages: value })).size, 0);
-});
-
-Deno.test("long inputs are written in many steps", () => {
-  const steps = writeInputs(bodyOf(`[${toolUse(INPUTS[3] ?? "")}]`));
-  let count = 0;
-  while (steps.next().done !== true) count++;
-  assertEquals(count > 3, true, String(count));
+  for (const value of bodies) assertEquals((await writeInputs({ messages: value })).size, 0);
 });

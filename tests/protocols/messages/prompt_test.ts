@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { ContentBlock, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 

@@ -1,6 +1,6 @@
 /** Answers in the canonical form, each with the message object it is in this protocol. */
 import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
-import { type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 
 /** One answer: what was asked about it, what it is, what is written. */

@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
+import { type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { echoOf, expectedMessage, REPLIES } from "./replies.ts";
 

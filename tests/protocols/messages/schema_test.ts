@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import { VENDOR_SPECIFIC_TYPES } from "../../../lib/protocols/messages/content_schema.ts";
 import { countTokensSchema, messages } from "../../../lib/protocols/messages/mod.ts";

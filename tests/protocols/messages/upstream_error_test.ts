@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { ErrorKind } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 
 function body(type: Json, message: Json): Json {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { isObject, type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
+import { isObject, type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import { targetOf } from "./upstream_targets.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { ContentBlock, Message, Prompt, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { promptOf } from "../canonical/messages.ts";
 import { said, targetOf, write } from "./upstream_targets.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";

@@ -2,7 +2,7 @@
 import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { promptOf } from "../canonical/messages.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { write } from "./upstream_targets.ts";
 
 Deno.test("writePrompt() asks for as much thinking as the client did, in the model's way", () => {

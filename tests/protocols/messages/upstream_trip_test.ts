@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
-import { isObject, type Json, type JsonObject } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";

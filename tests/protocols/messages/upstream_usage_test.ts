@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
-import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/mod.ts";
 import { usageReader } from "../../../lib/protocols/messages/read_messages_usage.ts";
 
 /** Counts as the vendor writes them: uncached, written, read, output. */

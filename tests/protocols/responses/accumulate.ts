@@ -4,7 +4,7 @@
  * events equal to what the deltas spelled.
  */
 import { assert, assertEquals } from "@std/assert";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
 /** What a stream came to. */

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import codingAgent from "../../fixtures/responses/coding_agent.json" with { type: "json" };

@@ -1,6 +1,6 @@
 /** Answers in the canonical form, each with the output it is in this protocol. */
 import type { Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 
 /** One answer: what was asked about it, what it is, what is written. */

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { echoOf, REPLIES } from "./replies.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
-import { type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import { VENDOR_SPECIFIC_ITEMS } from "../../../lib/protocols/responses/read_input.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";

@@ -3,7 +3,7 @@ import { eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { Prompt, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { accumulate, parseFrames } from "./accumulate.ts";

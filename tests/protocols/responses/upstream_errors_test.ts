@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { ErrorKind } from "../../../lib/errors.ts";
-import { isObject, type Json, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, parseJson } from "../../../lib/json/mod.ts";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 

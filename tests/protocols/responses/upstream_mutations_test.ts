@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
-import { isObject, type Json, type JsonObject } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 import { type Random, seeded } from "../../random.ts";

@@ -3,7 +3,7 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import type { Message, Prompt, Reasoning, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { listOf, objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";

@@ -3,7 +3,7 @@ import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggr
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlock, Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { isObject, type JsonObject } from "../../../lib/json/json.ts";
+import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { readEncrypted } from "../../../lib/protocols/responses/encrypted_content.ts";
 import { objectsOf } from "../../../lib/protocols/members.ts";

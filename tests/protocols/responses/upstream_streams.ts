@@ -1,7 +1,7 @@
 /** Streams of upstreams, each with what it stands for. The frames are in `tests/fixtures/responses/streams`. */
 import type { ContentBlock, FinishReason, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { ErrorKind } from "../../../lib/errors.ts";
-import { isObject, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { isObject, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
 /** What a stream comes to. */

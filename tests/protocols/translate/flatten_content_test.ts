@@ -9,7 +9,7 @@ import type {
   UnknownMembers,
 } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { fitCacheMarks } from "../../../lib/protocols/translate/cache_marks.ts";
 import { dropEmpty, flattenContent } from "../../../lib/protocols/translate/flatten_content.ts";
 import { moveMediaOutOfResults } from "../../../lib/protocols/translate/move_media.ts";

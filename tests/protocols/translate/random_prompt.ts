@@ -8,7 +8,7 @@ import type {
   ReplyEvent,
   Tool,
 } from "../../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json/json.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
 import { type Random, seeded } from "../../random.ts";
 
 const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];

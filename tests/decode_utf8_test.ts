@@ -1,19 +1,18 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { GatewayError } from "../../lib/errors.ts";
-import { decode, decodeSteps } from "../../lib/server/decode.ts";
-import { atOnce } from "../../lib/scheduler.ts";
-import { seeded } from "../random.ts";
+import { decodeUtf8, decodeUtf8Steps, Utf8Error } from "../lib/text.ts";
+import { runToEnd } from "../lib/scheduler.ts";
+import { seeded } from "./random.ts";
 
 /** The text, or what is said of the bytes. */
 function told(read: () => string): string {
   try {
     return read();
   } catch (error) {
-    return error instanceof GatewayError ? `refused: ${error.message}` : String(error);
+    return error instanceof Utf8Error ? `refused: ${error.message}` : String(error);
   }
 }
 
-Deno.test("decodeSteps() reads and refuses what decode() does, wherever the pieces end", () => {
+Deno.test("decodeUtf8Steps() reads and refuses what decodeUtf8() does, wherever the pieces end", () => {
   const { below } = seeded(3);
   const parts = ["a", "é", "字", "😀", "\ufeff", "\ufffd"].map((text) => new TextEncoder().encode(text));
   const wrong = [[0xff], [0xc3], [0xe5, 0xad], [0xf0, 0x9f, 0x98], [0x80], [0xed, 0xa0, 0x80], [
@@ -30,10 +29,10 @@ Deno.test("decodeSteps() reads and refuses what decode() does, wherever the piec
       bytes.push(...(below(60) === 0 ? wrong[below(wrong.length)] : parts[below(parts.length)]) ?? []);
     }
     const body = new Uint8Array(bytes);
-    const expected = told(() => decode(body));
+    const expected = told(() => decodeUtf8(body));
     if (expected.startsWith("refused")) refused++;
     else assertStrictEquals(expected, new TextDecoder("utf-8", { fatal: true }).decode(body));
-    for (const size of [4, 5, 7, 16]) assertStrictEquals(told(() => atOnce(decodeSteps(body, size))), expected);
+    for (const size of [4, 5, 7, 16]) assertStrictEquals(told(() => runToEnd(decodeUtf8Steps(body, size))), expected);
   }
   assertEquals(refused > 1_000 && refused < 10_000, true, String(refused));
 });

@@ -1,4 +1,5 @@
 /** What the readers of JSON have in common: limits, where the parts of a text end, and what can be wrong with it. */
+import type { Span } from "../text.ts";
 import type { Json } from "./values.ts";
 import type { Literals } from "./woven.ts";
 
@@ -15,15 +16,24 @@ export interface JsonLimits {
 /** Limits for request bodies. */
 export const JSON_LIMITS: JsonLimits = { depth: 64, nodes: 200_000, keys: 10_000 };
 
+/** A place in a text; both are counted from 1. */
+export interface SourcePosition {
+  line: number;
+  column: number;
+}
+
 /** Text that is not JSON, or that is more than the limits allow. */
 export class JsonError extends SyntaxError {
   override readonly name = "JsonError";
   /** Offset into the text, in UTF-16 code units, counted from 0. */
   readonly position: number;
+  /** The same as line and column, where the parser computed them. */
+  readonly where: SourcePosition | undefined;
 
-  constructor(message: string, position: number) {
+  constructor(message: string, position: number, where?: SourcePosition) {
     super(message);
     this.position = position;
+    this.where = where;
   }
 }
 
@@ -40,12 +50,6 @@ export interface ParsedJson {
   hasRaw: boolean;
   /** Whether all its strings are ASCII, as far as that is known. */
   isAscii: boolean;
-}
-
-/** A piece of a text: from `start` up to, not including, `end`. */
-export interface Span {
-  start: number;
-  end: number;
 }
 
 /** A member of an object in JSON text; the span is that of its value. */

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { firstBadByte } from "../../lib/server/utf8.ts";
+import { firstBadByte } from "../lib/text.ts";
 
 Deno.test("firstBadByte() agrees with the decoder on every sequence of up to three bytes", () => {
   const decoder = new TextDecoder("utf-8", { fatal: true });

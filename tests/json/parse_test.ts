@@ -5,13 +5,13 @@ import {
   type Json,
   JSON_LIMITS,
   JsonError,
+  parseDocument,
   parseJson,
-  plainNumbers,
-  readJson,
+  scanMembers,
   writeJson,
-} from "../../lib/json/json.ts";
+} from "../../lib/json/mod.ts";
+import { parseAtOnce } from "../../lib/json/parse.ts";
 
-import { objectText } from "../../lib/json/splice.ts";
 import { seeded } from "../random.ts";
 
 const ROOMY = { depth: 1000, nodes: 1e6, keys: 1e6 };
@@ -55,9 +55,9 @@ Deno.test("parseJson() makes ordinary numbers of what a double can hold", () => 
   assertStrictEquals(half, 0.5);
 });
 
-Deno.test("readJson() says where the outermost members stand, and whether a number is kept as its text", () => {
+Deno.test("parseAtOnce() says where the outermost members stand, and whether a number is kept as its text", () => {
   const text = ' { "a" :1, "b":{"a":[2,{"c":3}]} , "\\u0063":"}\\"," }';
-  const { members, hasRaw } = readJson(text);
+  const { members, hasRaw } = parseAtOnce(text);
   assertEquals(members.map(({ name, start, end }) => [name, text.slice(start, end)]), [
     ["a", "1"],
     ["b", '{"a":[2,{"c":3}]}'],
@@ -65,8 +65,8 @@ Deno.test("readJson() says where the outermost members stand, and whether a numb
   ]);
   assertEquals(members.map(({ before }) => text.charAt(before)), [" ", ",", ","]);
   assertEquals(hasRaw, false);
-  assertEquals(readJson('{"a":[1.0]}').hasRaw, true);
-  for (const text of ["{}", "[]", '[{"a":1}]', '"a"', " 1 "]) assertEquals(readJson(text).members, [], text);
+  assertEquals(parseAtOnce('{"a":[1.0]}').hasRaw, true);
+  for (const text of ["{}", "[]", '[{"a":1}]', '"a"', " 1 "]) assertEquals(parseAtOnce(text).members, [], text);
 });
 
 Deno.test("isObject() is true for JSON objects alone, also for one with a member rawJSON", () => {
@@ -214,9 +214,9 @@ Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the sa
     if (error?.message.startsWith("Expected each member once")) continue;
     assertEquals(error === undefined, valid, text);
     if (valid) {
-      const { value, members } = readJson(text, ROOMY);
+      const { value, members } = parseAtOnce(text, ROOMY);
       assertEquals(JSON.parse(writeJson(value)), expected, text);
-      assertEquals(members, isObject(value) ? objectText(text).members : [], text);
+      assertEquals(members, isObject(value) ? scanMembers(text).members : [], text);
     } else assert(error !== undefined && error.position >= 0 && error.position <= text.length, text);
   }
   assert(refused > 10_000 && refused < 30_000);
@@ -248,10 +248,9 @@ Deno.test("parseJson() names a position close to the one the engine names", () =
   assert(compared >= 4);
 });
 
-Deno.test("plainNumbers() respells numbers near the top and leaves the others alone", () => {
+Deno.test("parseDocument() makes doubles of raw numbers near the top and leaves the others alone", async () => {
   const text = '{"a":1.0,"b":-0,"c":1E2,"d":0.250,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}';
-  const value = parseJson(text);
-  plainNumbers(value, 2);
+  const { value } = await parseDocument(text, { doubleLevels: 2 });
   assertEquals(
     writeJson(value),
     '{"a":1,"b":0,"c":100,"d":0.25,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}',

@@ -1,17 +1,11 @@
 import { assert, assertEquals, assertLess, assertStrictEquals } from "@std/assert";
-import {
-  type Json,
-  JSON_LIMITS,
-  JsonError,
-  type JsonLimits,
-  type ParsedJson,
-  readJson,
-  writeJson,
-} from "../../lib/json/json.ts";
-import { readQuick } from "../../lib/json/quick.ts";
-import { readSteps } from "../../lib/json/steps.ts";
+import { parseSteps } from "../../lib/json/careful_parser.ts";
+import { parseFast } from "../../lib/json/fast_parser.ts";
+import type { ParsedJson } from "../../lib/json/lexer.ts";
+import { type Json, JSON_LIMITS, JsonError, type JsonLimits, writeJson } from "../../lib/json/mod.ts";
+import { parseAtOnce } from "../../lib/json/parse.ts";
 import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../../lib/json/strings.ts";
-import { atOnce } from "../../lib/scheduler.ts";
+import { runToEnd } from "../../lib/scheduler.ts";
 import { type Random, seeded } from "../random.ts";
 
 const encoder = new TextEncoder();
@@ -19,7 +13,7 @@ const encoder = new TextEncoder();
 /** What the careful reader makes of a text; `undefined` where it finds a fault. */
 function readCarefully(text: string, limits: JsonLimits): ParsedJson | undefined {
   try {
-    return atOnce(readSteps(text, limits));
+    return runToEnd(parseSteps(text, limits));
   } catch (error) {
     assert(error instanceof JsonError, String(error));
     return undefined;
@@ -31,7 +25,7 @@ function assertSame(text: string, limits = JSON_LIMITS): boolean {
   const careful = readCarefully(text, limits);
   const sources = text.isWellFormed() ? [text, encoder.encode(text)] : [text];
   for (const source of sources) {
-    const quick = readQuick(source, limits);
+    const quick = parseFast(source, limits);
     const at = JSON.stringify(text.slice(0, 300));
     // What stands in place of bytes that are not UTF-8 is for the careful reader to judge.
     if (typeof source !== "string" && text.includes("\ufffd") && quick === undefined) continue;
@@ -178,8 +172,8 @@ Deno.test("the quick reader puts everything in its place, wherever escapes are i
         const text = `["${begin}${one}${middle}${other}${
           said.slice(first + gap)
         }","${one}${begin}",{"${one}":"${middle}"}]`;
-        assertEquals(readQuick(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
-        assertEquals(readQuick(text, JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(parseFast(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(parseFast(text, JSON_LIMITS)?.value, JSON.parse(text), text);
       }
     }
   }
@@ -195,8 +189,8 @@ Deno.test("the quick reader puts everything in its place, wherever short strings
           `{"${unlike(before)}":"${said}","${said}b":"x"}`,
         ]
       ) {
-        assertEquals(readQuick(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
-        assertEquals(readQuick(text, JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(parseFast(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(parseFast(text, JSON_LIMITS)?.value, JSON.parse(text), text);
       }
     }
   }
@@ -245,16 +239,16 @@ Deno.test("the quick reader keeps to its memory, and leaves longer texts and mor
       const text = `["${inside.slice(0, MOST_BYTES - 4)}"${" ".repeat(more)}]`;
       const utf8 = encoder.encode(text);
       for (const source of [text, utf8]) {
-        const read = readQuick(source, limits);
+        const read = parseFast(source, limits);
         assertEquals(read?.value, utf8.length > MOST_BYTES ? undefined : JSON.parse(text));
       }
     }
   }
   for (const strings of [32_767, 32_768, 32_769]) {
-    const read = readQuick(`[${'"a",'.repeat(strings - 1)}"b"]`, limits);
+    const read = parseFast(`[${'"a",'.repeat(strings - 1)}"b"]`, limits);
     assertEquals(Array.isArray(read?.value) ? read.value.length : undefined, strings > 32_768 ? undefined : strings);
   }
-  assertEquals(readQuick('{"a":{"b":"c"}}', limits)?.value, { a: { b: "c" } });
+  assertEquals(parseFast('{"a":{"b":"c"}}', limits)?.value, { a: { b: "c" } });
 });
 
 Deno.test("names are told apart, however many were seen, also after a text with a fault", () => {
@@ -264,10 +258,10 @@ Deno.test("names are told apart, however many were seen, also after a text with 
   };
   for (let from = 0; from < 4_000; from += 37) {
     assertSame(text(from));
-    readQuick(text(from + 20).slice(0, -random.below(200)), JSON_LIMITS);
+    parseFast(text(from + 20).slice(0, -random.below(200)), JSON_LIMITS);
     assertSame(text(from + 20));
   }
-  const halves: Json = readJson('{"a":{"\ud83d":1,"\ufffd":2}}').value;
+  const halves: Json = parseAtOnce('{"a":{"\ud83d":1,"\ufffd":2}}').value;
   assertEquals(halves, { a: Object.fromEntries([["\ud83d", 1], ["\ufffd", 2]]) });
 });
 
@@ -306,7 +300,7 @@ Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
       for (let changes = 1 + random.below(2); changes > 0; changes--) {
         bytes[random.below(bytes.length)] = 0x80 + random.below(128);
       }
-      const quick = readQuick(bytes, JSON_LIMITS);
+      const quick = parseFast(bytes, JSON_LIMITS);
       if (quick === undefined) continue;
       read++;
       const said = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -316,9 +310,9 @@ Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
   assertLess(500, read);
   // The end of one string and the begin of the next would be a character.
   const broken = encoder.encode('["字","x"]');
-  assertEquals(readQuick(broken, JSON_LIMITS)?.value, ["字", "x"]);
+  assertEquals(parseFast(broken, JSON_LIMITS)?.value, ["字", "x"]);
   const apart = Uint8Array.of(0x5b, 0x22, 0xe5, 0x22, 0x2c, 0x22, 0xad, 0x97, 0x22, 0x5d);
-  assertEquals(readQuick(apart, JSON_LIMITS), undefined);
+  assertEquals(parseFast(apart, JSON_LIMITS), undefined);
 });
 
 Deno.test("numbers with a point are read as the engine reads them", () => {
@@ -327,7 +321,7 @@ Deno.test("numbers with a point are read as the engine reads them", () => {
     const text = `${random.below(3) === 0 ? "0" : whole}.${
       String(random.below(10 ** random.below(10))).padStart(random.below(9), "0")
     }`;
-    const value = readQuick(`[${text}]`, JSON_LIMITS)?.value;
+    const value = parseFast(`[${text}]`, JSON_LIMITS)?.value;
     assertEquals(writeJson(value ?? null), `[${text}]`);
     if (String(Number(text)) === text) assertEquals(value, [Number(text)]);
   }
@@ -339,8 +333,8 @@ Deno.test("a name is read as it is written, whatever was read before", () => {
     const others = ['{"b":1,"\\\\":2}', '[{"b":1,"\\\\":2},0]'];
     for (const other of others) JSON.parse(other);
     const text = `{"b":1,"\\${escape}":2}`;
-    assertEquals(readJson(text).value, { b: 1, [JSON.parse(`"\\${escape}"`)]: 2 });
-    assertEquals(readJson(text.replace("2", "1.0")).hasRaw, true);
+    assertEquals(parseAtOnce(text).value, { b: 1, [JSON.parse(`"\\${escape}"`)]: 2 });
+    assertEquals(parseAtOnce(text.replace("2", "1.0")).hasRaw, true);
     assertSame(text);
   }
 });

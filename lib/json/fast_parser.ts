@@ -2,7 +2,7 @@
  * The quick reader of JSON: for texts that are as they should be and not too long. Of all others it says nothing, and
  * leaves them to the careful one.
  */
-import { isLossy, type JsonLimits, type Member, numberEnd, type ParsedJson, UNIQUE_LEVELS } from "./scan.ts";
+import { isLossy, type JsonLimits, type Member, numberEnd, type ParsedJson, UNIQUE_LEVELS } from "./lexer.ts";
 import {
   bytes,
   ESCAPED,
@@ -35,11 +35,6 @@ const FEW_DIGITS = 15;
 const FEW_DECIMALS = 6;
 const LARGEST_SCALE = 10 ** FEW_DECIMALS;
 
-/** What was read quickly: it always was from UTF-8, and where its members stand there is known. */
-export interface QuickJson extends ParsedJson {
-  utf8Members: readonly Member[];
-}
-
 /** An array or an object around the one that is read; around the outermost there is neither. */
 interface Level {
   list: Json[] | undefined;
@@ -52,9 +47,9 @@ interface Level {
  * Strings of 13 characters and more are parts of the text, or of what all strings of its bytes say: who keeps one keeps all
  * of that.
  */
-export function readQuick(source: Source, limits: JsonLimits): QuickJson | undefined {
+export function parseFast(source: Source, limits: JsonLimits): ParsedJson | undefined {
   const found = findStrings(source);
-  let read: QuickJson | undefined;
+  let read: ParsedJson | undefined;
   try {
     if (found !== undefined) read = walk(typeof source === "string" ? source : "", found, limits);
   } catch (error) {
@@ -66,7 +61,7 @@ export function readQuick(source: Source, limits: JsonLimits): QuickJson | undef
 }
 
 /** The text is there where strings that stand as they are were not copied. */
-function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): QuickJson | undefined {
+function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): ParsedJson | undefined {
   // What is imported is looked up at each use: that took 27 thousand instructions of 11 KB of tools.
   const codes = bytes;
   const words = tape;

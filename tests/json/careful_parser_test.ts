@@ -1,7 +1,17 @@
 import { assert, assertEquals, assertLess, assertStrictEquals } from "@std/assert";
-import { type Json, JSON_LIMITS, JsonError, type JsonLimits, readJson, writeJson } from "../../lib/json/json.ts";
-import { LONG_TEXT, readLongJson, readSteps, SHORT_TEXT, writeLongJson, writeSteps } from "../../lib/json/steps.ts";
-import { atOnce } from "../../lib/scheduler.ts";
+import { parseSteps } from "../../lib/json/careful_parser.ts";
+import {
+  type Json,
+  JSON_LIMITS,
+  JsonError,
+  type JsonLimits,
+  parseDocument,
+  writeJson,
+  writeJsonSliced,
+} from "../../lib/json/mod.ts";
+import { parseAtOnce } from "../../lib/json/parse.ts";
+import { writeSteps } from "../../lib/json/write.ts";
+import { LONG_TEXT_CHARS, runToEnd } from "../../lib/scheduler.ts";
 import { type Random, seeded } from "../random.ts";
 
 const ROOMY: JsonLimits = { depth: 1000, nodes: 1e6, keys: 1e6 };
@@ -19,12 +29,12 @@ function told(read: () => { value: Json; members: unknown; hasRaw: boolean }): u
 
 /** That a text is read in steps as it is at once, and written so. */
 function assertSame(text: string, limits = JSON_LIMITS): void {
-  const short = told(() => readJson(text, limits));
-  assertEquals(told(() => atOnce(readSteps(text, limits))), short, text.slice(0, 200));
+  const short = told(() => parseAtOnce(text, limits));
+  assertEquals(told(() => runToEnd(parseSteps(text, limits))), short, text.slice(0, 200));
   if (short === null || typeof short !== "object" || !("text" in short)) return;
-  const { value } = readJson(text, limits);
-  assertEquals(atOnce(readSteps(text, limits)).value, value);
-  assertStrictEquals(atOnce(writeSteps(value)), writeJson(value));
+  const { value } = parseAtOnce(text, limits);
+  assertEquals(runToEnd(parseSteps(text, limits)).value, value);
+  assertStrictEquals(runToEnd(writeSteps(value)), writeJson(value));
 }
 
 const SMALL = [
@@ -67,7 +77,7 @@ const SMALL = [
   `${"7".repeat(1101)}`,
 ];
 
-Deno.test("readSteps() reads what readJson() reads, and finds the same fault", () => {
+Deno.test("parseSteps() reads what parseAtOnce() reads, and finds the same fault", () => {
   const random = seeded(11);
   let good = 0;
   for (let round = 0; round < 60_000; round++) {
@@ -166,17 +176,16 @@ Deno.test("long and deep values are read and written in steps as at once", () =>
   }
 });
 
-Deno.test("readLongJson() and writeLongJson() do at any length what readJson() and writeJson() do", async () => {
-  for (const length of [0, 10, SHORT_TEXT, LONG_TEXT - 20, LONG_TEXT + 1, 3 * LONG_TEXT]) {
+Deno.test("parseDocument() and writeJsonSliced() do at any length what parseAtOnce() and writeJson() do", async () => {
+  for (const length of [0, 10, 65_536, LONG_TEXT_CHARS - 20, LONG_TEXT_CHARS + 1, 3 * LONG_TEXT_CHARS]) {
     for (const item of ["1.0", '"\\n\\ud83d\\ude00"', '{"a":"b"}']) {
       const list = Array.from({ length: Math.min(Math.floor(length / item.length), 90_000) }, () => item).join(",");
       const text = `{"a":[${list}],"b":"${'\\"'.repeat(length / 2)}"}`;
-      const read = await readLongJson(text);
-      assertEquals(read.members, readJson(text).members);
-      assertEquals(read.hasRaw, readJson(text).hasRaw);
-      assertStrictEquals(await writeLongJson(read.value), writeJson(readJson(text).value));
+      const read = await parseDocument(text);
+      assertEquals(read.members, parseAtOnce(text).members);
+      assertStrictEquals(await writeJsonSliced(read.value), writeJson(parseAtOnce(text).value));
       const bad = text.replace(/}$/, "]");
-      const fault = await readLongJson(bad).catch((error) => error);
+      const fault = await parseDocument(bad).catch((error) => error);
       assert(fault instanceof JsonError);
       assertEquals(fault.position, text.length - 1);
     }
@@ -194,7 +203,7 @@ Deno.test("no step of reading or writing is long", () => {
     `{"${"\\\\".repeat(3_000_000)}":${"8".repeat(3_000_000)}}`,
   ];
   for (const text of texts) {
-    const work = readSteps(text, JSON_LIMITS);
+    const work = parseSteps(text, JSON_LIMITS);
     const steps = [...durations(work)];
     // The median, and not the longest, does not depend on what else runs.
     assertLess(steps.sort((a, b) => a - b)[steps.length >> 1] ?? 0, 5, text.slice(0, 10));

@@ -1,15 +1,13 @@
 /**
- * JSON for long texts: read and written a piece at a time, with turns for others in between. What comes of it, and what is
- * said of a text that is at fault, is the same as with `readJson` and `writeJson`.
+ * The parser for texts that are long or have a fault: one pass in steps that makes the values, with a pause between any two
+ * of them. It reads what the fast parser reads, and names the first fault.
  */
-import { type QuickJson, readQuick } from "./quick.ts";
 import {
   addName,
   FAULTS,
   findBadPart,
   isLossy,
   isSpace,
-  JSON_LIMITS,
   type JsonError,
   type JsonLimits,
   literalEnd,
@@ -17,20 +15,8 @@ import {
   numberEnd,
   type ParsedJson,
   UNIQUE_LEVELS,
-} from "./scan.ts";
-import type { Source } from "./strings.ts";
-import { isRawNumber, type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
-import { inSlices, soonInSlices } from "../scheduler.ts";
-import { wholeEnd } from "./surrogates.ts";
-
-/** Characters of a text that is read at once, whatever is in it: the worst, 22,000 times `-0`, takes 25 ms. */
-export const SHORT_TEXT = 65_536;
-
-/** Characters of a text that is written at once: 1 million escapes that come of lone surrogates take 10 ms. */
-export const LONG_TEXT = 1_000_000;
-
-/** Values that are read at once: 20,000 names that were never seen, or numbers to be kept, take 25 ms. */
-const FEW_VALUES = 20_000;
+} from "./lexer.ts";
+import { type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
 
 /** Characters, and values, of a step: less than a millisecond. */
 const STEP_CHARS = 32_768;
@@ -52,32 +38,8 @@ interface Level {
   names: Set<string> | undefined;
 }
 
-/**
- * As `readJson`, of a text that may be long: where it is, or has a fault, nothing is said of it, and it is to be read in
- * turns.
- */
-export function readSoon(source: Source, limits: JsonLimits = JSON_LIMITS): QuickJson | undefined {
-  return readQuick(source, limits.nodes > FEW_VALUES ? { ...limits, nodes: FEW_VALUES } : limits);
-}
-
-/** As `readJson`, with turns for others in between where that takes long. @throws {JsonError} as `readJson` */
-export function readInTurns(text: string, limits: JsonLimits = JSON_LIMITS): Promise<ParsedJson> {
-  const steps = readSteps(text, limits);
-  return text.length > SHORT_TEXT ? inSlices(steps) : soonInSlices(steps);
-}
-
-/** As `readJson`, of a text that may be long. @throws {JsonError} as `readJson` */
-export async function readLongJson(text: string, limits: JsonLimits = JSON_LIMITS): Promise<ParsedJson> {
-  return readSoon(text, limits) ?? await readInTurns(text, limits);
-}
-
-/** As `writeJson`, of a value that may be long. */
-export function writeLongJson(value: Json): Promise<string> {
-  return inSlices(writeSteps(value));
-}
-
-/** `readJson` in steps: one pass that makes the values, and stops at the first fault. @throws {JsonError} */
-export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> {
+/** Parses in steps. @throws {JsonError} at the first fault */
+export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson> {
   const levels: Level[] = [];
   const members: Member[] = [];
   let level: Level | undefined;
@@ -253,100 +215,4 @@ function pieceEnd(text: string, from: number, end: number): number {
 function badPart(text: string, from: number, to: number): JsonError {
   const found = findBadPart(text, from, to);
   return typeof found === "number" ? FAULTS.quote(text) : found;
-}
-
-/** `writeJson` in steps. */
-export function* writeSteps(value: Json): Steps<string> {
-  const writer = new Writer();
-  yield* writer.write(value);
-  yield;
-  return writer.text();
-}
-
-/** What one value weighs beside its characters. */
-const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
-
-class Writer {
-  readonly #pieces: string[] = [];
-  /** What may still be written in this step. */
-  #room = STEP_CHARS;
-
-  text(): string {
-    return this.#pieces.join("");
-  }
-
-  *write(value: Json): Steps<void> {
-    let room = weigh(value, this.#room);
-    if (room < 0) {
-      yield;
-      room = weigh(value, STEP_CHARS);
-      this.#room = STEP_CHARS;
-    }
-    if (room >= 0) {
-      this.#room = room;
-      this.#pieces.push(JSON.stringify(value));
-    } else if (typeof value === "string") yield* this.#string(value);
-    else if (Array.isArray(value)) yield* this.#array(value);
-    else yield* this.#object(value);
-  }
-
-  *#array(items: readonly Json[]): Steps<void> {
-    let mark = "[";
-    for (const item of items) {
-      this.#pieces.push(mark);
-      yield* this.write(item);
-      mark = ",";
-    }
-    this.#pieces.push("]");
-  }
-
-  *#object(value: Json): Steps<void> {
-    let mark = "{";
-    for (const [name, member] of Object.entries(value ?? {})) {
-      if (member === undefined) continue;
-      this.#pieces.push(mark);
-      yield* this.write(name);
-      this.#pieces.push(":");
-      yield* this.write(member);
-      mark = ",";
-    }
-    this.#pieces.push(mark === "{" ? "{}" : "}");
-  }
-
-  *#string(value: string): Steps<void> {
-    this.#pieces.push('"');
-    for (let from = 0; from < value.length;) {
-      yield;
-      // The two halves of a character are written as one.
-      const to = wholeEnd(value, from + STEP_CHARS);
-      this.#pieces.push(JSON.stringify(value.slice(from, to)).slice(1, -1));
-      from = to;
-    }
-    this.#pieces.push('"');
-    this.#room = 0;
-  }
-}
-
-/** What is left of a weight, one per character and some per value; less than 0 where it is not enough. Stops there. */
-function weigh(value: Json | undefined, most: number): number {
-  const left = most - VALUE_WEIGHT;
-  if (typeof value === "string") return left - value.length;
-  if (typeof value !== "object" || value === null) return left;
-  if (isRawNumber(value)) return left - value.rawJSON.length;
-  if (Array.isArray(value)) return weighAll(value, left);
-  let rest = left;
-  for (const name in value) {
-    rest = weigh(value[name], rest - name.length);
-    if (rest < 0) break;
-  }
-  return rest;
-}
-
-function weighAll(items: readonly Json[], most: number): number {
-  let rest = most;
-  for (const item of items) {
-    rest = weigh(item, rest);
-    if (rest < 0) break;
-  }
-  return rest;
 }

@@ -1,0 +1,19 @@
+/** JSON with limits and without loss: parsing, edits of its text, writing. See README.md. */
+export { JSON_LIMITS, JsonError, type JsonLimits, type Member, type SourcePosition } from "./lexer.ts";
+export { type JsonDocument, parseDocument, parseJson, type ParseOptions } from "./parse.ts";
+export { parsePlain } from "./plain.ts";
+export {
+  documentSize,
+  type Edits,
+  findValue,
+  type JsonPath,
+  memberText,
+  type ObjectText,
+  removePath,
+  scanMembers,
+  spliceBody,
+  spliceMembers,
+} from "./splice.ts";
+export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
+export { weaveJson, WovenJson } from "./woven.ts";
+export { writeEachSliced, writeJson, writeJsonSliced } from "./write.ts";

@@ -1,0 +1,148 @@
+/** Parsing JSON with limits and without loss: a fast parser first, and a careful one for what is long or has a fault. */
+import { parseSteps } from "./careful_parser.ts";
+import { parseFast } from "./fast_parser.ts";
+import { JSON_LIMITS, JsonError, type JsonLimits, type Member, type ParsedJson, type SourcePosition } from "./lexer.ts";
+import type { ObjectBytes } from "./splice.ts";
+import { MOST_BYTES } from "./strings.ts";
+import { isRawNumber, type Json, toDouble } from "./values.ts";
+import { LARGE_BODY_BYTES, runSliced, runSlicedNow, runToEnd } from "../scheduler.ts";
+import { decodeUtf8, decodeUtf8Steps } from "../text.ts";
+
+/** Values parsed at once: 20,000 new names, or raw numbers, take 25 ms. */
+const FEW_VALUES = 20_000;
+/** Characters parsed in slices that begin at once: the worst text of this length, 22,000 times `-0`, takes 25 ms. */
+const SHORT_TEXT = 65_536;
+/** Characters searched for line breaks in one step. */
+const STEP_CHARS = 65_536;
+
+/** Rules for one document. */
+export interface ParseOptions {
+  limits?: JsonLimits;
+  /** Outer levels in which raw numbers that are near a double become that double. */
+  doubleLevels?: number;
+}
+
+/** A JSON text with its value and the positions of its top-level members. */
+export interface JsonDocument {
+  value: Json;
+  readonly text: string;
+  /** Each name once; none where the value is no object. */
+  members: readonly Member[];
+  /** The same in UTF-8; absent where the text was not parsed from bytes. */
+  utf8?: ObjectBytes;
+  /** True where all strings are known to be ASCII. */
+  isAscii: boolean;
+}
+
+/**
+ * Parses JSON text at once. Numbers that a double cannot write back (`1.0`, `-0`, `1e400`, 64-bit ids) become raw numbers.
+ * Equal names are refused in the two outermost levels.
+ * @throws {JsonError} where the text is not JSON or exceeds the limits
+ */
+export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {
+  return parseAtOnce(text, limits).value;
+}
+
+/** `parseJson` with positions. */
+export function parseAtOnce(text: string, limits: JsonLimits = JSON_LIMITS): ParsedJson {
+  return parseFast(text, limits) ?? runToEnd(parseSteps(text, limits));
+}
+
+/**
+ * Parses JSON text, or the UTF-8 of one, as `parseJson` does. Yields to the event loop where that takes long.
+ * @throws {JsonError} as `parseJson`, with line and column
+ * @throws {Utf8Error} where the bytes are not UTF-8
+ */
+export async function parseDocument(
+  source: string | Uint8Array<ArrayBuffer>,
+  { limits = JSON_LIMITS, doubleLevels = 0 }: ParseOptions = {},
+): Promise<JsonDocument> {
+  const given = typeof source === "string" ? source : withoutMark(source);
+  if (given.length <= MOST_BYTES) {
+    const parsed = parseFast(given, { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) });
+    if (parsed !== undefined) {
+      if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
+      return typeof given === "string" ? documentOf(given, parsed) : new BytesDocument(given, parsed);
+    }
+  }
+  const text = typeof source === "string" ? source : await decoded(source);
+  const parsed = await parseCarefully(text, limits);
+  if (parsed.hasRaw) await runSliced(roundSteps(parsed.value, doubleLevels));
+  return documentOf(text, parsed);
+}
+
+function decoded(bytes: Uint8Array): string | Promise<string> {
+  return bytes.length > LARGE_BODY_BYTES ? runSliced(decodeUtf8Steps(bytes)) : decodeUtf8(bytes);
+}
+
+async function parseCarefully(text: string, limits: JsonLimits): Promise<ParsedJson> {
+  const steps = parseSteps(text, limits);
+  try {
+    return await (text.length > SHORT_TEXT ? runSliced(steps) : runSlicedNow(steps));
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    throw new JsonError(error.message, error.position, await runSlicedNow(locate(text, error.position)));
+  }
+}
+
+/** Line and column of an offset. */
+function* locate(text: string, position: number): Generator<void, SourcePosition> {
+  let line = 1;
+  let start = 0;
+  for (let at = 0; at < position; at++) {
+    if (at % STEP_CHARS === 0) yield;
+    if (text.charCodeAt(at) !== 0x0a) continue;
+    line++;
+    start = at + 1;
+  }
+  return { line, column: position - start + 1 };
+}
+
+function documentOf(text: string, { value, members, isAscii }: ParsedJson): JsonDocument {
+  return { value, text, members, isAscii };
+}
+
+/** A document parsed from bytes. Its text is decoded on first use: most bodies are relayed as bytes. */
+class BytesDocument implements JsonDocument {
+  readonly value: Json;
+  readonly members: readonly Member[];
+  readonly utf8: ObjectBytes;
+  readonly isAscii: boolean;
+  #text: string | undefined;
+
+  constructor(bytes: Uint8Array<ArrayBuffer>, { value, members, utf8Members = [], isAscii, literals }: ParsedJson) {
+    this.value = value;
+    this.members = members;
+    this.utf8 = { bytes, members: utf8Members, literals };
+    this.isAscii = isAscii;
+  }
+
+  get text(): string {
+    return this.#text ??= decodeUtf8(this.utf8.bytes);
+  }
+}
+
+/** The bytes behind a byte order mark. */
+function withoutMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
+/** Replaces raw members of objects by doubles in place, down to the given number of levels. */
+export function* roundSteps(value: Json, levels: number): Generator<void, void> {
+  if (levels === 0 || typeof value !== "object" || value === null || isRawNumber(value)) return;
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      yield;
+      yield* roundSteps(item, levels - 1);
+    }
+    return;
+  }
+  for (const [key, member] of Object.entries(value)) {
+    yield;
+    if (!isRawNumber(member)) yield* roundSteps(member ?? null, levels - 1);
+    else {
+      const number = toDouble(member);
+      if (number !== undefined) Object.defineProperty(value, key, { value: number });
+    }
+  }
+}

@@ -1,0 +1,128 @@
+/** JSON as text, written at once or in slices. */
+import { isRawNumber, type Json } from "./values.ts";
+import { LONG_TEXT_CHARS, runSliced } from "../scheduler.ts";
+import { characterEnd } from "../text.ts";
+
+/** Characters, and values, that one step writes: less than a millisecond. */
+const STEP_CHARS = 32_768;
+const STEP_VALUES = 512;
+
+/** Writes each value as `writeJson`, in slices. */
+export function writeEachSliced<T extends Json>(values: readonly T[]): Promise<Map<T, string>> {
+  return runSliced(writeEach(values));
+}
+
+function* writeEach<T extends Json>(values: readonly T[]): Steps<Map<T, string>> {
+  const texts = new Map<T, string>();
+  for (const value of values) texts.set(value, yield* writeSteps(value));
+  return texts;
+}
+
+/** Work that can be interrupted where it yields. */
+type Steps<T> = Generator<void, T>;
+
+/** Writes a value as compact JSON, raw numbers as they were read. */
+export function writeJson(value: Json): string {
+  return JSON.stringify(value);
+}
+
+/** Writes as `writeJson`, and yields to the event loop where the value is long. */
+export async function writeJsonSliced(value: Json): Promise<string> {
+  return weigh(value, LONG_TEXT_CHARS) >= 0 ? JSON.stringify(value) : await runSliced(writeSteps(value));
+}
+
+/** `writeJson` in steps. */
+export function* writeSteps(value: Json): Steps<string> {
+  const writer = new Writer();
+  yield* writer.write(value);
+  yield;
+  return writer.text();
+}
+
+/** What one value weighs beside its characters. */
+const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
+
+class Writer {
+  readonly #pieces: string[] = [];
+  /** What may still be written in this step. */
+  #room = STEP_CHARS;
+
+  text(): string {
+    return this.#pieces.join("");
+  }
+
+  *write(value: Json): Steps<void> {
+    let room = weigh(value, this.#room);
+    if (room < 0) {
+      yield;
+      room = weigh(value, STEP_CHARS);
+      this.#room = STEP_CHARS;
+    }
+    if (room >= 0) {
+      this.#room = room;
+      this.#pieces.push(JSON.stringify(value));
+    } else if (typeof value === "string") yield* this.#string(value);
+    else if (Array.isArray(value)) yield* this.#array(value);
+    else yield* this.#object(value);
+  }
+
+  *#array(items: readonly Json[]): Steps<void> {
+    let mark = "[";
+    for (const item of items) {
+      this.#pieces.push(mark);
+      yield* this.write(item);
+      mark = ",";
+    }
+    this.#pieces.push("]");
+  }
+
+  *#object(value: Json): Steps<void> {
+    let mark = "{";
+    for (const [name, member] of Object.entries(value ?? {})) {
+      if (member === undefined) continue;
+      this.#pieces.push(mark);
+      yield* this.write(name);
+      this.#pieces.push(":");
+      yield* this.write(member);
+      mark = ",";
+    }
+    this.#pieces.push(mark === "{" ? "{}" : "}");
+  }
+
+  *#string(value: string): Steps<void> {
+    this.#pieces.push('"');
+    for (let from = 0; from < value.length;) {
+      yield;
+      // The two halves of a character are written as one.
+      const to = characterEnd(value, from + STEP_CHARS);
+      this.#pieces.push(JSON.stringify(value.slice(from, to)).slice(1, -1));
+      from = to;
+    }
+    this.#pieces.push('"');
+    this.#room = 0;
+  }
+}
+
+/** What is left of a weight, one per character and some per value; less than 0 where it is not enough. Stops there. */
+function weigh(value: Json | undefined, most: number): number {
+  const left = most - VALUE_WEIGHT;
+  if (typeof value === "string") return left - value.length;
+  if (typeof value !== "object" || value === null) return left;
+  if (isRawNumber(value)) return left - value.rawJSON.length;
+  if (Array.isArray(value)) return weighAll(value, left);
+  let rest = left;
+  for (const name in value) {
+    rest = weigh(value[name], rest - name.length);
+    if (rest < 0) break;
+  }
+  return rest;
+}
+
+function weighAll(items: readonly Json[], most: number): number {
+  let rest = most;
+  for (const item of items) {
+    rest = weigh(item, rest);
+    if (rest < 0) break;
+  }
+  return rest;
+}
