@@ -9,9 +9,9 @@ function check(tree: Record<string, string>): string[] {
 Deno.test("checkLayers() accepts a tree that follows the rules", () => {
   assertEquals(
     check({
-      "lib/json/json.ts": "export type Json = null;",
+      "lib/json/mod.ts": "export type Json = null;",
       "lib/errors.ts": "",
-      "lib/protocols/canonical/types.ts": 'import type { Json } from "../../json/json.ts";\nimport { z } from "zod";',
+      "lib/protocols/canonical/types.ts": 'import type { Json } from "../../json/mod.ts";\nimport { z } from "zod";',
       "lib/protocols/codec.ts": 'import type { Prompt } from "./canonical/types.ts";',
       "lib/protocols/chat/read.ts": 'import { a } from "../codec.ts";\nimport { b } from "./schema.ts";',
       "lib/protocols/chat/schema.ts": "// the Request: Request of a client\nexport const b = 1;",
@@ -26,7 +26,7 @@ Deno.test("checkLayers() accepts a tree that follows the rules", () => {
 Deno.test("checkLayers() names what may not be imported", () => {
   const cases: [path: string, text: string, target: string][] = [
     ["lib/protocols/canonical/a.ts", 'import { x } from "../../server/app.ts";', "lib/server/app.ts"],
-    ["lib/json/json.ts", 'import { x } from "../protocols/canonical/types.ts";', "lib/protocols/canonical/types.ts"],
+    ["lib/json/mod.ts", 'import { x } from "../protocols/canonical/types.ts";', "lib/protocols/canonical/types.ts"],
     ["lib/protocols/chat/a.ts", 'import { x } from "../messages/mod.ts";', "lib/protocols/messages/mod.ts"],
     ["lib/protocols/chat/a.ts", 'import type { X } from "../responses/mod.ts";', "lib/protocols/responses/mod.ts"],
     ["lib/protocols/codec.ts", 'import { x } from "./chat/mod.ts";', "lib/protocols/chat/mod.ts"],
