@@ -6,7 +6,7 @@ import { targetSchema } from "../lib/catalog/model.ts";
 import { isObject, type JsonObject, type ObjectText, parseDocument, parseJson, scanMembers } from "../lib/json/mod.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { relayedReply } from "../lib/protocols/relay.ts";
-import { relayFeed } from "../lib/upstreams/feeds.ts";
+import { RelayTranslator } from "../lib/upstreams/answer_feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { joinPieces } from "../lib/http1/mod.ts";
 import { relayBody } from "../lib/upstreams/relay_body.ts";
@@ -81,19 +81,18 @@ function objectOf(data: string): JsonObject | undefined {
   }
 }
 
-/** Plays frames one by one through the feed that the pipeline reads. */
-async function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Promise<Frame[]> {
-  const left = [...frames];
-  const source = {
-    read: () => Promise.resolve(left.length === 0 ? undefined : left.splice(0, 1)),
-    cancel: () => {},
-    release: () => {},
-  };
+/** Plays frames one by one through the machine that relays them, until it is over. */
+function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Frame[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
-  const feed = relayFeed(source, reader, RELAYS[protocol].machine(echoOf(protocol)));
+  const translator = new RelayTranslator(reader, RELAYS[protocol].machine(echoOf(protocol)));
   const steps: Step[] = [];
-  for (let step = await feed.read(); step !== undefined; step = await feed.read()) steps.push(step);
-  return steps.flatMap(({ frames }) => frames);
+  for (const frame of frames) {
+    steps.push(translator.push([frame]));
+    if (translator.isOver) break;
+  }
+  const last: Step = { frames: [], events: [] };
+  translator.end(last);
+  return [...steps, last].flatMap(({ frames }) => frames);
 }
 
 const ENDS: Readonly<Record<Protocol, RegExp>> = {
@@ -102,9 +101,9 @@ const ENDS: Readonly<Record<Protocol, RegExp>> = {
   messages: /"type": ?"(?:message_stop|error)"/,
 };
 
-Deno.test("a relayed stream has one end, whatever the upstream forgot", async () => {
+Deno.test("a relayed stream has one end, whatever the upstream forgot", () => {
   for (const recorded of STREAMS) {
-    const frames = await play(recorded);
+    const frames = play(recorded);
     const { protocol, name } = recorded;
     const ends = frames.filter(({ data }) => ENDS[protocol].test(data));
     assertEquals([ends.length, ends[0]], [1, frames.at(-1)], `${protocol}: ${name}`);
@@ -112,7 +111,7 @@ Deno.test("a relayed stream has one end, whatever the upstream forgot", async ()
   }
 });
 
-Deno.test("a relayed stream that is cut anywhere ends in an error", async () => {
+Deno.test("a relayed stream that is cut anywhere ends in an error", () => {
   const failed = { chat: /^\{"error"/, responses: /"type":"response\.failed"/, messages: /^\{"type":"error"/ };
   for (const recorded of STREAMS) {
     const { protocol, name } = recorded;
@@ -121,7 +120,7 @@ Deno.test("a relayed stream that is cut anywhere ends in an error", async () => 
       const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
       const events = [...cut.frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
       if (events.at(-1)?.type !== "error") continue;
-      const frames = (await play(cut)).filter(({ data }) => data !== "[DONE]" || protocol !== "responses");
+      const frames = play(cut).filter(({ data }) => data !== "[DONE]" || protocol !== "responses");
       assert(failed[protocol].test(frames.at(-1)?.data ?? ""), `${protocol}: ${name} after ${length}`);
       assertEquals(frames.filter(({ data }) => data === "[DONE]" || data.includes('"message_stop"')), [], name);
     }

@@ -1,70 +1,71 @@
 /** Counts tokens that the upstream does not report. */
-import type { ContentBlock, OpenBlock, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
+import type { ContentBlock, OpenBlock, Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
-import type { Call, EventFeed } from "./upstream.ts";
+
+/** What the estimates of one answer are made from. */
+export interface EstimatedRequest {
+  prompt: Prompt;
+  /** Size of the prompt in o200k tokens. */
+  countInput: () => Promise<number>;
+}
 
 /**
- * Wraps a feed so that its answer has complete usage. Messages clients expect input tokens in the first event. Output is
- * counted when the upstream reports none, as many hosts do, or when the gateway cut the answer.
+ * Completes the usage of one answer. Messages clients expect input tokens in the first event. Output is counted when the
+ * upstream reports none, as many hosts do, or when the gateway cut the answer.
  */
-export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): EventFeed {
-  const said: { block: OpenBlock; pieces: string[] }[] = [];
-  let input: number | undefined;
+export class UsageEstimator {
+  readonly #request: EstimatedRequest;
+  readonly #blocks: { block: OpenBlock; texts: string[] }[] = [];
+  #input: number | undefined;
 
-  async function withInput(usage: TokenUsage = {}): Promise<TokenUsage> {
-    if (usage.prompt !== undefined) return usage;
-    return { ...usage, prompt: input ??= await countInput(), counted: isEstimated(prompt) ? "estimated" : true };
+  constructor(request: EstimatedRequest) {
+    this.#request = request;
   }
 
-  async function withOutput(usage: TokenUsage): Promise<TokenUsage> {
+  /** The next events of the answer, changed in place; a promise only where tokens have to be counted. */
+  estimate(events: ReplyEvent[]): ReplyEvent[] | Promise<ReplyEvent[]> {
+    let counts = false;
+    for (const event of events) {
+      if (event.type === "open") this.#blocks[event.index] = { block: event.block, texts: [] };
+      else if (event.type === "delta") this.#blocks[event.index]?.texts.push(event.text);
+      else if (this.#needsCount(event)) counts = true;
+    }
+    return counts ? this.#count(events) : events;
+  }
+
+  #needsCount(event: ReplyEvent): boolean {
+    if (event.type === "start") {
+      return this.#request.prompt.protocol === "messages" && event.usage?.prompt === undefined;
+    }
+    return event.type === "finish" && (event.usage.prompt === undefined || event.usage.completion === undefined);
+  }
+
+  async #count(events: ReplyEvent[]): Promise<ReplyEvent[]> {
+    for (const [at, event] of events.entries()) {
+      if (!this.#needsCount(event)) continue;
+      if (event.type === "start") events[at] = { ...event, usage: await this.#withInput(event.usage) };
+      if (event.type === "finish") {
+        events[at] = { ...event, usage: await this.#withOutput(await this.#withInput(event.usage)) };
+      }
+    }
+    return events;
+  }
+
+  async #withInput(usage: TokenUsage = {}): Promise<TokenUsage> {
+    if (usage.prompt !== undefined) return usage;
+    const { prompt, countInput } = this.#request;
+    this.#input ??= await countInput();
+    return { ...usage, prompt: this.#input, counted: isEstimated(prompt) ? "estimated" : true };
+  }
+
+  async #withOutput(usage: TokenUsage): Promise<TokenUsage> {
     if (usage.completion !== undefined) return usage;
-    const blocks = said.flatMap(({ block, pieces }) => blockOf(block, pieces.join("")));
+    const blocks = this.#blocks.flatMap(({ block, texts }) => blockOf(block, texts.join("")));
     const output = await countReply(blocks, await loadTokenCounter());
     return { ...usage, ...output, counted: usage.counted ?? true };
   }
-
-  /** Completes an event. Only the first and last event may need a count, which is asynchronous. */
-  function estimate(event: ReplyEvent): ReplyEvent | Promise<ReplyEvent> {
-    switch (event.type) {
-      case "start":
-        return prompt.protocol === "messages" && event.usage?.prompt === undefined ? estimateStart(event) : event;
-      case "open":
-        said[event.index] = { block: event.block, pieces: [] };
-        return event;
-      case "delta":
-        said[event.index]?.pieces.push(event.text);
-        return event;
-      case "finish":
-        return event.usage.prompt === undefined || event.usage.completion === undefined ? estimateEnd(event) : event;
-      default:
-        return event;
-    }
-  }
-
-  async function estimateStart(event: Extract<ReplyEvent, { type: "start" }>): Promise<ReplyEvent> {
-    return { ...event, usage: await withInput(event.usage) };
-  }
-
-  async function estimateEnd(event: Extract<ReplyEvent, { type: "finish" }>): Promise<ReplyEvent> {
-    return { ...event, usage: await withOutput(await withInput(event.usage)) };
-  }
-
-  return {
-    async read() {
-      const events = await feed.read();
-      if (events === undefined) return undefined;
-      for (let at = 0; at < events.length; at++) {
-        const event = events[at];
-        if (event === undefined) continue;
-        const estimated = estimate(event);
-        if (estimated !== event) events[at] = await estimated;
-      }
-      return events;
-    },
-    cancel: () => feed.cancel(),
-  };
 }
 
 function blockOf(block: OpenBlock, text: string): ContentBlock[] {

@@ -12,8 +12,8 @@ import type { Secret } from "../secret.ts";
 import { PARAMETER_NAMES } from "../protocols/translate/adapt_target.ts";
 import { readLongInputs, writeLongInputs } from "./long_inputs.ts";
 import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
-import { withEstimates } from "./estimates.ts";
-import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
+import { UsageEstimator } from "./estimates.ts";
+import { relayFeed, RelayTranslator, restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
 import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
 import { cutAtLimit } from "./output_limit.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
@@ -47,7 +47,7 @@ export interface HttpUpstreamOptions {
 interface Attempt {
   protocol: UpstreamProtocol;
   body: ResendableBody;
-  /** @throws {GatewayError} as `frameSource` */
+  /** @throws {GatewayError} as `relayFeed` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */
   whole(answer: WholeAnswer, texts?: Texts): Answer;
@@ -197,11 +197,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       protocol,
       body,
       stream(incoming) {
-        const reader = codec.reader(origin);
-        return {
-          type: "frames",
-          feed: relayFeed(frameSource(incoming, { mend: dialect, filter }), reader, relay.machine(client.echo)),
-        };
+        const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.echo));
+        return { type: "frames", feed: relayFeed(incoming, { mend: dialect, filter }, translator) };
       },
       whole(answer, texts) {
         const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
@@ -225,19 +222,20 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     });
     const codec = UPSTREAM_CODECS[protocol];
     const origin = originOf(call);
-    const answered = (feed: EventFeed): Answer => {
-      const known = withEstimates(feed, call);
-      return { type: "events", feed: limit === undefined ? known : cutAtLimit(known, limit) };
-    };
+    const answered = (feed: EventFeed): Answer => ({
+      type: "events",
+      feed: limit === undefined ? feed : cutAtLimit(feed, limit),
+    });
     return {
       protocol,
       body,
       stream(incoming) {
-        return answered(eventFeed(frameSource(incoming, { mend: dialect, filter }), codec.reader(origin), restore()));
+        const machines = { reader: codec.reader(origin), restore: restore(), estimator: new UsageEstimator(call) };
+        return answered(translatedFeed(incoming, { mend: dialect, filter }, machines));
       },
       whole({ value }, texts) {
         const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
-        return answered(wholeFeed(restored(reply, restore())));
+        return answered(wholeFeed(restored(reply, restore()), new UsageEstimator(call)));
       },
     };
   }

@@ -5,7 +5,7 @@ import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { normalizeFinish } from "../../lib/protocols/translate/normalize_finish.ts";
-import { restored } from "../../lib/upstreams/feeds.ts";
+import { restored } from "../../lib/upstreams/answer_feeds.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, sideOf } from "../golden/crossings.ts";
 import { readEvents } from "../golden/recorded.ts";

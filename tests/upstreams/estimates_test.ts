@@ -1,11 +1,10 @@
 import { assertEquals } from "@std/assert";
 import type { Protocol, ReplyEvent, TokenUsage } from "../../lib/protocols/canonical/types.ts";
-import type { EventFeed } from "../../lib/upstreams/upstream.ts";
-import { withEstimates } from "../../lib/upstreams/estimates.ts";
+import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { callOf } from "./prompts.ts";
 
-/** Usage at the start and at the end of an answer, of which the upstream told so much. */
+/** TokenUsage at the start and at the end of an answer, of which the upstream told so much. */
 async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: TokenUsage }): Promise<unknown[]> {
   const events: ReplyEvent[] = [
     { type: "start", ...(told.start !== undefined && { usage: told.start }) },
@@ -18,13 +17,9 @@ async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: 
     { type: "close", index: 1 },
     { type: "finish", reason: "end", usage: told.finish },
   ];
-  const feed: EventFeed = {
-    read: () => Promise.resolve(events.length === 0 ? undefined : events.splice(0, 2)),
-    cancel() {},
-  };
-  const estimated = withEstimates(feed, callOf(promptOf([user("Hi")], { protocol })));
+  const estimator = new UsageEstimator(callOf(promptOf([user("Hi")], { protocol })));
   const all: ReplyEvent[] = [];
-  for (let read = await estimated.read(); read !== undefined; read = await estimated.read()) all.push(...read);
+  while (events.length > 0) all.push(...await estimator.estimate(events.splice(0, 2)));
   return all.flatMap((event) => event.type === "start" || event.type === "finish" ? [event.usage] : []);
 }
 
