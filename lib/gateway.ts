@@ -308,7 +308,7 @@ function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<stri
       const row = upstreams[name];
       if (row === undefined) return [];
       if (row.vendor === "embedded") return [ISSUER];
-      return [modelIssuer(model, { name, vendor: vendorOf(row.vendor), mend: QUIRKS[row.vendor] })];
+      return [modelIssuer(model, { name, vendor: vendorOf(row.vendor), quirk: QUIRKS[row.vendor] })];
     })
   );
   return new Set(issuers);
@@ -347,7 +347,7 @@ function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>):
     baseUrl: addressOf(row),
     protocols: [first ?? vendor.protocols[0], ...others],
     key: row.api_key,
-    mend: QUIRKS[row.vendor],
+    quirk: QUIRKS[row.vendor],
     issuers,
     limits: {
       connectMs: row.timeouts.connect_ms,

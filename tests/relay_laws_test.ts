@@ -155,7 +155,7 @@ async function relayedBody(protocol: Protocol, text: string): Promise<string> {
       countInput: () => Promise.resolve(1),
       signal: new AbortController().signal,
       dropped: new UnsupportedParameters(),
-    }, { relay: RELAYS[protocol], mend: {} });
+    }, { relay: RELAYS[protocol], quirk: {} });
   const body = relayed(scanMembers(text));
   const pieces = relayed(await parseDocument(new TextEncoder().encode(text)));
   assert(typeof body === "string" && typeof pieces !== "string");

@@ -63,13 +63,13 @@ export async function translate({ config, from, to, vendor, bytes }: TranslateOp
     const dropped = new UnsupportedParameters({ prompt: asked, request: body });
     const prompt = checkModelRules(asked, row, dropped);
     const model = row.targets[0]?.model ?? asked.model;
-    const mend = QUIRKS[name as VendorName];
+    const quirk = QUIRKS[name as VendorName];
     const written = translatePrompt(prompt, {
       protocol,
       model,
       row,
-      issuer: modelIssuer(model, { name, vendor: known, mend }),
-      mend: quirkFor(mend, protocol),
+      issuer: modelIssuer(model, { name, vendor: known, quirk }),
+      quirk: quirkFor(quirk, protocol),
       dropped,
     });
     writeOut(`${JSON.stringify(written.body, null, 2)}\n`);

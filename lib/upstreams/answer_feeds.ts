@@ -22,7 +22,7 @@ const STREAM = { stream: true };
 
 /** How the bytes of an answer become frames. */
 export interface Decoding {
-  mend: Quirk;
+  quirk: Quirk;
   filter?: ContentFilter | undefined;
 }
 
@@ -39,7 +39,7 @@ class FrameDecoder {
 
   /** `bytes`: absent at the end of the answer. */
   decode(bytes: Uint8Array | undefined): Frame[] {
-    const { mend, filter } = this.#decoding;
+    const { quirk, filter } = this.#decoding;
     const frames = bytes === undefined
       ? [...this.#sse.push(this.#decoder.decode()), ...this.#sse.end()]
       : this.#sse.push(this.#decoder.decode(bytes, STREAM));
@@ -50,7 +50,7 @@ class FrameDecoder {
       frame.data = filter(frame.data);
       if (frame.event !== undefined) frame.event = filter(frame.event);
     }
-    return mend.frame === undefined ? frames : frames.flatMap((frame) => mend.frame?.(frame) ?? []);
+    return quirk.frame === undefined ? frames : frames.flatMap((frame) => quirk.frame?.(frame) ?? []);
   }
 }
 

@@ -36,7 +36,7 @@ export interface HttpUpstreamOptions {
   /** The protocols this one speaks, the preferred one first. */
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
   key: Secret | undefined;
-  mend: Quirk;
+  quirk: Quirk;
   /** Issuers of the signatures that the gateway's models make. */
   issuers: ReadonlySet<string>;
   limits: TimeLimits;
@@ -59,14 +59,14 @@ type Unwritten = Omit<Attempt, "body"> & { body: JsonObject };
 /** Returns the issuer of the signatures in a model's answers. */
 export function modelIssuer(
   model: string,
-  { name, vendor, mend }: Pick<HttpUpstreamOptions, "name" | "vendor" | "mend">,
+  { name, vendor, quirk }: Pick<HttpUpstreamOptions, "name" | "vendor" | "quirk">,
 ): string {
-  return mend.issuer?.(model) ?? vendor.issuer ?? name;
+  return quirk.issuer?.(model) ?? vendor.issuer ?? name;
 }
 
 /** Makes an upstream of a vendor. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
-  const { vendor, transport, mend } = options;
+  const { vendor, transport, quirk } = options;
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
   const filter = contentFilter(options.key);
   const addresses: Partial<Record<UpstreamProtocol, string>> = {};
@@ -189,8 +189,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
     const { client } = call;
     const relay = relayOf(protocol);
-    const dialect = quirkFor(mend, protocol);
-    const body = relayBody(call, { relay, mend: dialect });
+    const dialect = quirkFor(quirk, protocol);
+    const body = relayBody(call, { relay, quirk: dialect });
     const codec = UPSTREAM_CODECS[protocol];
     const origin = originOf(call);
     return {
@@ -198,7 +198,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       body,
       stream(incoming) {
         const translator = new RelayTranslator(codec.reader(origin), relay.machine(client.echo));
-        return { type: "frames", feed: relayFeed(incoming, { mend: dialect, filter }, translator) };
+        return { type: "frames", feed: relayFeed(incoming, { quirk: dialect, filter }, translator) };
       },
       whole(answer, texts) {
         const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
@@ -211,13 +211,13 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function translated(call: Call, { protocol, prompt }: { protocol: UpstreamProtocol; prompt: Prompt }): Unwritten {
     const { target, model: row, dropped } = call;
     const issuer = issuerOf(target);
-    const dialect = quirkFor(mend, protocol);
+    const dialect = quirkFor(quirk, protocol);
     const { body, restore, limit } = translatePrompt(prompt, {
       protocol,
       model: target.model,
       row,
       issuer,
-      mend: dialect,
+      quirk: dialect,
       dropped,
     });
     const codec = UPSTREAM_CODECS[protocol];
@@ -231,7 +231,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       body,
       stream(incoming) {
         const machines = { reader: codec.reader(origin), restore: restore(), estimator: new UsageEstimator(call) };
-        return answered(translatedFeed(incoming, { mend: dialect, filter }, machines));
+        return answered(translatedFeed(incoming, { quirk: dialect, filter }, machines));
       },
       whole({ value }, texts) {
         const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });

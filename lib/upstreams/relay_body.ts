@@ -34,14 +34,14 @@ const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity
  */
 export function relayBody(
   { client, prompt, target, dropped }: Call,
-  { relay, mend }: { relay: Relay; mend: Quirk },
+  { relay, quirk }: { relay: Relay; quirk: Quirk },
 ): ResendableBody {
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
   const needed = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
-  const mended = mend.body === undefined
+  const mended = quirk.body === undefined
     ? NOTHING
-    : mendEdits(sentBody(client.echo.request, { lost, needed }), (body) => mend.body?.(body, prompt, dropped) ?? body);
+    : mendEdits(sentBody(client.echo.request, { lost, needed }), (body) => quirk.body?.(body, prompt, dropped) ?? body);
   requireAllParameters(prompt, dropped);
   const edits: Edits = {
     provider: undefined,

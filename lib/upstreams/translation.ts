@@ -18,7 +18,7 @@ export interface Destination {
   row: Model;
   /** Issuer of the signatures that the target accepts. */
   issuer: string;
-  mend: Quirk;
+  quirk: Quirk;
   dropped: UnsupportedParameters;
 }
 
@@ -38,18 +38,18 @@ export interface Translation {
  */
 export function translatePrompt(
   prompt: Prompt,
-  { protocol, model, row, issuer, mend, dropped }: Destination,
+  { protocol, model, row, issuer, quirk, dropped }: Destination,
 ): Translation {
   const codec = UPSTREAM_CODECS[protocol];
   const dialect: Dialect = {
     ...codec.dialect,
-    ...mend.dialect,
+    ...quirk.dialect,
     ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
   };
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
   const adapted = adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
   const written = codec.writePrompt(adapted.prompt, target);
-  const body = mend.body?.(written, adapted.prompt, dropped) ?? written;
+  const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
   requireAllParameters(prompt, dropped);
   const { limit } = adapted;
   return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };

@@ -25,7 +25,7 @@ export const UPSTREAMS: readonly UpstreamProtocol[] = ["chat", "responses", "mes
 export interface Side {
   protocol: UpstreamProtocol;
   issuer: string;
-  mend: Quirk;
+  quirk: Quirk;
 }
 
 /** Vendors that stand for their protocols, two of chat that keep reasoning, and one with rules for ids. */
@@ -44,8 +44,8 @@ export function sideOf(name: string): Side {
   const found = VENDORS_OF[name];
   if (found === undefined) throw new RangeError(`Cannot cross to "${name}": nobody knows it`);
   const [protocol, vendor] = found;
-  const mend: Quirk = QUIRKS[vendor];
-  return { protocol, mend, issuer: mend.issuer?.("anthropic/model-x") ?? vendorOf(vendor).issuer ?? vendor };
+  const quirk: Quirk = QUIRKS[vendor];
+  return { protocol, quirk, issuer: quirk.issuer?.("anthropic/model-x") ?? vendorOf(vendor).issuer ?? vendor };
 }
 
 const EVERYTHING = [

@@ -74,7 +74,7 @@ Deno.test("every vendor's key is in one header, and its address is https unless 
   assertEquals(headers["api-key"], ["azure"]);
 });
 
-Deno.test("every vendor has its mend, and speaks first what it is asked in by default", () => {
+Deno.test("every vendor has its quirk, and speaks first what it is asked in by default", () => {
   assertEquals(Object.keys(QUIRKS).sort(), [...NAMES].sort());
   for (const name of NAMES) {
     const vendor: Vendor = vendorOf(name);

@@ -1,15 +1,15 @@
-/** A whole answer and a stream of events are the same thing: `fold` and `unfold` turn one into the other. */
+/** Turns a stream of events into a whole reply and back. */
 import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { GatewayError } from "../../errors.ts";
 
-/** A fold in progress, for answers that are collected while they arrive. */
+/** Collects a reply while its events arrive. */
 export class ReplyAggregator {
   readonly #blocks: ContentBlock[] = [];
   #text: string[] = [];
   #id: string | undefined;
   #reply: Reply | undefined;
 
-  /** Takes the next event. @throws {GatewayError} the error the stream ended with */
+  /** Adds the next event. @throws {GatewayError} the error that ended the stream */
   push(event: ReplyEvent): void {
     switch (event.type) {
       case "start":
@@ -47,12 +47,12 @@ export class ReplyAggregator {
     }
   }
 
-  /** Takes several. @throws as `push` */
+  /** Adds several events. @throws as `push` */
   pushAll(events: readonly ReplyEvent[]): void {
     for (const event of events) this.push(event);
   }
 
-  /** The whole answer. @throws {GatewayError} `upstream`, when the stream was cut short */
+  /** Returns the whole reply. @throws {GatewayError} `upstream`, if the stream was cut short */
   end(): Reply {
     if (this.#reply === undefined) {
       throw new GatewayError("upstream", "The model's answer ended before it was complete");
@@ -61,14 +61,14 @@ export class ReplyAggregator {
   }
 }
 
-/** The answer that a stream of events spells out. @throws {GatewayError} as `Folder` does */
+/** Returns the reply that a stream of events makes up. @throws {GatewayError} as `ReplyAggregator` does */
 export function aggregateEvents(events: Iterable<ReplyEvent>): Reply {
   const folder = new ReplyAggregator();
   for (const event of events) folder.push(event);
   return folder.end();
 }
 
-/** A stream of events that spells out an answer. */
+/** Returns the events that make up a reply. */
 export function eventsOf(reply: Reply): ReplyEvent[] {
   const events: ReplyEvent[] = [{ type: "start", ...(reply.id !== undefined && { id: reply.id }) }];
   reply.blocks.forEach((block, index) => {

@@ -1,38 +1,41 @@
-/** Puts blocks that come side by side one after the other: the canonical form has one open at a time. */
+/** Turns interleaved blocks into one open block at a time, as the canonical form requires. */
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "./types.ts";
 
-/** What an event that waits weighs beside its text. */
+/** Size of a waiting event besides its text. */
 const EVENT_SIZE = 64;
 
-/** An event of a block. Its index is known when it goes out. */
+/** An event of a block; the serializer sets its index. */
 type BlockEvent = Extract<ReplyEvent, { index: number }>;
 
-/** The lanes of one answer. What the first that has not ended says goes out at once; what the others say waits for it. */
+/**
+ * Blocks of one answer, in sequences. Events of the first unfinished sequence go out at once; events of the others
+ * wait.
+ */
 export class BlockSerializer {
   readonly #emit: (event: ReplyEvent) => void;
   readonly #queue: BlockSequence[] = [];
-  /** Index of the next block, or of the one that is open. */
+  /** Index of the next block, or of the open one. */
   #next = 0;
   #waiting = 0;
 
-  /** @param emit takes the events of blocks, in legal order */
+  /** @param emit receives the events in legal order */
   constructor(emit: (event: ReplyEvent) => void) {
     this.#emit = emit;
   }
 
-  /** Size of what waits for its turn, in characters or so. */
+  /** Approximate size of the waiting events, in characters. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** A new lane behind all others. One that ends with nothing said was never there. */
+  /** Adds a sequence behind all others. One that ends without events leaves no trace. */
   addSequence(): BlockSequence {
     const lane = new BlockSequence(this);
     this.#queue.push(lane);
     return lane;
   }
 
-  /** Takes what a lane says. Texts that wait one behind the other become one. */
+  /** Takes an event of a sequence. Adjacent waiting deltas are joined. */
   write(lane: BlockSequence, said: BlockEvent): void {
     if (this.#queue[0] === lane) return this.#pass(said);
     const size = EVENT_SIZE + lengthOf(said);
@@ -43,7 +46,7 @@ export class BlockSerializer {
     this.#waiting += size;
   }
 
-  /** A lane has ended: those at the head that have are left, and the next one says what it has. */
+  /** Removes finished sequences from the front and emits what waits in the next one. */
   passWaiting(): void {
     while (this.#queue[0]?.ended === true) {
       this.#queue.shift();
@@ -62,12 +65,12 @@ export class BlockSerializer {
   }
 }
 
-/** What one part of an answer says, in its own order: any number of blocks, one at a time. */
+/** Blocks of one part of an answer, one after the other. */
 export class BlockSequence {
   readonly #lanes: BlockSerializer;
   #opened = false;
   #ended = false;
-  /** What waits for the lanes before, and its size. */
+  /** Events that wait for earlier sequences. */
   readonly waiting: BlockEvent[] = [];
   size = 0;
 
@@ -75,7 +78,7 @@ export class BlockSequence {
     this.#lanes = lanes;
   }
 
-  /** A block is open. */
+  /** True while a block is open. */
   get opened(): boolean {
     return this.#opened;
   }
@@ -84,13 +87,13 @@ export class BlockSequence {
     return this.#ended;
   }
 
-  /** Opens a block; the one before it must be closed. */
+  /** Opens a block; the previous one must be closed. */
   open(block: OpenBlock): void {
     this.#opened = true;
     this.#lanes.write(this, { type: "open", index: 0, block });
   }
 
-  /** A piece of the open block's text; empty ones say nothing. */
+  /** Adds text to the open block. */
   delta(text: string): void {
     if (text !== "") this.#lanes.write(this, { type: "delta", index: 0, text });
   }
@@ -99,7 +102,7 @@ export class BlockSequence {
     this.#lanes.write(this, { type: "citation", index: 0, citation });
   }
 
-  /** Closes the block that is open, if one is. */
+  /** Closes the open block, if there is one. */
   close(signature?: Signature): void {
     if (!this.#opened) return;
     this.#opened = false;
@@ -109,7 +112,7 @@ export class BlockSequence {
     );
   }
 
-  /** Closes the block that is open, if one is. Nothing more is said. */
+  /** Closes the open block, if there is one, and ends the sequence. */
   end(signature?: Signature): void {
     this.close(signature);
     this.#ended = true;

@@ -1,14 +1,14 @@
-/** What clients call the members that the gateway names. */
+/** Translates parameter names of the gateway into those of the client's own request. */
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Protocol } from "./types.ts";
 
-/** A client's request: its protocol, and its body as it came. */
+/** A client's request body and its protocol. */
 export interface NamedRequest {
   prompt: { protocol: Protocol };
   request: JsonObject;
 }
 
-/** Other names for what the gateway calls by the first, by protocol: paths into the body, the likeliest first. */
+/** Alternative names of a parameter, by protocol: paths into the body, the likeliest first. */
 const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string[]>>> = {
   chat: new Map([
     ["max_completion_tokens", ["max_tokens"]],
@@ -20,7 +20,7 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
     ["safety_identifier", ["user"]],
     ["tools", ["functions"]],
     ["tool_choice", ["function_call"]],
-    // The older manner asks for one call at a time without a word.
+    // With `functions` there is one call at a time by default.
     ["parallel_tool_calls", ["functions"]],
   ]),
   responses: new Map([
@@ -39,7 +39,7 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
   ]),
 };
 
-/** What a client calls a member: of several names for it, the one that its body has. */
+/** Returns the name that the client's body has for a parameter; the same name if it has none. */
 export function clientParameterName(name: string, { prompt: { protocol }, request }: NamedRequest): string {
   if (has(request, name)) return name;
   const others = OTHER_NAMES[protocol].get(name);
@@ -47,7 +47,7 @@ export function clientParameterName(name: string, { prompt: { protocol }, reques
   return others.find((other) => has(request, other)) ?? name;
 }
 
-/** Whether there is such a member, by its name or the path to it; in a list, in any of its objects. */
+/** True if the body has a member at this path; in a list, in any of its objects. */
 function has(value: Json | undefined, path: string): boolean {
   if (Array.isArray(value)) return value.some((element) => has(element, path));
   if (!isObject(value)) return false;

@@ -1,11 +1,10 @@
-/** The grammar that every stream of events obeys. */
+/** The order of events that every stream obeys. */
 import type { Machine, ReplyEvent } from "./types.ts";
 
 /**
- * Passes events on and throws at the first that is out of order: one start; blocks with indices counting from 0, one
- * open at a time, each closed; one finish or error; nothing after it; a tool call exactly when the reason says so,
- * `length` excepted.
- * @returns a machine whose `end()` throws when the stream is cut short
+ * Passes events on and throws at the first one out of order: one start; blocks with indices from 0, one open at a time,
+ * each closed; one finish or error, then nothing; a tool call exactly if the reason is `tool_use` (`length` excepted).
+ * @returns a machine whose `end()` throws if the stream is cut short
  */
 export function checkGrammar(): Machine<ReplyEvent, ReplyEvent> {
   let state: "new" | "idle" | "open" | "over" = "new";

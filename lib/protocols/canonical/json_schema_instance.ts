@@ -1,14 +1,13 @@
-/** Whether a value is an instance of a JSON Schema. */
+/** Checks whether a value is an instance of a JSON Schema. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { isOfType, numberIn, resolveRef } from "./smallest_instance.ts";
 
-/** Nested schemas that are followed, and all that are looked at. */
+/** Limits of nested schemas and of all steps. */
 const MAX_DEPTH = 128;
 const MAX_WORK = 200_000;
 
 /**
- * Keywords that may refuse a value and are not read. `pattern` is none of our business: an expression of a client's could
- * take any time.
+ * Keywords that may refuse a value and are not read. `pattern` is not run: a client's expression could take any time.
  */
 const UNREAD = [
   "pattern",
@@ -35,8 +34,8 @@ interface Walk {
 }
 
 /**
- * True where the value is certainly an instance. False also where the schema has keywords that are not read here, and
- * where it would take more than 200,000 steps or 128 levels to say. Formats are not checked. Never throws.
+ * True if the value is certainly an instance. False also for schemas with unread keywords, and beyond 200,000 steps or
+ * 128 levels. Formats are not checked. Never throws.
  */
 export function isInstance(value: Json, schema: Json): boolean {
   return check(value, schema, { root: schema, left: MAX_WORK }, 0);
@@ -60,7 +59,7 @@ function hasType(value: Json, type: Json | undefined): boolean {
   return Array.isArray(type) ? type.some((one) => isOfType(value, one)) : isOfType(value, type);
 }
 
-/** Objects are compared with their members in order: what differs in that alone counts as another. */
+/** Compares objects with their members in order: a different order counts as a different value. */
 function isFixed(value: Json, schema: JsonObject): boolean {
   if (schema.const === undefined && schema.enum === undefined) return true;
   const text = writeJson(value);
@@ -72,7 +71,7 @@ function checkNumber(value: Json, schema: JsonObject): boolean {
   const number = numberIn(value);
   if (number === undefined) return true;
   const [minimum, maximum, step] = [schema.minimum, schema.maximum, schema.multipleOf].map(numberIn);
-  // Draft 4 wrote `exclusiveMinimum: true` beside `minimum`.
+  // Draft 4 has `exclusiveMinimum: true` beside `minimum`.
   const above = schema.exclusiveMinimum === true ? minimum : numberIn(schema.exclusiveMinimum);
   const below = schema.exclusiveMaximum === true ? maximum : numberIn(schema.exclusiveMaximum);
   return !(minimum !== undefined && number < minimum) && !(maximum !== undefined && number > maximum) &&

@@ -1,9 +1,9 @@
-/** Two JSON Schemas that must both hold, as one. */
+/** Merges two JSON Schemas that must both hold. */
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 
 /**
- * A schema that holds where both do. Keywords that cannot be joined at once (`$ref`, `anyOf`, `oneOf` in both) stay
- * apart, the second's inside `allOf`.
+ * Returns a schema that holds if both do. Keywords that cannot be joined (`$ref`, `anyOf`, `oneOf` in both) stay apart:
+ * the second schema's go into `allOf`.
  */
 export function mergeSchemas(first: JsonObject, second: JsonObject): JsonObject {
   const merged = new Map<string, Json | undefined>(Object.entries(first));

@@ -1,16 +1,16 @@
-/** Images and files in URLs: a `data:` URL carries the bytes, any other names them. */
+/** Images and files in URLs: a `data:` URL carries the bytes, any other URL is a reference. */
 import { Buffer } from "node:buffer";
 import type { Media } from "./types.ts";
 
 const DEFAULT_TYPE = "text/plain";
 const PERCENT = 0x25;
-/** Longest type with its parameters, in characters. */
+/** Most characters of a media type with its parameters. */
 const LONGEST_TYPE = 1024;
 
 /**
- * Reads a URL. A `data:` URL becomes bytes, whatever its case, parameters or encoding; every other stays a URL and is
- * never fetched. Base64 loses its white space; percent-encoded data becomes base64.
- * @throws {SyntaxError} on a `data:` URL without a comma, with an endless type or with data that is not base64
+ * Reads a URL. A `data:` URL becomes bytes in base64, whatever its case, parameters or encoding; any other stays a URL
+ * and is never fetched.
+ * @throws {SyntaxError} for a `data:` URL without a comma, with an overlong type or with invalid base64
  */
 export function readMediaUrl(url: string): Media {
   if (!/^data:/i.test(url)) return { kind: "url", url };
@@ -29,15 +29,15 @@ export function writeMediaUrl(media: Media): string {
   return media.kind === "url" ? media.url : `data:${media.mediaType};base64,${media.base64}`;
 }
 
-/** Hosts at which Gemini takes a URL for a video, whatever else the request says of it. */
+/** Hosts whose URLs Gemini takes for videos, whatever else the request contains. */
 const VIDEO_HOST = /^(?!img\.)(?:[^.]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be)\.?$/;
 
-/** The type of an image, at the end of a URL's path. */
+/** Image file endings in the path of a URL. */
 const IMAGE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
 
 /**
- * The kind of input that media is, in the catalog's words; `text` for plain text and its kin. An address at YouTube is a
- * video. Any other URL that tells no type is taken for an image, unless it has a file name.
+ * Returns the kind of input in the catalog's terms; `text` for text files. A YouTube address is a video. Any other URL
+ * without a type counts as an image, unless it has a file name.
  */
 export function modalityOf(media: Media, name?: string): "image" | "audio" | "video" | "text" | "file" {
   if (media.kind === "url" && VIDEO_HOST.test(URL.parse(media.url)?.hostname ?? "")) return "video";
@@ -46,21 +46,21 @@ export function modalityOf(media: Media, name?: string): "image" | "audio" | "vi
   return media.mediaType === undefined && name === undefined ? "image" : "file";
 }
 
-/** The type of the image that a URL's path names; undefined where it names none. */
+/** Returns the image type that a URL's path names, if any. */
 export function imageTypeOf(url: string): string | undefined {
   const ending = IMAGE_ENDING.exec(url)?.[1];
   return ending === undefined ? undefined : normalizeMediaType(`image/${ending}`);
 }
 
-/** The usual name of a media type: lower case, `image/jpeg` for `image/jpg`. */
+/** Normalizes a media type: lower case, `image/jpeg` for `image/jpg`. */
 export function normalizeMediaType(type: string): string {
   const lower = type.toLowerCase();
   return lower === "image/jpg" ? "image/jpeg" : lower;
 }
 
 /**
- * Base64 in its one canonical spelling: no white space, standard alphabet, padded. Checked without decoding.
- * @throws {SyntaxError} on anything that is not base64
+ * Returns base64 in canonical form: no white space, standard alphabet, padded. Checked without decoding.
+ * @throws {SyntaxError} for anything else than base64
  */
 export function readBase64(text: string): string {
   const standard = /[\s_-]/.test(text) ? respell(text) : text;
@@ -76,10 +76,10 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
-// Media are most of what a large body holds, and it is read while everybody else waits: what follows goes through the
-// bytes once. Replacing by pattern takes seconds where every other character is one to be replaced.
+// Media are most of a large body, so the functions below pass over the bytes once: replacing by pattern takes seconds
+// where every other character changes.
 
-/** Base64 without white space, in the standard alphabet. */
+/** Removes white space and converts the URL-safe alphabet. */
 function respell(text: string): string {
   const bytes = new TextEncoder().encode(text);
   let length = 0;
@@ -100,7 +100,7 @@ function encodeBytes(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-/** The bytes of percent-encoded text. A percent sign without two hexadecimal digits is itself. */
+/** Decodes percent-encoded text to bytes. A percent sign without two hexadecimal digits stays. */
 function percentDecode(data: string): Uint8Array {
   const bytes = new TextEncoder().encode(data);
   let length = 0;
@@ -113,7 +113,7 @@ function percentDecode(data: string): Uint8Array {
   return bytes.subarray(0, length);
 }
 
-/** The value of a hexadecimal digit, given as its character's code; `NaN` for anything else. */
+/** Returns the value of a hexadecimal digit given as a character code, else `NaN`. */
 function hexDigit(code = 0): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;

@@ -1,22 +1,22 @@
-/** Schemas of tool arguments, for vendors that want an object and no branches at the top. */
+/** Schemas of tool arguments for vendors that require an object without branches at the top. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
-/** Branches and references that are followed; one can lead to others. */
+/** Limit of followed branches and references. */
 const MAX_BRANCHES = 1_000;
 
 interface Walk {
   root: JsonObject;
   /** Branches that may still be followed. */
   left: number;
-  /** References that are being followed. */
+  /** References being followed. */
   refs: Set<string>;
 }
 
 /**
- * A schema with `type: "object"` and without `anyOf`, `oneOf`, `allOf` and `$ref` at its top. It allows every object that
- * the given schema allows, and is as strict as it can be: members that any branch has, of which those are required that
- * all branches require. A schema that has this form already is returned as it is.
+ * Returns a schema with `type: "object"` and without `anyOf`, `oneOf`, `allOf` and `$ref` at its top. It allows every
+ * object that the given schema allows: it has the members of all branches and requires those that every branch
+ * requires. A schema that has this form already is returned unchanged.
  */
 export function objectSchema(schema: JsonObject): JsonObject {
   return isPlain(schema)
@@ -50,7 +50,7 @@ function both(schema: JsonObject, other: Json | undefined, walk: Walk): JsonObje
   return isObject(other) ? mergeSchemas(schema, flatten(other, walk)) : schema;
 }
 
-/** A schema of every object that one or the other allows. */
+/** Returns a schema that allows every object of either. */
 function either(a: JsonObject, b: JsonObject): JsonObject {
   const required = list(a.required).filter((name) => list(b.required).includes(name));
   const properties = eitherMembers(a.properties, b.properties);
@@ -86,7 +86,7 @@ function allowsObject(branch: Json): boolean {
   return type === undefined || type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-/** What a reference inside the schema points at. */
+/** Resolves a reference inside the schema. */
 function resolve(root: JsonObject, ref: string): Json | undefined {
   if (!ref.startsWith("#/")) return undefined;
   let at: Json | undefined = root;

@@ -1,6 +1,6 @@
 /**
- * Signatures travel through clients as opaque strings. A signature whose issuer is not the protocol's own vendor is put
- * into an envelope that names the issuer, so that it finds its way back to it and to nobody else.
+ * Signatures travel through clients as opaque strings. A signature of another issuer than the protocol's own vendor
+ * travels in an envelope that names the issuer, so that it returns to that issuer only.
  */
 import { isObject, parsePlain } from "../../json/mod.ts";
 import type { Signature } from "./types.ts";
@@ -9,16 +9,16 @@ const PREFIX = "sluice1.";
 
 /**
  * Writes a signature as one string.
- * @param native the issuer whose bare values the protocol carries, such as `anthropic` for messages
+ * @param native the issuer whose values the protocol carries without an envelope, such as `anthropic` for messages
  */
 export function writeSignature(signature: Signature, native: string): string {
-  // A value in an envelope of another gateway's, further up, gets one more: it is not ours to open.
+  // A value in an envelope of another gateway further upstream gets a second envelope.
   if (signature.issuer === native && !signature.value.startsWith(PREFIX)) return signature.value;
   const { issuer, value, id } = signature;
   return PREFIX + toBase64Url(JSON.stringify(id === undefined ? { issuer, value } : { issuer, value, id }));
 }
 
-/** Reads what `writeSignature` wrote. Anything without our envelope is taken for the native issuer's. */
+/** Reads a string of `writeSignature`. A string without an envelope belongs to the native issuer. */
 export function readSignature(text: string, native: string): Signature {
   if (!text.startsWith(PREFIX)) return { issuer: native, value: text };
   const inner = parse(text.slice(PREFIX.length));
@@ -38,7 +38,7 @@ function parse(encoded: string): unknown {
   }
 }
 
-/** UTF-8 text as unpadded base64url. */
+/** Encodes UTF-8 text as unpadded base64url. */
 export function toBase64Url(text: string): string {
   let binary = "";
   for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
@@ -46,8 +46,8 @@ export function toBase64Url(text: string): string {
 }
 
 /**
- * The text that `toBase64Url` encoded.
- * @throws {Error} on anything that is not base64url of UTF-8
+ * Decodes a string of `toBase64Url`.
+ * @throws {Error} for anything else than base64url of UTF-8
  */
 export function fromBase64Url(encoded: string): string {
   const binary = atob(encoded.replaceAll("-", "+").replaceAll("_", "/"));

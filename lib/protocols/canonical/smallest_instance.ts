@@ -1,10 +1,10 @@
-/** The smallest value that a JSON Schema allows. It serves models that must answer in a form and have nothing to say. */
+/** Makes the smallest value that a JSON Schema allows, for embedded models that must answer in a given form. */
 import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { mergeSchemas } from "./json_schema_merge.ts";
 
-/** Nested schemas that are followed. What is deeper could not be sent back to us: see the limits of request bodies. */
+/** Limit of nested schemas. Deeper values would exceed the limits of request bodies when they come back. */
 const MAX_DEPTH = 56;
-/** Work and output of one schema, in steps and characters together. */
+/** Limit of steps and output characters together. */
 const MAX_WORK = 200_000;
 
 /** A valid text for each format. */
@@ -24,16 +24,16 @@ const FORMATS: ReadonlyMap<Json | undefined, string> = new Map([
 interface Walk {
   root: Json;
   left: number;
-  /** References that are being followed: one inside itself has no smallest value. */
+  /** References being followed: one inside itself has no smallest value. */
   refs: Set<string>;
 }
 
 /**
- * The smallest value that a schema allows: required members only, the first `enum` value, the first branch of `anyOf` or
- * `oneOf` that has a value, the number nearest to 0, the shortest text. Members come in the order of `properties`, then
- * of `required`. Reads `$ref` into the schema itself, `allOf`, bounds, lengths and common formats; `pattern`, `not`,
- * `if`, `contains`, `uniqueItems`, `additionalProperties` and `default` are not read. Never throws.
- * @returns undefined where there is no such value, or only one beyond 200,000 characters or 56 levels
+ * Returns the smallest value that a schema allows: required members only, the first `enum` value, the first satisfiable
+ * branch of `anyOf` or `oneOf`, the number nearest to 0, the shortest text. Members have the order of `properties`,
+ * then of `required`. Reads `$ref` within the schema, `allOf`, bounds, lengths and common formats; ignores `pattern`,
+ * `not`, `if`, `contains`, `uniqueItems`, `additionalProperties` and `default`. Never throws.
+ * @returns undefined if there is no such value, or only one beyond 200,000 characters or 56 levels
  */
 export function smallestInstance(schema: Json): Json | undefined {
   return instance(schema, { root: schema, left: MAX_WORK, refs: new Set() }, 0);
@@ -76,7 +76,7 @@ function merged(rest: JsonObject, other: Json, { walk, depth }: { walk: Walk; de
   return instance(mergeSchemas(rest, other), walk, depth + 1);
 }
 
-/** A value of a schema without references and branches. */
+/** Returns a value of a schema without references and branches. */
 function plainInstance(schema: JsonObject, walk: Walk, depth: number): Json | undefined {
   const types = typeof schema.type === "string" ? [schema.type] : Array.isArray(schema.type) ? schema.type : undefined;
   const fixed = schema.const !== undefined ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : undefined;
@@ -155,9 +155,9 @@ function smallestText(schema: JsonObject, walk: Walk): string | undefined {
   return schema.format === "email" ? format.padStart(least, "a") : format;
 }
 
-/** The allowed number that is nearest to 0. */
+/** Returns the allowed number nearest to 0. */
 function smallestNumber(schema: JsonObject, integer: boolean): number | undefined {
-  // Draft 4 wrote `exclusiveMinimum: true` beside `minimum`.
+  // Draft 4 has `exclusiveMinimum: true` beside `minimum`.
   const bound = (inclusive: Json | undefined, exclusive: Json | undefined) =>
     numberIn(exclusive) ?? (exclusive === true ? numberIn(inclusive) : undefined);
   const low = numberIn(schema.minimum) ?? -Infinity;
@@ -176,11 +176,11 @@ function smallestNumber(schema: JsonObject, integer: boolean): number | undefine
     : candidates(-most, -least, step).map((x) => -x).find(fits);
 }
 
-/** Numbers from `least` >= 0 on, one of which is the smallest if there is one. */
+/** Returns numbers from `least` >= 0 upwards that include the smallest allowed one, if there is one. */
 function candidates(least: number, most: number, step: number | undefined): number[] {
   if (step === undefined || !(step > 0)) return [least, least + 1, (least + most) / 2];
   const count = Math.ceil(least / step);
-  // 3 * 0.1 is not 0.3, so the last digits are rounded away.
+  // 3 * 0.1 is not 0.3, so the last digits are rounded.
   return [count, count + 1].map((n) => Number((n * step).toPrecision(15)));
 }
 
@@ -193,7 +193,7 @@ function impliedType(schema: JsonObject): string {
   return "null";
 }
 
-/** Whether a value is of a type that schemas name. */
+/** True if a value has a type that schemas name. */
 export function isOfType(value: Json, type: Json): boolean {
   switch (type) {
     case "null":
@@ -215,7 +215,7 @@ export function isOfType(value: Json, type: Json): boolean {
   }
 }
 
-/** What a JSON pointer names; a reference elsewhere or to nothing asks for nothing. */
+/** Resolves a JSON pointer; `true` for a reference elsewhere or to nothing. */
 export function resolveRef(root: Json, ref: string): Json {
   if (ref !== "#" && !ref.startsWith("#/")) return true;
   let value: Json | undefined = root;
@@ -235,7 +235,7 @@ function decode(part: string): string {
   }
 }
 
-/** The number that a value is. */
+/** Returns the value as a number, if it is one. */
 export function numberIn(value: Json | undefined): number | undefined {
   if (isRawNumber(value)) return Number(value.rawJSON);
   return typeof value === "number" ? value : undefined;
@@ -245,7 +245,7 @@ function without(schema: JsonObject, key: string): JsonObject {
   return Object.fromEntries(Object.entries(schema).filter(([name]) => name !== key));
 }
 
-/** How much there is to copy when schemas are merged. */
+/** Approximate cost of copying a schema. */
 function size(schema: JsonObject): number {
   const inner = [schema.required, schema.enum, schema.allOf].map((list) => Array.isArray(list) ? list.length : 0);
   const properties = isObject(schema.properties) ? Object.keys(schema.properties).length : 0;

@@ -1,7 +1,7 @@
-/** Which schemas OpenAI's strict mode takes as they are. */
+/** Recognizes schemas that OpenAI's strict mode accepts unchanged. */
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
-/** Keywords that every version of the strict mode knows. Others may be refused, so they are not risked. */
+/** Keywords that every version of the strict mode accepts. */
 const KEYWORDS: ReadonlySet<string> = new Set([
   "type",
   "properties",
@@ -18,8 +18,8 @@ const KEYWORDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * True where strict mode takes a schema unchanged: an object at the top, every object closed and all its members
- * required, no keyword that is not known everywhere.
+ * True if strict mode accepts a schema unchanged: an object at the top, every object closed with all members required,
+ * and no other keywords.
  */
 export function isStrictSchema(schema: JsonObject): boolean {
   return schema.type === "object" && schema.anyOf === undefined && isStrict(schema);

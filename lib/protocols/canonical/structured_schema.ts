@@ -1,4 +1,4 @@
-/** Schemas of structured output, for vendors that know a part of JSON Schema only and refuse the rest. */
+/** Schemas of structured output for vendors that accept only a part of JSON Schema. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 
 const FORMATS: ReadonlySet<Json | undefined> = new Set([
@@ -18,9 +18,8 @@ const KEPT = new Set(["type", "enum", "const", "title", "required"]);
 const DEFINITIONS = ["$defs", "definitions"] as const;
 
 /**
- * A schema of the known part: objects are closed, `oneOf` becomes `anyOf`, a reference stands alone, definitions are in
- * `$defs`. Every other keyword goes into the description, where the model can read it. A schema that is rewritten twice
- * is the same as one that is rewritten once.
+ * Returns a schema of the accepted part: objects are closed, `oneOf` becomes `anyOf`, a reference is alone, definitions
+ * are in `$defs`. Every other keyword moves into the description, where the model can read it. Idempotent.
  */
 export function structuredOutputSchema(schema: JsonObject): JsonObject {
   return rewrite(schema);
@@ -37,7 +36,7 @@ function rewrite(schema: JsonObject): JsonObject {
   for (const [key, value] of Object.entries(schema)) {
     if (value === undefined || key === "description" || key === "$defs" || key === "definitions") continue;
     const rewritten = rewriteKeyword(key, value, type);
-    // `anyOf` beside `oneOf`: there is room for one.
+    // There is one `anyOf`: a `oneOf` beside it moves into the description.
     const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
     if (key === "type") continue;
     if (isFree) Object.assign(written, rewritten);
@@ -91,7 +90,7 @@ function rewriteDefinitions(schema: JsonObject): JsonObject {
   return all.length === 0 ? {} : { $defs: Object.fromEntries(all) };
 }
 
-/** The type that a schema names, or that its keywords mean. */
+/** Returns the type that a schema names or implies. */
 function typeOf(
   { type, properties, items, anyOf, oneOf, allOf, enum: values, const: only }: JsonObject,
 ): Json | undefined {
@@ -104,7 +103,7 @@ function isObjectType(type: Json | undefined): boolean {
   return type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-/** Every schema must say what it is about: one that allows anything allows anything without parts. */
+/** Every schema must have a type or values: one that allows anything becomes a list of the plain types. */
 function anything(schema: JsonObject): JsonObject {
   const says = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
   return says ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };

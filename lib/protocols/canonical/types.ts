@@ -1,11 +1,11 @@
 /**
- * The canonical form: what the three text protocols have in common, and what each says that the others do not.
- * Readers turn a protocol into it, writers turn it back. Nothing here knows a wire.
+ * The canonical form of requests and answers. Readers of a protocol produce it, writers turn it into a protocol;
+ * nothing here depends on a wire format.
  */
 import type { GatewayError } from "../../errors.ts";
 import type { JsonObject, RawNumber } from "../../json/mod.ts";
 
-/** A text protocol that clients and upstreams speak. */
+/** A text protocol of clients and upstreams. */
 export type Protocol = "chat" | "responses" | "messages";
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
@@ -18,7 +18,7 @@ export interface UnknownMembers {
 export interface Signature {
   issuer: string;
   value: string;
-  /** Id of the reasoning item, where the issuer's protocol has one. */
+  /** Id of the reasoning item, if the issuer's protocol has one. */
   id?: string;
 }
 
@@ -27,7 +27,7 @@ export type Media =
   | { kind: "url"; url: string; mediaType?: string }
   | { kind: "bytes"; base64: string; mediaType: string };
 
-/** Where a piece of text comes from: the vendor's own citation object, whole. */
+/** Source of a piece of text: the vendor's own citation object. */
 export interface Citation {
   from: Protocol;
   value: JsonObject;
@@ -38,7 +38,7 @@ export interface CacheMark {
   ttl: "5m" | "1h";
 }
 
-/** One thing said in a message. */
+/** Content of a message. */
 export type ContentBlock =
   & { cache?: CacheMark; unknownMembers?: UnknownMembers }
   & (
@@ -47,8 +47,8 @@ export type ContentBlock =
     /** `hidden`: the text was withheld or encrypted; only the signature carries it. */
     | { type: "reasoning"; text: string; hidden?: boolean; signature?: Signature }
     /**
-     * `arguments` is JSON text, verbatim; for a custom tool (`custom: true`) it is the tool's free-form input. `input` is
-     * the object that this text says, and `null` where it says none, for whoever writes it; absent: the text is to be read.
+     * `arguments` is JSON text, verbatim; for a custom tool (`custom: true`) the free-form input. `input` is the parsed
+     * object, `null` if the text is not an object; absent: not parsed yet.
      */
     | {
       type: "tool_call";
@@ -59,7 +59,7 @@ export type ContentBlock =
       custom?: boolean;
       namespace?: string;
     }
-    /** `output`: as `input`, of what all its texts say, a line each. */
+    /** `output`: as `input`, for its texts joined by line breaks. */
     | {
       type: "tool_result";
       callId: string;
@@ -69,14 +69,14 @@ export type ContentBlock =
       custom?: boolean;
     }
     | { type: "refusal"; text: string }
-    /** A block of its own protocol that the canonical form does not model, whole. */
+    /** A block of one protocol that the canonical form does not model. */
     | { type: "vendor_specific"; from: Protocol; value: JsonObject }
   );
 
 /** A block of one type. */
 export type ContentBlockOf<T extends ContentBlock["type"]> = Extract<ContentBlock, { type: T }>;
 
-/** One turn. Results of tools are blocks of user messages. */
+/** One message. Tool results are blocks of user messages. */
 export interface Message {
   role: "system" | "user" | "assistant";
   blocks: ContentBlock[];
@@ -98,7 +98,7 @@ export type Tool =
     }
     /** Takes free-form text instead of JSON; `format` is the flat form `{type, syntax?, definition?}`. */
     | { type: "custom"; name: string; description?: string; format?: JsonObject; namespace?: string }
-    /** Runs at the vendor (web search and the like): its own object, whole. */
+    /** Runs at the vendor (web search and the like). */
     | { type: "hosted"; from: Protocol; value: JsonObject }
   );
 
@@ -112,35 +112,35 @@ export type ToolChoice =
   | { type: "tool"; name: string; custom?: boolean }
   /** `auto` or `required` among these tools only. */
   | { type: "allowed"; mode: "auto" | "required"; names: string[] }
-  /** A choice of its own protocol, such as a hosted tool. */
+  /** A choice of one protocol only, such as a hosted tool. */
   | { type: "vendor_specific"; from: Protocol; value: JsonObject };
 
-/** How much to think, least first. */
+/** Reasoning efforts, lowest first. */
 export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
 /** Reasoning depth. */
 export type Effort = typeof EFFORTS[number];
 
-/** What the client asked about reasoning. Every member is absent where the client said nothing. */
+/** The client's reasoning options. Absent members were not set. */
 export interface Reasoning {
-  /** `manual` has a token budget, `adaptive` lets the model decide, `off` is an explicit no. */
+  /** `manual` has a token budget, `adaptive` lets the model decide, `off` disables reasoning. */
   mode?: "manual" | "adaptive" | "off";
   budgetTokens?: number;
   effort?: Effort;
-  /** How much of the reasoning text to return. */
+  /** How much of the reasoning text is returned. */
   display?: "summarized" | "omitted" | "full";
-  /** The signature must come back with the reasoning, even where the protocol leaves it out by default. */
+  /** The signature must be returned, even if the protocol omits it by default. */
   encrypted?: boolean;
   unknownMembers?: UnknownMembers;
 }
 
-/** The form the answer must have. */
+/** Form of the answer. */
 export type OutputFormat =
   | { type: "text" }
   | { type: "json_object" }
   | { type: "json_schema"; schema: JsonObject; name?: string; description?: string; strict?: boolean };
 
-/** Sampling knobs, as the client sent them; ranges were checked by the protocol's schema. */
+/** Sampling parameters as the client sent them; the protocol's schema has checked their ranges. */
 export interface Sampling {
   temperature?: number;
   topP?: number;
@@ -153,21 +153,21 @@ export interface Sampling {
   topLogprobs?: number;
 }
 
-/** A tool that runs at the vendor, as a request names it. */
+/** A tool that runs at the vendor. */
 export interface HostedTool {
-  /** Its plain name, as the configuration and prices have it. */
+  /** Plain name, as in the configuration and the prices. */
   name: string;
-  /** Most calls, where the request says so. */
+  /** Most calls, if the request limits them. */
   maxCalls?: number;
 }
 
-/** Names of service tiers that cost the plain price, in the words of any protocol. */
+/** Service tiers at the plain price, in the terms of any protocol. */
 export const PLAIN_TIERS: ReadonlySet<string> = new Set(["default", "standard", "auto", "standard_only"]);
 
-/** What a request asks of its vendor beyond tokens, and may: the rest was taken out of it. */
+/** Features of a request that cost more than tokens, and that its key may use. */
 export interface Extras {
   hostedTools: readonly HostedTool[];
-  /** Most calls of all hosted tools together, where the request says so. */
+  /** Most calls of all hosted tools together, if the request limits them. */
   maxCalls?: number;
   /** The vendor calls servers of the client's choice. */
   remoteMcp: boolean;
@@ -175,9 +175,9 @@ export interface Extras {
   tier?: string;
 }
 
-/** A request for text, whatever protocol it came in. */
+/** A request for text, of any protocol. */
 export interface Prompt {
-  /** The protocol the client spoke. */
+  /** The client's protocol. */
   protocol: Protocol;
   /** Public model id, as the client wrote it. */
   model: string;
@@ -186,42 +186,42 @@ export interface Prompt {
   toolChoice?: ToolChoice;
   /** False: at most one tool call per answer. */
   parallelToolCalls?: boolean;
-  /** Most tokens the answer may have, reasoning included. */
+  /** Most tokens of the answer, reasoning included. */
   maxTokens?: number;
   stop: string[];
   sampling: Sampling;
   reasoning?: Reasoning;
   format?: OutputFormat;
-  /** Number of answers wanted; absent: one. */
+  /** Number of answers; absent: one. */
   n?: number;
   stream: boolean;
   /** Chat: the client wants the usage chunk at the end of the stream. */
   includeUsage?: boolean;
   truncation?: "auto" | "disabled";
-  /** Routing wishes of this request (`provider`), as sent. */
+  /** Provider preferences (`provider`), as sent. */
   provider?: JsonObject;
-  /** Public ids to try when the first model fails (`models`). */
+  /** Public ids to try if the first model fails (`models`). */
   fallbacks?: string[];
   /** Opaque id of the end user. */
   user?: string;
-  /** Absent: tokens are all it costs. */
+  /** Absent: it costs tokens only. */
   extras?: Extras;
-  /** The client may name what the vendor keeps; absent: it may not. */
+  /** True if the client may refer to state that the vendor keeps. */
   vendorState?: boolean;
   unknownMembers?: UnknownMembers;
 }
 
 /**
- * Whether the vendor may run tools or call servers while it answers. Such a request can cost more than its client sees as
- * the answer is made.
+ * True if the vendor may run tools or call servers while it answers. Such a request can cost more than its stream
+ * shows.
  */
 export function mayRunHostedTools({ extras }: Pick<Prompt, "extras">): boolean {
   return extras !== undefined && (extras.hostedTools.length > 0 || extras.remoteMcp);
 }
 
 /**
- * Tokens by price class. Input classes never overlap: what was read from a cache is not in `prompt`.
- * `reasoning` is part of `completion`. Absent means not known, which is not zero.
+ * Tokens by price class. Input classes never overlap: cached tokens are not in `prompt`. `reasoning` is part of
+ * `completion`. Absent means unknown, not zero.
  */
 export interface TokenUsage {
   prompt?: number;
@@ -230,26 +230,29 @@ export interface TokenUsage {
   input_cache_write_1h?: number;
   completion?: number;
   reasoning?: number;
-  /** Some of it was counted here, as the upstream did not tell it: of images and files only an estimate. */
+  /**
+   * The gateway counted some of it, because the upstream did not report it; `estimated` if images or files are among
+   * it.
+   */
   counted?: true | "estimated";
-  /** Service tiers that the upstream says it used. The plain one is named only where the request asks for another. */
+  /** Service tiers that the upstream reported. The plain one is named only if the request asks for another. */
   tiers?: readonly string[];
-  /** Calls of hosted tools that the upstream says it made, by plain name. */
+  /** Calls of hosted tools that the upstream reported, by plain name. */
   hostedCalls?: Readonly<Record<string, number>>;
 }
 
-/** The classes of tokens in a usage. */
+/** Token classes of a usage. */
 export type UsageClass = Exclude<keyof TokenUsage, "counted" | "tiers" | "hostedCalls">;
 
 /**
- * Why an answer ended. `tool_use` exactly when a complete tool call exists, `length` excepted.
- * `stop_sequence` names the matched string beside it. `pause`: a vendor's long turn, to be sent back as it is.
+ * Reason for the end of an answer. `tool_use` exactly if a complete tool call exists (`length` excepted);
+ * `stop_sequence` comes with the matched string; `pause` is a vendor's long turn, to be sent back unchanged.
  */
 export type FinishReason = "end" | "stop_sequence" | "length" | "tool_use" | "refusal" | "pause";
 
 /** A whole answer. */
 export interface Reply {
-  /** The upstream's id, where it gave one. */
+  /** The upstream's id, if it gave one. */
   id?: string;
   blocks: ContentBlock[];
   finish: FinishReason;
@@ -267,23 +270,23 @@ export type OpenBlock =
   | { type: "vendor_specific"; from: Protocol; value: JsonObject };
 
 /**
- * One step of an answer. The order is fixed by `grammar.ts`: one start; blocks opened with indices counting from 0 and
- * closed before the end, one open at a time; then one finish or error, and nothing after it.
+ * An event of an answer. `event_grammar.ts` defines the order: one start; blocks with indices from 0, one open at a
+ * time, all closed; then one finish or error.
  */
 export type ReplyEvent =
-  /** `usage` here is what is known of the input before the answer begins. */
+  /** `usage` has the input classes that are known before the answer. */
   | { type: "start"; id?: string; usage?: TokenUsage }
   | { type: "open"; index: number; block: OpenBlock }
-  /** A piece of the block's text or arguments. Never empty. */
+  /** A non-empty piece of the block's text or arguments. */
   | { type: "delta"; index: number; text: string }
   | { type: "citation"; index: number; citation: Citation }
   /** A signature is known only when its block ends. */
   | { type: "close"; index: number; signature?: Signature }
-  /** `usage` is of the whole answer, cumulative. */
+  /** `usage` is of the whole answer. */
   | { type: "finish"; reason: FinishReason; stopSequence?: string; usage: TokenUsage }
   | { type: "error"; error: GatewayError };
 
-/** A synchronous translator of a stream. `frames.flatMap(m.push)`, then `m.end()`, is its whole use. */
+/** A synchronous translator of a stream: call `push` for each input, then `end`. */
 export interface Machine<In, Out> {
   push(input: In): Out[];
   end(): Out[];

@@ -1,32 +1,34 @@
-/** Servers that follow OpenAI's older words: nearly everybody else. */
+/** Quirks that all OpenAI-compatible servers share: they follow an older version of OpenAI's chat API. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 
-/** What all OpenAI-compatible servers have in common. Other mends build on it. */
+/** The base of all other quirks: vendors spread `compatible.dialect` and call `compatibleBody()`. */
 export const compatible: Quirk = {
-  // Free-form tools exist nowhere else.
+  // Only OpenAI has free-form tools.
   dialect: { customTools: false },
   body: (body, _prompt, dropped) => compatibleBody(body, dropped),
 };
 
-/** Words that came after the servers were written, put back into the older ones. */
+/** Replaces members and roles that are newer than these servers by their older names. */
 export function compatibleBody(body: JsonObject, dropped: UnsupportedParameters): JsonObject {
-  // The newer word takes the place of the older one.
+  // The newer member replaces the older one.
   const { safety_identifier: id, user } = body;
   if (typeof id === "string" && typeof user === "string" && id !== user) dropped.add("user");
-  return mapMessages(rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"), reword);
+  return mapMessages(rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"), rewrite);
 }
 
 const REFUSAL = ["refusal"];
 
-function reword(message: JsonObject): JsonObject {
-  const said = joinTexts(message.role === "developer" ? { ...message, role: "system" } : message);
-  return typeof said.refusal === "string" ? sayRefusal(said, said.refusal) : omit(said, REFUSAL);
+function rewrite(message: JsonObject): JsonObject {
+  const rewritten = joinTexts(message.role === "developer" ? { ...message, role: "system" } : message);
+  return typeof rewritten.refusal === "string"
+    ? moveRefusalIntoText(rewritten, rewritten.refusal)
+    : omit(rewritten, REFUSAL);
 }
 
-/** Nobody else knows a refusal apart from what was said; without it the message would be empty. */
-function sayRefusal(message: JsonObject, refusal: string): JsonObject {
+/** Moves a refusal into the text: these servers ignore `refusal`, and the message would be empty. */
+function moveRefusalIntoText(message: JsonObject, refusal: string): JsonObject {
   const { content } = message;
   const others = omit(message, ["refusal"]);
   if (refusal === "") return others;
@@ -34,7 +36,7 @@ function sayRefusal(message: JsonObject, refusal: string): JsonObject {
   return { ...others, content: typeof content === "string" && content !== "" ? `${content}\n${refusal}` : refusal };
 }
 
-/** Many templates take text only as a string, except from the user. Parts that say more than text stay. */
+/** Joins text parts: many chat templates accept only a string, except from the user. Parts with other members stay. */
 function joinTexts(message: JsonObject): JsonObject {
   const { role, content } = message;
   if (role === "user" || !Array.isArray(content)) return message;

@@ -1,14 +1,13 @@
-/** DeepSeek. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import { mapMessages, type Quirk } from "./quirk.ts";
 import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
 
-/** DeepSeek wants its unsigned reasoning back with tool calls, and knows one switch for thinking. */
+/** DeepSeek requires its unsigned reasoning back with tool calls, and has a `thinking` switch instead of an effort. */
 export const deepseek: Quirk = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
   body(body, prompt, dropped) {
     const switched = writeThinkingSwitch(restoreReasoningContent(compatibleBody(body, dropped)), prompt.reasoning);
-    // A null beside calls is refused by some of its hosts; an empty text says the same.
+    // Some hosts of DeepSeek refuse null content beside tool calls; an empty string means the same.
     return mapMessages(switched, (message) => message.content === null ? { ...message, content: "" } : message);
   },
 };

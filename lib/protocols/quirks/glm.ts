@@ -1,9 +1,8 @@
-/** GLM, by Z.ai. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Quirk } from "./quirk.ts";
 import { writeThinkingSwitch } from "./thinking.ts";
 
-/** GLM has one switch for thinking. */
+/** GLM, by Z.ai, has a `thinking` switch instead of an effort. */
 export const glm: Quirk = {
   dialect: compatible.dialect,
   body: (body, prompt, dropped) => writeThinkingSwitch(compatibleBody(body, dropped), prompt.reasoning),

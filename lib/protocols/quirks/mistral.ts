@@ -1,13 +1,12 @@
-/** Mistral. Its content arrays with thinking are read everywhere. */
 import type { JsonObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { mapMessages, omit, type Quirk, rename } from "./quirk.ts";
 
-/** Mistral checks requests strictly: members it does not know are refused with 422 ("Extra inputs are not permitted"). */
+/** Mistral answers 422 ("Extra inputs are not permitted") to members that it does not know. */
 export const mistral: Quirk = {
   dialect: {
     ...compatible.dialect,
-    // Ids have exactly nine letters and digits.
+    // Call ids have exactly nine letters and digits.
     callId: { legal: /[A-Za-z0-9]/, max: 9, exact: true },
   },
   body(body, _prompt, dropped) {
@@ -16,14 +15,14 @@ export const mistral: Quirk = {
       // Nothing is stored anyway, and null asks for nothing.
       if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
     }
-    // Usage comes on the last chunk without being asked for; being asked for, it is refused.
+    // Usage comes on the last chunk without being asked for, and asking for it is refused.
     const known = omit(own, [...UNKNOWN, "stream_options"]);
     const named = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
     return named.tool_choice === "required" ? { ...named, tool_choice: "any" } : named;
   },
 };
 
-/** What OpenAI's clients send by habit. */
+/** Members that OpenAI's clients often send. */
 const UNKNOWN = [
   "user",
   "safety_identifier",
@@ -35,7 +34,7 @@ const UNKNOWN = [
   "prompt_cache_retention",
 ] as const;
 
-/** Only results of tools may have a name. */
+/** Only tool messages may have a name. */
 function dropName(message: JsonObject, note: () => void): JsonObject {
   if (message.role === "tool" || message.name === undefined) return message;
   note();

@@ -1,6 +1,5 @@
-/** Mends by vendor. */
+/** Quirks of vendors in the chat protocol, by vendor. */
 import type { VendorName } from "../../upstreams/vendors.ts";
-import { azure } from "./azure.ts";
 import { compatible } from "./compatible.ts";
 import { deepseek } from "./deepseek.ts";
 import { glm } from "./glm.ts";
@@ -8,22 +7,23 @@ import { groq } from "./groq.ts";
 import { kimi } from "./kimi.ts";
 import type { Quirk } from "./quirk.ts";
 import { mistral } from "./mistral.ts";
-import { ollama } from "./ollama.ts";
-import { openai } from "./openai.ts";
 import { openrouter } from "./openrouter.ts";
 import { qwen } from "./qwen.ts";
 import { vllm } from "./vllm.ts";
 import { xai } from "./xai.ts";
 
-/** Vendors that speak their protocol as its own folder does. */
+/** For vendors that follow their protocol exactly. */
 const NONE: Quirk = {};
 
-/** What each vendor says differently. */
+/**
+ * One entry per vendor of lib/upstreams/vendors.ts. A new OpenAI-compatible vendor starts with `compatible`; one that
+ * differs gets a file of its own, after the pattern of xai.ts (a renamed member) or mistral.ts (refused members).
+ */
 export const QUIRKS: Readonly<Record<VendorName, Quirk>> = {
-  openai,
+  openai: NONE,
   anthropic: NONE,
   gemini: NONE,
-  azure,
+  azure: NONE,
   deepseek,
   glm,
   groq,
@@ -33,6 +33,6 @@ export const QUIRKS: Readonly<Record<VendorName, Quirk>> = {
   qwen,
   openrouter,
   vllm,
-  ollama,
+  ollama: compatible,
   "openai-compatible": compatible,
 };

@@ -1,10 +1,12 @@
-/** OpenRouter. */
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { omit, type Quirk } from "./quirk.ts";
 
-/** OpenRouter takes signed reasoning back, prompt-cache marks, begun answers, and a `reasoning` object of its own. */
+/**
+ * OpenRouter accepts signed reasoning, prompt-cache marks and unfinished answers, and has a `reasoning` object of its
+ * own.
+ */
 export const openrouter: Quirk = {
   dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
   issuer: openrouterIssuer,
@@ -15,7 +17,7 @@ export const openrouter: Quirk = {
   },
 };
 
-/** Issuers of signatures by the author of a model, the first part of its id. */
+/** Issuers of signatures by the author of a model, which is the first part of its id. */
 const ISSUERS: ReadonlyMap<string, string> = new Map([
   ["anthropic", "anthropic"],
   ["openai", "openai"],
@@ -24,13 +26,13 @@ const ISSUERS: ReadonlyMap<string, string> = new Map([
   ["meta-llama", "meta-responses-v1"],
 ]);
 
-/** Whose signatures a model behind OpenRouter reads: those of its own vendor. */
+/** Returns the issuer whose signatures a model reads: the model's own vendor. */
 export function openrouterIssuer(model: string): string {
   const author = model.split("/")[0] ?? "";
   return ISSUERS.get(author) ?? author;
 }
 
-/** A budget stays a budget here; it and an effort exclude each other. A client's own object stays as it is. */
+/** Keeps a budget as a budget, which excludes an effort. An object that the client wrote itself stays. */
 function writeReasoning(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   if (reasoning === undefined || isObject(body.reasoning)) return body;
   const written = reasoningOf(reasoning, body);
@@ -46,7 +48,9 @@ function reasoningOf({ mode, budgetTokens, display }: Reasoning, body: JsonObjec
   return { ...(mode === "adaptive" && { enabled: true }), ...hide };
 }
 
-/** Wishes that mean the same one step further. Names of providers are names of the gateway's own upstreams. */
+/**
+ * Preferences that OpenRouter can apply as well. Names of providers are the gateway's own upstreams, so they stay here.
+ */
 const PASSED = [
   "require_parameters",
   "data_collection",

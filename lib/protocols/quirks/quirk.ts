@@ -1,38 +1,42 @@
-/** What one vendor says differently from OpenAI, whose words a chat request is written in. */
+/**
+ * The shape of a vendor's quirks, and helpers to write them. The reader of answers needs no quirk for known variants:
+ * usage on any chunk or on one of its own, `reasoning` or `reasoning_content`, tool calls without an index, errors of
+ * any shape.
+ */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { Prompt } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
 import type { Dialect, UpstreamProtocol } from "../upstream_codec.ts";
 
-/** The differences of one vendor. Pure. */
+/** Differences of one vendor from OpenAI's chat API. Pure functions. */
 export interface Quirk {
-  /** What the vendor's dialect can say, where that differs from the protocol's own. */
+  /** Capabilities that differ from the protocol's own. */
   dialect?: Partial<Dialect>;
-  /** Whose signatures a model of this vendor reads, where it sells the models of others. */
+  /** Returns the issuer whose signatures a model reads, for vendors that sell models of others. */
   issuer?(model: string): string;
   /**
-   * Rewords a request body: one that was written in OpenAI's words, or a client's own. What it has to leave out is named
-   * in `dropped`. A member that needs no other words is given back as the same value, so that its text can stay.
+   * Rewrites a request body, whether the gateway or the client wrote it, and names in `dropped` what it leaves out. A
+   * member that does not change keeps its identity (`===`), so that its text can be relayed as it is.
    */
   body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;
-  /** Rewords a frame of the answer; `undefined` leaves it out. */
+  /** Rewrites a stream frame; `undefined` drops it. */
   frame?(frame: Frame): Frame | undefined;
 }
 
-/** What a vendor's mend is for a protocol. Vendors differ in chat only: the others are spoken by their own vendors. */
-export function quirkFor(mend: Quirk, protocol: UpstreamProtocol): Quirk {
-  return protocol === "chat" ? mend : {};
+/** Returns the quirk for a protocol. Quirks exist in chat only: the other protocols are spoken by their own vendors. */
+export function quirkFor(quirk: Quirk, protocol: UpstreamProtocol): Quirk {
+  return protocol === "chat" ? quirk : {};
 }
 
-/** An object without some of its members; the object itself where it has none of them. */
+/** Returns an object without some members; the same object if it has none of them. */
 export function omit(object: JsonObject, names: readonly string[]): JsonObject {
   let has = false;
   for (const name of names) has ||= Object.hasOwn(object, name);
   return has ? Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name))) : object;
 }
 
-/** An object with a member under another name. It takes the place of one that has that name already. */
+/** Renames a member, replacing one that already has the new name. A null value is dropped. */
 export function rename(object: JsonObject, from: string, to: string): JsonObject {
   if (!Object.hasOwn(object, from)) return object;
   const value = object[from];
@@ -40,18 +44,18 @@ export function rename(object: JsonObject, from: string, to: string): JsonObject
   return value === undefined || value === null ? others : { ...others, [to]: value };
 }
 
-/** A body whose messages are reworded one by one. Where none of them changes, it is the same body. */
-export function mapMessages(body: JsonObject, reword: (message: JsonObject) => JsonObject): JsonObject {
+/** Rewrites each message; returns the same body if no message changes. */
+export function mapMessages(body: JsonObject, rewrite: (message: JsonObject) => JsonObject): JsonObject {
   const { messages } = body;
   if (!Array.isArray(messages)) return body;
-  let reworded: Json[] | undefined;
+  let changed: Json[] | undefined;
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index];
     if (!isObject(message)) continue;
-    const said = reword(message);
-    if (said === message) continue;
-    reworded ??= [...messages];
-    reworded[index] = said;
+    const rewritten = rewrite(message);
+    if (rewritten === message) continue;
+    changed ??= [...messages];
+    changed[index] = rewritten;
   }
-  return reworded === undefined ? body : { ...body, messages: reworded };
+  return changed === undefined ? body : { ...body, messages: changed };
 }

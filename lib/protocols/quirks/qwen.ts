@@ -1,9 +1,8 @@
-/** Qwen at Alibaba's Model Studio. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import { omit, type Quirk } from "./quirk.ts";
 import { EFFORT_MEMBERS, wantsThinking } from "./thinking.ts";
 
-/** Qwen has a switch for thinking, and a budget beside it, at the top of the request. */
+/** Qwen, at Alibaba's Model Studio, has `enable_thinking` and `thinking_budget` at the top of the request. */
 export const qwen: Quirk = {
   dialect: compatible.dialect,
   body(body, { reasoning }, dropped) {

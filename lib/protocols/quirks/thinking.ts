@@ -1,12 +1,12 @@
-/** The `thinking` switch that several vendors have in place of an effort, and reasoning that must come back. */
+/** The `thinking` switch that several vendors have instead of an effort, and reasoning that must come back. */
 import type { Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { mapMessages, omit } from "./quirk.ts";
 
-/** Members that say how much to think; a switch takes their place. */
+/** Members for the reasoning depth, which a switch replaces. */
 export const EFFORT_MEMBERS: readonly string[] = ["reasoning_effort", "reasoning"];
 
-/** Whether reasoning was asked for or declined; `undefined` where nothing was said. */
+/** True if the client asked for reasoning, false if it declined; `undefined` if it did neither. */
 export function wantsThinking(reasoning: Reasoning | undefined): boolean | undefined {
   if (reasoning === undefined) return undefined;
   const { mode, effort, budgetTokens } = reasoning;
@@ -14,7 +14,7 @@ export function wantsThinking(reasoning: Reasoning | undefined): boolean | undef
   return mode !== undefined || effort !== undefined || budgetTokens !== undefined ? true : undefined;
 }
 
-/** `reasoning_effort` as `thinking: {type}`. A `thinking` of the client's own stays. */
+/** Writes `thinking: {type}` instead of an effort. A `thinking` member of the client's own stays. */
 export function writeThinkingSwitch(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   const wanted = wantsThinking(reasoning);
   const others = omit(body, EFFORT_MEMBERS);
@@ -23,8 +23,8 @@ export function writeThinkingSwitch(body: JsonObject, reasoning: Reasoning | und
 }
 
 /**
- * `reasoning_content` on every assistant message that calls tools, even if it is empty: thinking models refuse a history
- * where it is missing (400 "reasoning_content must be passed back").
+ * Adds `reasoning_content` to every assistant message with tool calls, even an empty one: without it, thinking models
+ * refuse the history (400 "reasoning_content must be passed back").
  */
 export function restoreReasoningContent(body: JsonObject): JsonObject {
   return mapMessages(body, (message) => {

@@ -1,10 +1,9 @@
-/** vLLM. Its reasoning was `reasoning_content` and is `reasoning` now; both are read everywhere. */
 import { isObject } from "../../json/mod.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Quirk } from "./quirk.ts";
 import { wantsThinking } from "./thinking.ts";
 
-/** Whether a model thinks is decided by its chat template, which takes a switch. */
+/** At vLLM the model's chat template decides about thinking; it takes a switch. */
 export const vllm: Quirk = {
   dialect: compatible.dialect,
   body(body, { reasoning }, dropped) {

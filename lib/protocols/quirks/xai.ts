@@ -1,8 +1,7 @@
-/** xAI. Its reasoning is counted outside the completion, which the reader of usage knows. */
 import { compatible } from "./compatible.ts";
 import { type Quirk, rename } from "./quirk.ts";
 
-/** xAI follows OpenAI's newer words for the length of the answer and knows no `developer`. */
+/** xAI takes the newer `max_completion_tokens` and has no `developer` role. */
 export const xai: Quirk = {
   dialect: compatible.dialect,
   body(body, prompt, dropped) {

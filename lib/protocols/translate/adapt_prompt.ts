@@ -1,4 +1,4 @@
-/** From a client's prompt to one that an upstream's dialect can say, and back from its answer. */
+/** Adapts a client's prompt to the capabilities of a target, and its answer back. */
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
@@ -20,9 +20,9 @@ import { selectTools } from "./select_tools.ts";
 import { orderMessages } from "./order_messages.ts";
 
 /**
- * Fits a prompt to its target. Deterministic, and nothing is left to do for a prompt that was fitted before. What the
- * target cannot say is named in `target.dropped`.
- * @throws {GatewayError} `invalid`, where leaving something out would change the meaning
+ * Adapts a prompt to its target. Deterministic and idempotent. Names what the target does not support in
+ * `target.dropped`.
+ * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
 export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt {
   const { dialect } = target;
@@ -50,7 +50,7 @@ export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt 
   };
 }
 
-/** An answer of no tokens fills a cache. Only one vendor knows that; to the others it is no number of tokens. */
+/** A limit of 0 tokens fills a cache at Anthropic; no other vendor accepts it. */
 function checkLength({ maxTokens }: Prompt, { protocol }: AdaptTarget): void {
   if (maxTokens !== 0 || protocol === "messages") return;
   throw new GatewayError("invalid", "Cannot ask for 0 tokens: this model's upstream gives at least one", {

@@ -1,26 +1,26 @@
-/** What the steps between a client's prompt and an upstream's dialect share. */
+/** Types that the steps of `adaptPrompt()` share. */
 import type { Machine, Prompt, Protocol, ReplyEvent } from "../canonical/types.ts";
 import type { UpstreamProtocol, WriteTarget } from "../upstream_codec.ts";
 
-/** Where a prompt goes, and in which protocol it will be written. */
+/** The target of a prompt and its protocol. */
 export interface AdaptTarget extends WriteTarget {
   protocol: UpstreamProtocol;
 }
 
-/** A prompt fitted to its target, and the way back. */
+/** An adapted prompt, and the way back. */
 export interface AdaptedPrompt {
   prompt: Prompt;
   /**
-   * A fresh machine for one answer to the prompt. It undoes the renaming and wrapping, enforces the stop sequences that
-   * the upstream was not given, and sets the finish reason right. After its finish or error it gives nothing more: the
-   * answer is then over, whatever the upstream still says, and its feed can be cancelled.
+   * Returns a machine for one answer. It restores tool names and custom calls, enforces the stop sequences that the
+   * upstream was not given, and normalizes the finish reason. After its finish or error the answer is over, whatever
+   * the upstream still sends, and its feed can be cancelled.
    */
   restore: () => Machine<ReplyEvent, ReplyEvent>;
-  /** Most tokens of the answer, where the upstream takes no limit as low: its answer has to be cut. */
+  /** Most tokens of the answer, if the upstream's minimum is higher: the gateway cuts the answer. */
   limit?: number;
 }
 
-/** What each protocol calls the things that are dropped or refused here. */
+/** Parameter names of each protocol, for dropped and refused parameters. */
 export const PARAMETER_NAMES: Readonly<
   Record<Protocol, Record<"messages" | "stop" | "reasoning" | "effort" | "signed" | "unsigned", string>>
 > = {

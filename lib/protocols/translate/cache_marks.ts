@@ -1,4 +1,4 @@
-/** Prompt-cache marks, within what Anthropic takes. */
+/** Fits prompt-cache marks to Anthropic's limits. */
 import type { CacheMark, ContentBlock, Message, Prompt, Tool } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
@@ -11,13 +11,13 @@ interface Marked {
 }
 
 /**
- * Keeps the last four marks of the tools and messages, none on reasoning. One for an hour that comes after one for five
- * minutes becomes one for five minutes. Protocols without marks lose them all. Every loss is named.
+ * Keeps the last four marks of tools and messages, none on reasoning. A mark of one hour after one of five minutes
+ * becomes one of five minutes. Protocols without marks lose all. Every loss is named.
  */
 export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   const isOwn = target.protocol === prompt.protocol && target.protocol !== "messages";
   const carries = target.protocol === "messages" || target.dialect.cacheMarks === true;
-  // What its own protocol makes of marks is for the writer to say.
+  // The writer of the client's own protocol decides about its marks.
   if (isOwn || !hasMarks(prompt)) return prompt;
   let left = countMarks(prompt);
   let short = false;
@@ -44,7 +44,7 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
     return fit(block, takesMark(block));
   }
 
-  /** A mark inside an object that is kept whole, its own protocol's. */
+  /** Counts a mark inside a vendor-specific object. */
   function passForeign({ cache_control: mark }: JsonObject): void {
     if (!isObject(mark)) return;
     left--;
@@ -73,14 +73,14 @@ function takesMark(block: ContentBlock): boolean {
   return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
 }
 
-/** Whether there is any mark, counted or not. */
+/** True if there is any mark. */
 function hasMarks({ tools, messages }: Prompt): boolean {
   const isMarked = (block: ContentBlock): boolean =>
     block.cache !== undefined || (block.type === "tool_result" && block.blocks.some(isMarked));
   return tools.some(({ cache }) => cache !== undefined) || messages.some(({ blocks }) => blocks.some(isMarked));
 }
 
-/** Marks that count. */
+/** Counts the marks that Anthropic counts. */
 function countMarks({ tools, messages }: Prompt): number {
   const count = (blocks: readonly ContentBlock[]): number =>
     blocks.reduce((sum, block) => {

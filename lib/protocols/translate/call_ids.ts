@@ -1,4 +1,4 @@
-/** Ids of tool calls that an upstream would refuse are replaced, the same way in the call and in its result. */
+/** Replaces ids of tool calls that an upstream would refuse, the same way in the call and in its result. */
 import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import type { TextRule } from "../upstream_codec.ts";
 import { hashText, isLegal } from "./legal_names.ts";
@@ -8,7 +8,7 @@ const PREFIX = "call_";
 /** About 142 bits. */
 const HASH_LENGTH = 24;
 
-/** Makes every call id legal. An id that is legal already stays; nobody needs to remember the others. */
+/** Makes every call id legal. The new id is derived from the old one, so nothing has to be remembered. */
 export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
   const legalize = (block: ContentBlock): ContentBlock => {
     switch (block.type) {
@@ -23,7 +23,7 @@ export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
   return mapPrompt(prompt, legalize);
 }
 
-/** The id itself where the rule takes it, else one made of its hash. */
+/** Returns the id itself if it is legal, else one made of its hash. */
 export function legalCallId(id: string, rule: TextRule): string {
   if (isLegal(id, rule)) return id;
   if (rule.exact === true) return hashText(id, rule.max);

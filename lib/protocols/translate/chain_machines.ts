@@ -1,10 +1,6 @@
-/** Machines one after the other. */
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
-/**
- * One machine of several: what one gives, the next one gets. After a finish or an error it gives nothing more, and takes
- * nothing more in.
- */
+/** Chains machines: the output of each is the input of the next. After a finish or an error the chain is over. */
 export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
   let over = false;
 
@@ -30,7 +26,7 @@ export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>
 function through(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: ReplyEvent[]): ReplyEvent[] {
   if (machine === undefined) return events;
   const [event] = events;
-  // Mostly there is one.
+  // Usually there is one event.
   if (events.length === 1 && event !== undefined) return machine.push(event);
   return events.flatMap((event) => machine.push(event));
 }

@@ -1,4 +1,4 @@
-/** Tools that take free text, for upstreams whose tools take JSON: a function with one argument, `input`. */
+/** Custom tools for upstreams without free-form tools: a function with one argument, `input`. */
 import type { ContentBlock, Machine, OpenBlock, Prompt, ReplyEvent, Tool } from "../canonical/types.ts";
 import { type JsonObject, writeJson } from "../../json/mod.ts";
 import { inputDecoder } from "./input_decoder.ts";
@@ -50,8 +50,8 @@ function describeInput({ type, syntax, definition }: JsonObject = {}): string {
 }
 
 /**
- * Unwraps the calls that are marked `custom`: the text inside `{"input":"…"}` is passed on piece by piece. What the model
- * sends instead of such an object is passed on as it is.
+ * Unwraps calls that are marked `custom`: passes the text inside `{"input":"…"}` on piece by piece, and anything else
+ * unchanged.
  */
 export function unwrapCustomCalls(): Machine<ReplyEvent, ReplyEvent> {
   let decoder: ReturnType<typeof inputDecoder> | undefined;

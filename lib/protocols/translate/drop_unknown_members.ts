@@ -1,4 +1,4 @@
-/** Members that only the client's own protocol knows: carried where the target has the same, else named. */
+/** Members that only the client's own protocol knows: carried over if the target has an equivalent, else named. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-/** Members of the body that both OpenAI protocols have under the same name. */
+/** Members of the body with the same name in both OpenAI protocols. */
 const OPENAI = [
   "service_tier",
   "metadata",
@@ -16,20 +16,19 @@ const OPENAI = [
   "safety_identifier",
 ];
 
-/** Members that ask for something the answer would be wrong without. */
+/** Members that are refused, because the answer would be wrong without them. */
 const REFUSED: Readonly<Record<Protocol, readonly string[]>> = {
   chat: [],
   responses: [],
   messages: ["mcp_servers", "container", "thread", "fallbacks"],
 };
 
-/** Where members are carried to. */
 type RestTarget = Pick<AdaptTarget, "protocol" | "dropped">;
 
-/** Objects that only hold members: those are named, not the object. */
+/** Objects that only group members: their members are named, not the object. */
 const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item"]);
 
-/** What a protocol says only about the place of a thing, and repeats of what is carried. */
+/** Members without a meaning of their own, which are not named. */
 const SILENT = new Set([
   "id",
   "index",
@@ -45,8 +44,8 @@ const SILENT = new Set([
 ]);
 
 /**
- * Leaves out what belongs to another protocol than the target's: members nobody models, and sources of quoted text.
- * @throws {GatewayError} `invalid`, for members without which the answer would be another
+ * Removes members and citations of other protocols than the target's.
+ * @throws {GatewayError} `invalid`, for members without which the answer would be wrong
  */
 export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
   const { dropped } = target;
@@ -105,7 +104,7 @@ function dropCitations(block: ContentBlock, { protocol, dropped }: RestTarget): 
   return own.length > 0 ? { ...text, citations: own } : text;
 }
 
-/** Members of the body in the target's spelling. */
+/** Members of the body under the target's names. */
 function carryBody(unknownMembers: UnknownMembers, { protocol, dropped }: RestTarget): UnknownMembers | undefined {
   if (protocol === "gemini") {
     nameBody(unknownMembers, Object.keys(unknownMembers.members), dropped);
@@ -124,7 +123,7 @@ function carryBody(unknownMembers: UnknownMembers, { protocol, dropped }: RestTa
 function nameBody({ from, members }: UnknownMembers, names: readonly string[], dropped: UnsupportedParameters): void {
   for (const name of names) {
     const value = members[name];
-    // Nothing is ever stored, so not to store it is no wish that is lost.
+    // The gateway stores nothing, so `store: false` is no loss.
     if (isNothing(value) || (name === "store" && value === false)) continue;
     refuseMember(name, from);
     dropped.add(name);
@@ -135,7 +134,7 @@ function refuseMember(name: string, from: Protocol): void {
   if (!REFUSED[from].includes(name)) return;
   throw new GatewayError("invalid", `Cannot use ${name}: only models of the vendor's own know it`, {
     param: name,
-    // The vendor's own clients then go on without, and send the conversation whole.
+    // With this code the vendor's own clients send the whole conversation instead.
     ...(name === "thread" && { code: "thread_unsupported_request" }),
   });
 }
@@ -147,7 +146,7 @@ interface Member {
   to: Protocol;
 }
 
-/** One member as the other protocol's members; undefined where it has none for it. */
+/** Translates one member; undefined if the target has no equivalent. */
 function carry({ name, value, from, to }: Member): JsonObject | undefined {
   if (from !== "messages" && to !== "messages") {
     if (OPENAI.includes(name)) return { [name]: value };

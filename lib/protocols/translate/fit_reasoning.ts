@@ -1,11 +1,11 @@
-/** Reasoning of earlier turns goes back to the model that did it, and to no other. */
+/** Returns the reasoning of earlier messages to the model that wrote it, and to no other. */
 import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import { type AdaptTarget, PARAMETER_NAMES } from "./adapt_target.ts";
 
 /**
- * Leaves out reasoning that the target cannot read: signed by another issuer, or unsigned where it is not wanted. What is
- * signed stays whole, also without text; nothing changes its place. What says nothing goes unnamed.
+ * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not take it.
+ * Empty reasoning is dropped without being named.
  */
 export function dropUnreadableReasoning(prompt: Prompt, { issuer, dialect, dropped }: AdaptTarget): Prompt {
   const names = PARAMETER_NAMES[prompt.protocol];
@@ -22,8 +22,8 @@ export function dropUnreadableReasoning(prompt: Prompt, { issuer, dialect, dropp
 }
 
 /**
- * Switches reasoning off for this request where Anthropic's manual thinking would refuse it: a tool is forced, or the last
- * turn of the assistant calls tools and does not begin with its reasoning. Adaptive thinking takes both.
+ * Disables reasoning for a request that Anthropic's manual thinking would refuse: a forced tool, or a last assistant
+ * message with tool calls that does not begin with its reasoning. Adaptive thinking accepts both.
  */
 export function fitReasoning(prompt: Prompt, target: AdaptTarget): Prompt {
   const { reasoning, toolChoice, protocol } = prompt;
@@ -36,7 +36,7 @@ export function fitReasoning(prompt: Prompt, target: AdaptTarget): Prompt {
   return { ...prompt, reasoning: { mode: "off" } };
 }
 
-/** True where the request is for thinking, and the model's thinking takes a budget. */
+/** True if the request asks for thinking and the model's thinking takes a budget. */
 function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
   if (reasoning === undefined || reasoning.mode === "off") return false;
   if (reasoning.mode === "manual") return true;

@@ -1,4 +1,4 @@
-/** Schemas as vendors take them. */
+/** Rewrites schemas for the target's vendor. */
 import { objectSchema } from "../canonical/object_schema.ts";
 import { isStrictSchema } from "../canonical/strict_schema.ts";
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
@@ -7,12 +7,12 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-/** What Anthropic takes as the name of an argument. */
+/** Argument names that Anthropic accepts. */
 const ARGUMENT = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /**
- * Rewrites the schemas of tools and of the answer. In its own protocol a client keeps its schemas as they are.
- * @throws {GatewayError} `invalid`, for names of arguments that the vendor refuses
+ * Rewrites the schemas of tools and of the answer, unless client and target have the same protocol.
+ * @throws {GatewayError} `invalid`, for argument names that the vendor refuses
  */
 export function fitSchemas(prompt: Prompt, target: AdaptTarget): Prompt {
   if (prompt.protocol === target.protocol) return prompt;
@@ -31,14 +31,14 @@ export function fitSchemas(prompt: Prompt, target: AdaptTarget): Prompt {
 }
 
 /**
- * OpenAI and Anthropic refuse arguments that are no object, or have branches at the top of their schema. Between the two
- * protocols of OpenAI nothing changes.
+ * OpenAI and Anthropic refuse tool arguments that are not objects, or have branches at the top. Between OpenAI's two
+ * protocols nothing changes.
  */
 function wantsObject({ protocol }: Prompt, target: AdaptTarget): boolean {
   return target.protocol === "messages" || (target.protocol !== "gemini" && protocol === "messages");
 }
 
-/** Anthropic always keeps to the schema; elsewhere that has to be said, and can be where the schema is of the strict kind. */
+/** Anthropic always enforces the schema. OpenAI needs `strict`, which is set if the schema allows it. */
 function fitFormat(
   format: Extract<OutputFormat, { type: "json_schema" }>,
   { protocol }: Prompt,
@@ -49,7 +49,7 @@ function fitFormat(
   return { ...format, ...(strict !== undefined && { strict }) };
 }
 
-/** The vendor refuses the whole request for one such name, and does not say whose it is. */
+/** The vendor would refuse the whole request without naming the tool. */
 function checkNames({ properties }: JsonObject, { tool, index }: { tool: string; index: number }): void {
   const name = isObject(properties) ? Object.keys(properties).find((name) => !ARGUMENT.test(name)) : undefined;
   if (name === undefined) return;

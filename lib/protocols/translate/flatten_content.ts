@@ -1,12 +1,12 @@
-/** Blocks that the target can say: foreign ones flattened or left out, empty ones too. */
+/** Replaces or drops blocks that the target does not support. */
 import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
 import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
 import { mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /**
- * Puts blocks of other protocols in canonical words, or leaves them out and names them.
- * @throws {GatewayError} `invalid`, where the model would have to read what cannot be said
+ * Flattens blocks of other protocols into text and media, or drops and names them.
+ * @throws {GatewayError} `invalid`, if the model would have to read a block that cannot be flattened
  */
 export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
   const flatten = (block: ContentBlock, role: Message["role"]): ContentBlock | ContentBlock[] =>
@@ -17,8 +17,8 @@ export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
 }
 
 /**
- * Leaves out text that says nothing, and the turns that hold nothing else. Anthropic refuses white space alone, too.
- * Reasoning without text stays: its signature is what counts.
+ * Drops empty text, and messages with nothing else. Anthropic refuses white space alone, too. Reasoning without text
+ * stays for its signature.
  */
 export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
   const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";

@@ -1,4 +1,6 @@
-/** Blocks of one protocol for upstreams of another: what the model must read becomes text and media. */
+/**
+ * Flattens blocks of one protocol for upstreams of another: content that the model must read becomes text and media.
+ */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
@@ -6,7 +8,7 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { PARAMETER_NAMES } from "./adapt_target.ts";
 
-/** Halves of what ran at a vendor, or about it: the words around them tell what came of it. */
+/** Records of what ran at a vendor. They are dropped: the text around them has the outcome. */
 const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
   messages: new Set([
     "server_tool_use",
@@ -49,15 +51,15 @@ const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
 };
 
 /**
- * What a block becomes: text and media, or nothing, and then its type is named.
- * @throws {GatewayError} `invalid`, for what the model would have to read and cannot
+ * Returns text and media; nothing for a block that is dropped and named.
+ * @throws {GatewayError} `invalid`, for content that the model must read and that cannot be flattened
  */
 export function flattenVendorSpecific(
   { from, value, cache }: ContentBlockOf<"vendor_specific">,
   { role, protocol, dropped }: { role: Message["role"]; protocol: Protocol; dropped: UnsupportedParameters },
 ): ContentBlock[] {
   const type = typeof value.type === "string" ? value.type : "unknown";
-  // Chat keeps entries of reasoning_details that it does not know in the assistant's turn; so may others.
+  // In an assistant message of chat these are unknown entries of `reasoning_details`.
   if (REPLAYS[from].has(type) || (from === "chat" && role === "assistant")) {
     dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
     return [];
@@ -77,7 +79,7 @@ export function flattenVendorSpecific(
   return mark === undefined ? blocks : [...blocks.slice(0, -1), { ...last, cache: mark }];
 }
 
-/** A block of the messages protocol; nothing or undefined for what has no words. */
+/** Flattens a block of the messages protocol; undefined or nothing if it has no text. */
 function flattenBlock(
   value: JsonObject,
   { type, dropped }: { type: string; dropped: UnsupportedParameters },
@@ -95,7 +97,7 @@ function flattenBlock(
     case "tool_reference":
       return [{ type: "text", text: `[Loaded tool: ${textOf(value.tool_name)}]` }];
     case "compaction":
-      // The summary of what came before; encrypted, nobody else can read it.
+      // A summary of the earlier conversation; if encrypted, only its vendor can read it.
       return typeof value.content === "string" && value.content !== ""
         ? [{ type: "text", text: value.content }]
         : undefined;

@@ -2,13 +2,13 @@
 import { isObject, JsonError, parseJson } from "../../json/mod.ts";
 import { isHighSurrogate } from "../../text.ts";
 
-/** Arguments that begin otherwise are kept to be read whole, up to this many characters; beyond, they pass as they are. */
+/** Arguments that begin otherwise are kept up to this many characters and parsed whole; longer ones pass unchanged. */
 const MAX_KEPT = 1_048_576;
-/** Most characters before the input. Models that lose their way write white space without end. */
+/** Most characters before the input: some models write endless white space. */
 const MAX_OPENING = 1_024;
 
 const OPENING = /^\s*\{\s*"input"\s*:\s*"/;
-/** Every beginning of a text that `OPENING` matches. */
+/** Every prefix of a text that `OPENING` matches. */
 const OPENING_SO_FAR = /^\s*(?:\{\s*(?:"(?:i(?:n(?:p(?:u(?:t(?:"\s*(?::\s*)?)?)?)?)?)?)?)?)?$/;
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -22,16 +22,15 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-/** A decoder of one call's arguments. What `push` and `end` give, joined, is the input. */
+/** A decoder of one call's arguments. The joined results of `push` and `end` are the input. */
 export interface InputDecoder {
   push(text: string): string;
   end(): string;
 }
 
 /**
- * The text of the member `input`. Where it comes first it is decoded while it arrives, and what follows it is ignored.
- * Otherwise the arguments are kept and read at the end; where they are no object with such a text, or no JSON at all,
- * they are themselves the input.
+ * Decodes the member `input`: while it arrives if it comes first, at the end otherwise. Arguments that are not an
+ * object with such a text are themselves the input.
  */
 export function inputDecoder(): InputDecoder {
   let state: "opening" | "text" | "other" | "raw" | "over" = "opening";
@@ -74,13 +73,13 @@ export function inputDecoder(): InputDecoder {
     end() {
       const left = kept;
       kept = "";
-      // What is left of text that was cut short is half a character.
+      // The remainder of text that was cut short is half a character.
       return state === "opening" || state === "other" ? wholeInput(left) : "";
     },
   };
 }
 
-/** The input in arguments that are there in full. */
+/** Returns the input of complete arguments. */
 function wholeInput(text: string): string {
   try {
     const value = parseJson(text);
@@ -92,8 +91,8 @@ function wholeInput(text: string): string {
 }
 
 /**
- * Decodes the inside of a JSON string as far as it can be.
- * @returns the text, and what is left for the next piece: half an escape, or half a surrogate pair
+ * Decodes the inside of a JSON string as far as possible.
+ * @returns the text, and the remainder for the next piece: half an escape, or half a surrogate pair
  */
 function decodeString(source: string): { text: string; rest: string; closed: boolean } {
   let text = "";
@@ -114,12 +113,12 @@ function decodeString(source: string): { text: string; rest: string; closed: boo
   const rest = source.slice(at);
   const last = text.charCodeAt(text.length - 1);
   if (!isHighSurrogate(last)) return { text, rest, closed: false };
-  // The other half of the character may come with the next piece; its own spelling does not matter.
+  // The next piece may bring the other half of the character. Its spelling does not matter.
   const half = `\\u${last.toString(16)}`;
   return { text: text.slice(0, -1), rest: half + rest, closed: false };
 }
 
-/** The escape at a backslash; undefined where it is not complete yet. What is none stands for itself. */
+/** Reads the escape at a backslash; undefined while it is incomplete. An invalid escape stays as it is. */
 function readEscape(source: string, at: number): { text: string; length: number } | undefined {
   const letter = source[at + 1];
   if (letter === undefined) return undefined;

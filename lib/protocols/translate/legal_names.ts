@@ -1,10 +1,10 @@
-/** Short names for long or illegal ones: the same text always gives the same name. */
+/** Short legal names for long or illegal ones. The same text always gets the same name. */
 import { createHash } from "node:crypto";
 import type { TextRule } from "../upstream_codec.ts";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** The first `length` base62 digits of a text's hash; at most 40 are worth asking for. */
+/** Returns the first `length` (at most 40) base62 digits of a text's hash. */
 export function hashText(text: string, length: number): string {
   let rest = BigInt(`0x${createHash("sha256").update(text).digest("hex")}`);
   let digits = "";
@@ -12,7 +12,7 @@ export function hashText(text: string, length: number): string {
   return digits;
 }
 
-/** True where a rule takes a text as it is. */
+/** True if a rule accepts a text. */
 export function isLegal(text: string, rule: TextRule): boolean {
   if (text === "" || (rule.exact === true ? text.length !== rule.max : text.length > rule.max)) return false;
   const one = stateless(rule.legal);
@@ -20,13 +20,13 @@ export function isLegal(text: string, rule: TextRule): boolean {
   return true;
 }
 
-/** A text with something else in place of every character that a rule does not allow. */
+/** Replaces every character that a rule does not accept. */
 export function replaceIllegalCharacters(text: string, { legal }: TextRule, instead: string): string {
   const one = stateless(legal);
   return Array.from(text, (character) => one.test(character) ? character : instead).join("");
 }
 
-/** A global or sticky expression would remember where it stopped. */
+/** A global or sticky expression remembers its position between calls. */
 function stateless(legal: RegExp): RegExp {
   return legal.global || legal.sticky ? new RegExp(legal.source, legal.flags.replace(/[gy]/g, "")) : legal;
 }

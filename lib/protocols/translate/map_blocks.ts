@@ -1,24 +1,23 @@
-/** Walks over the blocks of a conversation. */
+/** Maps the blocks of a conversation. */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 
-/** What a step makes of one block: the same block where it stays what it is, another one, or several or none in a list. */
+/** Maps one block: the same block if nothing changes, another block, or a list of blocks. */
 export type MapBlock = (block: ContentBlock, role: Message["role"]) => ContentBlock | readonly ContentBlock[];
 
 /**
- * The prompt with every block replaced by what the step makes of it; blocks inside tool results come before the result
- * itself. A message that loses its last block goes; one that had none stays. Where nothing changes it is the same prompt,
- * and the same messages: most steps change none.
+ * Returns the prompt with every block mapped; blocks inside a tool result come before the result. A message that loses
+ * its last block is removed. If nothing changes, the prompt and its messages keep their identity.
  */
 export function mapPrompt(prompt: Prompt, map: MapBlock): Prompt {
   return withMessages(prompt, mapMessages(prompt.messages, map));
 }
 
-/** The prompt with other messages; the same prompt where they are the same. */
+/** Returns the prompt with other messages; the same prompt if they are the same. */
 export function withMessages(prompt: Prompt, messages: Message[]): Prompt {
   return messages === prompt.messages ? prompt : { ...prompt, messages };
 }
 
-/** The list with what a step makes of each item; the same list where all stay what they are. */
+/** Maps a list; returns the same list if nothing changes. */
 export function mapEach<T>(items: T[], step: (item: T) => T): T[] {
   let mapped: T[] | undefined;
   let index = 0;
@@ -46,7 +45,7 @@ function mapMessages(messages: Message[], map: MapBlock): Message[] {
   return mapped ?? messages;
 }
 
-/** The same list where every block stays what it is. */
+/** Returns the same list if no block changes. */
 function mapBlocks({ role, blocks }: Pick<Message, "role" | "blocks">, map: MapBlock): ContentBlock[] {
   let mapped: ContentBlock[] | undefined;
   let index = 0;

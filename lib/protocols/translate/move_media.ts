@@ -1,9 +1,9 @@
-/** Pictures and files out of tool results, for upstreams whose results are text. */
+/** Moves images and files out of tool results, for upstreams whose results are text. */
 import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
 
 /**
- * Moves media from tool results to the user's turn, directly after the last result of that turn. A line of text stands in
- * both places, so that the model can tell which belongs where.
+ * Moves media from tool results to the user message, directly after its last result. A line of text in both places
+ * tells the model which belongs where.
  */
 export function moveMediaOutOfResults(prompt: Prompt): Prompt {
   let moved: ContentBlock[] = [];

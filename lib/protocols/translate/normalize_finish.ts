@@ -1,19 +1,17 @@
-/** What holds at the end of every answer, whatever its upstream says. */
 import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 
 /**
- * Sets an answer right: the reason is `tool_use` exactly when there is a tool call, `length` excepted; a call without a
- * name cannot be carried out and is left out; blank arguments are `{}`.
+ * Corrects the end of an answer: the reason is `tool_use` exactly if there is a tool call (`length` excepted), calls
+ * without a name are dropped, and blank arguments become `{}`.
  *
- * A call that `length` cut short passes with what there is of its arguments: in a stream they went out before anybody
- * could know.
+ * A call that `length` cut short keeps its incomplete arguments: in a stream they are already sent.
  */
 export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
   let calls = 0;
-  /** Blocks left out so far: the others move up. */
+  /** Blocks dropped so far; later indices move down. */
   let left = 0;
   let skipping = false;
-  /** White space of arguments that have not begun yet; undefined elsewhere. */
+  /** White space before the first character of arguments; undefined elsewhere. */
   let blank: string | undefined;
 
   return {

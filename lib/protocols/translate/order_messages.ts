@@ -1,6 +1,6 @@
 /**
- * The order of turns. A round is what the assistant says and what answers it; every call of a round gets exactly one
- * result, directly after it.
+ * Orders messages. A round is an assistant message and its answers; every call of a round gets exactly one result,
+ * directly after it.
  */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { isPaired, pairCalls } from "./pair_calls.ts";
@@ -12,12 +12,12 @@ const CONTINUE =
   "repeat nothing of it.";
 
 /**
- * Puts the turns in legal order.
- * - A result without its call becomes text of the user's; a call without a result gets one that says so, in the last turn
- *   too: no upstream takes an open call. Results come first, in the order of their calls.
- * - Where turns must alternate, adjacent ones of one role are merged, and later system messages follow the user's turn.
- *   A conversation that does not begin with the user begins with a `.` of theirs.
- * - An assistant's text at the end, where the upstream cannot continue it, is followed by the user's wish to continue it.
+ * Puts the messages in legal order.
+ * - A result without its call becomes text of the user; a call without a result gets a placeholder result, because no
+ *   upstream accepts an open call. Results come first, in the order of their calls.
+ * - If roles must alternate, adjacent messages of one role are merged, and later system messages follow the user
+ *   message. A conversation that does not begin with the user gets a `.` of the user first.
+ * - A final assistant text that the upstream cannot continue is followed by a request of the user to continue it.
  */
 export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isOrdered(prompt.messages)) return prompt;
@@ -28,7 +28,9 @@ export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   return { ...prompt, messages: endOf(messages, target) };
 }
 
-/** Whether the system speaks first, then the user and the assistant in turn, the user last, and nobody of tools. */
+/**
+ * True if a system message comes first, then user and assistant alternate, the user is last, and there are no tools.
+ */
 function isOrdered(messages: readonly Message[]): boolean {
   let last: Message["role"] = "system";
   for (const { role, blocks } of messages) {
@@ -39,7 +41,7 @@ function isOrdered(messages: readonly Message[]): boolean {
   return last === "user";
 }
 
-/** Leading system messages, and the rounds: each begins with the assistant's first word after the user's. */
+/** Splits off leading system messages. Each round begins with the first assistant message after a user message. */
 function splitRounds(messages: readonly Message[]): [Message[], Message[][]] {
   const begin = messages.findIndex(({ role }) => role !== "system");
   if (begin < 0) return [[...messages], []];
@@ -53,7 +55,7 @@ function splitRounds(messages: readonly Message[]): [Message[], Message[][]] {
   return [messages.slice(0, begin), rounds.filter((round) => round.length > 0)];
 }
 
-/** One turn of the assistant's, one of the user's with the results first, then what the system said meanwhile. */
+/** Merges a round into one assistant message, one user message with the results first, and the system messages. */
 function mergeRound(round: readonly Message[]): Message[] {
   const assistant = merge(round.filter(({ role }) => role === "assistant"));
   const users = round.filter(({ role }) => role === "user");
@@ -68,7 +70,7 @@ function mergeRound(round: readonly Message[]): Message[] {
   ];
 }
 
-/** Messages of one role as one. */
+/** Merges messages of one role. */
 function merge(messages: readonly Message[]): Message | undefined {
   const [first] = messages;
   if (first === undefined || messages.length === 1) return first;
@@ -83,7 +85,7 @@ function merge(messages: readonly Message[]): Message | undefined {
   };
 }
 
-/** Every message stays one, but results move up to the message of their calls. */
+/** Keeps messages apart, but moves results up to the message of their calls. */
 function orderRound(round: readonly Message[]): Message[] {
   const users = round.filter(({ role }) => role === "user");
   const ordered: Message[] = [];
@@ -93,7 +95,7 @@ function orderRound(round: readonly Message[]): Message[] {
       const blocks = message.blocks.filter(({ type }) => type !== "tool_result");
       if (blocks.length === 0 && message.blocks.length > 0) continue;
       const results = begun.get(message);
-      // Where it came with the last result, the two stay one message.
+      // Text that came with the last result stays in its message.
       if (results !== undefined && results === ordered.at(-1)) results.blocks.push(...blocks);
       else ordered.push(results === undefined ? { ...message, blocks } : { role: "user", blocks });
       continue;
@@ -105,8 +107,8 @@ function orderRound(round: readonly Message[]): Message[] {
 }
 
 /**
- * Results as messages: one for each message they came in.
- * @param begun the first message made of each message of the client's, which keeps its rest
+ * Returns results as messages, one for each message they came in.
+ * @param begun the first new message of each original one, which keeps its unknown members
  */
 function resultMessages(results: readonly Result[], begun: Map<Message, Message>): Message[] {
   const messages: Message[] = [];
@@ -129,11 +131,11 @@ function resultMessages(results: readonly Result[], begun: Map<Message, Message>
 
 interface Result {
   block: ContentBlockOf<"tool_result">;
-  /** The client's message it came in; undefined where there was none. */
+  /** The original message; undefined for a placeholder. */
   source: Message | undefined;
 }
 
-/** The results of the messages' calls, in the order of the calls, each with the message it came in. */
+/** Returns the results of the messages' calls, in the order of the calls. */
 function resultsFor(
   assistants: readonly Message[],
   users: readonly Message[],
@@ -167,7 +169,7 @@ function endOf(messages: Message[], { dialect, protocol, dropped }: AdaptTarget)
   if (last?.role !== "assistant") return messages;
   if (at < messages.length - 1) {
     if (prefill) return messages;
-    // The system has the last word: as the user's it can be answered.
+    // A final system message becomes a user message, so that it can be answered.
     const said = messages.slice(at + 1).map((message): Message => ({ ...message, role: "user" }));
     const merged = alternates ? merge(said) : undefined;
     return [...messages.slice(0, at + 1), ...(merged === undefined ? said : [merged])];
@@ -179,7 +181,7 @@ function endOf(messages: Message[], { dialect, protocol, dropped }: AdaptTarget)
   return protocol === "messages" ? messages.with(at, trimEnd(last)) : messages;
 }
 
-/** Anthropic refuses a beginning that ends with white space. */
+/** Anthropic refuses a prefill that ends with white space. */
 function trimEnd(message: Message): Message {
   const last = message.blocks.at(-1);
   if (last?.type !== "text") return message;

@@ -1,17 +1,17 @@
-/** Which result belongs to which call. */
+/** Pairs tool calls with their results. */
 import type { ContentBlock, Message } from "../canonical/types.ts";
 import { hashText } from "./legal_names.ts";
 
 const ORPHAN = "Result of a tool call that is no longer part of this conversation:";
 
 /**
- * Gives every call an id of its own, its result the same, and turns results without a call into text. A result belongs to
- * the first open call with its id that was made since the user last spoke before it. An empty id belongs to nothing: such
- * a call gets an id, its result is text.
+ * Gives every call a unique id, its result the same, and turns results without a call into text. A result belongs to
+ * the first open call with its id since the previous user message. An empty id belongs to nothing: such a call gets an
+ * id, such a result becomes text.
  */
 export function pairCalls(messages: readonly Message[]): Message[] {
   const ids = uniqueIds();
-  /** Open calls of this round: their new ids by the client's. */
+  /** Open calls of this round: their new ids by the client's ids. */
   let open = new Map<string, string[]>();
   let answered = false;
   return messages.map((message): Message => {
@@ -32,12 +32,12 @@ export function pairCalls(messages: readonly Message[]): Message[] {
   });
 }
 
-/** Whether a block is a call or a result. */
+/** True for a call or a result. */
 export function isPaired({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_result";
 }
 
-/** Some models count their calls from 0 in every turn: an id that came before is replaced, the same way each time. */
+/** Some models number their calls from 0 in every message: repeated ids are replaced, the same way each time. */
 function uniqueIds(): (id: string) => string {
   const seen = new Set<string>();
   return (id) => {

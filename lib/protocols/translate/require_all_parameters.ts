@@ -1,12 +1,12 @@
-/** `provider.require_parameters`: what cannot be passed on whole is not passed on at all. */
+/** `provider.require_parameters`: refuses a request that cannot be passed on completely. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /**
- * Refuses a request of which something was dropped, where its client wants all or nothing. It is called when the prompt
- * has been adapted and written.
- * @throws {GatewayError} `invalid`, naming everything that was dropped
+ * Refuses a request with dropped parameters if its client requires all of them. Called after the prompt is adapted and
+ * written.
+ * @throws {GatewayError} `invalid`, naming every dropped parameter
  */
 export function requireAllParameters({ provider }: Prompt, { names }: UnsupportedParameters): void {
   const [first] = names;

@@ -1,12 +1,12 @@
-/** Tools that the upstream does not know are left out, and the choice among the others is put in its words. */
+/** Drops tools that the upstream does not know, and fits the tool choice to the others. */
 import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
 /**
- * Leaves out hosted tools of foreign vendors and names them (`tools.web_search`), reduces an `allowed` choice to the
- * tools it allows, and takes away a choice among no tools. In the client's own protocol `allowed` stays as it is.
- * @throws {GatewayError} `invalid`, where the choice forces a tool that is not there or is left out
+ * Drops hosted tools of other vendors and names them (`tools.web_search`), reduces an `allowed` choice to its tools,
+ * and removes a choice without tools. In the client's own protocol `allowed` stays.
+ * @throws {GatewayError} `invalid`, if the choice forces a tool that is missing or dropped
  */
 export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   const { hostedFrom } = target.dialect;
@@ -19,7 +19,7 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
     return known;
   });
   const { toolChoice, parallelToolCalls, ...unknownMembers } = prompt;
-  // Where the client gave no tools itself, a choice means nothing, but one that forces is a wish.
+  // Without tools of the client's own a choice is meaningless, but losing one that forces a call is named.
   const isVoid = prompt.tools.length === 0;
   if (isVoid && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
     target.dropped.add("tool_choice");
@@ -28,17 +28,17 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   return {
     ...unknownMembers,
     ...chosen,
-    // It says something about tools only; some upstreams refuse it alone.
+    // It concerns tools only, and some upstreams refuse it alone.
     ...(parallelToolCalls !== undefined && chosen.tools.length > 0 && { parallelToolCalls }),
   };
 }
 
-/** Type of a hosted tool, as its own protocol calls it. */
+/** Returns the type of a hosted tool in its own protocol. */
 function hostedType({ value }: Extract<Tool, { type: "hosted" }>): string {
   return typeof value.type === "string" ? value.type : "hosted";
 }
 
-/** True where a choice that gives this name means the tool. Some clients write the namespace before the name. */
+/** True if a choice of this name means the tool. Some clients put the namespace before the name. */
 export function isToolNamed(tool: Tool, name: string): boolean {
   if (tool.type === "hosted") return tool.value.name === name;
   return tool.name === name || (tool.namespace !== undefined && `${tool.namespace}.${tool.name}` === name);
@@ -67,7 +67,7 @@ function choose(
       if (allowed.length === 0 && toolChoice.mode === "required") throw refusal("no tool that it allows is there");
       if (tools.length === 0) return { tools };
       if (protocol === target.protocol) return { tools, toolChoice };
-      // Without any tools, past calls would stand in the conversation unexplained.
+      // Without any tools, past calls in the conversation would be unexplained.
       if (allowed.length === 0) return { tools, toolChoice: { type: "none" } };
       return { tools: allowed, toolChoice: { type: toolChoice.mode } };
     }

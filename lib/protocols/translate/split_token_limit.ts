@@ -1,15 +1,15 @@
-/** Limits of the answer that are lower than the target takes. */
+/** Limits of the answer that are lower than the target accepts. */
 import type { Prompt } from "../canonical/types.ts";
 import type { AdaptTarget } from "./adapt_target.ts";
 
-/** A prompt with a limit that its upstream takes, and the client's own where that is left to the gateway. */
+/** A prompt with a limit that its upstream accepts, and the client's own if the gateway has to enforce it. */
 export interface SplitTokenLimit {
   prompt: Prompt;
-  /** Most tokens of the answer that the client gets; absent: the upstream keeps to the limit. */
+  /** Most tokens of the answer for the client; absent: the upstream enforces the limit. */
   ours?: number;
 }
 
-/** Raises a limit to the target's minimum, and names it: the client pays for what the minimum costs. */
+/** Raises a limit to the target's minimum, and names it: the client pays for the minimum. */
 export function splitTokenLimit(
   prompt: Prompt,
   { dialect: { leastTokens = 0 }, dropped }: AdaptTarget,

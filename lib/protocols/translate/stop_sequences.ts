@@ -1,17 +1,17 @@
-/** Stop sequences that the upstream is not given are enforced here. */
+/** Enforces the stop sequences that the upstream is not given. */
 import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../text.ts";
 import { type AdaptTarget, PARAMETER_NAMES } from "./adapt_target.ts";
 
-/** A prompt with the stop sequences its upstream takes, and those that are left to us. */
+/** A prompt with the stop sequences for its upstream, and those for the gateway. */
 export interface SplitStopSequences {
   prompt: Prompt;
   ours: string[];
 }
 
 /**
- * Parts the stop sequences: the upstream gets as many as it takes, in their order. Empty ones, and those with half a
- * character, stop nothing.
+ * Splits the stop sequences: the upstream gets as many as it accepts, in their order. Empty ones and those with half a
+ * character are dropped.
  */
 export function splitStopSequences(
   prompt: Prompt,
@@ -22,7 +22,7 @@ export function splitStopSequences(
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);
   const most = row.supported_parameters.includes("stop") ? dialect.stops : 0;
-  // Anthropic takes none that are only white space.
+  // Anthropic refuses white space alone.
   const usable = stops.filter((stop) => protocol !== "messages" || stop.trim() !== "");
   const theirs = new Set(usable.slice(0, most));
   return {
@@ -32,9 +32,9 @@ export function splitStopSequences(
 }
 
 /**
- * Ends an answer at the first stop sequence in its text, which is cut off. Text is held back as long as it could be the
- * beginning of one. Reasoning and arguments of tools are not searched. The answer's usage is then not known beyond what
- * its start told of the input.
+ * Ends an answer at the first stop sequence in its text, which is cut off. Holds back text that could be the beginning
+ * of one. Does not search reasoning and tool arguments. The usage of a cut answer is what its start reported of the
+ * input.
  * @param stops texts of one or more whole characters
  */
 export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
@@ -64,7 +64,7 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
       if (over) return [];
       switch (event.type) {
         case "start": {
-          // What a start tells of the output is a guess.
+          // The output count at the start is a guess.
           const { completion: _, reasoning: __, ...input } = event.usage ?? {};
           known = input;
           return [event];
@@ -88,8 +88,8 @@ export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEve
 }
 
 /**
- * The match that is complete first, so that the answer is the same however its text is cut into pieces; of two that end
- * together, the longer.
+ * Returns the match that is complete first, so that the answer does not depend on the pieces of its text; of two that
+ * end together, the longer.
  */
 function firstMatch(text: string, stops: readonly string[]): { stop: string; start: number } | undefined {
   let best: { stop: string; start: number } | undefined;
@@ -105,7 +105,7 @@ function firstMatch(text: string, stops: readonly string[]): { stop: string; sta
   return best;
 }
 
-/** The nearest place at or before one where no character is parted, nor may be by what follows. */
+/** Returns the nearest position at or before `end` that does not split a character. */
 function wholeCharacters(text: string, end: number): number {
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
 }

@@ -1,4 +1,4 @@
-/** Names of tools that an upstream takes, and the way back to the client's. */
+/** Gives tools names that the upstream accepts, and restores the client's names in answers. */
 import type {
   ContentBlock,
   ContentBlockOf,
@@ -13,25 +13,25 @@ import { hashText, isLegal, replaceIllegalCharacters } from "./legal_names.ts";
 import { mapPrompt } from "./map_blocks.ts";
 import { isToolNamed } from "./select_tools.ts";
 
-/** What a tool is to the client. */
+/** A tool in the client's terms. */
 interface Original {
   name: string;
   namespace?: string;
   custom?: boolean;
 }
 
-/** A prompt whose tools have legal names, and what they were before. */
+/** A prompt whose tools have legal names. */
 export interface RenamedTools {
   prompt: Prompt;
-  /** Gives tool calls of an answer the client's names again. Names it does not know pass. */
+  /** Restores the client's names in the tool calls of an answer. Unknown names pass. */
   restore: () => Machine<ReplyEvent, ReplyEvent>;
 }
 
 const HASH_LENGTH = 8;
 
 /**
- * Makes the name of every tool legal and unique: of the tools, of past calls, and in the choice. Where the upstream has no
- * namespaces, `ns` and `name` become `ns__name`. A name that is legal and free stays.
+ * Makes tool names legal and unique: in the tools, in past calls and in the choice. Without namespaces, `ns` and `name`
+ * become `ns__name`. A name that is legal and free stays.
  */
 export function renameTools(prompt: Prompt, dialect: Dialect): RenamedTools {
   const names = new WireNames(dialect);
@@ -62,15 +62,12 @@ function originalOf(tool: Exclude<Tool, { type: "hosted" }>): Original {
   return { name, ...(namespace !== undefined && { namespace }), ...(tool.type === "custom" && { custom: true }) };
 }
 
-/** The tools that can be called, by their names. */
+/** Groups the callable tools by name. */
 function byName(tools: readonly Tool[]): Map<string, Original[]> {
   return Map.groupBy(tools.filter((tool) => tool.type !== "hosted").map(originalOf), ({ name }) => name);
 }
 
-/**
- * The tool that a past call means, of those that have its name. Clients may leave out its namespace, or its kind: the first
- * that fits best is meant.
- */
+/** Returns the tool of a past call. Clients may omit its namespace or kind: the first best match counts. */
 function calledTool(call: ContentBlockOf<"tool_call">, named: readonly Original[] = []): Original {
   let called: Original = call;
   let best = -1;
@@ -85,7 +82,7 @@ function calledTool(call: ContentBlockOf<"tool_call">, named: readonly Original[
   return called;
 }
 
-/** The thing by its name on the wire; the same thing where that is the name it has. */
+/** Returns the thing under another name; the same thing if the name is the same. */
 function rename<T extends { name: string; namespace?: string }>(
   thing: T,
   { name, namespace }: { name: string; namespace?: string },
@@ -95,7 +92,7 @@ function rename<T extends { name: string; namespace?: string }>(
   return { ...rest, name, ...(namespace !== undefined && { namespace }) } as T;
 }
 
-/** A choice gives a bare name: the first tool that has it is meant. */
+/** A choice has a bare name: the first tool of that name counts. */
 function renameChoice(
   choice: ToolChoice,
   { tools, names }: { tools: readonly Tool[]; names: WireNames },
@@ -133,7 +130,7 @@ class WireNames {
     this.#keepsNamespaces = namespaces;
   }
 
-  /** Lets a tool keep its name, if it can, before others are given one that might be the same. */
+  /** Lets a tool keep its legal name before others get a generated one. */
   reserve(tool: Tool): void {
     if (tool.type === "hosted") {
       const { name } = tool.value;
@@ -144,7 +141,7 @@ class WireNames {
     if (original.namespace === undefined && isLegal(original.name, this.#rule)) this.of(original);
   }
 
-  /** The name of a tool on the wire. */
+  /** Returns the upstream's name of a tool. */
   of({ name, namespace, custom }: Original): { name: string; namespace?: string } {
     const key = JSON.stringify([namespace ?? null, name, custom === true]);
     const known = this.#wire.get(key);
@@ -167,7 +164,7 @@ class WireNames {
     return original === undefined ? event : { ...event, block: { ...event.block, ...original } };
   }
 
-  /** The name itself where it is legal and free, else its legal characters and a hash. */
+  /** Returns the name itself if it is legal and free, else its legal characters and a hash. */
   #free(name: string, { key, kept }: { key: string; kept: string | undefined }): string {
     const taken = (name: string) => this.#originals.has(wireKey({ name, namespace: kept }));
     if (isLegal(name, this.#rule) && !taken(name)) return name;

@@ -1,16 +1,14 @@
-/** Signatures that come when all is said. */
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
 /**
- * For clients of the messages protocol: leaves out hidden reasoning that follows the last text of an answer without tool
- * calls. Chat and Gemini sign a streamed answer at its end, but an answer that ends in reasoning is empty to Claude Code:
- * it prints the last block. What is lost is what the vendor of this protocol leaves out itself: reasoning from before the
- * user's next message.
+ * For clients of the messages protocol: drops hidden reasoning after the last text of an answer without tool calls.
+ * Chat and Gemini sign a streamed answer at its end, but Claude Code prints only the last block of an answer. Anthropic
+ * drops the same: reasoning from before the user's next message.
  */
 export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
   let hasText = false;
   let hasCalls = false;
-  /** Index of the hidden block that is open. */
+  /** Index of the open hidden block. */
   let hidden: number | undefined;
   let held: ReplyEvent[] = [];
 
