@@ -166,7 +166,7 @@ export function createGateway(
  * shared. Requests that began under the old one finish there.
  */
 export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
-  gateway.health.obey({ breaker: breakerOf(config), probe: probeOf(config) });
+  gateway.health.reconfigure({ breaker: breakerOf(config), probe: probeOf(config) });
   return { ...gateway, ...buildConfigured(config, gateway.log), keys: gateway.keys.renewed(config) };
 }
 

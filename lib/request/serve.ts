@@ -395,9 +395,9 @@ function measured(
   return measuredFeed(feed, {
     monotonic,
     blame,
-    began: () => health.measure(pass.place, { firstMs: Math.round(monotonic() - begun) }),
+    began: () => health.recordSpeed(pass.target, { firstMs: Math.round(monotonic() - begun) }),
     ended: (tokensPerSecond) => {
-      if (tokensPerSecond !== undefined) health.measure(pass.place, { tokensPerSecond });
+      if (tokensPerSecond !== undefined) health.recordSpeed(pass.target, { tokensPerSecond });
     },
     broke: (error) => {
       if (!signal.aborted) health.report(pass, classifyFailure(error).outcome);

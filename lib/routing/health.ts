@@ -1,9 +1,9 @@
 /**
- * The health of targets. A target is an upstream with one of its models: each has a circuit breaker of its own, so that the
- * limit or the failure of one model leaves the others alone. The gateway's key is the upstream's, for all models.
+ * The health of targets. A target is an upstream with one of its models: each has a circuit breaker, so that the limit or
+ * the failure of one model leaves the others alone. The gateway's key belongs to the upstream, for all models.
  *
- * What a request asks for can make an upstream answer with an error, so that the outcome of a request counts for the client
- * key that sent it. It counts for every key where other keys have failed as well, or where no request can be the cause.
+ * A request itself can make an upstream answer with an error. So its outcome counts for the client key that sent it, and
+ * for every key where other keys have failed as well, or where no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
@@ -12,19 +12,19 @@ import type { BreakerTicket } from "./circuit_breaker.ts";
 export interface BreakerOptions {
   /** Time that outcomes count for, in milliseconds. */
   windowMs: number;
-  /** Fewer requests within the window decide nothing by their share of failures. */
+  /** With fewer requests in the window their share of failures decides nothing. */
   leastSamples: number;
-  /** Share of failures, from 0 to 1, from which on it opens. */
+  /** Share of failures, from 0 to 1, that opens it. */
   failureShare: number;
   /** Failures of any kind, one after another, that open it at once. */
   consecutiveFailures: number;
   /** Failures to connect, one after another, that open it at once. */
   connectFailures: number;
-  /** Time it stays open for, in milliseconds: twice that when it opens again soon, then three times. */
+  /** Time it stays open, in milliseconds: twice that when it opens again soon, then three times. */
   openMs: number;
 }
 
-/** What became of a request at a target. */
+/** Outcome of a request at a target. */
 export type TargetOutcome =
   /** It gave an answer, or began one. */
   | { type: "success" }
@@ -40,52 +40,52 @@ export type TargetOutcome =
   /** It says nothing about the target: a mistake of the client's, or a client that left. */
   | { type: "neither" };
 
-/** What a target is to health. */
+/** Identifies a target. */
 export interface TargetKey extends Pick<Target, "upstream" | "model"> {
-  /** The model row it is kept apart by; absent: rows with the same upstream and model share what is known of it. */
+  /** The model row whose health is kept apart; absent: rows with the same upstream and model share one. */
   readonly row?: string;
 }
 
-/** A target, as one of those of a model, and the client key whose request may go there. */
+/** A target among those of a model, and the client key whose request may go there. */
 export interface PermitRequest {
   model: { readonly id: Model["id"]; readonly targets: readonly TargetKey[] };
   target: TargetKey;
   key: string;
-  /** True: as a trial also while the breaker is open, for a request that has no other target left. */
+  /** True: a trial may begin although the breaker is still open, as the request has no other target left. */
   early?: boolean;
 }
 
-/** A request that may go to a target. Its outcome is to be reported. */
+/** Lets a request go to a target. Its outcome has to be reported. */
 export interface Permit {
-  readonly place: TargetKey;
+  readonly target: TargetKey;
   readonly key: string;
   /** Whether it tries a target whose breaker is half-open. */
   readonly isTrial: boolean;
-  /** Of the breaker for all keys, and of the one for this key, if there is one. */
-  readonly tickets: { readonly all: BreakerTicket; readonly own: BreakerTicket | undefined };
+  /** Tickets of the breaker for all keys, and of the one for this key, if there is one. */
+  readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
 }
 
-/** Why a target is not to be asked now. */
+/** Why a target must not be asked now: its breaker is open, it has asked for a pause, or it refuses the gateway's key. */
 export type UnavailableReason = "open" | "cooling" | "quarantined";
 
-/** Why a target is not to be asked now, and for how long, as far as is known. */
+/** Why a target must not be asked now, and for how long, as far as is known. */
 export interface Unavailability {
   why: UnavailableReason;
   waitMs: number;
 }
 
 /** Whether a target may be asked. */
-export type PermitDecision = { admitted: true; pass: Permit } | ({ admitted: false } & Unavailability);
+export type PermitDecision = { granted: true; permit: Permit } | ({ granted: false } & Unavailability);
 
-/** How a target stands. */
+/** The state of a target. */
 export interface HealthRow extends Pick<Target, "upstream" | "model"> {
-  /** Where it differs by client key, the worst. */
+  /** The worst, where it differs by client key. */
   state: "closed" | "open" | "half_open" | "cooling" | "quarantined";
-  /** Client keys that the state is for; absent: for all. */
+  /** Number of client keys that the state is for; absent: all. */
   keys?: number;
   /** Until when it is not asked, in Unix milliseconds. */
   until?: number;
-  /** Failures among the requests of the last while, and all of those. */
+  /** Failures among the requests of the window, and the number of these. */
   failures: number;
   samples: number;
   /** Failures since the last success. */
@@ -98,21 +98,21 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
 /** A change that an operator may want to know of. */
 export interface HealthChange extends Pick<Target, "upstream" | "model"> {
   change: "opened" | "half_open" | "closed" | "key_refused" | "key_accepted";
-  /** What it concerns: all models of the upstream, the model, or the model for one client key alone. */
+  /** It concerns all models of the upstream, the model, or the model for one client key alone. */
   scope: "upstream" | "model" | "client_key";
   /** The client key, where it concerns one alone. */
   key?: string;
-  /** Time it is not asked for, in milliseconds; 0 where it is asked again. */
+  /** Time until it is asked again, in milliseconds; 0 where it is asked now. */
   forMs: number;
 }
 
-/** What a probe found: the upstream answers, it refuses the gateway's key, or it does not answer. */
+/** The upstream answers, it refuses the gateway's key, or it does not answer. */
 export type ProbeAnswer = "up" | "refused" | "down";
 
-/** Asks an upstream something that carries nothing of a client's; `undefined` where there is nobody to ask. Never rejects. */
+/** Asks an upstream without any content of a client; `undefined` where it has no address. Never rejects. */
 export type UpstreamProbe = (upstream: string, signal: AbortSignal) => Promise<ProbeAnswer> | undefined;
 
-/** What is known of a target's speed. */
+/** Percentiles of a target's speed; `undefined` where it was not measured. */
 export interface TargetSpeed {
   /** Time to the first event that this share of its requests does not exceed, in milliseconds. */
   firstMs(share: number): number | undefined;
@@ -120,43 +120,43 @@ export interface TargetSpeed {
   tokensPerSecond(share: number): number | undefined;
 }
 
-/** Keeps count of the health of targets. */
+/** Tracks the health of targets. */
 export interface Health {
   /**
-   * Whether the target may be asked now. Where it may, the outcome must be reported.
-   * @param now by the clock that only grows, of those who have just read it
+   * Asks for a permit for one request.
+   * @param now by the monotonic clock, for callers that have just read it
    */
-  admit(asked: PermitRequest, now?: number): PermitDecision;
-  /** Why it could not be asked now; `undefined` where it could. Takes nothing. */
-  away(place: TargetKey, key: string): Unavailability | undefined;
-  /** Whether it can be asked before others that are up: not where it has failed and no probe has been answered since. */
-  isUp(place: TargetKey, key: string): boolean;
+  acquirePermit(request: PermitRequest, now?: number): PermitDecision;
+  /** Why a permit would be refused now; `undefined` where it would be granted. */
+  unavailability(target: TargetKey, key: string): Unavailability | undefined;
+  /** Whether a target may be asked before others that are up: not after a failure until a probe is answered. */
+  isUp(target: TargetKey, key: string): boolean;
   /** Whether its last outcome was a failure, of this key or of several others. */
-  isFailing(place: TargetKey, key: string): boolean;
-  /** Tells what became of a request. A request that began well and broke off is reported twice. */
-  report(pass: Permit, outcome: TargetOutcome): void;
-  /** Tells how fast a target was. */
-  measure(place: TargetKey, measured: { firstMs?: number; tokensPerSecond?: number }): void;
-  speed(place: TargetKey): TargetSpeed;
+  isFailing(target: TargetKey, key: string): boolean;
+  /** Counts an outcome. A request that began well and broke off is reported twice. */
+  report(permit: Permit, outcome: TargetOutcome): void;
+  /** Counts a measured speed. */
+  recordSpeed(target: TargetKey, measured: { firstMs?: number; tokensPerSecond?: number }): void;
+  speed(target: TargetKey): TargetSpeed;
   snapshot(): HealthRow[];
-  /** Takes another configuration; what is known of targets stays, and refused keys are probed anew. */
-  obey(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
-  /** Ends all that is still to happen by itself. */
+  /** Applies another configuration. Outcomes stay, and refused keys are probed anew. */
+  reconfigure(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
+  /** Cancels timers and probes. */
   close(): void;
 }
 
-/** What health is made of. */
+/** Parts of a health tracker. */
 export interface HealthOptions {
   breaker: BreakerOptions;
-  /** Milliseconds that only grow. */
+  /** Milliseconds of a monotonic clock. */
   monotonic: () => number;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Numbers from 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, not including, 1. */
   random: () => number;
-  /** Absent: there is nobody to ask. */
+  /** Absent: no upstream is probed. */
   probe?: UpstreamProbe;
-  /** Runs something later, without keeping the process alive. Returns what cancels it; absent: real timers. */
+  /** Runs something later, without keeping the process alive, and returns a function that cancels it; absent: timers. */
   later?: (ms: number, run: () => void) => () => void;
   changed?: (change: HealthChange) => void;
 }

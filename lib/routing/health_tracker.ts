@@ -1,7 +1,6 @@
-/** Health in memory: one process knows what it has seen itself. */
+/** Keeps the health of all targets in the memory of one process: permits, timers, and probes of upstreams. */
+import type { BreakerScope } from "./breaker_scope.ts";
 import { ByTarget, targetModelName, targetName } from "./by_target.ts";
-import { type BreakerTicket, CircuitBreaker } from "./circuit_breaker.ts";
-import { FailureStreak } from "./failure_streak.ts";
 import type {
   BreakerOptions,
   Health,
@@ -18,60 +17,28 @@ import type {
   UpstreamProbe,
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
-import { SpeedSamples } from "./speed_samples.ts";
-import { OutcomeWindow } from "./outcome_window.ts";
+import { TargetHealth } from "./target_health.ts";
 
 /** Times vary by this share, so that several gateways do not come back at one moment. */
 const JITTER = 0.2;
-/** Pause of a target at its limit that says no time, and the longest that is believed, in milliseconds. */
+/** Pause of a target at its limit that names no time, in milliseconds. */
 const COOL_MS = 1_000;
-const MOST_COOL_MS = 60_000;
-/** Most client keys whose failures at a target are kept apart. */
-const MOST_KEYS = 32;
 
-/** Everything that is kept of one target. */
-interface Row {
-  readonly place: TargetKey;
-  /** For all keys. */
-  readonly breaker: CircuitBreaker;
-  /** The client key whose trial has failed since the breaker opened, without a sign that it fails for others. */
-  failedTrial: string | undefined;
-  outcomes: OutcomeWindow;
-  /** For single keys: of those whose requests have failed, or have met a limit. */
-  readonly byKey: Map<string, KeyRow>;
-  streak: FailureStreak;
-  /** The success that began the streak, and the streak that it ended. */
-  lastSuccess: Permit | undefined;
-  endedStreak: FailureStreak | undefined;
-  readonly firstMs: SpeedSamples;
-  readonly tokensPerSecond: SpeedSamples;
-  /** Failures to connect, one after another. */
-  unreachable: number;
-  coolUntil: number;
-}
-
-/** What is kept of one client key at a target. */
-interface KeyRow {
-  readonly breaker: CircuitBreaker;
-  outcomes: OutcomeWindow;
-  coolUntil: number;
-}
-
-/** Health of targets that were not asked yet. */
+/** Starts with no outcomes. */
 export function createHealth(options: HealthOptions): Health {
-  return new MemoryHealth(options);
+  return new HealthTracker(options);
 }
 
-class MemoryHealth implements Health {
+class HealthTracker implements Health {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   #probe: UpstreamProbe;
-  readonly #rows = new ByTarget<Row>((place) => this.#newRow(place));
+  readonly #targets = new ByTarget<TargetHealth>((target) => new TargetHealth(target, this.#breaker.windowMs));
   /** Targets of the models that were asked for, by model. */
   readonly #models = new Map<string, readonly TargetKey[]>();
   /** Whether upstreams accept the gateway's keys, by the upstream's name. */
-  readonly #keys = new Map<string, KeyCheck>();
-  /** Cancels what is to happen later. */
+  readonly #keyChecks = new Map<string, KeyCheck>();
+  /** Functions that cancel timers. */
   readonly #timers = new Set<() => void>();
   readonly #closing = new AbortController();
 
@@ -81,17 +48,15 @@ class MemoryHealth implements Health {
     this.#probe = options.probe ?? (() => undefined);
   }
 
-  obey({ breaker, probe }: Parameters<Health["obey"]>[0]): void {
+  reconfigure({ breaker, probe }: Parameters<Health["reconfigure"]>[0]): void {
     if (breaker.windowMs !== this.#breaker.windowMs) {
-      for (const row of this.#rows.all()) {
-        for (const kept of [row, ...row.byKey.values()]) kept.outcomes = new OutcomeWindow(breaker.windowMs);
-      }
+      for (const target of this.#targets.all()) target.restart(breaker.windowMs);
     }
     this.#breaker = breaker;
     this.#models.clear();
     if (probe === undefined) return;
     this.#probe = probe;
-    for (const key of this.#keys.values()) key.renew();
+    for (const check of this.#keyChecks.values()) check.renew();
   }
 
   close(): void {
@@ -101,265 +66,142 @@ class MemoryHealth implements Health {
     this.#closing.abort();
   }
 
-  admit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
-    const row = this.#rows.of(target);
+  acquirePermit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
+    const health = this.#targets.of(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
-    const away = this.#away(row, { key, now, early });
-    const own = row.byKey.get(key)?.breaker;
-    if (away !== undefined) {
-      if ((own?.waitMs(now, key, early) ?? 0) === 0) row.breaker.refused(key);
-      return { admitted: false, ...away };
-    }
-    const tickets = { all: row.breaker.enter(now, key), own: own?.enter(now, key) };
-    const isTrial = tickets.all.trial !== undefined || tickets.own?.trial !== undefined;
-    return { admitted: true, pass: { place: row.place, key, isTrial, tickets } };
+    const unavailable = this.#unavailability(health, { key, now, early });
+    if (unavailable === undefined) return { granted: true, permit: health.enter(key, now) };
+    health.noteRefusal(key, { now, early });
+    return { granted: false, ...unavailable };
   }
 
-  away(place: TargetKey, key: string): Unavailability | undefined {
-    return this.#away(this.#rows.of(place), { key, now: this.#options.monotonic() });
+  unavailability(target: TargetKey, key: string): Unavailability | undefined {
+    return this.#unavailability(this.#targets.of(target), { key, now: this.#options.monotonic() });
   }
 
-  isUp(place: TargetKey, key: string): boolean {
+  isUp(target: TargetKey, key: string): boolean {
     const now = this.#options.monotonic();
-    const row = this.#rows.of(place);
-    if (this.#away(row, { key, now }) !== undefined) return false;
-    return row.breaker.mayLead(now, key) && row.byKey.get(key)?.breaker.mayLead(now, key) !== false;
+    const health = this.#targets.of(target);
+    return this.#unavailability(health, { key, now }) === undefined && health.mayLead(key, now);
   }
 
-  isFailing(place: TargetKey, key: string): boolean {
-    const streak = this.#rows.find(place)?.streak;
+  isFailing(target: TargetKey, key: string): boolean {
+    const streak = this.#targets.find(target)?.streak;
     return streak !== undefined && (streak.of(key) > 0 || streak.withoutWorstKey > 0);
   }
 
-  #away(
-    row: Row,
+  #unavailability(
+    health: TargetHealth,
     { key, now, early }: { key: string; now: number; early?: boolean | undefined },
   ): Unavailability | undefined {
-    const own = row.byKey.get(key);
-    const cool = Math.max(0, row.coolUntil - now, (own?.coolUntil ?? 0) - now);
-    const breaker = Math.max(row.breaker.waitMs(now, key, early), own?.breaker.waitMs(now, key, early) ?? 0);
-    const check = this.#keys.get(row.place.upstream);
-    const quarantine = check?.isRefused === true ? Math.max(1, check.nextAt - now) : 0;
-    const waitMs = Math.max(cool, breaker, quarantine);
+    const { coolMs, openMs } = health.waits(key, { now, early });
+    const check = this.#keyChecks.get(health.target.upstream);
+    const quarantineMs = check?.isRefused === true ? Math.max(1, check.nextAt - now) : 0;
+    const waitMs = Math.max(coolMs, openMs, quarantineMs);
     if (waitMs === 0) return undefined;
-    return { why: quarantine > 0 ? "quarantined" : breaker > 0 ? "open" : "cooling", waitMs };
+    return { why: quarantineMs > 0 ? "quarantined" : openMs > 0 ? "open" : "cooling", waitMs };
   }
 
-  report(pass: Permit, outcome: TargetOutcome): void {
+  report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
-    const row = this.#rows.of(pass.place);
-    if (outcome.type === "refused") this.#keyOf(pass.place).suspect();
-    if (outcome.type === "limited") this.#cool(row, { pass, forMs: outcome.retryAfterMs ?? COOL_MS, now });
-    if (outcome.type === "busy" && outcome.retryAfterMs !== undefined) {
-      this.#cool(row, { pass, forMs: outcome.retryAfterMs, now });
+    const health = this.#targets.of(permit.target);
+    switch (outcome.type) {
+      case "success":
+        for (const scope of health.succeed(permit, now)) this.#changed(health, scope, { change: "closed", forMs: 0 });
+        break;
+      case "limited":
+        health.cool(permit.key, { forMs: outcome.retryAfterMs ?? COOL_MS, now });
+        break;
+      case "busy":
+        if (outcome.retryAfterMs !== undefined) health.cool(permit.key, { forMs: outcome.retryAfterMs, now });
+        this.#fail(health, permit, { isUnreachable: false, now });
+        break;
+      case "failure":
+      case "unreachable":
+        this.#fail(health, permit, { isUnreachable: outcome.type === "unreachable", now });
+        break;
+      case "refused":
+        this.#keyCheckOf(permit.target).suspect();
     }
-    if (outcome.type === "success") this.#succeeded(row, { pass, now });
-    else if (outcome.type === "failure" || outcome.type === "unreachable" || outcome.type === "busy") {
-      this.#failed(row, { pass, isUnreachable: outcome.type === "unreachable", now });
-    }
-    row.breaker.giveBack(pass.tickets.all, now);
-    if (pass.tickets.own !== undefined) row.byKey.get(pass.key)?.breaker.giveBack(pass.tickets.own, now);
+    health.giveBack(permit, now);
   }
 
-  /** What passed before a breaker changed counts no more. */
-  #succeeded(row: Row, { pass, now }: { pass: Permit; now: number }): void {
-    const { breaker } = row;
-    const own = row.byKey.get(pass.key);
-    if (own !== undefined && isOf(own.breaker, pass.tickets.own)) {
-      if (own.breaker.isOpen) this.#close(row, { breaker: own.breaker, key: pass.key, now, ticket: pass.tickets.own });
-      else own.outcomes.add(false, now);
-    }
-    if (!breaker.isCurrent(pass.tickets.all)) return;
-    if (breaker.isOpen) return this.#close(row, { breaker, now, ticket: pass.tickets.all });
-    row.unreachable = 0;
-    row.outcomes.add(false, now);
-    row.lastSuccess = pass;
-    row.endedStreak = row.streak.total > 0 ? row.streak : undefined;
-    if (row.endedStreak !== undefined) row.streak = new FailureStreak();
-  }
-
-  /**
-   * A failed trial opens the breaker for all keys where no connection could be made, the last probe failed too, or the
-   * trial of another key has failed before; else the one for its key, and the next trial is another key's.
-   */
-  #failed(row: Row, { pass, isUnreachable, now }: { pass: Permit; isUnreachable: boolean; now: number }): void {
-    const { breaker } = row;
-    const own = this.#ownRow(row, { key: pass.key, now });
-    const wasOpen = breaker.isOpen;
-    let isOwnTrouble = false;
-    if (breaker.isCurrent(pass.tickets.all)) {
-      if (breaker.isOpen) {
-        if (isDecisive(breaker, { ticket: pass.tickets.all, now })) {
-          const { failedTrial = pass.key } = row;
-          if (isUnreachable || breaker.isDown || failedTrial !== pass.key) this.#open(row, { breaker, now });
-          else {
-            row.failedTrial = pass.key;
-            isOwnTrouble = true;
-          }
-        }
-      } else {
-        // An answer that began well and broke off was no success.
-        if (row.lastSuccess === pass && row.endedStreak !== undefined) {
-          row.streak.addAll(row.endedStreak);
-          row.endedStreak = undefined;
-        }
-        row.unreachable = isUnreachable ? row.unreachable + 1 : 0;
-        row.outcomes.add(true, now);
-        row.streak.add(pass.key);
-      }
-    }
-    if (isOf(own.breaker, pass.tickets.own)) {
-      if (own.breaker.isOpen) {
-        if (isDecisive(own.breaker, { ticket: pass.tickets.own, now })) {
-          this.#open(row, { breaker: own.breaker, key: pass.key, now });
-        }
-      } else {
-        own.outcomes.add(true, now);
-        if (isOwnTrouble) this.#open(row, { breaker: own.breaker, key: pass.key, now });
-      }
-    }
-    if (wasOpen || breaker.isOpen) return;
-    if (this.#isBadForAll(row, now) && this.#mayOpen(row)) this.#open(row, { breaker, now });
-    else if (!own.breaker.isOpen && this.#isBadFor(row, { key: pass.key, now }) && this.#mayOpen(row, pass.key)) {
-      this.#open(row, { breaker: own.breaker, key: pass.key, now });
-    }
-  }
-
-  /** It would be bad also without the requests of any one key; that no connection can be made is no request's doing. */
-  #isBadForAll({ outcomes, byKey, streak, unreachable }: Row, now: number): boolean {
-    const { consecutiveFailures, connectFailures } = this.#breaker;
-    if (unreachable >= connectFailures || streak.withoutWorstKey >= consecutiveFailures) return true;
-    const all = outcomes.read(now);
-    if (!this.#isBadShare(all)) return false;
-    const [worst = { samples: 0, failures: 0 }] = [...byKey.values()].map((own) => own.outcomes.read(now))
-      .sort((a, b) => b.failures - a.failures || a.samples - b.samples);
-    return this.#isBadShare({ samples: all.samples - worst.samples, failures: all.failures - worst.failures });
-  }
-
-  #isBadFor({ byKey, streak }: Row, { key, now }: { key: string; now: number }): boolean {
-    if (streak.of(key) >= this.#breaker.consecutiveFailures) return true;
-    const own = byKey.get(key);
-    return own !== undefined && this.#isBadShare(own.outcomes.read(now));
-  }
-
-  #isBadShare({ samples, failures }: { samples: number; failures: number }): boolean {
-    const { leastSamples, failureShare } = this.#breaker;
-    return samples >= leastSamples && failures >= samples * failureShare;
+  #fail(health: TargetHealth, permit: Permit, failure: { isUnreachable: boolean; now: number }): void {
+    const { reopened, suspects } = health.fail(permit, { ...failure, options: this.#breaker });
+    for (const scope of reopened) this.#open(health, scope, failure.now);
+    const scope = suspects.find(({ key }) => this.#mayOpen(health.target, key));
+    if (scope !== undefined) this.#open(health, scope, failure.now);
   }
 
   /**
-   * Of the targets of a model at most half are taken out by their failures, and one where there is only one: what is
-   * wrong with all of them may be wrong with the requests. Those whose upstream refuses its key do not count.
+   * Whether a breaker may open: of the targets of a model at most half, and one where there is only one, are taken out by
+   * their failures, as the fault of all may lie in the requests. Targets whose upstream refuses its key do not count.
    */
-  #mayOpen({ place }: Row, key?: string): boolean {
-    const name = targetName(place);
+  #mayOpen(target: TargetKey, key?: string): boolean {
+    const name = targetName(target);
     for (const targets of this.#models.values()) {
-      const places = new Map(targets.map((target) => [targetName(target), target]));
-      const most = Math.max(1, Math.floor(places.size / 2));
-      if (!places.delete(name)) continue;
-      const out = [...places.values()].filter((other) => this.#isOpen(other, key)).length;
-      if (out + 1 > most) return false;
+      const others = new Map(targets.map((other) => [targetName(other), other]));
+      const most = Math.max(1, Math.floor(others.size / 2));
+      if (!others.delete(name)) continue;
+      const open = [...others.values()].filter((other) => this.#isOpen(other, key)).length;
+      if (open + 1 > most) return false;
     }
     return true;
   }
 
-  #isOpen(place: TargetKey, key?: string): boolean {
-    const row = this.#rows.find(place);
-    if (row === undefined || this.#keys.get(place.upstream)?.isRefused === true) return false;
-    return row.breaker.isOpen || (key !== undefined && row.byKey.get(key)?.breaker.isOpen === true);
+  #isOpen(target: TargetKey, key?: string): boolean {
+    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#targets.find(target)?.isOpen(key) === true;
   }
 
-  #open(row: Row, { breaker, key, now }: { breaker: CircuitBreaker; key?: string; now: number }): void {
+  #open(health: TargetHealth, scope: BreakerScope, now: number): void {
     const { openMs, windowMs } = this.#breaker;
+    const { breaker } = scope;
     const forMs = breaker.open(now, { openMs, restMs: windowMs }, this.#jittered);
-    if (key === undefined) row.failedTrial = undefined;
-    this.#changed(row, { change: "opened", key, forMs });
+    this.#changed(health, scope, { change: "opened", forMs });
     const { epoch } = breaker;
-    const isStill = () => breaker.epoch === epoch;
+    const isCurrent = () => breaker.epoch === epoch;
     this.#later(forMs, () => {
-      if (!isStill()) return;
-      this.#changed(row, { change: "half_open", key, forMs: 0 });
-      this.#untilProbed(row, { breaker, isStill, everyMs: forMs });
+      if (!isCurrent()) return;
+      this.#changed(health, scope, { change: "half_open", forMs: 0 });
+      this.#probeUntilUp(health, { breaker, isCurrent, everyMs: forMs });
     });
   }
 
   /** Probes the upstream of a half-open target until it answers. */
-  #untilProbed(
-    row: Row,
-    { breaker, isStill, everyMs }: { breaker: CircuitBreaker; isStill: () => boolean; everyMs: number },
+  #probeUntilUp(
+    health: TargetHealth,
+    { breaker, isCurrent, everyMs }: {
+      breaker: BreakerScope["breaker"];
+      isCurrent: () => boolean;
+      everyMs: number;
+    },
   ): void {
-    const probing = this.#keyOf(row.place).probe();
+    const probing = this.#keyCheckOf(health.target).probe();
     if (probing === undefined) return breaker.probed("up");
     void probing.then((answer) => {
-      if (!isStill()) return;
+      if (!isCurrent()) return;
       breaker.probed(answer === "down" ? "down" : "up");
       if (answer === "down") {
         this.#later(everyMs, () => {
-          if (isStill()) this.#untilProbed(row, { breaker, isStill, everyMs });
+          if (isCurrent()) this.#probeUntilUp(health, { breaker, isCurrent, everyMs });
         });
       }
     });
   }
 
-  #close(
-    row: Row,
-    { breaker, key, now, ticket = NO_TICKET }: {
-      breaker: CircuitBreaker;
-      key?: string;
-      now: number;
-      ticket: BreakerTicket | undefined;
-    },
-  ): void {
-    if (!breaker.wasTrial(ticket)) return;
-    breaker.close(now);
-    const kept = key === undefined ? row : row.byKey.get(key);
-    kept?.outcomes.clear();
-    kept?.outcomes.add(false, now);
-    row.unreachable = 0;
-    row.streak = new FailureStreak();
-    row.endedStreak = undefined;
-    this.#changed(row, { change: "closed", key, forMs: 0 });
-  }
-
-  /** A limit is one of the key's requests, until another key meets it as well. */
-  #cool(row: Row, { pass: { key }, forMs, now }: { pass: Permit; forMs: number; now: number }): void {
-    const until = now + Math.min(forMs, MOST_COOL_MS);
-    for (const [other, { coolUntil }] of row.byKey) {
-      if (other !== key && coolUntil > now) row.coolUntil = Math.max(row.coolUntil, Math.min(until, coolUntil));
-    }
-    const own = this.#ownRow(row, { key, now });
-    own.coolUntil = Math.max(own.coolUntil, until);
-  }
-
-  #ownRow({ byKey }: Row, { key, now }: { key: string; now: number }): KeyRow {
-    const known = byKey.get(key);
-    if (known !== undefined) return known;
-    if (byKey.size >= MOST_KEYS) {
-      const isIdle = ({ breaker, coolUntil }: KeyRow) => !breaker.isOpen && coolUntil <= now;
-      const [oldest] = [...byKey].find(([, row]) => isIdle(row)) ?? [...byKey][0] ?? [];
-      if (oldest !== undefined) byKey.delete(oldest);
-    }
-    const own = {
-      breaker: new CircuitBreaker(),
-      outcomes: new OutcomeWindow(this.#breaker.windowMs),
-      coolUntil: 0,
-    };
-    byKey.set(key, own);
-    return own;
-  }
-
   readonly #jittered = (ms: number): number => ms * (1 - JITTER + 2 * JITTER * this.#options.random());
 
   #changed(
-    { place }: { place: TargetKey },
-    { change, key, forMs }: Pick<HealthChange, "change" | "forMs"> & { key: string | undefined },
+    { target }: TargetHealth,
+    { key }: BreakerScope,
+    { change, forMs }: Pick<HealthChange, "change" | "forMs">,
   ): void {
     const scope = key === undefined ? { scope: "model" as const } : { scope: "client_key" as const, key };
-    this.#options.changed?.({ upstream: place.upstream, model: targetModelName(place), change, ...scope, forMs });
+    this.#options.changed?.({ upstream: target.upstream, model: targetModelName(target), change, ...scope, forMs });
   }
 
   #later(ms: number, run: () => void): () => void {
-    const { later = realTimer } = this.#options;
+    const { later = startUnrefTimer } = this.#options;
     const cancel = later(ms, () => {
       this.#timers.delete(cancel);
       run();
@@ -371,114 +213,61 @@ class MemoryHealth implements Health {
     };
   }
 
-  measure(place: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
+  recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
-    const row = this.#rows.of(place);
-    if (firstMs !== undefined) row.firstMs.add(firstMs, now);
-    if (tokensPerSecond !== undefined) row.tokensPerSecond.add(tokensPerSecond, now);
+    const health = this.#targets.of(target);
+    if (firstMs !== undefined) health.firstMs.add(firstMs, now);
+    if (tokensPerSecond !== undefined) health.tokensPerSecond.add(tokensPerSecond, now);
   }
 
-  speed(place: TargetKey): TargetSpeed {
-    const row = this.#rows.find(place);
+  speed(target: TargetKey): TargetSpeed {
+    const health = this.#targets.find(target);
     const now = this.#options.monotonic();
     return {
-      firstMs: (share) => row?.firstMs.percentile(share, now),
-      tokensPerSecond: (share) => row?.tokensPerSecond.reached(share, now),
+      firstMs: (share) => health?.firstMs.percentile(share, now),
+      tokensPerSecond: (share) => health?.tokensPerSecond.reached(share, now),
     };
   }
 
   snapshot(): HealthRow[] {
     const now = this.#options.monotonic();
-    return this.#rows.all().map((row) => {
-      const first_ms = row.firstMs.percentile(0.5, now);
-      const tokens_per_second = row.tokensPerSecond.percentile(0.5, now);
-      const { state, until, keys } = this.#state(row, now);
+    return this.#targets.all().map((health) => {
+      const first_ms = health.firstMs.percentile(0.5, now);
+      const tokens_per_second = health.tokensPerSecond.percentile(0.5, now);
+      const check = this.#keyChecks.get(health.target.upstream);
+      const { state, until, keys } = check?.isRefused === true
+        ? { state: "quarantined" as const, until: check.nextAt }
+        : health.state(now);
       return {
-        upstream: row.place.upstream,
-        model: targetModelName(row.place),
+        upstream: health.target.upstream,
+        model: targetModelName(health.target),
         state,
         ...(keys !== undefined && { keys }),
         ...(until > now && { until: Math.round(this.#options.now() + until - now) }),
-        ...row.outcomes.read(now),
-        consecutive_failures: row.streak.total,
+        ...health.all.read(now),
+        consecutive_failures: health.streak.total,
         ...(first_ms !== undefined && { first_ms }),
         ...(tokens_per_second !== undefined && { tokens_per_second }),
       };
     });
   }
 
-  #state(row: Row, now: number): { state: HealthRow["state"]; until: number; keys?: number } {
-    const check = this.#keys.get(row.place.upstream);
-    if (check?.isRefused === true) return { state: "quarantined", until: check.nextAt };
-    const all = stateOf(row, now);
-    if (all.state !== "closed") return all;
-    const [worst, ...others] = [...row.byKey.values()].map((own) => stateOf(own, now))
-      .filter(({ state }) => state !== "closed")
-      .sort((a, b) => SEVERITY.indexOf(b.state) - SEVERITY.indexOf(a.state));
-    if (worst === undefined) return all;
-    return { ...worst, keys: 1 + others.filter(({ state }) => state === worst.state).length };
-  }
-
-  #newRow({ upstream, model, row }: TargetKey): Row {
-    return {
-      place: { upstream, model, ...(row !== undefined && { row }) },
-      breaker: new CircuitBreaker(),
-      failedTrial: undefined,
-      outcomes: new OutcomeWindow(this.#breaker.windowMs),
-      byKey: new Map(),
-      streak: new FailureStreak(),
-      lastSuccess: undefined,
-      endedStreak: undefined,
-      firstMs: new SpeedSamples(),
-      tokensPerSecond: new SpeedSamples(),
-      unreachable: 0,
-      coolUntil: 0,
-    };
-  }
-
-  #keyOf({ upstream, model }: TargetKey): KeyCheck {
-    let key = this.#keys.get(upstream);
-    if (key === undefined) {
-      key = new KeyCheck({
-        probe: () => this.#probe(upstream, this.#closing.signal),
-        monotonic: this.#options.monotonic,
-        jitter: this.#jittered,
-        later: (ms, run) => this.#later(ms, run),
-        changed: (change, forMs) => this.#options.changed?.({ upstream, model, change, scope: "upstream", forMs }),
-      });
-      this.#keys.set(upstream, key);
-    }
-    return key;
+  #keyCheckOf({ upstream, model }: TargetKey): KeyCheck {
+    const known = this.#keyChecks.get(upstream);
+    if (known !== undefined) return known;
+    const check = new KeyCheck({
+      probe: () => this.#probe(upstream, this.#closing.signal),
+      monotonic: this.#options.monotonic,
+      jitter: this.#jittered,
+      later: (ms, run) => this.#later(ms, run),
+      changed: (change, forMs) => this.#options.changed?.({ upstream, model, change, scope: "upstream", forMs }),
+    });
+    this.#keyChecks.set(upstream, check);
+    return check;
   }
 }
 
-/** The ticket of a request that passed before there was a breaker. */
-const NO_TICKET: BreakerTicket = { epoch: 0 };
-
-/** States of a breaker and of a limit, from the best to the worst. */
-const SEVERITY: readonly HealthRow["state"][] = ["closed", "half_open", "cooling", "open"];
-
-/** The failure of a trial opens the breaker again; one that came early leaves the open time as it is. */
-function isDecisive(
-  breaker: CircuitBreaker,
-  { ticket = NO_TICKET, now }: { ticket: BreakerTicket | undefined; now: number },
-): boolean {
-  return breaker.isTrial(ticket) && now >= breaker.until;
-}
-
-function isOf(breaker: CircuitBreaker, ticket: BreakerTicket = NO_TICKET): boolean {
-  return breaker.isCurrent(ticket);
-}
-
-function stateOf(
-  { breaker, coolUntil }: Pick<KeyRow, "breaker" | "coolUntil">,
-  now: number,
-): { state: HealthRow["state"]; until: number } {
-  if (breaker.isOpen) return { state: breaker.until > now ? "open" : "half_open", until: breaker.until };
-  return { state: coolUntil > now ? "cooling" : "closed", until: coolUntil };
-}
-
-function realTimer(ms: number, run: () => void): () => void {
+function startUnrefTimer(ms: number, run: () => void): () => void {
   const timer = setTimeout(run, ms);
   Deno.unrefTimer(timer);
   return () => clearTimeout(timer);

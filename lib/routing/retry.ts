@@ -165,8 +165,8 @@ class Run<T> {
     const { health, key } = this.#parts;
     // Nothing was waited for before the first attemptTargets.
     const now = this.#attempts === 0 ? this.#start : undefined;
-    const admission = health.admit({ model, target, key, early }, now);
-    return admission.admitted ? admission.pass : undefined;
+    const admission = health.acquirePermit({ model, target, key, early }, now);
+    return admission.granted ? admission.permit : undefined;
   }
 
   /** A target that was not asked yet, and whose last answer was none of its failures, is asked without. */
@@ -196,7 +196,7 @@ class Run<T> {
 
   /** Time after which a candidate can be asked again; `undefined` where that is too long, or not known. */
   #toldMs({ choice }: Candidate): number | undefined {
-    const away = this.#parts.health.away(choice.target, this.#parts.key);
+    const away = this.#parts.health.unavailability(choice.target, this.#parts.key);
     if (away === undefined) return 0;
     return away.why === "cooling" ? away.waitMs : undefined;
   }
@@ -262,7 +262,7 @@ function unavailable(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const aways = choices.flatMap(({ target }) => health.away(target, key) ?? []);
+  const aways = choices.flatMap(({ target }) => health.unavailability(target, key) ?? []);
   if (aways.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
   const retryAfterMs = Math.min(...aways.map(({ waitMs }) => waitMs));
   return aways.every(({ why }) => why === "cooling")

@@ -212,14 +212,14 @@ Deno.test("health in every state is as it is described", async () => {
   function report([name, outcome, times]: typeof reported[number]): void {
     const target = { upstream: name, model: name };
     for (let count = 0; count < times; count++) {
-      const admission = health.admit({ model: { id: `acme/${name}`, targets: [target] }, target, key: "k1" });
-      if (admission.admitted) health.report(admission.pass, outcome);
+      const admission = health.acquirePermit({ model: { id: `acme/${name}`, targets: [target] }, target, key: "k1" });
+      if (admission.granted) health.report(admission.permit, outcome);
     }
   }
   reported.filter(([name]) => name === "half_open").forEach(report);
   now += 60_000;
   reported.filter(([name]) => name !== "half_open").forEach(report);
-  health.measure({ upstream: "closed", model: "closed" }, { firstMs: 12.5, tokensPerSecond: 33.3 });
+  health.recordSpeed({ upstream: "closed", model: "closed" }, { firstMs: 12.5, tokensPerSecond: 33.3 });
 
   const store = openMemoryStore();
   let keysAnswer = true;

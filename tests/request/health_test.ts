@@ -26,9 +26,9 @@ async function healthWith(refused: readonly string[]): Promise<Health> {
     probe: () => Promise.resolve("refused"),
   });
   for (const target of MODEL.targets) {
-    const admission = health.admit({ model: MODEL, target, key: "k1" });
-    assert(admission.admitted);
-    health.report(admission.pass, { type: refused.includes(target.upstream) ? "refused" : "success" });
+    const admission = health.acquirePermit({ model: MODEL, target, key: "k1" });
+    assert(admission.granted);
+    health.report(admission.permit, { type: refused.includes(target.upstream) ? "refused" : "success" });
   }
   // The probes are answered.
   await new Promise((resolve) => setTimeout(resolve, 0));
@@ -47,9 +47,9 @@ function healthAfter(failures: Readonly<Record<string, number>>, passedMs = 0): 
   });
   for (const target of MODEL.targets) {
     for (let time = 0; time < (failures[target.upstream] ?? 1); time++) {
-      const admission = health.admit({ model: MODEL, target, key: "k1" });
+      const admission = health.acquirePermit({ model: MODEL, target, key: "k1" });
       const failed = failures[target.upstream] !== undefined;
-      if (admission.admitted) health.report(admission.pass, { type: failed ? "failure" : "success" });
+      if (admission.granted) health.report(admission.permit, { type: failed ? "failure" : "success" });
     }
   }
   now = passedMs;

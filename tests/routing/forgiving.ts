@@ -1,24 +1,24 @@
-/** Health that never takes a target out, for tests whose upstreams fail in a row and that are about something else. */
+/** Health that never takes a target out, for tests of something else whose upstreams fail in a row. */
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "./breaker.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 
-/** Makes such a health. */
+/** Grants every permit. */
 export function forgivingHealth(): Health {
   const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0 });
   return {
-    admit: ({ target: { upstream, model }, key }) => ({
-      admitted: true,
-      pass: { place: { upstream, model }, key, isTrial: false, tickets: { all: { epoch: 0 }, own: undefined } },
+    acquirePermit: ({ target: { upstream, model }, key }) => ({
+      granted: true,
+      permit: { target: { upstream, model }, key, isTrial: false, tickets: { all: { epoch: 0 }, client: undefined } },
     }),
-    away: () => undefined,
+    unavailability: () => undefined,
     isUp: () => true,
     isFailing: () => false,
     report() {},
-    measure() {},
-    speed: (place) => health.speed(place),
+    recordSpeed() {},
+    speed: (target) => health.speed(target),
     snapshot: () => [],
-    obey() {},
+    reconfigure() {},
     close() {},
   };
 }

@@ -84,9 +84,9 @@ function clocked(random = () => 0.5): Clocked {
     probed,
     pass: (ms) => timers.pass(ms),
     admit(asked) {
-      const admission = health.admit(asked);
-      assert(admission.admitted, JSON.stringify(admission));
-      return admission.pass;
+      const admission = health.acquirePermit(asked);
+      assert(admission.granted, JSON.stringify(admission));
+      return admission.permit;
     },
     send(asked, times, outcome) {
       for (let time = 0; time < times; time++) health.report(self.admit(asked), outcome);
@@ -117,7 +117,7 @@ async function settle(): Promise<void> {
 }
 
 function waitOf(admission: PermitDecision): [string, number] | undefined {
-  return admission.admitted ? undefined : [admission.why, admission.waitMs];
+  return admission.granted ? undefined : [admission.why, admission.waitMs];
 }
 
 Deno.test("health does what the reference does, over 800 histories", () => {
@@ -168,15 +168,15 @@ Deno.test("health does what the reference does, over 800 histories", () => {
           [reference.away(target, key) === undefined, reference.isFailing(target, key)],
           `seed ${seed}, step ${step}`,
         );
-        const given = health.admit({ model, target, key });
+        const given = health.acquirePermit({ model, target, key });
         const expected = reference.admit({ model, target, key });
         assertEquals(
           waitOf(given),
           "pass" in expected ? undefined : [expected.why, expected.waitMs],
           `seed ${seed}, step ${step}`,
         );
-        if (given.admitted && "pass" in expected) open.push([given.pass, expected.pass]);
-        if (!given.admitted) reached.add(`${given.why} refuses`);
+        if (given.granted && "pass" in expected) open.push([given.permit, expected.pass]);
+        if (!given.granted) reached.add(`${given.why} refuses`);
       } else {
         const at = random.below(open.length);
         const [[pass, referencePass] = []] = open.splice(at, 1);
@@ -262,7 +262,7 @@ Deno.test("a breaker opens for 5, 10 and 15 seconds, give or take a fifth, and f
   const one = asked(place("a"));
   for (const [random, factor] of [[0, 0.8], [0.5, 1], [1 - Number.EPSILON, 1.2]] as const) {
     const { send, pass, health, changes } = clocked(() => random);
-    const waits = () => Math.round(waitOf(health.admit(one))?.[1] ?? 0);
+    const waits = () => Math.round(waitOf(health.acquirePermit(one))?.[1] ?? 0);
     const times = [5_000, 10_000, 15_000, 15_000].map((ms) => Math.round(ms * factor));
     send(one, 5, FAILURE);
     for (const ms of times) {
@@ -292,16 +292,16 @@ Deno.test("a breaker that is half-open lets one request through at a time, for t
   pass(5_000);
   assertEquals(state(one.target), "half_open");
   const first = admit(one);
-  assertEquals([first.isTrial, waitOf(health.admit(one))], [true, ["open", 30_000]]);
+  assertEquals([first.isTrial, waitOf(health.acquirePermit(one))], [true, ["open", 30_000]]);
   // One that says nothing makes room.
   health.report(first, { type: "neither" });
   const second = admit(one);
   pass(30_000);
   const third = admit(one);
-  assertEquals(health.admit(one).admitted, false);
+  assertEquals(health.acquirePermit(one).granted, false);
   // The one that is overdue no longer opens it again, but a good end is a good end.
   health.report(second, FAILURE);
-  assertEquals([state(one.target), health.admit(one).admitted], ["half_open", false]);
+  assertEquals([state(one.target), health.acquirePermit(one).granted], ["half_open", false]);
   health.report(second, SUCCESS);
   assertEquals(state(one.target), "closed");
   const failures = () => health.snapshot()[0]?.failures;
@@ -316,11 +316,11 @@ Deno.test("an early trial passes an open breaker, one at a time, and its failure
   const { send, pass, health, admit, state } = clocked();
   send(one, 5, FAILURE);
   pass(1_000);
-  assertEquals(waitOf(health.admit(one)), ["open", 4_000]);
+  assertEquals(waitOf(health.acquirePermit(one)), ["open", 4_000]);
   const trial = admit(early);
-  assertEquals([trial.isTrial, waitOf(health.admit(early))], [true, ["open", 30_000]]);
+  assertEquals([trial.isTrial, waitOf(health.acquirePermit(early))], [true, ["open", 30_000]]);
   health.report(trial, FAILURE);
-  assertEquals(waitOf(health.admit(one)), ["open", 4_000]);
+  assertEquals(waitOf(health.acquirePermit(one)), ["open", 4_000]);
   send(early, 1, SUCCESS);
   assertEquals(state(one.target), "closed");
 });
@@ -364,7 +364,7 @@ Deno.test("failures of one client key take a target from that key alone", () => 
   const target = asked(place("a"), place("b"));
   const { health, send, state, changes, pass } = clocked();
   send(by("bad", target), 5, FAILURE);
-  assertEquals(waitOf(health.admit(by("bad", target))), ["open", 5_000]);
+  assertEquals(waitOf(health.acquirePermit(by("bad", target))), ["open", 5_000]);
   assertEquals(changes.at(-1), {
     upstream: "a",
     model: "m",
@@ -382,7 +382,7 @@ Deno.test("failures of one client key take a target from that key alone", () => 
     send(by("bad", target), 1, FAILURE);
     send(by("good", target), 1, SUCCESS);
   }
-  assertEquals(health.admit(by("good", target)).admitted, true);
+  assertEquals(health.acquirePermit(by("good", target)).granted, true);
   assertEquals(state(target.target), "open");
 });
 
@@ -399,11 +399,11 @@ Deno.test("failures take a target from all where it would be bad without any one
   for (const [counts, opens] of cases) {
     const { health, send } = clocked();
     for (const [key, count] of Object.entries(counts)) send(by(key, one), count, FAILURE);
-    assertEquals(health.admit(by("other", one)).admitted, !opens, JSON.stringify(counts));
+    assertEquals(health.acquirePermit(by("other", one)).granted, !opens, JSON.stringify(counts));
   }
   // By the share of failures: that of k1 is worse, that of k2 decides.
   const { health, send } = clocked();
-  const isOut = () => !health.admit(by("other", one)).admitted;
+  const isOut = () => !health.acquirePermit(by("other", one)).granted;
   for (let round = 0; round < 4; round++) {
     send(by("k1", one), 2, FAILURE);
     send(by("k2", one), 1, FAILURE);
@@ -419,14 +419,14 @@ Deno.test("a key whose requests alone fail does not keep a target that is well a
   const one = asked(place("a"));
   const { health, send, pass } = clocked();
   for (let time = 0; time < 5; time++) for (const key of ["bad", "good"]) send(by(key, one), 1, FAILURE);
-  assertEquals(health.admit(by("other", one)).admitted, false);
+  assertEquals(health.acquirePermit(by("other", one)).granted, false);
   let refused = 0;
   for (let ms = 0; ms < 75_000; ms += 50) {
-    const trial = health.admit(by("bad", one));
-    if (trial.admitted) health.report(trial.pass, FAILURE);
+    const trial = health.acquirePermit(by("bad", one));
+    if (trial.granted) health.report(trial.permit, FAILURE);
     if (ms % 1_000 === 0) {
-      const admission = health.admit(by("good", one));
-      if (admission.admitted) health.report(admission.pass, SUCCESS);
+      const admission = health.acquirePermit(by("good", one));
+      if (admission.granted) health.report(admission.permit, SUCCESS);
       else refused++;
     }
     pass(50);
@@ -440,25 +440,25 @@ Deno.test("a key that holds the trial does not get the next one while another ke
   send(by("slow", one), 5, UNREACHABLE);
   pass(5_000);
   const slow = admit(by("slow", one));
-  assertEquals(waitOf(health.admit(by("good", one))), ["open", 30_000]);
+  assertEquals(waitOf(health.acquirePermit(by("good", one))), ["open", 30_000]);
   pass(30_000);
-  assertEquals(waitOf(health.admit(by("slow", one))), ["open", 5_000]);
-  assertEquals(waitOf(health.admit({ ...by("slow", one), early: true })), ["open", 5_000]);
+  assertEquals(waitOf(health.acquirePermit(by("slow", one))), ["open", 5_000]);
+  assertEquals(waitOf(health.acquirePermit({ ...by("slow", one), early: true })), ["open", 5_000]);
   // The other key does not come: the first one may go on.
   pass(5_000);
   health.report(slow, { type: "neither" });
   const again = admit(by("slow", one));
-  assertEquals(health.admit(by("good", one)).admitted, false);
+  assertEquals(health.acquirePermit(by("good", one)).granted, false);
   health.report(again, UNREACHABLE);
   // It comes: the turn holds also when the breaker has opened again.
   pass(10_000);
-  assertEquals(waitOf(health.admit(by("slow", one))), ["open", 5_000]);
+  assertEquals(waitOf(health.acquirePermit(by("slow", one))), ["open", 5_000]);
   send(by("good", one), 1, SUCCESS);
   // Once it has closed, every key is alike.
   send(by("good", one), 5, UNREACHABLE);
-  assertEquals(health.admit(by("slow", one)).admitted, false);
+  assertEquals(health.acquirePermit(by("slow", one)).granted, false);
   pass(15_000);
-  assertEquals(health.admit(by("good", one)).admitted, true);
+  assertEquals(health.acquirePermit(by("good", one)).granted, true);
 });
 
 Deno.test("a dead target is tried at most twice in each open period, and by a single key once", () => {
@@ -472,10 +472,10 @@ Deno.test("a dead target is tried at most twice in each open period, and by a si
     let trials = 0;
     for (let ms = 0; ms < 600_000; ms += 100) {
       for (const key of keys) {
-        const admission = health.admit(by(key, one));
-        if (!admission.admitted) continue;
+        const admission = health.acquirePermit(by(key, one));
+        if (!admission.granted) continue;
         trials++;
-        health.report(admission.pass, outcome);
+        health.report(admission.permit, outcome);
       }
       pass(100);
     }
@@ -499,7 +499,7 @@ Deno.test("a failed trial takes a target from all keys where a probe has failed 
     pass(5_000);
     await settle();
     send(by("k1", one), 1, FAILURE);
-    assertEquals(waitOf(health.admit(by("k2", one))), answer === "up" ? undefined : ["open", 10_000], answer);
+    assertEquals(waitOf(health.acquirePermit(by("k2", one))), answer === "up" ? undefined : ["open", 10_000], answer);
   }
 });
 
@@ -507,7 +507,7 @@ Deno.test("that no connection can be made concerns all keys at once", () => {
   const one = asked(place("a"));
   const { health, send } = clocked();
   send(one, 5, UNREACHABLE);
-  assertEquals(health.admit(by("other", one)).admitted, false);
+  assertEquals(health.acquirePermit(by("other", one)).granted, false);
 });
 
 Deno.test("health keeps only so many client keys apart", () => {
@@ -518,7 +518,10 @@ Deno.test("health keeps only so many client keys apart", () => {
     send(by(`k${number}`, one), 2, SUCCESS);
   }
   send(by("last", one), 5, FAILURE);
-  assertEquals([health.admit(by("last", one)).admitted, health.admit(by("k1", one)).admitted], [false, true]);
+  assertEquals([health.acquirePermit(by("last", one)).granted, health.acquirePermit(by("k1", one)).granted], [
+    false,
+    true,
+  ]);
 });
 
 Deno.test("a half-open target leads only when its upstream has answered a probe", async () => {
@@ -530,7 +533,7 @@ Deno.test("a half-open target leads only when its upstream has answered a probe"
   pass(5_000);
   await settle();
   // It may be asked where no other is left.
-  assertEquals([health.isUp(a.target, "k1"), health.away(a.target, "k1"), probed], [false, undefined, ["a"]]);
+  assertEquals([health.isUp(a.target, "k1"), health.unavailability(a.target, "k1"), probed], [false, undefined, ["a"]]);
   pass(5_000);
   answers.a = "up";
   await settle();
@@ -553,25 +556,25 @@ Deno.test("the limit of one model leaves the others of its upstream alone", () =
   const [one, other] = [asked(place("a", "m")), asked(place("a", "n"))];
   const { send, pass, health, state } = clocked();
   send(one, 1, { type: "limited", retryAfterMs: 7_000 });
-  assertEquals(waitOf(health.admit(one)), ["cooling", 7_000]);
-  assertEquals(health.admit(other).admitted, true);
+  assertEquals(waitOf(health.acquirePermit(one)), ["cooling", 7_000]);
+  assertEquals(health.acquirePermit(other).granted, true);
   pass(7_000);
-  assertEquals([state(one.target), health.admit(one).admitted], ["closed", true]);
+  assertEquals([state(one.target), health.acquirePermit(one).granted], ["closed", true]);
   // No upstream is believed to be away for an hour.
   send(one, 1, { type: "limited", retryAfterMs: 3_600_000 });
-  assertEquals(waitOf(health.admit(one)), ["cooling", 60_000]);
+  assertEquals(waitOf(health.acquirePermit(one)), ["cooling", 60_000]);
 });
 
 Deno.test("a limit that one client key meets holds for all when another key meets it", () => {
   const one = asked(place("a"));
   const { health, send, pass } = clocked();
   send(by("k1", one), 1, { type: "limited", retryAfterMs: 30_000 });
-  assertEquals(waitOf(health.admit(by("k1", one))), ["cooling", 30_000]);
-  assertEquals(health.admit(by("k2", one)).admitted, true);
+  assertEquals(waitOf(health.acquirePermit(by("k1", one))), ["cooling", 30_000]);
+  assertEquals(health.acquirePermit(by("k2", one)).granted, true);
   send(by("k2", one), 1, { type: "limited", retryAfterMs: 3_000 });
-  assertEquals(waitOf(health.admit(by("k3", one))), ["cooling", 3_000]);
+  assertEquals(waitOf(health.acquirePermit(by("k3", one))), ["cooling", 3_000]);
   pass(3_000);
-  assertEquals(health.admit(by("k3", one)).admitted, true);
+  assertEquals(health.acquirePermit(by("k3", one)).granted, true);
 });
 
 Deno.test("a refused request takes nothing out unless a probe finds the gateway's key refused", async () => {
@@ -582,7 +585,7 @@ Deno.test("a refused request takes nothing out unless a probe finds the gateway'
     for (let round = 0; round < 20; round++) {
       send(one, 1, { type: "refused" });
       await settle();
-      assertEquals([health.admit(one).admitted, health.admit(other).admitted], [true, true], answer);
+      assertEquals([health.acquirePermit(one).granted, health.acquirePermit(other).granted], [true, true], answer);
       pass(1_000);
     }
     // Requests cause a probe every five seconds at most.
@@ -593,16 +596,16 @@ Deno.test("a refused request takes nothing out unless a probe finds the gateway'
 Deno.test("an upstream whose key a probe finds refused is out until a probe finds it accepted", async () => {
   const [one, other] = [asked(place("a", "m"), place("b")), asked(place("a", "n"))];
   const { send, pass, health, state, changes, answers, probed } = clocked();
-  health.admit(other);
+  health.acquirePermit(other);
   answers.a = "refused";
   send(one, 1, { type: "refused" });
   send(one, 1, { type: "refused" });
-  assertEquals(health.admit(one).admitted, true);
+  assertEquals(health.acquirePermit(one).granted, true);
   await settle();
-  assertEquals(waitOf(health.admit(by("k2", one))), ["quarantined", 15_000]);
+  assertEquals(waitOf(health.acquirePermit(by("k2", one))), ["quarantined", 15_000]);
   assertEquals([state(one.target), state(other.target), probed.length], ["quarantined", "quarantined", 1]);
   for (const seconds of [15, 30, 60, 120, 240, 300, 300]) {
-    assertEquals(waitOf(health.admit(other))?.[1], seconds * 1_000);
+    assertEquals(waitOf(health.acquirePermit(other))?.[1], seconds * 1_000);
     pass(seconds * 1_000);
     await settle();
   }
@@ -627,10 +630,10 @@ Deno.test("a new configuration probes refused keys at once", async () => {
   send(one, 1, { type: "refused" });
   await settle();
   assertEquals(state(one.target), "quarantined");
-  health.obey({ breaker: BREAKER, probe: () => Promise.resolve("refused") });
+  health.reconfigure({ breaker: BREAKER, probe: () => Promise.resolve("refused") });
   await settle();
   assertEquals(state(one.target), "quarantined");
-  health.obey({ breaker: BREAKER, probe: () => Promise.resolve("up") });
+  health.reconfigure({ breaker: BREAKER, probe: () => Promise.resolve("up") });
   await settle();
   assertEquals(state(one.target), "closed");
 });
@@ -642,7 +645,7 @@ Deno.test("failures take out at most half of a model's targets, refused keys any
     const { health, send, state, answers } = clocked();
     const model = { id: "acme/one", targets: places };
     const key = "k1";
-    const isAway = (target: TargetKey) => health.away(target, key) !== undefined;
+    const isAway = (target: TargetKey) => health.unavailability(target, key) !== undefined;
     for (const target of places) {
       for (let time = 0; time < 20 && !isAway(target); time++) send({ model, target, key }, 1, FAILURE);
     }
@@ -661,17 +664,17 @@ Deno.test("speed is what was measured within the last five minutes", () => {
   const one = place("a");
   const { health, pass } = clocked();
   assertEquals(health.speed(one).firstMs(0.5), undefined);
-  for (let ms = 100; ms <= 1_000; ms += 100) health.measure(one, { firstMs: ms, tokensPerSecond: ms / 10 });
+  for (let ms = 100; ms <= 1_000; ms += 100) health.recordSpeed(one, { firstMs: ms, tokensPerSecond: ms / 10 });
   const { firstMs, tokensPerSecond } = health.speed(one);
   assertEquals([firstMs(0.5), firstMs(0.9), firstMs(0.99)], [500, 900, 1_000]);
   // Nine of ten reach twenty tokens per second.
   assertEquals([tokensPerSecond(0.5), tokensPerSecond(0.9), tokensPerSecond(0.99)], [60, 20, 10]);
   assertEquals([health.snapshot()[0]?.first_ms, health.snapshot()[0]?.tokens_per_second], [500, 50]);
-  for (let time = 0; time < 1_000; time++) health.measure(one, { firstMs: 7 });
+  for (let time = 0; time < 1_000; time++) health.recordSpeed(one, { firstMs: 7 });
   assertEquals(health.speed(one).firstMs(0.99), 7);
   pass(300_000);
   assertEquals(health.speed(one).firstMs(0.5), undefined);
-  health.measure(one, { firstMs: NaN });
+  health.recordSpeed(one, { firstMs: NaN });
   assertEquals(health.speed(one).firstMs(0.5), undefined);
 });
 
@@ -694,7 +697,7 @@ Deno.test("other numbers are taken for what comes; what is known of targets stay
   const one = asked(place("a"));
   const { health, send, state } = clocked();
   send(one, 5, FAILURE);
-  health.obey({ breaker: { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 } });
+  health.reconfigure({ breaker: { ...BREAKER, consecutiveFailures: 2, windowMs: 60_000 } });
   assertEquals(state(one.target), "open");
   const other = asked(place("b"));
   send(other, 2, FAILURE);
