@@ -13,11 +13,12 @@ import { fuzzAnswers } from "./fuzz/run_answers.ts";
 import { exchange } from "./server/serve.ts";
 import { oneModel, startGateway } from "./upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "./upstreams/said.ts";
+import { rounds } from "./skip.ts";
 
 /** Another one: `SLUICE_FUZZ_SEED=7 SLUICE_FUZZ_REQUESTS=100000 deno test -A tests/fuzz_test.ts`. */
 const SEED = Number(Deno.env.get("SLUICE_FUZZ_SEED") ?? 20_261_121);
-const REQUESTS = Number(Deno.env.get("SLUICE_FUZZ_REQUESTS") ?? 4_000);
-const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? 1_500);
+const REQUESTS = Number(Deno.env.get("SLUICE_FUZZ_REQUESTS") ?? rounds(4_000));
+const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? rounds(1_500));
 
 /** Longest time for an answer: images are painted meanwhile, maybe on a busy machine. */
 const PATIENCE_MS = 15_000;

@@ -35,3 +35,8 @@ export async function canRun(program: string, ...args: string[]): Promise<boolea
     return false;
   }
 }
+
+/** Rounds of a test with random cases: a quick run has a tenth of them. */
+export function rounds(count: number): number {
+  return skipInQuick("Nine of ten random cases") ? Math.ceil(count / 10) : count;
+}

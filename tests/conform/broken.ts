@@ -22,24 +22,43 @@ export interface Broken extends AsyncDisposable {
   url: string;
 }
 
-/** Starts a proxy in front of a gateway. */
-export function startBroken(origin: string, breaks: Break): Broken {
+/** Answers of the gateway by request, in the order in which the request was sent again. */
+export type Recorded = Map<string, Pick<Passing, "status" | "headers" | "text">[]>;
+
+/**
+ * Starts a proxy in front of a gateway. `recorded` holds what the gateway answered behind other proxies: it answers the
+ * same to the same requests in the same order, so it is asked once.
+ */
+export function startBroken(origin: string, breaks: Break, recorded: Recorded = new Map()): Broken {
+  const asked = new Map<string, number>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const path = request.url.slice(request.url.indexOf("/", 8));
-    const body = await request.bytes();
+    const { method } = request;
     const headers = new Headers(request.headers);
     headers.delete("host");
+    // A large body is told by its length, and read only for the gateway.
+    const isLarge = Number(headers.get("content-length")) > 100_000;
+    let body = isLarge ? undefined : await request.bytes();
+    const key = JSON.stringify([method, path, [...headers], body && new TextDecoder("latin1").decode(body)]);
     headers.delete("content-length");
-    const { method } = request;
-    const response = await fetch(origin + path, { method, headers, ...(body.length > 0 && { body }) });
+    const times = asked.get(key) ?? 0;
+    asked.set(key, times + 1);
+    const answers = recorded.get(key) ?? [];
+    recorded.set(key, answers);
+    if (answers[times] === undefined) {
+      body ??= await request.bytes();
+      const response = await fetch(origin + path, { method, headers, ...(body.length > 0 && { body }) });
+      answers[times] = { status: response.status, headers: response.headers, text: await response.text() };
+    }
+    const response = answers[times];
     const passing: Passing = {
       method,
       path,
       sent: request.headers,
-      asked: body.length < 100_000 ? read(new TextDecoder().decode(body)) : {},
+      asked: isLarge ? {} : read(new TextDecoder().decode(body)),
       status: response.status,
       headers: new Headers(response.headers),
-      text: await response.text(),
+      text: response.text,
     };
     passing.headers.delete("content-length");
     breaks(passing);

@@ -2,8 +2,9 @@ import { assert, assertEquals, assertGreater } from "@std/assert";
 import type { SuitePart } from "../../lib/conform/check.ts";
 import { CHECKS, type Run, runSuite } from "../../lib/conform/run.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
-import { startBroken } from "./broken.ts";
+import { type Recorded, startBroken } from "./broken.ts";
 import { FAULTS } from "./faults.ts";
+import { skipInQuick } from "../skip.ts";
 
 function suite(origin: string, { key, only }: { key: string; only?: SuitePart }): Promise<Run> {
   return runSuite({
@@ -47,9 +48,14 @@ Deno.test("a proxy without a fault passes", async () => {
 Deno.test("each single fault is found by the checks that are there for it, and by no other", async (t) => {
   assertGreater(FAULTS.length, 80);
   await using gateway = embedded();
+  const recorded: Recorded = new Map();
+  const seen = new Set<string>();
+  const one = skipInQuick("All but one of the planted faults for each conformance check");
   for (const { name, part, finds, make } of FAULTS) {
+    if (one && finds.every((id) => seen.has(id))) continue;
+    for (const id of finds) seen.add(id);
     await t.step(name, async () => {
-      await using proxy = startBroken(gateway.url, make());
+      await using proxy = startBroken(gateway.url, make(), recorded);
       const run = await suite(proxy.url, { key: gateway.key.key, only: part });
       const found = failures(run);
       const ids = [

@@ -13,6 +13,7 @@ import { parseAtOnce } from "../../lib/json/parse.ts";
 import { writeSteps } from "../../lib/json/write.ts";
 import { LONG_TEXT_CHARS, runToEnd } from "../../lib/scheduler.ts";
 import { type Random, seeded } from "../random.ts";
+import { rounds } from "../skip.ts";
 
 const ROOMY: JsonLimits = { depth: 1000, nodes: 1e6, keys: 1e6 };
 
@@ -80,7 +81,7 @@ const SMALL = [
 Deno.test("parseSteps() reads what parseAtOnce() reads, and finds the same fault", () => {
   const random = seeded(11);
   let good = 0;
-  for (let round = 0; round < 60_000; round++) {
+  for (let round = 0; round < rounds(60_000); round++) {
     const grown = random.below(3) > 0;
     let text = grown ? randomJson(random, 4) : "";
     const changes = grown ? random.below(3) : 1 + random.below(8);
@@ -146,7 +147,7 @@ Deno.test("strings are cut nowhere that one would see", () => {
       for (const end of ["", "\\", "\\u12", "\\u00e", "\\q"]) assertSame(`["${inside}${end}`);
     }
   }
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < rounds(20); round++) {
     const inside = Array.from({ length: 60_000 }, () => CHARACTERS[random.below(CHARACTERS.length)]).join("");
     assertSame(`{"a":"${inside}"}`);
   }

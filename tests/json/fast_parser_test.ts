@@ -7,6 +7,7 @@ import { parseAtOnce } from "../../lib/json/parse.ts";
 import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../../lib/json/strings.ts";
 import { runToEnd } from "../../lib/scheduler.ts";
 import { type Random, seeded } from "../random.ts";
+import { rounds } from "../skip.ts";
 
 const encoder = new TextEncoder();
 
@@ -131,7 +132,7 @@ Deno.test("the quick reader reads what the careful one reads, and nothing that h
     "\ud800",
   ];
   let good = 0;
-  for (let round = 0; round < 40_000; round++) {
+  for (let round = 0; round < rounds(40_000); round++) {
     let text = randomJson(random, 4);
     for (let change = random.below(4) - 1; change > 0; change--) {
       const at = random.below(text.length + 1);
@@ -316,7 +317,7 @@ Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
 });
 
 Deno.test("numbers with a point are read as the engine reads them", () => {
-  for (let round = 0; round < 100_000; round++) {
+  for (let round = 0; round < rounds(100_000); round++) {
     const whole = String(random.below(10 ** random.below(10)));
     const text = `${random.below(3) === 0 ? "0" : whole}.${
       String(random.below(10 ** random.below(10))).padStart(random.below(9), "0")

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
+import { rounds } from "../skip.ts";
 
 /** A clock that the test turns. */
 interface Clock {
@@ -195,7 +196,11 @@ const MET = [
 ];
 
 /** Tests a limiter: every promise by itself, then `seeds` runs by chance against a log of all events. */
-export function testLimiter(name: string, create: CreateLimiter, { seeds = 3000 }: { seeds?: number } = {}): void {
+export function testLimiter(
+  name: string,
+  create: CreateLimiter,
+  { seeds = rounds(3000) }: { seeds?: number } = {},
+): void {
   for (const [promise, behaviour] of Object.entries(BEHAVIOURS)) {
     Deno.test(`${name} ${promise}`, async () => {
       const clock = { now: 0 };

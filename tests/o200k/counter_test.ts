@@ -4,9 +4,10 @@ import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { COUNTED_AT_ONCE, loadTokenCounter } from "../../lib/o200k/counter.ts";
 import { seeded } from "../random.ts";
 import { randomText } from "./random_text.ts";
+import { rounds } from "../skip.ts";
 
 const SEED = 20_240_513;
-const TEXTS = 6000;
+const TEXTS = rounds(6000);
 
 /** How often the event loop came round while `work` was under way. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
@@ -37,7 +38,7 @@ Deno.test("encode() gives the ids of js-tiktoken for short texts of every script
 Deno.test("count() agrees with encode() and split() on longer texts, short pieces or long", async () => {
   const counter = await loadTokenCounter();
   const random = seeded(SEED + 1);
-  for (let i = 0; i < 300; i++) {
+  for (let i = 0; i < rounds(300); i++) {
     const text = randomText(random, 60).repeat(1 + random.below(40));
     const told = `text ${i} of seed ${SEED + 1}: ${JSON.stringify(text)}`;
     const count = counter.count(text);
@@ -53,7 +54,7 @@ Deno.test("encode() merges long pieces as js-tiktoken does", async () => {
   const reference = new Tiktoken(vocabulary);
   const random = seeded(SEED + 2);
   const letters = [..."abcdefghij", ..."ABC", ..."éßж", ..."的一是不", ..."กขค"];
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i < rounds(40); i++) {
     const alphabet = Array.from({ length: 1 + random.below(5) }, () => letters[random.below(letters.length)] ?? "a");
     const text = Array.from({ length: 70 + random.below(80) }, () => alphabet[random.below(alphabet.length)]).join("");
     assertEquals(counter.encode(text), reference.encode(text, [], []), `text ${i} of seed ${SEED + 2}: ${text}`);
