@@ -6,7 +6,7 @@ import { openSqliteDisk, withPostgresDisks } from "./disk.ts";
 import { historyOf, readHistory, shrink, writeHistory } from "./history.ts";
 import { firstFailure, runAll, seedsFrom, shortest } from "./search.ts";
 import { Failure, simulate } from "./simulate.ts";
-import { rounds, skipInQuick } from "../../skip.ts";
+import { QUICK, rounds, skipInQuick } from "../../skip.ts";
 
 /** Runs of the suite; `SEED=n` begins elsewhere, `HISTORY=n` or `HISTORY=n:steps` runs that one alone. */
 const SEEDS = rounds(1_000);
@@ -28,7 +28,7 @@ Deno.test("simulator: no history breaks an invariant, whatever fails, crashes, l
   assert(crashes > SEEDS * 0.3, `Only ${crashes} crashes`);
   const rare = ["end", "done", "partial", "abandoned", "failed", "refused", "lost", "insufficient_quota", "overloaded"];
   for (const name of [...rare, "rate_limit_requests", "rate_limit_tokens", "concurrency_limit"]) {
-    assert((seen.get(name) ?? 0) > SEEDS * 0.03, `"${name}" came only ${seen.get(name) ?? 0} times`);
+    assert((seen.get(name) ?? 0) > (QUICK ? 0 : 30), `"${name}" came only ${seen.get(name) ?? 0} times`);
   }
 });
 
