@@ -1,15 +1,15 @@
-/** Citations as chat's annotations, which point into the whole text of the answer. */
+/** Citations as chat annotations, whose positions count in the whole text of the answer. */
 import type { Citation } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { numberOf, stringOf } from "../members.ts";
 
-/** A piece of the answer's text, in code points. */
+/** A range of text, in code points. */
 export interface TextRange {
   start: number;
   end: number;
 }
 
-/** Length of text in code points. Additive over pieces, even where one ends inside a surrogate pair. */
+/** Counts code points. The sum over pieces is exact, even if one ends inside a surrogate pair. */
 export function countCodePoints(text: string): number {
   let count = 0;
   for (let index = 0; index < text.length; index++) {
@@ -20,8 +20,8 @@ export function countCodePoints(text: string): number {
 }
 
 /**
- * Writes a citation of a text block that covers `span` of the answer. `undefined` for what chat cannot say: it knows
- * only citations of web pages.
+ * Writes a citation of a text block that covers `span` of the answer. `undefined` for citations without a URL, which
+ * chat does not have.
  */
 export function writeAnnotation({ from, value }: Citation, span: TextRange): JsonObject | undefined {
   if (from === "chat") return value;
@@ -32,7 +32,7 @@ export function writeAnnotation({ from, value }: Citation, span: TextRange): Jso
   return {
     type: "url_citation",
     url_citation: {
-      // What is cited by a block as a whole, and without a place inside it, belongs to all of it.
+      // A citation without a position covers the whole block.
       start_index: start === undefined ? span.start : span.start + start,
       end_index: end === undefined ? span.end : span.start + end,
       url,

@@ -1,12 +1,12 @@
 /**
- * Blocks of an answer in the order in which they begin. Chat interleaves parallel calls, and never says that a block is
- * over: one that can be is when another follows.
+ * Blocks of an answer in the order of their beginning. Chat interleaves parallel calls and never marks the end of a
+ * block, so a block ends when another follows.
  */
 import { type BlockSequence, BlockSerializer } from "../canonical/block_serializer.ts";
 import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
-/** Most that waits at a time, in characters. */
+/** Most waiting characters. */
 const MAX_HELD = 8_388_608;
 /** Most blocks of one answer. */
 const MAX_BLOCKS = 4_096;
@@ -14,33 +14,33 @@ const MAX_BLOCKS = 4_096;
 /** A block of the answer. */
 export interface QueuedBlock {
   readonly block: OpenBlock;
-  /** Where its text goes. It has ended when the block is closed. */
+  /** Receives its text; ended when the block is closed. */
   readonly lane: BlockSequence;
-  /** True when nothing more is expected: the block closes as soon as another one follows. */
+  /** True if nothing more is expected: the block closes as soon as another follows. */
   done: boolean;
-  /** Goes out when the block closes. */
+  /** Emitted when the block closes. */
   signature?: Signature;
 }
 
 /** The blocks of one answer. */
 export class BlockQueue {
   readonly #lanes = new BlockSerializer((event) => this.#events.push(event));
-  /** Those that are not closed. */
+  /** Blocks that are not closed. */
   readonly #queue: QueuedBlock[] = [];
   #events: ReplyEvent[] = [];
   #count = 0;
 
-  /** The block that was added last, unless it is closed. */
+  /** The last block, unless it is closed. */
   get tail(): QueuedBlock | undefined {
     return this.#queue.at(-1);
   }
 
-  /** How many blocks there were so far. */
+  /** Number of blocks so far. */
   get count(): number {
     return this.#count;
   }
 
-  /** Adds a block at the end. @throws {GatewayError} `upstream`, where there are too many */
+  /** Adds a block at the end. @throws {GatewayError} `upstream`, if there are too many */
   add(block: OpenBlock, { done, signature }: { done: boolean; signature?: Signature }): QueuedBlock {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
@@ -54,7 +54,7 @@ export class BlockQueue {
     return queued;
   }
 
-  /** Adds text to a block that is not closed. @throws {GatewayError} `upstream`, where too much waits */
+  /** Adds text to an open block. @throws {GatewayError} `upstream`, if too much text waits */
   append({ lane }: QueuedBlock, text: string): void {
     if (text === "") return;
     if (lane.ended) throw new GatewayError("upstream", "The model's answer has text for a part that is over");
@@ -63,8 +63,8 @@ export class BlockQueue {
   }
 
   /**
-   * Adds a citation to the last block, if that is text. A text that is over cannot be cited any more.
-   * @throws {GatewayError} `upstream`, where too much waits
+   * Adds a citation to the last block if it is open text.
+   * @throws {GatewayError} `upstream`, if too much text waits
    */
   cite(citation: Citation): void {
     const last = this.tail;
@@ -73,7 +73,7 @@ export class BlockQueue {
     this.#weigh();
   }
 
-  /** Closes what is done and has followers. */
+  /** Closes finished blocks that have followers. */
   advance(): void {
     while (this.#queue.length > 1 && this.#queue[0]?.done === true) this.#close();
   }
@@ -83,7 +83,7 @@ export class BlockQueue {
     while (this.#queue.length > 0) this.#close();
   }
 
-  /** The events since the last time. */
+  /** Returns the events since the last call. */
   take(): ReplyEvent[] {
     const events = this.#events;
     this.#events = [];

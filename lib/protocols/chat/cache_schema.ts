@@ -1,4 +1,3 @@
-/** Schema of the prompt-cache mark that messages, parts and tools may have. */
 import { z } from "zod";
 
 /** Anthropic's prompt-cache mark, an extension that OpenRouter's clients send. */

@@ -1,7 +1,7 @@
 /**
- * Signatures beside calls: Google's OpenAI-compatible endpoint signs a model's calls, and refuses a conversation in which a
- * signature is missing. In the canonical form only reasoning is signed, so a call's signature is a hidden reasoning block
- * before it, whose signature id names the call. https://ai.google.dev/gemini-api/docs/thought-signatures
+ * Signatures of tool calls. Google's OpenAI-compatible endpoint signs calls and refuses a conversation without these
+ * signatures. The canonical form signs only reasoning, so the signature becomes a hidden reasoning block before the
+ * call, and its id names the call. https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 import type { ContentBlock, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -9,7 +9,7 @@ import { objectOf, stringOf } from "../members.ts";
 
 const CALL = "call:";
 
-/** The signature beside a call, if it has one. */
+/** Reads the signature of a call, if it has one. */
 export function readCallSignature(
   entry: JsonObject,
   { callId, issuer }: { callId: string; issuer: string },
@@ -18,7 +18,10 @@ export function readCallSignature(
   return value ? { issuer, value, id: CALL + callId } : undefined;
 }
 
-/** Parts a turn's blocks: signatures by the ids of their calls, and all the others. Those of other issuers stay there. */
+/**
+ * Separates the signatures of calls, by call id, from the other blocks. Signatures of other issuers stay among the
+ * blocks.
+ */
 export function separateCallSignatures(
   blocks: readonly ContentBlock[],
   issuer: string,
@@ -34,7 +37,7 @@ export function separateCallSignatures(
   return { signatures, others };
 }
 
-/** A call with its signature beside it: for spreading. */
+/** Writes the signature of a call, for spreading. */
 export function writeCallSignature(signature: string | undefined): JsonObject {
   return signature === undefined ? {} : { extra_content: { google: { thought_signature: signature } } };
 }

@@ -1,4 +1,4 @@
-/** The message of an answer, from deltas. A whole message is one delta. */
+/** Reads the message of an answer from deltas. A whole message is one delta. */
 import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -9,7 +9,7 @@ import { ToolCallReader } from "./read_tool_calls.ts";
 import { settledReason } from "./read_finish.ts";
 import { ReasoningReader } from "./read_streamed_reasoning.ts";
 
-/** Most white space that waits for a text to begin. */
+/** Most white space that waits for the beginning of a text. */
 const MAX_BLANK = 65_536;
 
 /** Reads one answer. */
@@ -19,27 +19,27 @@ export class ChatReplyReader {
   readonly #thoughts = new ReasoningReader(this.#queue);
   #text: QueuedBlock | undefined;
   #refusal: QueuedBlock | undefined;
-  /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
+  /** White space before a text. Alone it would be a blank block, which vendors refuse when it comes back. */
   #blank = "";
 
   constructor({ issuer }: Origin) {
     this.#calls = new ToolCallReader(this.#queue, issuer);
   }
 
-  /** True once there is anything in the answer. */
+  /** True once the answer has content. */
   get begun(): boolean {
     return this.#queue.count > 0;
   }
 
-  /** True while the arguments of a call have not ended. */
+  /** True while the arguments of a call are incomplete. */
   get cut(): boolean {
     return this.#calls.cut;
   }
 
   /**
-   * Takes a delta, or a whole message.
-   * @param id id of the answer, "" where it has none
-   * @throws {GatewayError} `upstream`, for what cannot be put in order
+   * Reads a delta or a whole message.
+   * @param id id of the answer, "" if it has none
+   * @throws {GatewayError} `upstream`, for deltas that cannot be ordered
    */
   push(delta: JsonObject, id: string): void {
     this.#thoughts.push(delta);
@@ -52,8 +52,8 @@ export class ChatReplyReader {
 
   /**
    * Closes the answer.
-   * @returns the reason, set right
-   * @throws {GatewayError} `upstream`, where a filter cut a call in two
+   * @returns the corrected reason
+   * @throws {GatewayError} `upstream`, if a filter cut a call short
    */
   end(reason: FinishReason): FinishReason {
     if (reason === "refusal" && this.#calls.cut) {
@@ -65,12 +65,12 @@ export class ChatReplyReader {
     return settledReason(reason, this.#calls.named > 0);
   }
 
-  /** The events since the last time. */
+  /** Returns the events since the last call. */
   take(): ReplyEvent[] {
     return this.#queue.take();
   }
 
-  /** Mistral's reasoning models send parts, and their thinking as one of them. */
+  /** Mistral's reasoning models send content as parts, some of them thinking. */
   #content(content: Json | undefined): void {
     if (typeof content === "string") return this.#say(content);
     for (const part of objectsOf(content)) {

@@ -1,21 +1,21 @@
-/** What a chat request can ask of a vendor beyond tokens. */
+/** Features of chat requests that cost more than tokens. */
 import type { ExtrasTable } from "../extras.ts";
 
-/** OpenAI's members, and those that other vendors of the protocol have added. */
+/** Members of OpenAI's API, and of other vendors' extensions. */
 export const chatExtras: ExtrasTable = {
   members: {
-    // `auto`, as no member at all, is the tier that the operator's own project at the vendor is set to.
+    // `auto` is the default: the tier of the operator's own project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     web_search_options: { asks: "hosted_tool", tool: "web_search" },
-    // xAI's, Qwen's.
+    // xAI and Qwen.
     search_parameters: { asks: "hosted_tool", tool: "web_search" },
     enable_search: { asks: "hosted_tool", tool: "web_search" },
     enable_code_interpreter: { asks: "hosted_tool", tool: "code_interpreter" },
-    // OpenRouter's: a search, a parser of files, a router to other models.
+    // OpenRouter: web search, file parser, model router.
     plugins: { asks: "hosted_tool", tool: "plugins" },
-    // Groq's.
+    // Groq.
     compound_custom: { asks: "hosted_tool", tool: "compound" },
-    // Azure's: an index, with what opens it.
+    // Azure: a search index with its credentials.
     data_sources: { asks: "hosted_tool", tool: "data_sources" },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
   },

@@ -1,13 +1,11 @@
-/** Finds the end of a JSON object or array that comes in pieces, without keeping it. */
-
-/** Where a text of JSON stands. */
+/** Finds the end of a JSON object or array that comes in pieces, without keeping its text. */
 export interface JsonEndFinder {
   /** True once the outermost object or array is closed. */
   readonly complete: boolean;
   push(piece: string): void;
 }
 
-/** Follows brackets and strings only: the text may be no JSON at all. */
+/** Follows brackets and strings only: the text need not be valid JSON. */
 export function jsonEndFinder(): JsonEndFinder {
   let depth = 0;
   let complete = false;

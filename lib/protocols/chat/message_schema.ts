@@ -1,9 +1,9 @@
-/** The `messages` of a chat request, as a schema. */
+/** Schema of the `messages` of a chat request. */
 import { z } from "zod";
 import { COUNTS } from "../fields.ts";
 import { cacheField } from "./cache_schema.ts";
 
-/** Says which values were possible, only where the discriminating member itself is wrong. */
+/** Lists the possible values if the discriminating member itself is wrong. */
 function expected(what: string): { error: (issue: { code?: string }) => string | undefined } {
   return { error: (issue) => issue.code === "invalid_union" ? `Expected ${what}` : undefined };
 }
@@ -54,7 +54,7 @@ const toolParts = z.array(
 
 const wanted = { error: "Expected a string or an array of content parts" };
 
-/** Names in past calls came from a model: they need not be names a tool could have today. */
+/** Names in past calls came from a model, so they need not be legal tool names. */
 const calledName = z.string().min(1).max(256);
 
 const toolCall = z.discriminatedUnion("type", [
@@ -112,7 +112,7 @@ const functionMessage = z.looseObject({
   cache_control: cacheField,
 });
 
-/** The conversation so far. */
+/** The conversation. */
 export const messagesField = z.array(
   z.discriminatedUnion(
     "role",

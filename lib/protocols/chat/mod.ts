@@ -1,4 +1,4 @@
-/** Chat completions: `POST /v1/chat/completions`, from the client's side. */
+/** The client's side of chat completions, `POST /v1/chat/completions`. */
 import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
@@ -10,7 +10,7 @@ import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
 import { writeUsage } from "./write_chat_usage.ts";
 
-/** The member of that name, also where its letters are escaped. Quotes inside a text are: it can be nothing else. */
+/** Matches the member `usage`, also with escaped letters. Quotes inside a text are escaped, so nothing else matches. */
 const USAGE = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
 
 /** The chat protocol. */
@@ -28,7 +28,7 @@ export const chat: Codec = {
     data: spliceMembers(like.data, { choices: "[]", usage: JSON.stringify(writeUsage(usage)) }),
   }),
   writeError: openaiErrorReply,
-  // One line break only: a blank line would make some clients dispatch an empty event.
+  // One line break only: after a blank line some clients dispatch an empty event.
   heartbeat: ": keep-alive\n",
   contextError({ input, output, limit }) {
     const asked = input > limit

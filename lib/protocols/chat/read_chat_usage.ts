@@ -1,14 +1,14 @@
-/** Usage as the many chat upstreams report it. */
+/** Reads the usage that chat upstreams report, in many variants. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { countOf, objectOf } from "../members.ts";
 
-/** More tokens than any answer has: what is above is a mistake. */
+/** Higher counts are mistakes of the upstream. */
 const MAX_TOKENS = 1_000_000_000;
 
 /**
- * Reads the usage of an answer. Counts that are no counts (text, null, negative, absurd) are absent.
- * @returns undefined where there is nothing to learn
+ * Reads the usage of an answer. Invalid counts (text, null, negative, absurd) are absent.
+ * @returns undefined if there are no counts
  */
 export function readUsage(value: Json | undefined): TokenUsage | undefined {
   const usage = objectOf(value);
@@ -21,7 +21,7 @@ export function readUsage(value: Json | undefined): TokenUsage | undefined {
   return Object.keys(read).length === 0 ? undefined : read;
 }
 
-/** Searches by OpenRouter's count, Perplexity's, and xAI's, which bills its sources one by one. */
+/** Search counts of OpenRouter, Perplexity, and xAI, which bills its sources one by one. */
 function readSearches(usage: JsonObject): number {
   const tools = objectOf(usage.server_tool_use) ?? objectOf(usage.server_tool_use_details) ?? {};
   return countOf(tools.web_search_requests) ?? countOf(usage.num_search_queries) ??
@@ -31,21 +31,21 @@ function readSearches(usage: JsonObject): number {
 function readInput(usage: JsonObject, read: TokenUsage): void {
   const details = objectOf(usage.prompt_tokens_details) ?? {};
   const all = tokensOf(usage.prompt_tokens);
-  // DeepSeek and Moonshot report what was read from their caches beside the details.
+  // DeepSeek and Moonshot report cached tokens beside the details.
   const cached = tokensOf(details.cached_tokens) ?? tokensOf(usage.prompt_cache_hit_tokens) ??
     tokensOf(usage.cached_tokens);
   const written = tokensOf(details.cache_write_tokens);
   const apart = (cached ?? 0) + (written ?? 0);
   const beside = excludesCache(usage, apart);
-  // No part is more than its whole: nobody knows what these numbers count.
+  // Cached tokens cannot exceed the prompt: such counts are not usable.
   if (all !== undefined && !beside && apart > all) return;
   if (all !== undefined) read.prompt = beside ? all : all - apart;
   if (cached !== undefined) read.input_cache_read = cached;
-  // Nobody here tells for how long; five minutes are the usual time.
+  // The lifetime is not reported; five minutes are the default.
   if (written !== undefined) read.input_cache_write_5m = written;
 }
 
-/** Some count the prompt without its cached part; then their total tells. */
+/** Some upstreams exclude cached tokens from the prompt, which their total shows. */
 function excludesCache(usage: JsonObject, apart: number): boolean {
   const total = tokensOf(usage.total_tokens);
   const sum = (tokensOf(usage.prompt_tokens) ?? 0) + (tokensOf(usage.completion_tokens) ?? 0);
@@ -60,7 +60,7 @@ function readOutput(usage: JsonObject, read: TokenUsage): void {
     if (reasoning !== undefined) read.reasoning = reasoning;
     return;
   }
-  // xAI counts reasoning apart; where it gives no total, more reasoning than completion says the same.
+  // xAI excludes reasoning from the completion. Without a total, more reasoning than completion shows it.
   const prompt = tokensOf(usage.prompt_tokens) ?? 0;
   const total = tokensOf(usage.total_tokens);
   const outside = reasoning > 0 &&

@@ -1,24 +1,24 @@
-/** Errors of chat upstreams: OpenAI's body, OpenRouter's, FastAPI's, Ollama's, plain text, and none at all. */
+/** Reads errors of chat upstreams: OpenAI's form, OpenRouter's, FastAPI's, Ollama's, plain text, and empty ones. */
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
 import { isObject, type Json, parsePlain } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 
-/** Longest message that is passed on, in characters. */
+/** Most characters of a message that is passed on. */
 const MAX_MESSAGE = 1_000;
 
-/** What a body tells. */
+/** Contents of an error body. */
 interface Told {
   message: string | undefined;
-  /** All words for the error, `code` before `type`. */
+  /** Error codes and types, `code` before `type`. */
   words: string[];
   param: string | undefined;
-  /** The status inside the body, where its code is one. */
+  /** The status inside the body, if its code is one. */
   status: number | undefined;
   moderated: boolean;
 }
 
-/** Status of errors that come inside an answer whose own status says nothing, by their words. */
+/** Status by error code or type, for errors inside an answer with a status of its own. */
 const WORD_STATUS: ReadonlyMap<string, number> = new Map([
   ["rate_limit_exceeded", 429],
   ["rate_limit_error", 429],
@@ -43,15 +43,15 @@ const WORD_STATUS: ReadonlyMap<string, number> = new Map([
   ["BadRequestError", 400],
 ]);
 
-/** No more money at the vendor: trying again cannot help. */
+/** The vendor's account has no credit: a retry cannot help. */
 const QUOTA: ReadonlySet<string> = new Set(["insufficient_quota", "credit_balance_exhausted", "payment_required"]);
 
 const CONTEXT =
   /maximum context length|context[_ ]length[_ ]exceeded|prompt is too long|context (?:window|size|length)/i;
 
 /**
- * Reads an error. What is the gateway's own affair (its key, its credit, a failing server) gets a fixed text; what the
- * client can mend gets the vendor's words, without addresses and keys.
+ * Reads an error. Errors of the gateway or the vendor (key, credit, server failures) get a fixed text; errors of the
+ * request get the vendor's text without addresses and keys.
  * @param status the HTTP status; below 400 for an error inside an answer
  */
 export function readError(status: number, body: Json | undefined): GatewayError {
@@ -80,7 +80,7 @@ export function readError(status: number, body: Json | undefined): GatewayError 
   return kind === "invalid" ? invalid(told, withCode(cause, told.words)) : new GatewayError(kind, passOn(told), cause);
 }
 
-/** Kind by status, with a text where the vendor's own is not for the client. */
+/** Returns the kind of a status, with a fixed text if the vendor's own must not reach the client. */
 function kindOf(status: number): [kind: ErrorKind, text?: string] {
   switch (status) {
     case 401:
@@ -115,7 +115,7 @@ function invalid(told: Told, options: ErrorOptions): GatewayError {
   });
 }
 
-/** The vendor's own code, where it is a word of the kind OpenAI uses. */
+/** Keeps the vendor's code if it looks like one of OpenAI's. */
 function withCode(options: ErrorOptions, words: readonly string[]): ErrorOptions {
   const code = words.find((word) =>
     /^[a-z][a-z_]{2,63}$/.test(word) && !/^(?:invalid_request(?:_error)?|error)$/.test(word)
@@ -135,7 +135,7 @@ function wordStatus(words: readonly string[]): number | undefined {
 function readBody(body: Json | undefined): Told {
   const nothing: Told = { message: undefined, words: [], param: undefined, status: undefined, moderated: false };
   if (typeof body === "string") return { ...nothing, message: plainText(body) };
-  // Google wraps its errors into a list when it streams.
+  // Google wraps stream errors into a list.
   const object = Array.isArray(body) ? body.find(isObject) : body;
   if (!isObject(object)) return nothing;
   const error = objectOf(object.error) ?? object;
@@ -152,7 +152,7 @@ function readBody(body: Json | undefined): Told {
   };
 }
 
-/** OpenRouter keeps the vendor's own answer as text; its own message then only says that there is one. */
+/** OpenRouter keeps the vendor's own answer as text; its own message only refers to it. */
 function readRaw(raw: Json | undefined): Told | undefined {
   if (typeof raw !== "string" || raw === "") return undefined;
   try {
@@ -164,7 +164,7 @@ function readRaw(raw: Json | undefined): Told | undefined {
   }
 }
 
-/** A message, or FastAPI's list of what is wrong where. Mistral puts that list into its message. */
+/** Reads a message, or FastAPI's list of errors. Mistral puts that list into its message. */
 function messageOf(value: Json | undefined): string | undefined {
   if (typeof value === "string") return plainText(value);
   const list = Array.isArray(value) ? value : objectOf(value)?.detail;
@@ -181,7 +181,7 @@ function messageText(value: Json | undefined): string | undefined {
   return plainText(stringOf(inner?.detail) ?? stringOf(inner?.message) ?? "");
 }
 
-/** A page of HTML is no message. */
+/** A page of HTML is not a message. */
 function plainText(text: string): string | undefined {
   const trimmed = text.trim();
   return trimmed === "" || trimmed.startsWith("<") ? undefined : trimmed;

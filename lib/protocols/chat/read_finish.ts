@@ -1,16 +1,16 @@
-/** Why an answer ended, in the words of many vendors. */
+/** Reads finish reasons of many vendors. */
 import type { FinishReason } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 
-/** A reason, with the string that was met where the upstream names it. */
+/** A reason, with the matched stop string if the upstream reports it. */
 export interface ChatFinish {
   reason: FinishReason;
   stopSequence?: string;
 }
 
-/** Words that are not "the answer is over". */
+/** Reasons other than an ordinary end. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["length", "length"],
   ["max_tokens", "length"],
@@ -24,12 +24,12 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["sensitive", "refusal"],
 ]);
 
-/** Words for an answer that failed: OpenRouter and Mistral, vLLM, DeepSeek, GLM. */
+/** Reasons of a failed answer: OpenRouter and Mistral, vLLM, DeepSeek, GLM. */
 const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource", "network_error"]);
 
 /**
- * Reads the reason of a choice; `undefined` while there is none. Words nobody knows are the ordinary end.
- * @throws {GatewayError} `upstream`, where the reason is a failure
+ * Reads the reason of a choice; `undefined` while there is none. Unknown reasons are an ordinary end.
+ * @throws {GatewayError} `upstream`, if the reason is a failure
  */
 export function readFinish(choice: JsonObject): ChatFinish | undefined {
   const word = stringOf(choice.finish_reason);
@@ -40,14 +40,14 @@ export function readFinish(choice: JsonObject): ChatFinish | undefined {
   return stopSequence === undefined ? { reason } : { reason: "stop_sequence", stopSequence };
 }
 
-/** The reason, set right: tools are used exactly when there is a call, unless the answer was too long. */
+/** Corrects a reason: it is `tool_use` exactly if there is a call, unless the answer was cut by `length`. */
 export function settledReason(reason: FinishReason, hasCalls: boolean): FinishReason {
   if (reason === "length") return reason;
   if (hasCalls) return "tool_use";
   return reason === "tool_use" ? "end" : reason;
 }
 
-/** vLLM and SGLang name the string that was met. Elsewhere the same member holds a word for the reason. */
+/** vLLM and SGLang report the matched string. Elsewhere the same member has the name of the reason. */
 function readMatch(choice: JsonObject): string | undefined {
   const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);
   return match && !/^[a-z_]+$/.test(match) ? match : undefined;

@@ -1,4 +1,4 @@
-/** The `messages` of a chat request as turns. One message becomes one turn; nothing changes its place. */
+/** Reads the `messages` of a chat request, one message for each, in the same order. */
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -8,20 +8,20 @@ import { cacheOf, unknownMembersOf } from "./members.ts";
 import { readContent } from "./read_parts.ts";
 import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
-/** What later messages need to know of the calls before them. */
+/** Facts about earlier calls that later messages need. */
 interface Calls {
-  /** Ids of the calls of custom tools. */
+  /** Ids of custom tool calls. */
   custom: Set<string>;
-  /** Ids that were made up for calls in the old manner, which have none, by function name. */
+  /** Generated ids of `function_call`s, which have none, by function name. */
   functions: Map<string, string>;
-  /** What the conversation may name; absent: no files that the vendor keeps. */
+  /** Absent: no files that the vendor keeps. */
   permits: Permits | undefined;
 }
 
 /**
- * Reads the conversation. The result of a tool becomes a user turn with one block.
- * @param permits what the conversation may name; absent: no files that the vendor keeps
- * @throws {GatewayError} `invalid`, for what cannot be passed on: file ids, recorded audio, broken data
+ * Reads the conversation. A tool result becomes a user message with one block.
+ * @param permits absent: no files that the vendor keeps
+ * @throws {GatewayError} `invalid`, for file ids, recorded audio and broken data
  */
 export function readMessages(body: JsonObject, permits?: Permits): Message[] {
   const calls: Calls = { custom: new Set(), functions: new Map(), permits };
@@ -32,7 +32,7 @@ function readMessage(message: JsonObject, index: number, calls: Calls): Message 
   return readUsual(message) ?? readAny(message, index, calls);
 }
 
-/** Most messages are one text and who said it (1,000 instructions less than what asks for all members). */
+/** Fast path for messages of one text and a role (saves 1,000 instructions each). */
 function readUsual(message: JsonObject): Message | undefined {
   const { role, content } = message;
   if (typeof content !== "string" || content === "") return undefined;
@@ -79,12 +79,12 @@ function readAny(message: JsonObject, index: number, calls: Calls): Message {
   }
 }
 
-/** Most content is one text, and needs no name of its place. */
+/** Most content is one text and needs no path. */
 function contentOf({ content }: JsonObject, index: number, { permits }: Calls): ContentBlock[] {
   return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permits);
 }
 
-/** A mark on the message stands for one on its last block; without a block it has no place but the rest. */
+/** A cache mark of the message belongs to its last block; without a block it stays an unknown member. */
 function messageOf(role: Message["role"], message: JsonObject, blocks: ContentBlock[], read: Members): Message {
   const { cache } = cacheOf(message);
   const last = blocks.at(-1);
@@ -93,7 +93,7 @@ function messageOf(role: Message["role"], message: JsonObject, blocks: ContentBl
   return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
 }
 
-/** Members of a message that are read: where its mark has no place, and where it has one. */
+/** Names of read members, with and without the cache mark. */
 interface Members {
   bare: readonly string[];
   marked: readonly string[];
@@ -109,7 +109,7 @@ const ASSISTANT = membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_ca
 const RESULT = membersWith("tool_call_id");
 const FUNCTION_RESULT = membersWith("name");
 
-/** Chat has no order among what an assistant message holds: reasoning, then words, then calls. */
+/** Chat has no order within an assistant message: reasoning comes first, then text, then calls. */
 function readAssistant(message: JsonObject, index: number, calls: Calls): ContentBlock[] {
   if (objectOf(message.audio) !== undefined) {
     throw new GatewayError("invalid", "Cannot use recorded audio: its id belongs to one vendor's account", {
@@ -165,7 +165,7 @@ function readFunctionCall(call: JsonObject, index: number, calls: Calls): Conten
   };
 }
 
-/** The same conversation must get the same ids each time it is sent: prompt caches depend on it. */
+/** The id must be the same whenever the conversation is sent: prompt caches depend on it. */
 function functionCallId(name: string, index: number): string {
   return `call_${index}_${name}`;
 }

@@ -1,4 +1,4 @@
-/** The content of chat messages: a string, or an array of parts. */
+/** Reads the content of chat messages: a string or an array of parts. */
 import { readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -9,10 +9,10 @@ import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { cacheOf, optional, unknownMembersOf } from "./members.ts";
 
 /**
- * Reads content. An empty string says nothing and becomes no block; parts stay as they are.
- * @param path where the content stands in the request, such as `messages[0].content`
- * @param permits what the content may name; absent: no files that the vendor keeps
- * @throws {GatewayError} `invalid`, for pictures and files that cannot be read
+ * Reads content. An empty string becomes no block.
+ * @param path path of the content in the request, such as `messages[0].content`
+ * @param permits absent: no files that the vendor keeps
+ * @throws {GatewayError} `invalid`, for images and files that cannot be read
  */
 export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];

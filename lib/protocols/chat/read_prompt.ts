@@ -1,4 +1,4 @@
-/** A chat request as a prompt. */
+/** Reads a chat request. */
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, type Json, type JsonObject } from "../../json/mod.ts";
@@ -45,8 +45,8 @@ const MODELLED_USER = [...MODELLED, "user"];
 const OPTIONS = { stream_options: ["include_usage"] };
 
 /**
- * Reads a chat request that the schema has accepted. Members the canonical form does not model are kept in `rest`.
- * @throws {GatewayError} `invalid`, for what contradicts itself or cannot be served
+ * Reads a request that the schema has accepted.
+ * @throws {GatewayError} `invalid`, for contradictions and for what cannot be served
  */
 export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
   refuseAudio(body);
@@ -58,7 +58,7 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
   return {
     ...present({
       toolChoice: readToolChoice(body, tools),
-      // The old manner knows one call per answer and has no place for a second.
+      // `functions` allow one call per answer.
       parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
       maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
       reasoning: readReasoningOptions(body),
@@ -109,7 +109,7 @@ function readFormat(value: Json | undefined): OutputFormat | undefined {
       const inner = objectOf(format.json_schema) ?? {};
       return {
         type: "json_schema",
-        // Absent, every JSON value is right: that is what the empty schema says.
+        // The empty schema allows every JSON value, as an absent one does.
         schema: objectOf(inner.schema) ?? {},
         ...optional("name", stringOf(inner.name)),
         ...optional("description", stringOf(inner.description)),

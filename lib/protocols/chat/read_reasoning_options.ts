@@ -1,4 +1,6 @@
-/** What a chat request asks about reasoning: `reasoning_effort`, the `reasoning` object and `include_reasoning`. */
+/**
+ * Reads the reasoning options of a chat request: `reasoning_effort`, the `reasoning` object and `include_reasoning`.
+ */
 import { type Effort, EFFORTS, type Reasoning } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -6,8 +8,8 @@ import { booleanOf, numberOf, objectOf, stringOf } from "../members.ts";
 import { optional, unknownMembersOf } from "./members.ts";
 
 /**
- * Reads the request's wishes about reasoning; `undefined` where it has none.
- * @throws {GatewayError} `invalid`, where two of them contradict each other
+ * Reads the reasoning options; `undefined` if there are none.
+ * @throws {GatewayError} `invalid`, for options that contradict each other
  */
 export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
   const { reasoning: wishes, reasoning_effort: depth, include_reasoning: shown } = body;
@@ -35,7 +37,7 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
 }
 
-/** An effort alone says how deep, not in which way. Switched on without any depth, the model decides. */
+/** An effort alone sets no mode. Enabled without an effort or a budget means adaptive. */
 function readMode({ effort, budgetTokens, enabled }: {
   effort: Effort | undefined;
   budgetTokens: number | undefined;
@@ -59,7 +61,7 @@ function effortOf(value: Json | undefined): Effort | undefined {
   return EFFORTS.find((effort) => effort === value);
 }
 
-/** The kind of summary stays in the rest; that there is one is common to all protocols. */
+/** The kind of summary stays an unknown member; whether there is one is common to all protocols. */
 function readDisplay(body: JsonObject, options: JsonObject): Reasoning["display"] {
   if (options.exclude === true || body.include_reasoning === false) return "omitted";
   return stringOf(options.summary) === undefined ? undefined : "summarized";

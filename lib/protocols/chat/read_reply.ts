@@ -1,4 +1,4 @@
-/** A whole answer of a chat upstream. It is read as a stream of one chunk, so that both are read the same. */
+/** Reads whole answers of chat upstreams, as streams of one chunk. */
 import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 import type { Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -13,7 +13,9 @@ import { firstChoice, idOf, isFailure, usageOf } from "./read_stream.ts";
 
 const END: ChatFinish = { reason: "end" };
 
-/** Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
+/**
+ * Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200
+ */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   if (isFailure(body)) throw readError(200, body);
   const choice = firstChoice(body);
@@ -51,7 +53,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   return folder.end();
 }
 
-/** What most messages say: a text, and nothing else that anybody would read. There is nothing to be put in order then. */
+/** Returns the text of a message that has nothing else, which needs no ordering. */
 function onlyText(message: JsonObject): string | undefined {
   const { content } = message;
   if (typeof content !== "string" || content.trim() === "") return undefined;

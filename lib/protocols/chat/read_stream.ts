@@ -1,4 +1,4 @@
-/** A streamed answer of a chat upstream as events. */
+/** Reads streamed answers of chat upstreams. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
@@ -14,12 +14,12 @@ import { readError } from "./read_error.ts";
 import { type ChatFinish, readFinish } from "./read_finish.ts";
 import { readUsage } from "./read_chat_usage.ts";
 
-/** Longest id that is taken over. */
+/** Longest id that is kept. */
 const MAX_ID = 256;
 
 /**
- * Reads a stream of chunks. Usage may come on any of them, the last one counts. The answer is over with `[DONE]`, or with
- * the stream where a reason was given; what comes later is ignored.
+ * Reads a stream of chunks. Usage may come on any chunk; the last one counts. The answer ends with `[DONE]`, or with
+ * the stream if there was a finish reason; everything after it is ignored.
  */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = new ChatReplyReader(origin);
@@ -40,12 +40,12 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
   function fail(error: GatewayError): ReplyEvent[] {
     over = true;
-    // Nothing was sent yet where nothing was started, and the error can still have a status of its own.
+    // Without a start nothing was sent, so the error can still have its own status.
     return [...(started ? answer.take() : []), { type: "error", error }];
   }
 
   function close(marked: boolean): ReplyEvent[] {
-    // The mark alone is an end too, if there is a whole answer before it.
+    // `[DONE]` alone ends a complete answer, too.
     const end = finish ?? (marked && answer.begun && !answer.cut ? { reason: "end" as const } : undefined);
     if (end === undefined) return fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
     const reason = answer.end(end.reason);
@@ -63,7 +63,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     const choice = firstChoice(chunk);
     usage = usageOf(chunk) ?? usage;
     if (chunk.service_tier !== undefined) served = stringOf(chunk.service_tier) ?? served;
-    // Azure's first chunk has neither id nor choices.
+    // Azure's first chunk has neither an id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {
       answer.push(objectOf(choice.delta) ?? objectOf(choice.message) ?? {}, id);
@@ -78,10 +78,10 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       const { event, data } = frame;
       const text = data.trim();
       try {
-        // Some pass on the comments of their own upstream as data.
+        // Some servers forward comments of their own upstream as data.
         if (text === "" || text.startsWith(":")) return [];
         if (text === "[DONE]") return close(true);
-        // Of spaces, `trim()` knows more than JSON does.
+        // `trim()` removes more characters than JSON calls white space.
         const chunk = valueOf(frame, parse);
         if (!isObject(chunk)) {
           return fail(new GatewayError("upstream", "The model's vendor sent something that is no answer"));
@@ -102,35 +102,35 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** The choice that is read: there is one answer, whatever else was sent. */
+/** Returns the first choice: only one answer is requested. */
 export function firstChoice(body: JsonObject): JsonObject | undefined {
   return objectsOf(body.choices).find(({ index }) => (numberOf(index) ?? 0) === 0);
 }
 
-/** Id of an answer, "" where there is none. */
+/** Returns the id of an answer, "" if there is none. */
 export function idOf(body: JsonObject): string {
   const id = stringOf(body.id) ?? "";
   return id.length <= MAX_ID ? id : "";
 }
 
-/** Usage at the usual place; in the choice, as Moonshot has it; or in Groq's own member. */
+/** Reads usage at the top, in the choice (Moonshot), or in `x_groq`. */
 export function usageOf(body: JsonObject): TokenUsage | undefined {
   return readUsage(body.usage) ?? readUsage(firstChoice(body)?.usage) ?? readUsage(objectOf(body.x_groq)?.usage);
 }
 
-/** An error may come with choices, without, in an event of that name, or as an object of that name. */
+/** An error may come with or without choices, in an event or a member called `error`. */
 export function isFailure(body: JsonObject, event?: string): boolean {
   return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
 
-/** What is known of the input before the answer begins. */
+/** Returns the input classes that are known before the answer. */
 function inputOf(usage: TokenUsage | undefined): TokenUsage | undefined {
   if (usage === undefined) return undefined;
   const { completion: _, reasoning: __, ...input } = usage;
   return Object.keys(input).length === 0 ? undefined : input;
 }
 
-/** Arguments that come as an object: their numbers must survive. */
+/** Matches arguments that are an object, whose numbers must keep their spelling. */
 const OBJECT_INPUT = /"(?:arguments|input)"\s*:\s*\{/;
 
 function readChunk(text: string): JsonObject | undefined {

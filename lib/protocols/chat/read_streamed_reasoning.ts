@@ -1,4 +1,4 @@
-/** Reasoning in an answer: plain text under several names, and `reasoning_details`, whole or in pieces. */
+/** Reads reasoning of answers: plain text under several names, and `reasoning_details`, whole or in pieces. */
 import type { Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -7,13 +7,13 @@ import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 import { optional } from "./members.ts";
 import { signatureOf } from "./reasoning_details.ts";
 
-/** Members that hold reasoning as plain text; the first that has any counts. */
+/** Members with reasoning as plain text; the first non-empty one counts. */
 const PLAIN = ["reasoning_content", "reasoning", "thinking"] as const;
 
-/** Longest signature that is put together from pieces, in characters. */
+/** Most characters of a signature that comes in pieces. */
 const MAX_SIGNATURE = 4_194_304;
 
-/** The entry of `reasoning_details` that is being put together. */
+/** The incomplete entry of `reasoning_details`. */
 interface Detail {
   block: QueuedBlock;
   type: Json | undefined;
@@ -21,10 +21,10 @@ interface Detail {
   id: string | undefined;
 }
 
-/** Reads the reasoning of one answer into a lane. */
+/** Reads the reasoning of one answer. */
 export class ReasoningReader {
   readonly #queue: BlockQueue;
-  /** Which of the two came first: the other repeats it. Details give their signatures either way. */
+  /** The member that came first: the other one repeats it. Details give their signatures either way. */
   #lead: "plain" | "details" | undefined;
   #plain: QueuedBlock | undefined;
   #detail: Detail | undefined;
@@ -33,7 +33,7 @@ export class ReasoningReader {
     this.#queue = queue;
   }
 
-  /** Takes the reasoning of one delta. */
+  /** Reads the reasoning of one delta. */
   push(delta: JsonObject): void {
     const plain = plainText(delta);
     // Most deltas have none.
@@ -44,7 +44,7 @@ export class ReasoningReader {
     details.forEach((entry, at) => this.#take(entry, at === 0));
   }
 
-  /** Takes reasoning that comes as plain text. */
+  /** Adds plain reasoning text. */
   say(text: string): void {
     if (text === "" || this.#lead === "details") return;
     this.#lead = "plain";
@@ -69,7 +69,7 @@ export class ReasoningReader {
 
   #text(entry: JsonObject, piece: { first: boolean; text: string; signature: Signature | undefined }): void {
     const { signature } = piece;
-    // What plain text has said already is not said again.
+    // Plain text has the text already.
     const text = this.#lead === "plain" ? "" : piece.text;
     if (text === "" && signature === undefined) return;
     if (text !== "") this.#lead = "details";
@@ -94,7 +94,7 @@ export class ReasoningReader {
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: stringOf(entry.id) };
   }
 
-  /** Encrypted reasoning belongs to the summary before it, or stands alone. */
+  /** Encrypted reasoning belongs to the preceding summary, or is a block of its own. */
   #seal(entry: JsonObject, first: boolean): void {
     const signature = signatureOf(entry);
     if (signature === undefined) return;
@@ -119,7 +119,7 @@ export class ReasoningReader {
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id };
   }
 
-  /** Signs the plain text, where it is still open and the first signature comes for it. */
+  /** Signs the open plain text with the first signature that belongs to it. */
   #signPlain(signature: Signature): boolean {
     if (!this.#isLast(this.#plain) || this.#plain.signature !== undefined) return false;
     this.#plain.signature = signature;
@@ -134,7 +134,7 @@ export class ReasoningReader {
     return block !== undefined && this.#queue.tail === block;
   }
 
-  /** Pieces of an entry have its index. Without one, the first of a delta goes on where the last delta ended. */
+  /** Pieces of an entry have the same index. Without an index, the first entry of a delta continues the last one. */
   #continues(open: Detail, entry: JsonObject, first: boolean): boolean {
     const index = numberOf(entry.index);
     return open.type === entry.type && (index === undefined ? first && open.index === undefined : index === open.index);

@@ -1,4 +1,4 @@
-/** Tool calls of an answer, from deltas that upstreams number and name in many ways, or not at all. */
+/** Reads tool calls from deltas, which upstreams number and name in many ways, or not at all. */
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";
@@ -7,7 +7,7 @@ import { readCallSignature } from "./call_signatures.ts";
 import { type JsonEndFinder, jsonEndFinder } from "./json_end_finder.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 
-/** Most characters of arguments that come before the name of their tool. */
+/** Most characters of arguments before the name of the tool. */
 const MAX_EARLY = 65_536;
 
 interface Call {
@@ -15,33 +15,33 @@ interface Call {
   id: string | undefined;
   name: string | undefined;
   custom: boolean;
-  /** In the lane once the name is known: a call without a name cannot be carried out, and never gets there. */
+  /** Present once the name is known: a call without a name is dropped. */
   block: QueuedBlock | undefined;
   early: string;
   end: JsonEndFinder;
-  /** True once anything but white space has come. */
+  /** True after the first character that is not white space. */
   begun: boolean;
 }
 
-/** Reads the calls of one answer into a lane. */
+/** Reads the calls of one answer. */
 export class ToolCallReader {
   readonly #queue: BlockQueue;
   readonly #issuer: string;
   readonly #calls: Call[] = [];
   readonly #ids = new Set<string>();
 
-  /** @param issuer who signed what is signed beside the calls */
+  /** @param issuer issuer of the calls' signatures */
   constructor(queue: BlockQueue, issuer: string) {
     this.#queue = queue;
     this.#issuer = issuer;
   }
 
-  /** How many calls have a name. */
+  /** Number of calls with a name. */
   get named(): number {
     return this.#ids.size;
   }
 
-  /** True while the arguments of a call have begun and not ended. */
+  /** True while the arguments of a call have begun and are incomplete. */
   get cut(): boolean {
     return this.#calls.some(({ block, custom, begun, end }) =>
       block !== undefined && !custom && begun && !end.complete
@@ -49,9 +49,9 @@ export class ToolCallReader {
   }
 
   /**
-   * Takes the `tool_calls` of one delta.
-   * @param answerId id of the answer: ids that are missing are made of it, so that they differ from one answer to the next
-   * @throws {GatewayError} `upstream`, where the pieces cannot be told apart
+   * Reads the `tool_calls` of one delta.
+   * @param answerId id of the answer, from which missing call ids are derived
+   * @throws {GatewayError} `upstream`, for pieces that cannot be told apart
    */
   push(value: Json | undefined, answerId: string): void {
     if (value === undefined || value === null) return;
@@ -63,15 +63,15 @@ export class ToolCallReader {
     }
   }
 
-  /** Takes a `function_call` of the old manner: one per answer. */
+  /** Reads a deprecated `function_call`: one per answer. */
   pushFunction(value: Json | undefined, answerId: string): void {
     const inner = objectOf(value);
     if (inner !== undefined) this.push([{ index: -1, type: "function", function: inner }], answerId);
   }
 
   /**
-   * The call that a piece belongs to: by index, else by id, else the last one. A new call may hide behind an old index,
-   * with another id, or with no id and a name again.
+   * Finds the call of a piece: by index, else by id, else the last one. A known index with another id, or with a name
+   * again and no id, is a new call.
    */
   #find(entry: JsonObject, touched: ReadonlySet<Call>): Call | undefined {
     const index = indexOf(entry);
@@ -135,7 +135,7 @@ export class ToolCallReader {
     const id = this.#uniqueId(call.id, answerId);
     const signature = readCallSignature(entry, { callId: id, issuer: this.#issuer });
     if (signature !== undefined) this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
-    // What a custom tool is given never says that it is complete.
+    // The end of a custom tool's input cannot be recognized.
     return this.#queue.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, {
       done: call.custom,
     });
@@ -153,7 +153,7 @@ export class ToolCallReader {
   #feed(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
     if (call.custom) return this.#queue.append(block, piece);
     if (!call.begun || block.lane.ended) {
-      // Blank arguments are none; what follows the end of complete ones is nothing if it is blank.
+      // Blank arguments count as none, and white space after complete ones is dropped.
       if (piece.trim() === "") return;
       if (block.lane.ended) {
         throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
@@ -182,7 +182,7 @@ function isBlank(value: Json | undefined): boolean {
   return typeof value === "string" ? value.trim() === "" : objectOf(value) === undefined;
 }
 
-/** Arguments are text; some send the object itself, whole and perhaps more than once. */
+/** Arguments are text; some upstreams send an object, whole and sometimes repeatedly. */
 function pieceOf(value: Json | undefined, { begun }: Call): string {
   if (typeof value === "string") return value;
   const whole = objectOf(value);

@@ -1,18 +1,18 @@
-/** Tools, and the choice among them, of a chat request. */
+/** Reads the tools and the tool choice of a chat request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { cacheOf, optional, unknownMembersOf } from "./members.ts";
 
-/** True for a request in the old manner: `functions` instead of `tools`. Its answers hold a `function_call`. */
+/** True for a request with the deprecated `functions`, whose answer has a `function_call`. */
 export function usesLegacyFunctions(body: JsonObject): boolean {
   return Array.isArray(body.functions);
 }
 
 /**
- * Reads `tools`, or the old `functions`.
- * @throws {GatewayError} `invalid`, where there are both
+ * Reads `tools`, or the deprecated `functions`.
+ * @throws {GatewayError} `invalid`, if there are both
  */
 export function readTools(body: JsonObject): Tool[] {
   if (!usesLegacyFunctions(body)) return objectsOf(body.tools).map(readTool);
@@ -23,8 +23,8 @@ export function readTools(body: JsonObject): Tool[] {
 }
 
 /**
- * Reads `tool_choice`, or the old `function_call`.
- * @throws {GatewayError} `invalid`, where it asks for a tool that the request does not have
+ * Reads `tool_choice`, or the deprecated `function_call`.
+ * @throws {GatewayError} `invalid`, if it names a tool that the request does not have
  */
 export function readToolChoice(body: JsonObject, tools: readonly Tool[]): ToolChoice | undefined {
   const old = body.function_call !== undefined && body.function_call !== null;
@@ -108,7 +108,7 @@ function nameOf(choice: JsonObject): string | undefined {
   return stringOf(objectOf(choice.function)?.name) ?? stringOf(objectOf(choice.custom)?.name);
 }
 
-/** What a choice asks for and the request lacks, as the reason of an error. */
+/** Returns the reason why a choice cannot be met, if there is one. */
 function missingTool(choice: ToolChoice, tools: readonly Tool[]): string | undefined {
   if (choice.type === "required") return tools.length > 0 ? undefined : "the request has no tools";
   const names = choice.type === "tool" ? [choice.name] : choice.type === "allowed" ? choice.names : [];

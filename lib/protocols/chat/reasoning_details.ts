@@ -1,6 +1,6 @@
 /**
- * Reasoning inside a chat message. Chat has no official place for it: the text travels in `reasoning_content`, and
- * `reasoning_details` carries each block whole, so that a client that sends it back keeps the signatures.
+ * Reasoning inside chat messages. Chat has no official member for it: the text travels in `reasoning_content`, and
+ * `reasoning_details` has each block with its signature, for clients to send back.
  */
 import { readSignature, writeSignature } from "../canonical/signature.ts";
 import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
@@ -15,20 +15,20 @@ const OPENAI = "openai-responses-v1";
 const UNKNOWN = "unknown";
 
 /**
- * Id of an Anthropic signature that is a `redacted_thinking` block's data, which that vendor wants back in a block of its
- * own type. Its other signatures belong to text, also where that text was left out.
+ * Signature id of a `redacted_thinking` block, which Anthropic wants back as a block of that type. Its other signatures
+ * belong to text, even if the text was omitted.
  */
 const REDACTED = "redacted";
 
-/** Whose bare values an entry carries, by its `format`. Any other format is its own issuer: nobody here reads it. */
+/** Issuers of values without an envelope, by the `format` of the entry. Any other format is its own issuer. */
 const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC, "anthropic"], [OPENAI, "openai"]]);
 
-/** Members of an assistant message that carry reasoning. */
+/** Members of an assistant message with reasoning. */
 export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reasoning_content", "reasoning"] as const;
 
 /**
- * Reads the reasoning of an assistant message from the first member that has any; the others repeat it with less.
- * Entries that are no reasoning stay foreign blocks.
+ * Reads the reasoning of an assistant message from the first member that has any; the others repeat it. Other entries
+ * become vendor-specific blocks.
  */
 export function readReasoning(message: JsonObject): ContentBlock[] {
   if (Array.isArray(message.reasoning_details)) {
@@ -43,7 +43,7 @@ export function readReasoning(message: JsonObject): ContentBlock[] {
   return text ? [{ type: "reasoning", text }] : [];
 }
 
-/** Writes one block as entries of `reasoning_details`, `index` being the first one's. A block with nothing has none. */
+/** Writes a block as entries of `reasoning_details` from `index` on. An empty block has none. */
 export function writeDetails({ text, hidden, signature }: ReasoningBlock, index: number): JsonObject[] {
   if (signature?.issuer === "openai") {
     const common = { id: signature.id ?? null, format: OPENAI };
@@ -52,7 +52,7 @@ export function writeDetails({ text, hidden, signature }: ReasoningBlock, index:
       ? [{ ...encrypted, index }]
       : [{ type: "reasoning.summary", summary: text, ...common, index }, { ...encrypted, index: index + 1 }];
   }
-  // The empty name is no issuer's: everyone but Anthropic gets an envelope.
+  // An empty issuer forces an envelope, for every issuer but Anthropic.
   const value = signature && writeSignature(signature, signature.issuer === "anthropic" ? "anthropic" : "");
   const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC : UNKNOWN, id: null, index };
   const omitted = signature?.issuer === "anthropic" && signature.id !== REDACTED;
@@ -65,7 +65,7 @@ export function writeDetails({ text, hidden, signature }: ReasoningBlock, index:
 
 function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
   const blocks: ContentBlock[] = [];
-  // A summary whose encrypted half may follow in the next entry.
+  // A summary whose encrypted part may follow in the next entry.
   let summary: { block: ReasoningBlock; id: string | undefined } | undefined;
   for (const entry of entries) {
     const id = stringOf(entry.id);
@@ -115,7 +115,7 @@ function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
   return text === "" ? [] : [signedText(text, undefined)];
 }
 
-/** Anthropic's signature with no text is of thinking that the vendor left out. */
+/** Anthropic's signature without a text belongs to omitted thinking. */
 function signedText(text: string, signature: Signature | undefined): ReasoningBlock {
   const hidden = text === "" && signature?.issuer === "anthropic";
   return { type: "reasoning", text, ...(hidden && { hidden }), ...optional("signature", signature) };
@@ -125,7 +125,7 @@ function redacted(signature: Signature): Signature {
   return signature.issuer === "anthropic" ? { ...signature, id: REDACTED } : signature;
 }
 
-/** The signature that an entry carries, if it has one. */
+/** Reads the signature of an entry, if it has one. */
 export function signatureOf(entry: JsonObject): Signature | undefined {
   const value = stringOf(entry.type === "reasoning.encrypted" ? entry.data : entry.signature);
   if (!value) return undefined;
@@ -139,7 +139,7 @@ function sign(value: string, entry: JsonObject): Signature {
   return takesId ? { ...signature, id } : signature;
 }
 
-/** Without a format the shape tells: only Anthropic signs text, and OpenAI's items have ids of their own kind. */
+/** Without a format the shape decides: only Anthropic signs text, and only OpenAI's ids begin with `rs_`. */
 function issuerOf(entry: JsonObject): string {
   const format = stringOf(entry.format) ?? UNKNOWN;
   if (format !== UNKNOWN) return ISSUERS.get(format) ?? format;

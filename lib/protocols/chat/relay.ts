@@ -1,4 +1,4 @@
-/** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
+/** Relays chat completions. Edits: the model id in every chunk, and usage only for clients that asked for it. */
 import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } from "../../json/mod.ts";
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
@@ -8,7 +8,7 @@ import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
-/** Relays chat completions. The usage is always asked for, as the gateway meters by it. */
+/** The gateway always asks for usage, because it meters by it. */
 export const chatRelay: Relay = {
   streamEdits(body) {
     const asked = memberText(body, "stream_options");
@@ -30,7 +30,7 @@ export const chatRelay: Relay = {
   },
 };
 
-/** A chunk as the client gets it; `undefined` for one that it does not get. */
+/** Returns a chunk for the client; `undefined` if the client does not get it. */
 function editChunk(chunk: ObjectText, echo: Echo): string | undefined {
   const usage = memberOf(chunk, "usage");
   const unasked = usage !== undefined && echo.prompt.includeUsage !== true;
@@ -41,14 +41,14 @@ function editChunk(chunk: ObjectText, echo: Echo): string | undefined {
   return chunk.text.trimStart().startsWith("{") ? spliceMembers(chunk, edits) : chunk.text;
 }
 
-/** True for the chunk that carries the usage and no choice. Azure's first chunk has neither: it stays. */
+/** True for the chunk with the usage and no choices. Azure's first chunk has neither and stays. */
 function isUsageOnly(chunk: ObjectText, usage: Member): boolean {
   if (chunk.text.startsWith("null", usage.start)) return false;
   const choices = memberOf(chunk, "choices");
   return choices !== undefined && /^\[\s*\]$/.test(chunk.text.slice(choices.start, choices.end));
 }
 
-/** The last of two equal names counts, as it does for the parser. */
+/** As in the parser, the last of two equal names counts. */
 function memberOf({ members }: ObjectText, wanted: string): Member | undefined {
   return members.findLast(({ name }) => name === wanted);
 }

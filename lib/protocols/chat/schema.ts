@@ -1,4 +1,7 @@
-/** The body of `POST /v1/chat/completions`, as a schema. */
+/**
+ * Schema of the body of `POST /v1/chat/completions`: types and ranges. Limits shared by all protocols are in
+ * `../fields.ts`; limits of a model are checked in `lib/request/rules.ts`.
+ */
 import { z } from "zod";
 import {
   cacheOptionsField,
@@ -52,7 +55,7 @@ const predictionField = z.looseObject({
   ], { error: "Expected a string or an array of text parts" }),
 });
 
-/** Extensions that OpenRouter's clients send, and sampling knobs of other OpenAI-compatible servers. */
+/** Extensions of OpenRouter and of other OpenAI-compatible servers. */
 const extensions = {
   reasoning: reasoningField.nullish().describe("Reasoning depth and display"),
   include_reasoning: z.boolean().nullish().describe("False: do not send the reasoning text"),
@@ -65,7 +68,7 @@ const extensions = {
   session_id: z.string().max(256).nullish(),
 };
 
-/** Members whose successors are read first. */
+/** Deprecated members; their successors take precedence. */
 const deprecated = {
   max_tokens: tokensField.nullish().describe("Use `max_completion_tokens`"),
   functions: functionsField.nullish().describe("Use `tools`"),

@@ -1,11 +1,10 @@
-/** Chunks that differ in what they say, and in nothing else. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { Likeness, Said } from "../alike.ts";
 
-/** Members of a delta that say something. */
+/** Members of a delta with text. */
 const SAID = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;
 
-/** Chunks of one choice whose delta is words: calls, annotations and the like are read one by one. */
+/** Applies to chunks of one choice whose delta has text only; all other chunks are parsed one by one. */
 export const chatTemplateRule: Likeness = {
   said({ choices }: JsonObject): Said | undefined {
     const [choice, ...others] = Array.isArray(choices) ? choices : [];
@@ -15,6 +14,6 @@ export const chatTemplateRule: Likeness = {
     const name = SAID.find((name) => typeof delta[name] === "string" && delta[name] !== "");
     return name === undefined ? undefined : { holder: delta, name };
   },
-  // OpenAI hides the length of what is said behind a text of chance.
+  // OpenAI pads chunks with random text to hide the length of their content.
   unread: ["obfuscation"],
 };

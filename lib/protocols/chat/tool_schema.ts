@@ -1,4 +1,4 @@
-/** The tools of a chat request and the choice among them, as schemas. */
+/** Schemas of the tools and the tool choice of a chat request. */
 import { z } from "zod";
 import { COUNTS, objectField, toolNameField } from "../fields.ts";
 import { cacheField } from "./cache_schema.ts";
@@ -30,16 +30,16 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-/** A tool that runs at a vendor. The check aborts, so that a wrong function is reported as one and not as this. */
+/** A tool that runs at a vendor. The check aborts, so that an invalid function is reported as such. */
 const hostedTool = z.looseObject({
   type: z.string().min(1).regex(/^(?!(?:function|custom)$)/, { abort: true, error: "Expected a type of tool" }),
 });
 
-/** Tools the model may call. */
+/** Tools that the model may call. */
 export const toolsField = z.array(z.union([z.discriminatedUnion("type", [functionTool, customTool]), hostedTool]))
   .max(COUNTS.tools);
 
-/** Functions the model may call: what tools were before there were tools. */
+/** Deprecated predecessor of `tools`. */
 export const functionsField = z.array(z.looseObject({
   name: toolNameField,
   description: z.string().nullish(),
@@ -52,7 +52,7 @@ const namedFunction = z.looseObject({
 });
 const namedCustom = z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: toolNameField }) });
 
-/** Which tools the model may or must call. */
+/** Tool choice. */
 export const toolChoiceField = z.union([
   z.enum(["none", "auto", "required"]),
   z.discriminatedUnion("type", [
@@ -68,7 +68,7 @@ export const toolChoiceField = z.union([
   ]),
 ], { error: "Expected none, auto, required or an object of type function, custom or allowed_tools" });
 
-/** Which function the model may or must call. */
+/** Deprecated predecessor of `tool_choice`. */
 export const functionCallField = z.union([
   z.enum(["none", "auto"]),
   z.looseObject({ name: toolNameField }),

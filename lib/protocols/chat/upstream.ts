@@ -1,11 +1,11 @@
-/** Chat completions from the upstream's side: OpenAI's own words. Other vendors' words are mended around it. */
+/** The upstream's side of chat completions, as OpenAI defines it. Differences of other vendors are in `../quirks`. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
 import { readReply } from "./read_reply.ts";
 import { streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
-/** The chat protocol as upstreams speak it. Entries of `reasoning_details` name their issuers themselves. */
+/** The chat protocol of upstreams. Entries of `reasoning_details` name their own issuers. */
 export const chatUpstream: UpstreamCodec = {
   protocol: "chat",
   dialect: {
@@ -14,10 +14,10 @@ export const chatUpstream: UpstreamCodec = {
     hostedFrom: ["chat"],
     stops: 4,
     toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },
-    // Any text will do, and Kimi wants its `functions.name:0` back; OpenAI refuses ids of more than 40 characters.
+    // Kimi wants its `functions.name:0` back; OpenAI refuses ids of more than 40 characters.
     callId: { legal: /[!-~]/, max: 40 },
     alternates: false,
-    // It is taken, but answered instead of continued.
+    // A final assistant message is accepted, but answered instead of continued.
     prefill: false,
     mediaInResults: false,
     unsignedReasoning: false,

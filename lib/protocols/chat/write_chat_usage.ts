@@ -1,10 +1,9 @@
-/** Usage as chat clients read it. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
 /**
- * Writes the tokens of an answer. `prompt_tokens` has all input classes, `completion_tokens` has the reasoning. The
- * members are required, so what is not known is 0.
+ * Writes usage for chat clients. `prompt_tokens` includes all input classes, `completion_tokens` includes reasoning.
+ * The members are required, so unknown counts are 0.
  */
 export function writeUsage(usage: TokenUsage): JsonObject {
   const cached = usage.input_cache_read ?? 0;

@@ -1,4 +1,4 @@
-/** The message of a streamed answer as it grows: events become the deltas of its chunks. */
+/** Turns the events of an answer into the deltas of its chunks. */
 import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
@@ -7,22 +7,22 @@ import { writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning } from "./write_reply.ts";
 import { usesLegacyFunctions } from "./read_tools.ts";
 
-/** Turns the events between start and end into deltas. */
+/** Turns events between start and end into deltas. */
 export interface DeltaWriter {
   push(event: Exclude<ReplyEvent, { type: "finish" | "error" }>): JsonObject[];
-  /** The last delta, which goes out with the reason, and what must come before it. */
+  /** Returns the last delta, which goes out with the finish reason, and the deltas before it. */
   finish(): { before: JsonObject[]; last: JsonObject };
 }
 
-/** The open block: what is needed when it closes. */
+/** The open block. */
 interface Current {
   block: OpenBlock;
-  /** True once it has sent a delta. */
+  /** True after its first delta. */
   begun: boolean;
-  /** Pieces of its text, where it is reasoning that the client may see. */
+  /** Text of visible reasoning. */
   texts: string[];
   citations: Citation[];
-  /** Where it starts in the content, in code points. */
+  /** Start of the block in the content, in code points. */
   start: number;
 }
 
@@ -30,19 +30,19 @@ interface Current {
 export function deltaWriter(echo: Echo): DeltaWriter {
   const legacy = usesLegacyFunctions(echo.request);
   const hides = hidesReasoning(echo);
-  // Lists go out whole in the last delta: clients that join deltas keep the last list only, or join them wrongly.
+  // Lists go out whole in the last delta: clients that join deltas keep the last list only, or join lists wrongly.
   const details: JsonObject[] = [];
   const annotations: JsonObject[] = [];
   let current: Current | undefined;
   let roleSent = false;
-  /** The content was opened as null, and neither words nor a call nor a refusal have followed yet. */
+  /** True while the content was opened as null, and no text, call or refusal has followed. */
   let contentOwed = false;
   let reasoningSent = false;
   let calls = 0;
   /** Length of the content so far, in code points. */
   let length = 0;
 
-  /** The role is held back until it is known whether the message begins with words. */
+  /** Holds the role back until the message is known to begin with text or not. */
   function role(content: string | null): JsonObject[] {
     if (roleSent) return [];
     roleSent = true;
@@ -51,7 +51,7 @@ export function deltaWriter(echo: Echo): DeltaWriter {
 
   function callDelta(entry: JsonObject): JsonObject[] {
     if (!legacy) return [{ tool_calls: [{ index: calls - 1, ...entry }] }];
-    // A message in the old manner has room for one call.
+    // A `function_call` message has room for one call.
     return calls === 1 && entry.function !== undefined ? [{ function_call: entry.function }] : [];
   }
 
@@ -93,7 +93,6 @@ export function deltaWriter(echo: Echo): DeltaWriter {
         return reasoning(piece, open);
       case "tool_call":
         return callText(piece, open.block.custom);
-      // Blocks of other protocols have no place in a chat message.
       case "vendor_specific":
         return [];
     }

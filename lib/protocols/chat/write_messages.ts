@@ -1,4 +1,4 @@
-/** The turns of a prompt as the `messages` of a chat request. */
+/** Writes the `messages` of a chat request. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
@@ -7,7 +7,7 @@ import { type ChatWriteContext, isPlain, writeCache, writeContent, writePart } f
 import { writePastReasoning } from "./write_reasoning.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
-/** Writes the conversation. Results of tools become messages of their own, before what else their turn says. */
+/** Writes the conversation. Tool results become messages of their own, before the other content of their message. */
 export function writeMessages(writing: ChatWriteContext): JsonObject[] {
   return writing.prompt.messages.flatMap((message) => {
     if (message.role === "assistant") return [writeAssistant(message, writing)];
@@ -15,7 +15,7 @@ export function writeMessages(writing: ChatWriteContext): JsonObject[] {
   });
 }
 
-/** A `developer` message of the client's is one again, by its rest. */
+/** A client's `developer` message keeps its role among the unknown members. */
 function writeSystem({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject {
   const content = writeContent(blocks, writing);
   return withUnknownMembers({ role: "system", content }, ownUnknownMembers(unknownMembers, writing.target.dropped));
@@ -26,7 +26,7 @@ function writeUser({ blocks, unknownMembers }: Message, writing: ChatWriteContex
   const results = blocks.filter((block) => block.type === "tool_result");
   const others = blocks.filter((block) => block.type !== "tool_result");
   const messages = results.map((result) => writeResult(result, writing));
-  // A lone result was a message of its own, and what it said beside is its own too.
+  // A lone result was a message of its own, and so are its unknown members.
   if (messages.length === 1 && others.length === 0) return messages.map((message) => withUnknownMembers(message, own));
   if (messages.length > 0 && others.length === 0 && Object.keys(own).length === 0) return messages;
   return [...messages, withUnknownMembers({ role: "user", content: writeContent(others, writing) }, own)];
@@ -36,7 +36,7 @@ function writeResult(result: ContentBlockOf<"tool_result">, writing: ChatWriteCo
   const { target } = writing;
   const parts = result.blocks.flatMap((block) => writePart(block, writing));
   const plain = parts.every(isPlain);
-  // Chat has no flag for a tool that failed.
+  // Chat has no flag for a failed tool.
   const mark = result.isError === true ? "[tool error] " : "";
   const said = parts.map((part) => stringOf(part.text) ?? "").join("\n");
   const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
@@ -49,7 +49,7 @@ function writeResult(result: ContentBlockOf<"tool_result">, writing: ChatWriteCo
   return withUnknownMembers(message, ownUnknownMembers(result.unknownMembers, target.dropped));
 }
 
-/** One message for the whole turn: chat has no order between words and calls. */
+/** Writes one message: chat has no order between text and calls. */
 function writeAssistant({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject {
   const { target } = writing;
   const said: ContentBlock[] = [];
@@ -64,7 +64,7 @@ function writeAssistant({ blocks, unknownMembers }: Message, writing: ChatWriteC
     else said.push(block);
   }
   const parts = said.flatMap((block) => writePart(block, writing));
-  // What was streamed as one text is one text again, without anything in between.
+  // Text that was streamed as one is joined without a separator.
   const words = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
   const silent = words.length === 0 && (calls.length > 0 || refusals.length > 0);
   const message: JsonObject = {
@@ -77,7 +77,7 @@ function writeAssistant({ blocks, unknownMembers }: Message, writing: ChatWriteC
   return withUnknownMembers(message, ownUnknownMembers(unknownMembers, target.dropped));
 }
 
-/** True for an entry of `reasoning_details` that is no reasoning: it goes back to where it was. */
+/** True for an unknown entry of `reasoning_details`, which returns to its place. */
 function isDetail(block: ContentBlock): boolean {
   return block.type === "vendor_specific" && block.from === "chat" &&
     stringOf(block.value.type)?.startsWith("reasoning.") === true;

@@ -1,4 +1,4 @@
-/** Content of the messages that go to an upstream: a string where it is one plain text, else parts. */
+/** Writes message content: a string for one plain text, else parts. */
 import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,13 +7,13 @@ import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
-/** What is being written, and where to. */
+/** A prompt and its target. */
 export interface ChatWriteContext {
   prompt: Prompt;
   target: WriteTarget;
 }
 
-/** Writes content. Some servers take nothing but a string, so a plain text alone is one. */
+/** Writes content. Some servers accept only a string, so one plain text becomes a string. */
 export function writeContent(blocks: readonly ContentBlock[], writing: ChatWriteContext): Json {
   const parts = blocks.flatMap((block) => writePart(block, writing));
   const [only] = parts;
@@ -21,12 +21,12 @@ export function writeContent(blocks: readonly ContentBlock[], writing: ChatWrite
   return parts.length === 1 && isPlain(only) ? only.text ?? "" : parts;
 }
 
-/** True for a text part that says nothing but its text. */
+/** True for a text part without other members. */
 export function isPlain(part: JsonObject): boolean {
   return part.type === "text" && Object.keys(part).length === 2;
 }
 
-/** Writes one part; none for what content cannot hold, which is then named. */
+/** Writes one part; none for a block that has no place in content, which is named. */
 export function writePart(block: ContentBlock, { prompt, target }: ChatWriteContext): JsonObject[] {
   const { dropped } = target;
   const finish = (part: JsonObject) => [
@@ -39,7 +39,7 @@ export function writePart(block: ContentBlock, { prompt, target }: ChatWriteCont
     case "text":
       if (block.citations !== undefined) dropped.add(prompt.protocol === "messages" ? "citations" : "annotations");
       return finish({ type: "text", text: block.text });
-    // Only the assistant refuses; in anybody else's content it is something said.
+    // Outside of assistant messages a refusal is plain text.
     case "refusal":
       return finish({ type: "text", text: block.text });
     case "media":
@@ -54,18 +54,18 @@ export function writePart(block: ContentBlock, { prompt, target }: ChatWriteCont
   }
 }
 
-/** The prompt-cache mark, where the upstream takes it: for spreading. */
+/** Writes the prompt-cache mark if the upstream accepts it, for spreading. */
 export function writeCache(cache: CacheMark | undefined, { dialect, dropped }: WriteTarget): JsonObject {
   if (cache === undefined) return {};
   if (dialect.cacheMarks !== true) {
     dropped.add("cache_control");
     return {};
   }
-  // Five minutes are the default; not everybody knows the member that says so.
+  // Five minutes are the default, and not every server knows `ttl`.
   return { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
 }
 
-/** Sound that has a part of its own, by media type. */
+/** Audio formats by media type. */
 const AUDIO: ReadonlyMap<string, string> = new Map([
   ["audio/wav", "wav"],
   ["audio/x-wav", "wav"],
@@ -75,7 +75,7 @@ const AUDIO: ReadonlyMap<string, string> = new Map([
 
 function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }: ChatWriteContext): JsonObject {
   const modality = modalityOf(media, name);
-  // A picture that a chat client sends as a file is a file to its model too; elsewhere only its name says so.
+  // An image that a chat client sends as a file stays a file.
   if (modality === "image" && (name === undefined || prompt.protocol !== "chat")) {
     if (name !== undefined) target.dropped.add(prompt.protocol === "messages" ? "title" : "filename");
     return { type: "image_url", image_url: { url: writeMediaUrl(media) } };
@@ -93,12 +93,12 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
       param,
     });
   }
-  // The vendor wants a name beside the data; other protocols can do without.
+  // OpenAI requires a name; other protocols do not.
   const filename = name ?? (own ? undefined : "document");
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
 }
 
-/** Plain text in a file, which chat takes as text only; `undefined` where it is none. */
+/** Decodes a text file, which chat accepts as text only; `undefined` if it is not UTF-8. */
 function decodeText(base64: string): string | undefined {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));

@@ -1,4 +1,4 @@
-/** A prompt as a chat request in OpenAI's own words. What a vendor words differently is mended afterwards. */
+/** Writes a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
 import { createHash } from "node:crypto";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -11,8 +11,8 @@ import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.t
 import { writeTools } from "./write_tools.ts";
 
 /**
- * Parameters that a model takes only where its row lists them; the others are no knobs of a model. Tools, the form of the
- * answer and its length are not among them: leaving them out would change what is answered.
+ * Parameters that are sent only if the model's row lists them. Tools, format and length are sent always, because the
+ * answer would be another without them.
  */
 const LISTED: ReadonlySet<string> = new Set([
   "temperature",
@@ -37,9 +37,9 @@ const LISTED: ReadonlySet<string> = new Set([
 const MAX_USER = 64;
 
 /**
- * Writes a prompt. Everything is written, named in `target.dropped`, or refused. The normal forms: `max_tokens` becomes
- * `max_completion_tokens`, the `reasoning` object `reasoning_effort`, `functions` become `tools`, a stop string a list, a
- * lone plain text part a string; what is absent by default is absent, and routing wishes stay with the gateway.
+ * Writes a prompt; everything is written, named in `target.dropped`, or refused. Normalized: `max_tokens` becomes
+ * `max_completion_tokens`, the `reasoning` object `reasoning_effort`, `functions` become `tools`, a stop string a list,
+ * one plain text part a string. Provider preferences are not sent.
  * @throws {GatewayError} `invalid`, for a file that only has a URL
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
@@ -78,7 +78,7 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** Leaves out, and names, the knobs that the model does not have. A knob that is null was not touched. */
+/** Drops and names parameters that the model does not have. Null parameters are not named. */
 function listed(members: JsonObject, { target }: ChatWriteContext): JsonObject {
   const { supported_parameters } = target.row;
   return Object.fromEntries(
@@ -90,7 +90,7 @@ function listed(members: JsonObject, { target }: ChatWriteContext): JsonObject {
   );
 }
 
-/** Text is what comes when nothing is said. The form's name is required here, but not everywhere. */
+/** Text is the default. OpenAI requires a name of the schema, other protocols do not. */
 function writeFormat(format: OutputFormat | undefined): JsonObject {
   if (format === undefined || format.type === "text") return {};
   if (format.type === "json_object") return { response_format: { type: "json_object" } };
@@ -108,12 +108,12 @@ function writeFormat(format: OutputFormat | undefined): JsonObject {
   };
 }
 
-/** The usage is asked for whether the client wants it or not: answers are paid by it. */
+/** Usage is always requested: billing needs it. */
 function writeStream(stream: boolean, options: Json | undefined): JsonObject {
   return stream ? { stream: true, stream_options: { ...objectOf(options), include_usage: true } } : {};
 }
 
-/** The id of the end user goes where the client had it; where it had two places, the first was the newer one. */
+/** Writes the end user's id under the client's own name for it; of two names, `safety_identifier` is the newer. */
 function writeUser(user: string | undefined, older: Json | undefined): JsonObject {
   if (user === undefined) return {};
   const id = user.length > MAX_USER ? createHash("sha256").update(user).digest("hex") : user;

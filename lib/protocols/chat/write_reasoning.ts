@@ -1,4 +1,4 @@
-/** Reasoning on its way to an upstream: how much is wanted, and what was thought in past turns. */
+/** Writes reasoning options, and reasoning of earlier messages. */
 import { type ContentBlock, type Effort, EFFORTS, type Protocol, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf } from "../members.ts";
@@ -7,24 +7,24 @@ import { writeDetails } from "./reasoning_details.ts";
 import type { ChatWriteContext } from "./write_parts.ts";
 import { ownUnknownMembers } from "./write_unknown_members.ts";
 
-/** What the clients' protocols call a wish about depth, and reasoning they send back. */
+/** Parameter names of the clients' protocols. */
 const WORDS: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {
   chat: { effort: "reasoning_effort", off: "reasoning_effort", past: "reasoning_details" },
   responses: { effort: "reasoning.effort", off: "reasoning.effort", past: "input.reasoning" },
   messages: { effort: "output_config.effort", off: "thinking.type", past: "messages.thinking" },
 };
 
-/** A budget below this many tokens is the effort. */
+/** Efforts by budget: each is used below its number of tokens. */
 const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
 
-/** The effort that a budget of so many tokens amounts to. */
+/** Returns the effort that corresponds to a budget. */
 export function effortOfBudget(tokens: number): Effort {
   return BUDGETS.find(([below]) => tokens < below)?.[1] ?? "xhigh";
 }
 
 /**
- * Writes the wish as `reasoning_effort`, the one word chat has for it: for spreading. A budget becomes an effort. How
- * much of the reasoning to show is the gateway's own matter.
+ * Writes `reasoning_effort`, for spreading. A budget becomes an effort. How much reasoning is shown is up to the
+ * gateway.
  */
 export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   const { reasoning, protocol } = prompt;
@@ -38,7 +38,7 @@ export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   if (wanted === undefined) return {};
   const words = WORDS[protocol];
   if (row.reasoning === undefined) {
-    // A model that does not think is not told to stop it.
+    // A model without reasoning need not be told to stop.
     if (wanted !== "none") dropped.add(words.effort);
     return {};
   }
@@ -48,18 +48,18 @@ export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
-/** Absent where the model shall decide, which is what it does when nothing is said. */
+/** Absent if the model decides, which is the default. */
 function wantedEffort({ mode, effort, budgetTokens }: Reasoning): Effort | undefined {
   if (mode === "off") return "none";
   if (effort !== undefined) return effort;
   return budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens);
 }
 
-/** The deepest effort the model knows that is not deeper than the wanted one, else its least. */
+/** Returns the highest supported effort up to the wanted one, else the lowest. */
 function fitEffort(wanted: Effort, known: readonly Effort[]): Effort | undefined {
   const sorted = EFFORTS.filter((effort) => known.includes(effort));
   const depth = EFFORTS.indexOf(wanted);
-  // Thinking less than asked is one thing, not thinking at all another.
+  // `none` is used only if it is wanted.
   const fitting = sorted.filter((effort) =>
     EFFORTS.indexOf(effort) <= depth && (effort !== "none" || wanted === "none")
   );
@@ -67,8 +67,8 @@ function fitEffort(wanted: Effort, known: readonly Effort[]): Effort | undefined
 }
 
 /**
- * Writes what was thought in a past turn, for spreading: signed blocks as `reasoning_details` where the upstream can read
- * them, plain text as `reasoning_content` where it wants it back. All else is named.
+ * Writes reasoning of an earlier message, for spreading: signed blocks as `reasoning_details` if the upstream reads
+ * them, plain text as `reasoning_content` if it wants it back. Anything else is named.
  */
 export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, target }: ChatWriteContext): JsonObject {
   const { dialect, issuer, dropped } = target;
@@ -93,7 +93,7 @@ function isReadable(block: ContentBlock, issuer: WriteTarget["issuer"]): boolean
   return block.type === "vendor_specific" || (block.type === "reasoning" && block.signature?.issuer === issuer);
 }
 
-/** Formats name their issuers, see `readReasoning`; what such an issuer signed goes back without an envelope. */
+/** Formats that name an issuer, see `readReasoning`; such signatures go back without an envelope. */
 const FORMAT = /^[a-z-]+-v\d+$/;
 
 function writeDetail(block: ContentBlock, { index }: { index: number }): JsonObject[] {

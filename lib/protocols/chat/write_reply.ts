@@ -1,4 +1,4 @@
-/** A whole answer as a chat completion. */
+/** Writes whole answers. */
 import type { ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
@@ -7,7 +7,7 @@ import { writeDetails } from "./reasoning_details.ts";
 import { usesLegacyFunctions } from "./read_tools.ts";
 import { writeUsage } from "./write_chat_usage.ts";
 
-/** Writes an answer as one `chat.completion` object. */
+/** Writes a `chat.completion` object. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {
   return {
     id: completionId(echo),
@@ -24,12 +24,12 @@ export function writeReply(reply: Reply, echo: Echo): JsonObject {
   };
 }
 
-/** Id of the completion, the same on every chunk of a stream. */
+/** Returns the id of the completion, the same on every chunk. */
 export function completionId(echo: Echo): string {
   return `chatcmpl-${echo.requestId}`;
 }
 
-/** Why the answer ended, in chat's words: it does not tell a matched stop sequence from the end of the answer. */
+/** Writes the finish reason. Chat does not distinguish a stop sequence from the end of the answer. */
 export function writeFinish(reason: FinishReason, echo: Echo): string {
   switch (reason) {
     case "end":
@@ -45,12 +45,12 @@ export function writeFinish(reason: FinishReason, echo: Echo): string {
   }
 }
 
-/** True where the client asked for no reasoning text. It gets the signatures all the same, to send them back. */
+/** True if the client asked for no reasoning text. It still gets the signatures, to send them back. */
 export function hidesReasoning(echo: Echo): boolean {
   return echo.prompt.reasoning?.display === "omitted";
 }
 
-/** A call as an entry of `tool_calls`. A function without arguments is called with an empty object. */
+/** Writes an entry of `tool_calls`. Empty arguments of a function become an empty object. */
 function writeCall({ id, name, custom, arguments: input }: ContentBlockOf<"tool_call">): JsonObject {
   return custom === true
     ? { id, type: "custom", custom: { name, input } }
@@ -89,7 +89,6 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
       case "tool_call":
         calls.push(writeCall(block));
         break;
-        // Blocks of other protocols have no place in a chat message.
     }
   }
   const silent = content === "" && (calls.length > 0 || refusal !== "");

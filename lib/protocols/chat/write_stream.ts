@@ -1,4 +1,4 @@
-/** An answer as a stream of chat completion chunks. */
+/** Writes streamed answers. */
 import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -8,7 +8,7 @@ import { deltaWriter } from "./write_deltas.ts";
 import { completionId, writeFinish } from "./write_reply.ts";
 import { writeUsage } from "./write_chat_usage.ts";
 
-/** Writes a streamed answer. A stream that is cut short ends with an error and without `[DONE]`. */
+/** Writes a stream of chunks. A stream that is cut short ends with an error and without `[DONE]`. */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const chunks = chunkWriter(echo);
   const message = deltaWriter(echo);
@@ -49,7 +49,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   };
 }
 
-/** Puts deltas into chunks. What surrounds a delta is the same in all of them, so its text is made once. */
+/** Wraps deltas into chunks. The text around a delta is the same in all of them, so it is made once. */
 function chunkWriter(echo: Echo): {
   delta(delta: JsonObject, finish?: string): Frame;
   usage(usage: TokenUsage): Frame;

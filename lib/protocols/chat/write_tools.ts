@@ -1,10 +1,10 @@
-/** Tools, and the choice among them, as a chat request has them. */
+/** Writes the tools and the tool choice of a chat request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { type ChatWriteContext, writeCache } from "./write_parts.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
-/** Writes everything about tools, for spreading. Without tools there is nothing: vendors refuse a choice among none. */
+/** Writes the tools and what belongs to them, for spreading. Vendors refuse a choice without tools. */
 export function writeTools(writing: ChatWriteContext): JsonObject {
   const { prompt, target } = writing;
   const tools = prompt.tools.flatMap((tool) => writeTool(tool, writing));
@@ -20,7 +20,7 @@ export function writeTools(writing: ChatWriteContext): JsonObject {
   };
 }
 
-/** True for a choice that says more than what holds without tools anyway. */
+/** True for a choice that has an effect without tools. */
 function isDemand(choice: ToolChoice | undefined): boolean {
   return choice !== undefined && choice.type !== "auto" && choice.type !== "none";
 }

@@ -1,9 +1,9 @@
-/** Members that the canonical form does not model, on their way back to an upstream. */
+/** Writes members that the canonical form does not model. */
 import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 import type { UnknownMembers } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
-/** The members that chat itself has kept. Those of another protocol are named instead. */
+/** Returns the members of chat itself. Those of another protocol are named instead. */
 export function ownUnknownMembers(
   unknownMembers: UnknownMembers | undefined,
   dropped: UnsupportedParameters,
@@ -13,7 +13,7 @@ export function ownUnknownMembers(
   return {};
 }
 
-/** Puts kept members back where they were read: beside what is written, and inside objects that are written. */
+/** Puts unknown members back: beside the written members, and inside objects among them. */
 export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {
   const members = new Map<string, Json | undefined>(Object.entries(written));
   for (const [name, value] of Object.entries(unknownMembers)) {

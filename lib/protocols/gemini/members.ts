@@ -1,17 +1,17 @@
-/** Members of JSON objects as the kinds they should have; what is of another kind is absent. */
+/** Helpers to read JSON members; a value of another type counts as absent. */
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 
-/** The value where it is a string with something in it: empty strings say what absent members say. */
+/** The value if it is a non-empty string: an empty one counts as absent. */
 export function nonEmptyStringOf(value: Json | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** The value where it is an object, else an empty one. */
+/** The value if it is an object, else an empty object. */
 export function objectOf(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** An object without the members that are `undefined`; `undefined` where nothing is left. */
+/** Removes undefined members; `undefined` if none is left. */
 export function someOf(members: JsonObject): JsonObject | undefined {
   const entries = Object.entries(members).filter(([, value]) => value !== undefined);
   return entries.length === 0 ? undefined : Object.fromEntries(entries);

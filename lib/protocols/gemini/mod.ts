@@ -1,4 +1,4 @@
-/** Google's generateContent, which is spoken to upstreams only. */
+/** Google's generateContent, for upstreams only. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readReply } from "./read_reply.ts";
 import { readError } from "./read_error.ts";
@@ -14,7 +14,7 @@ export const geminiUpstream: UpstreamCodec = {
     hostedFrom: [],
     stops: 5,
     toolName: { legal: /[A-Za-z0-9_.:-]/, max: 128 },
-    // Ids are only compared; signatures name the calls they belong to, so ids had better stay what they are.
+    // Ids stay as they are, because signatures refer to them.
     callId: { legal: /[\s\S]/, max: 1_024 },
     alternates: true,
     prefill: false,

@@ -1,24 +1,23 @@
-/** What the clients' protocols call the things that cannot be said here. */
 import type { Protocol } from "../canonical/types.ts";
 
-/** A client's words for what it asked, by protocol. */
+/** Parameter names of a client's protocol. */
 export interface ParameterNames {
   stop: string;
   n: string;
-  /** The first place that the end user's id is read from: the second stays among the unknown members. */
+  /** The member that the end user's id is read from first; the other one stays an unknown member. */
   user: string;
   parallel: string;
   logprobs: string;
   messages: string;
-  /** Name of a file that stands in a message. */
+  /** Name of a file in a message. */
   fileName: string;
-  /** That there be no reasoning. */
+  /** Disabled reasoning. */
   off: string;
   budget: string;
   effort: string;
 }
 
-/** Where a name has no place in a protocol, that protocol cannot ask for the thing. */
+/** Parameter names by protocol. An empty name: the protocol does not have the parameter. */
 export const NAMES: Readonly<Record<Protocol, ParameterNames>> = {
   chat: {
     stop: "stop",

@@ -1,4 +1,4 @@
-/** Reads errors: `{error: {code, message, status, details}}`, at times in an array. */
+/** Reads errors: `{error: {code, message, status, details}}`, sometimes in an array. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
@@ -9,9 +9,9 @@ import { nonEmptyStringOf, objectOf } from "./members.ts";
 const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
   ["INVALID_ARGUMENT", "invalid"],
   ["OUT_OF_RANGE", "invalid"],
-  // Of the account or the place it is used from, not of the request.
+  // Concerns the account or its location, not the request.
   ["FAILED_PRECONDITION", "upstream"],
-  // The key is ours: the client can do nothing about it.
+  // The key is the gateway's, so the client cannot correct it.
   ["UNAUTHENTICATED", "upstream"],
   ["PERMISSION_DENIED", "upstream"],
   ["NOT_FOUND", "not_found"],
@@ -27,8 +27,8 @@ const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
 ]);
 
 /**
- * What clients are told. The vendor's own words are for the log, as they name projects and quotas, unless they say what is
- * wrong with the request.
+ * Fixed texts for clients. Google's own messages name projects and quotas, so they are only logged, unless they concern
+ * the request.
  */
 const MESSAGES: Readonly<Partial<Record<ErrorKind, string>>> = {
   not_found: "The upstream does not know this model, or a file that the request names",
@@ -44,15 +44,15 @@ const NO_ACCESS = "The upstream does not let the gateway in";
 
 const CONTEXT = /input token count.*exceeds the maximum/i;
 
-/** Longest message that is passed on, in UTF-16 code units. */
+/** Most UTF-16 code units of a message that is passed on. */
 const MESSAGE_LENGTH = 1_000;
 
-/** Reads an error answer. Its message may reach the client, so it holds no address and no key. */
+/** Reads an error answer. Addresses and keys are removed from its message, which may reach the client. */
 export function readError(status: number, body: Json | undefined): GatewayError {
   return toError(objectOf(objectOf(Array.isArray(body) ? body[0] : body).error), status);
 }
 
-/** The error in a piece of an answer; `undefined` where it has none. */
+/** Returns the error in a piece of an answer, if it has one. */
 export function errorIn({ error }: JsonObject): GatewayError | undefined {
   if (error === undefined || error === null) return undefined;
   return isObject(error) ? toError(error, countOf(error.code) ?? 500) : toError({}, 500);
@@ -62,7 +62,7 @@ function toError(error: JsonObject, status: number): GatewayError {
   const details = objectsOf(error.details);
   const name = nonEmptyStringOf(error.status);
   const message = nonEmptyStringOf(error.message) ?? "";
-  // A bad key is a bad argument here; only the reason tells.
+  // A refused key has the status of an invalid argument; only the reason shows it.
   const isRefusedKey = details.some(({ reason }) => reason === "API_KEY_INVALID");
   const isKey = isRefusedKey || /\bAPI key\b/i.test(message);
   const isOurs = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
@@ -89,7 +89,7 @@ function kindOf(status: number): ErrorKind {
   return status === 400 || status === 422 ? "invalid" : "upstream";
 }
 
-/** The wait of a `RetryInfo`, such as `34.07s`, in milliseconds. */
+/** Returns the delay of a `RetryInfo`, such as `34.07s`, in milliseconds. */
 function readDelay(details: readonly JsonObject[]): number | undefined {
   for (const { retryDelay } of details) {
     const seconds = /^(\d{1,6}(?:\.\d{1,9})?)s$/.exec(nonEmptyStringOf(retryDelay) ?? "")?.[1];

@@ -1,4 +1,3 @@
-/** Why an answer ended, in the vendor's words. */
 import type { FinishReason } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
@@ -14,7 +13,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "IMAGE_RECITATION",
 ]);
 
-/** The model tried to call a tool and failed: what it said before is all there is of its answer, and was billed. */
+/** A failed tool call: the answer ends there and was billed. */
 const FAILED_CALLS: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
@@ -22,11 +21,10 @@ const FAILED_CALLS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, a refusal too: the client waits for them
- * to be answered. A call that failed ends an answer that is not whole, as `length` says.
- * @param said how many blocks the answer has, and how many of them are calls
- * @throws {GatewayError} `upstream`, where the reason means that there is no answer: `OTHER` and reasons that are not
- * known here, where nothing was said
+ * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, even a refusal, because the client
+ * waits for them. A failed call ends an incomplete answer, so it becomes `length`.
+ * @param said the number of blocks, and of calls among them
+ * @throws {GatewayError} `upstream`, if there is no answer: `OTHER` and unknown reasons without content
  */
 export function readFinish(reason: string, said: { blocks: number; calls: number }): FinishReason {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";

@@ -1,4 +1,3 @@
-/** Reads function calls. They come whole, often without an id. */
 import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/mod.ts";
@@ -8,16 +7,16 @@ import { nonEmptyStringOf } from "./members.ts";
 /** Most calls of one answer. */
 const MAX_CALLS = 1_024;
 
-/** Longest id that is kept as it came, in UTF-16 code units. */
+/** Most UTF-16 code units of an id that is kept. */
 const ID_LENGTH = 256;
 
-/** Characters of arguments of which an id is made; of longer ones, of so many at either end. */
+/** Most characters of arguments that an id is derived from; of longer ones, so many at either end. */
 const SEED_LENGTH = 65_536;
 
 /** 64 bits. */
 const HASH_LENGTH = 16;
 
-/** A call as the canonical form has it. */
+/** A function call of an answer. */
 export interface FunctionCall {
   id: string;
   name: string;
@@ -25,19 +24,19 @@ export interface FunctionCall {
   arguments: string;
 }
 
-/** Reads the calls of one answer and gives each an id of its own. */
+/** Reads the calls of one answer, which come whole and often without an id. */
 export class FunctionCallReader {
   readonly #ids = new Set<string>();
 
-  /** How many calls were read. */
+  /** Number of calls read. */
   get count(): number {
     return this.#ids.size;
   }
 
   /**
-   * Reads a `functionCall`. An id that is missing or was used before is made: always the same for the same answer, and
-   * another for the same call in another answer, as far as that has an id or the call a signature of its own.
-   * @throws {GatewayError} `upstream`, for a call without a name and for more calls than an answer may have
+   * Reads a `functionCall`. A missing or repeated id is replaced by one derived from the answer's id, the signature and
+   * the call, so that the same answer gets the same ids.
+   * @throws {GatewayError} `upstream`, for a call without a name and for too many calls
    */
   read(
     call: JsonObject,

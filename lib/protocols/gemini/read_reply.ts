@@ -1,4 +1,4 @@
-/** Reads answers, in pieces or as a whole: each piece of a stream has the form of an answer of its own. */
+/** Reads answers: each piece of a stream has the form of a whole answer. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
@@ -13,10 +13,10 @@ import { nonEmptyStringOf, objectOf } from "./members.ts";
 import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
 import { inputUsage, readUsage } from "./read_gemini_usage.ts";
 
-/** Longest id of an answer that is kept, in UTF-16 code units. */
+/** Most UTF-16 code units of an id that is kept. */
 const ID_LENGTH = 256;
 
-/** The counts in `usageMetadata` that are read. */
+/** The counts of `usageMetadata` that are read. */
 const COUNTS = [
   "promptTokenCount",
   "cachedContentTokenCount",
@@ -26,17 +26,17 @@ const COUNTS = [
   "totalTokenCount",
 ];
 
-/** Reads a whole answer. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
+/** Reads a whole answer. @throws {GatewayError} `upstream`, or the error of a failed answer with status 200 */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const reader = replyReader(origin);
   return aggregateEvents([...reader.push(body), ...reader.end()]);
 }
 
 /**
- * Reads the pieces of an answer. Neighbouring texts are one block, and so are neighbouring thoughts up to the one that
- * is signed. Parts that are neither text nor call are passed over: the canonical answer has no place for them.
+ * Reads the pieces of an answer. Adjacent texts are one block; so are adjacent thoughts up to a signature. Other parts
+ * than texts and calls are dropped.
  *
- * The answer ends with the stream, not with `finishReason`, which some models repeat on every piece.
+ * The answer ends with the stream, because some models repeat `finishReason` on every piece.
  */
 export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
   const calls = new FunctionCallReader();
@@ -48,7 +48,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   let finishReason: string | undefined;
   let isBlocked = false;
   const counts: JsonObject = {};
-  /** Searches that the answer is grounded in. */
+  /** Number of searches for grounding. */
   let searches = 0;
 
   function openBlock(block: OpenBlock): ReplyEvent[] {
@@ -80,7 +80,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
 
   function readText(text: string, signature: string | undefined): ReplyEvent[] {
     if (signature === undefined) return say("text", text);
-    // A text that is under way is not parted in the middle of a sentence: its signature follows it.
+    // An open text is not split: its signature follows it.
     if (open === "text") return [...say("text", text), ...hidden(signature, TEXT_BEFORE)];
     return [...hidden(signature, TEXT), ...say("text", text)];
   }
@@ -138,7 +138,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     }
     const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback).blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
-    // Only one answer is ever asked for.
+    // Only one answer is requested.
     const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
     for (const part of objectsOf(objectOf(candidate.content).parts)) events.push(...readPart(part));
     const grounding = candidate.groundingMetadata;
@@ -155,7 +155,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
     return [...closeBlock(), { type: "finish", reason: readFinish(reason, said), usage: usage() }];
   }
 
-  /** Events of a step that may fail. After a failure there is nothing more. */
+  /** Returns the events of a step. After a failure the answer is over. */
   function attempt(step: () => ReplyEvent[]): ReplyEvent[] {
     if (isOver) return [];
     try {
@@ -176,7 +176,7 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   };
 }
 
-/** A part with a signature and nothing it belongs to: its text was sent before. */
+/** A part with nothing but a signature, whose text came before. */
 function isBare(part: JsonObject): boolean {
   return part.thoughtSignature !== undefined &&
     Object.keys(part).every((name) => name === "thoughtSignature" || name === "thought");

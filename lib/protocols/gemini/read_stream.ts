@@ -1,4 +1,4 @@
-/** Reads streamed answers: each event is a piece of the answer, and the end of the stream is the end of the answer. */
+/** Reads streamed answers. The answer ends with the stream. */
 import type { Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, parseJson } from "../../json/mod.ts";
@@ -8,10 +8,10 @@ import type { Origin } from "../upstream_codec.ts";
 import { replyReader } from "./read_reply.ts";
 import { readError } from "./read_error.ts";
 
-/** Not the vendor's, but what servers that speak like it may close a stream with. */
+/** Some Gemini-compatible servers end their streams with it. */
 const DONE = "[DONE]";
 
-/** Reads a stream with `alt=sse`. Whatever comes, the events obey the grammar. */
+/** Reads a stream with `alt=sse`. The events always obey the grammar. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = replyReader(origin);
   let isOver = false;
@@ -45,7 +45,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         return fail(new GatewayError("upstream", "The upstream sent a piece that is no JSON", { cause }));
       }
       if (event === "error" && isObject(value) && value.error === undefined) return fail(readError(500, value));
-      // Errors come in an array at times.
+      // Some errors come in an array.
       return Array.isArray(value) ? value.flatMap(readPiece) : readPiece(value);
     },
     end() {

@@ -1,12 +1,13 @@
 /**
- * A `thoughtSignature` stands on a part: text, thought or function call. In the canonical form only reasoning has a
- * signature, so that of another part is a hidden reasoning block of its own, whose signature id tells what it belongs to.
+ * Signatures of Gemini's parts. A `thoughtSignature` belongs to a text, thought or function call. The canonical form
+ * signs only reasoning, so a signature of another part becomes a hidden reasoning block, whose signature id names the
+ * part.
  */
 
-/** Id of a signature of the text that follows it. */
+/** Id of a signature of the following text. */
 export const TEXT = "text";
 
-/** Id of a signature of the text that goes before it: it came when the text was already under way. */
+/** Id of a signature of the preceding text, which was already open. */
 export const TEXT_BEFORE = "text:end";
 
 const CALL = "call:";
@@ -16,14 +17,13 @@ export function callSignatureId(callId: string): string {
   return CALL + callId;
 }
 
-/** Id of the call that a signature belongs to; `undefined` for signatures of other things. */
+/** Returns the call id of a signature; `undefined` for signatures of other parts. */
 export function signedCallId(id: string | undefined): string | undefined {
   return id?.startsWith(CALL) === true ? id.slice(CALL.length) : undefined;
 }
 
 /**
- * Stands for the signature of a call that has none, because another model made it or because the client kept none: the
- * models that check signatures refuse the whole conversation otherwise.
- * https://ai.google.dev/gemini-api/docs/thought-signatures
+ * Placeholder for a missing signature of a call (made by another model, or lost by the client): models that check
+ * signatures would refuse the conversation. https://ai.google.dev/gemini-api/docs/thought-signatures
  */
 export const UNSIGNED = "skip_thought_signature_validator";

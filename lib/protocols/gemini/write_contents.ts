@@ -1,4 +1,3 @@
-/** Writes the turns of a conversation. */
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -8,19 +7,19 @@ import { NAMES } from "./parameter_names.ts";
 import { writeMedia } from "./write_media.ts";
 import { writeResponse } from "./write_function_responses.ts";
 
-/** What the conversation is opened with where its first turn is not the user's, which is refused. */
+/** First user message of a conversation that does not begin with the user, which Gemini refuses. */
 const OPENING = "(continued)";
 
-/** One turn. */
+/** One message. */
 interface Content {
   role: "user" | "model";
   parts: JsonObject[];
 }
 
 /**
- * Writes the messages: what the system says first is the instruction, all others are turns of `user` and `model` one
- * after the other. What the system says later is marked text of the user's, as turns have no other role.
- * @throws {GatewayError} `invalid`, for a result of a call that is not there
+ * Writes the messages: leading system messages are the instruction, all others alternate between `user` and `model`.
+ * Later system messages become marked user text.
+ * @throws {GatewayError} `invalid`, for a result without a call
  */
 export function writeContents(prompt: Prompt, target: WriteTarget): { system: JsonObject[]; contents: JsonObject[] } {
   const first = prompt.messages.findIndex(({ role }) => role !== "system");
@@ -44,7 +43,7 @@ export function writeContents(prompt: Prompt, target: WriteTarget): { system: Js
 interface Writing {
   prompt: Prompt;
   target: WriteTarget;
-  /** Names of the tools called so far, by call id: a result says the name too. */
+  /** Names of called tools by call id: a result needs the name, too. */
   names?: Map<string, string>;
 }
 
@@ -93,7 +92,7 @@ function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: Wr
   return { functionResponse: { id: block.callId, name, ...writeResponse(block) } };
 }
 
-/** The answers to calls directly follow the calls, before anything else that the user says in that turn. */
+/** Results directly follow their calls, before other user content. */
 function resultsFirst(parts: JsonObject[]): JsonObject[] {
   const isResult = (part: JsonObject) => part.functionResponse !== undefined;
   return [...parts.filter(isResult), ...parts.filter((part) => !isResult(part))];

@@ -1,9 +1,9 @@
-/** Results of tools, and the objects that tool input and output are here. */
+/** Writes tool results, and tool input and output as objects. */
 import type { ContentBlockOf } from "../canonical/types.ts";
 import { isObject, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import { writeMedia } from "./write_media.ts";
 
-/** What a `functionResponse` has beside id and name: its text as an object, and its media. */
+/** Writes a `functionResponse` without id and name: its text as an object, and its media. */
 export function writeResponse(result: ContentBlockOf<"tool_result">): JsonObject {
   const { blocks, isError, output } = result;
   const text = textOf(result);
@@ -13,7 +13,7 @@ export function writeResponse(result: ContentBlockOf<"tool_result">): JsonObject
   return media.length === 0 ? { response } : { response, parts: media };
 }
 
-/** The text of a result that may say an object; undefined where it says none. */
+/** Returns the text of a result if it may be an object. */
 export function objectText(result: ContentBlockOf<"tool_result">): string | undefined {
   const text = result.isError === true ? "" : textOf(result);
   return mayBeObject(text) ? text : undefined;
@@ -23,7 +23,7 @@ function textOf({ blocks }: ContentBlockOf<"tool_result">): string {
   return blocks.flatMap((block) => block.type === "text" || block.type === "refusal" ? [block.text] : []).join("\n");
 }
 
-/** A call's arguments as an object. Text that is no object, such as arguments that were cut off, goes under `_raw`. */
+/** Returns the arguments of a call as an object. Other text, such as incomplete arguments, goes under `_raw`. */
 export function writeArgs(call: ContentBlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
   if (call.arguments.trim() === "") return {};

@@ -1,4 +1,3 @@
-/** Writes the parameters of the answer. */
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -7,22 +6,22 @@ import { NAMES } from "./parameter_names.ts";
 import { writeThinking } from "./write_thinking.ts";
 
 /**
- * The `generationConfig`; `undefined` where the client set nothing. Knobs that the model's row does not list are dropped;
- * length and form of the answer are no knobs: without them it would be another.
+ * Writes `generationConfig`; `undefined` if it would be empty. Parameters that the model's row does not list are
+ * dropped, except length and format, without which the answer would be another.
  */
 export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject | undefined {
   const { row, dropped } = target;
   const { sampling, stop, protocol } = prompt;
   const names = NAMES[protocol];
 
-  /** The value, if the model has the knob. */
+  /** Returns the value if the model has the parameter. */
   function take<T>(value: T | undefined, listed: string, name = listed): T | undefined {
     if (value === undefined || row.supported_parameters.includes(listed)) return value;
     dropped.add(name);
     return undefined;
   }
 
-  // The canonical answer has no place for probabilities, so there is no use in asking for them.
+  // The canonical answer has no place for probabilities.
   if (sampling.logprobs === true) dropped.add(names.logprobs);
   if (sampling.topLogprobs !== undefined) dropped.add("top_logprobs");
   if (sampling.logitBias !== undefined) dropped.add("logit_bias");
@@ -41,8 +40,8 @@ export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject
 }
 
 /**
- * Name and strictness of a schema have no place: the answer always keeps to it. Its description goes into the schema,
- * unless that has one.
+ * A schema has no name and no strictness: it is always enforced. The description goes into the schema, unless it has
+ * one.
  */
 function writeFormat(format: OutputFormat | undefined): JsonObject {
   if (format === undefined || format.type === "text") return {};

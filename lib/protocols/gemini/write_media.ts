@@ -1,12 +1,8 @@
-/** Pictures and files. */
 import { imageTypeOf } from "../canonical/media.ts";
 import type { Media } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/**
- * Media as a part: bytes inside it, anything else by its address. Where an address comes without a type, the vendor finds
- * out for itself what is there.
- */
+/** Writes media as a part: bytes inline, anything else by its URL. Google detects the type of a URL itself. */
 export function writeMedia(media: Media, name?: string): JsonObject {
   const displayName = name === undefined ? {} : { displayName: name };
   if (media.kind === "bytes") {

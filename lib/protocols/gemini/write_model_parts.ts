@@ -1,4 +1,3 @@
-/** Writes the model's own turns. */
 import type { ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -7,17 +6,17 @@ import { NAMES } from "./parameter_names.ts";
 import { writeArgs } from "./write_function_responses.ts";
 import { signedCallId, TEXT, TEXT_BEFORE, UNSIGNED } from "./signatures.ts";
 
-/** A signature of a text part, and where it stood among the parts. */
+/** A signature of a text part, and its position among the parts. */
 interface TextSignature {
   value: string;
   at: number;
-  /** True where the text goes before the signature. */
+  /** True if the text precedes the signature. */
   before: boolean;
 }
 
 /**
- * Writes the blocks of one turn as parts, each with its signature. Signatures find their calls by id, wherever they
- * stand: chat has no order between reasoning and calls.
+ * Writes the blocks of one assistant message as parts with their signatures. Signatures find their calls by id, because
+ * chat has no order between reasoning and calls.
  */
 export function writeModelParts(
   blocks: readonly ContentBlock[],
@@ -44,7 +43,7 @@ export function writeModelParts(
       }
       case "reasoning": {
         const { signature, text } = block;
-        // Without a signature the thoughts tell the model nothing that it would read.
+        // The model ignores thoughts without a signature.
         if (!isSigned(block, target.issuer) || signature === undefined) break;
         const { id, value } = signature;
         if (id === TEXT || id === TEXT_BEFORE) ofText.push({ value, at: parts.length, before: id === TEXT_BEFORE });
@@ -76,8 +75,8 @@ function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<st
 }
 
 /**
- * Puts a signature onto the nearest unsigned text on its own side, else on the other: a client without an order may
- * have moved it. Where there is no such text the signature goes; that of a text may be missing.
+ * Attaches a signature to the nearest unsigned text on its own side, else on the other, because a client without an
+ * order may have moved it. Without such a text it is dropped: text signatures are optional.
  */
 function signText(parts: JsonObject[], { value, at, before }: TextSignature): void {
   const isFree = ({ text, thought, thoughtSignature }: JsonObject) =>
@@ -88,7 +87,7 @@ function signText(parts: JsonObject[], { value, at, before }: TextSignature): vo
   if (part !== undefined) part.thoughtSignature = value;
 }
 
-/** Of calls that were made together the first is signed. Models that are steered by a level check that it is. */
+/** Of parallel calls the first is signed. Models with thinking levels check it. */
 function passUnsigned(parts: JsonObject[]): void {
   const call = parts.find(({ functionCall }) => functionCall !== undefined);
   if (call !== undefined && call.thoughtSignature === undefined) call.thoughtSignature = UNSIGNED;

@@ -1,4 +1,3 @@
-/** Writes the bodies of `generateContent` and `streamGenerateContent`. */
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -9,8 +8,8 @@ import { NAMES } from "./parameter_names.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**
- * Writes a prompt. The model and whether the answer is streamed are in the address, not in the body.
- * @throws {GatewayError} `invalid`, for more than one answer and for a result of a call that is not there
+ * Writes the body of `generateContent` and `streamGenerateContent`. The model and the streaming mode are in the URL.
+ * @throws {GatewayError} `invalid`, for more than one answer and for a result without a call
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   const names = NAMES[prompt.protocol];

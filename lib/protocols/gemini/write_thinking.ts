@@ -1,4 +1,3 @@
-/** Writes how much to think. */
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -9,8 +8,8 @@ import { NAMES } from "./parameter_names.ts";
 type Can = NonNullable<Model["reasoning"]>;
 
 /**
- * Tokens to think, by effort, for models that take a budget: the vendor's own table for its OpenAI-compatible endpoint,
- * https://ai.google.dev/gemini-api/docs/openai#thinking. What is deeper is the most that all of these models take.
+ * Budgets by effort, from Google's table for its OpenAI-compatible endpoint,
+ * https://ai.google.dev/gemini-api/docs/openai#thinking. Higher efforts get the most that all of these models accept.
  */
 const BUDGETS: Readonly<Record<Effort, number>> = {
   none: 0,
@@ -22,7 +21,7 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
   max: 24_576,
 };
 
-/** The budget with which the model decides by itself. */
+/** The budget with which the model decides itself. */
 const DYNAMIC = -1;
 
 const LEVELS: Readonly<Record<Exclude<Effort, "none">, string>> = {
@@ -35,8 +34,8 @@ const LEVELS: Readonly<Record<Exclude<Effort, "none">, string>> = {
 };
 
 /**
- * The `thinkingConfig`: a budget or a level, never both, and whether to return the thoughts; `undefined` where the
- * client asked nothing or the model does not reason.
+ * Writes `thinkingConfig`: a budget or a level, never both, and whether to return thoughts; `undefined` without
+ * reasoning options or for a model without reasoning.
  */
 export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): JsonObject | undefined {
   const { reasoning } = prompt;
@@ -52,7 +51,7 @@ export function writeThinking(prompt: Prompt, { row, dropped }: WriteTarget): Js
   });
 }
 
-/** No thinking where the model can do without, else as little as it can. */
+/** Disables thinking, or reduces it as far as the model can. */
 function writeOff({ modes, efforts, mandatory }: Can): { depth: JsonObject; isOff: boolean } {
   if (modes.includes("manual") && mandatory !== true) return { depth: { thinkingBudget: BUDGETS.none }, isOff: true };
   const least = EFFORTS.find((effort) => effort !== "none" && efforts.includes(effort)) ?? "low";
@@ -71,11 +70,11 @@ function writeDepth(
   }
   if (budgetTokens !== undefined) dropped.add(budgetName);
   if (effort !== undefined) {
-    // Nothing here is deeper than high.
+    // `high` is the highest level.
     if (effort === "xhigh" || effort === "max") dropped.add(effortName);
     return can.modes.includes("adaptive") ? { thinkingLevel: levelOf(effort) } : { thinkingBudget: BUDGETS[effort] };
   }
-  // Models that take levels decide by themselves unless they are told otherwise.
+  // Models with levels decide themselves by default.
   return mode === "adaptive" && !can.modes.includes("adaptive") ? { thinkingBudget: DYNAMIC } : {};
 }
 
@@ -83,7 +82,7 @@ function levelOf(effort: Effort): string {
   return LEVELS[effort === "none" ? "minimal" : effort];
 }
 
-/** Whether the client may see the thoughts. In responses they are a summary, which has to be asked for. */
+/** True if the client may see the thoughts. In responses they are a summary, which has to be requested. */
 function isShown({ protocol }: Prompt, { display }: Reasoning): boolean {
   return protocol === "responses" ? display !== undefined && display !== "omitted" : display !== "omitted";
 }

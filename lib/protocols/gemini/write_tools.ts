@@ -1,10 +1,9 @@
-/** Writes the tools and which of them may or must be called. */
 import type { Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { NAMES } from "./parameter_names.ts";
 
-/** The members `tools` and `toolConfig`; none of them where there is no tool. */
+/** Writes `tools` and `toolConfig`; neither if there is no tool. */
 export function writeTools(prompt: Prompt, { dropped }: WriteTarget): JsonObject {
   if (prompt.parallelToolCalls === false) dropped.add(NAMES[prompt.protocol].parallel);
   const functionDeclarations = prompt.tools.flatMap((tool) => writeTool(tool, dropped));
@@ -34,7 +33,7 @@ function writeTool(tool: Tool, dropped: WriteTarget["dropped"]): JsonObject[] {
   return [{
     name,
     ...(description !== undefined && description !== "" && { description }),
-    // The schema must be an object's, and must say so.
+    // The schema must have the type `object`.
     ...(parameters !== undefined && {
       parametersJsonSchema: parameters.type === undefined ? { type: "object", ...parameters } : parameters,
     }),
@@ -52,7 +51,7 @@ function writeChoice(choice: ToolChoice): JsonObject | undefined {
     case "tool":
       return { mode: "ANY", allowedFunctionNames: [choice.name] };
     case "allowed":
-      // The mode for text or one of these calls; AUTO takes no names.
+      // A mode for text or one of these calls: AUTO takes no names.
       return { mode: choice.mode === "required" ? "ANY" : "VALIDATED", allowedFunctionNames: choice.names };
     case "vendor_specific":
       return undefined;
