@@ -1,4 +1,4 @@
-/** A check: one claim about a gateway that can be told right or wrong from what it sends. */
+/** A check: one claim about a gateway that is right or wrong by what it sends. */
 import type { z } from "zod";
 import type { Context } from "./context.ts";
 
@@ -8,20 +8,25 @@ export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images"]
 /** A part of the suite. */
 export type SuitePart = typeof SUITE_PARTS[number];
 
-/** One claim, and how it is tried. */
+/** A claim and the function that tries it. */
 export interface Check {
   /** Such as `chat.stream.done`. */
   id: string;
   part: SuitePart;
   /** The claim, as a sentence. */
   title: string;
-  /** What breaks for clients where it does not hold. */
+  /** Consequence for clients where it does not hold. */
   why: string;
-  /** True where the model must do what it is told; any instructed model does. */
+  /** True where the model must follow instructions; any instructed model does. */
   instructed?: true;
-  /** A note about what passed, or nothing. @throws {Mismatch} where it fails @throws {Skip} where it cannot be tried */
-  run(context: Context): Promise<string | void>;
+  run: Run;
 }
+
+/** Tries a claim: returns a note or nothing. @throws {Mismatch} where it fails @throws {Skip} where it cannot be tried */
+export type Run = (context: Context) => Promise<string | void>;
+
+/** Checks by their ids within one part. */
+export type Checks = Readonly<Record<string, Run>>;
 
 /** A check that failed: what should have come, and what did. */
 export class Mismatch extends Error {

@@ -1,7 +1,7 @@
 /** Checks that every text protocol has, in its own form: streams, headers, errors, and clients that leave. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
-import { type Check, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
+import { type Checks, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
 import type { Answer, Context } from "./context.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./words.ts";
 import { DONE, objectOf, type WireStream } from "./wire.ts";
@@ -37,91 +37,51 @@ const anthropicError = z.object({
 });
 
 /** The checks of errors, headers and behaviour under one protocol. */
-export function commonChecks(dialect: Dialect): Check[] {
+export function commonChecks(dialect: Dialect): Checks {
   const { part } = dialect;
-  const make = (id: string, rest: Omit<Check, "id" | "part">): Check => ({ id: `${part}.${id}`, part, ...rest });
-  return [
-    make("whole.type", {
-      title: "A whole answer is application/json",
-      why: "SDKs choose their parser by the content type",
-      run: async (context) => checkHeader(await wholeOf(dialect, context), "content-type", /^application\/json\b/),
-    }),
-    make("whole.request_id", {
-      title: `A whole answer has the header ${idHeader(dialect)}`,
-      why: "Nobody can look for a request in a log without its id",
-      run: async (context) => checkHeader(await wholeOf(dialect, context), idHeader(dialect), /^\S+$/),
-    }),
-    make("stream.type", {
-      title: "A stream is text/event-stream",
-      why: "Strict clients read nothing else",
-      run: async (context) =>
-        checkHeader((await streamOf(dialect, context)).answer, "content-type", /^text\/event-stream\b/),
-    }),
-    make("stream.cache", {
-      title: "A stream may not be cached",
-      why: "A cache on the way would hold the events back, or give them to others",
-      run: async (context) =>
-        checkHeader((await streamOf(dialect, context)).answer, "cache-control", /no-cache|no-store/),
-    }),
-    make("stream.buffering", {
-      title: "A stream tells proxies not to buffer it (x-accel-buffering: no)",
-      why: "nginx and its kin hold events back otherwise",
-      run: async (context) => checkHeader((await streamOf(dialect, context)).answer, "x-accel-buffering", /^no$/),
-    }),
-    make("stream.request_id", {
-      title: `A stream has the header ${idHeader(dialect)}`,
-      why: "Nobody can look for a request in a log without its id",
-      run: async (context) => checkHeader((await streamOf(dialect, context)).answer, idHeader(dialect), /^\S+$/),
-    }),
-    make("stream.lines", {
-      title: "Events are lines that strict clients read: a space after the colon, LF, one data line, a blank line",
-      why: "Clients that look for 'data: ' or split at LF LF lose events otherwise",
-      async run(context) {
-        const { faults, events, comments } = await streamOf(dialect, context);
-        must(faults.length === 0, { expected: "none of these", seen: faults.join("; ") });
-        const odd = events.find(({ data }) => data.startsWith(":") || data === "");
-        must(odd === undefined, { expected: "keep-alives as comments, not as data", seen: odd?.data });
-        return comments.length === 0 ? undefined : `${comments.length} comments`;
-      },
-    }),
-    ...errorChecks(dialect, make),
-    make("unknown", {
-      title: "A member that nobody knows does no harm",
-      why: "Newer clients send more than a gateway knows",
-      async run(context) {
-        const answer = await context.ask({
-          path: context.path(part),
-          body: dialect.body(context, READY, { [UNKNOWN]: true }),
-        });
-        if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
-          throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
-        }
-        must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
-      },
-    }),
-    make("known", {
-      title: `Official members that need not have an effect are taken: ${Object.keys(dialect.known).join(", ")}`,
-      why: "SDKs and agents send them without being asked",
-      run: async (context) =>
-        void await context.good({ path: context.path(part), body: dialect.body(context, READY, dialect.known) }),
-    }),
-    make("leave", {
-      title: "After a client left in the middle of a stream, the next request is answered",
-      why: "Streams that nobody reads must not keep slots, connections or locks",
-      async run(context) {
-        const ask = { path: context.path(part), body: dialect.body(context, LONG, { stream: true }) };
-        const opened = await context.open(ask);
-        must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
-        opened.leave();
-        await context.good({ path: ask.path, body: dialect.body(context, READY) });
-      },
-    }),
-  ];
+  return {
+    "whole.type": async (context) =>
+      checkHeader(await wholeOf(dialect, context), "content-type", /^application\/json\b/),
+    "whole.request_id": async (context) => checkHeader(await wholeOf(dialect, context), idHeader(dialect), /^\S+$/),
+    "stream.type": async (context) =>
+      checkHeader((await streamOf(dialect, context)).answer, "content-type", /^text\/event-stream\b/),
+    "stream.cache": async (context) =>
+      checkHeader((await streamOf(dialect, context)).answer, "cache-control", /no-cache|no-store/),
+    "stream.buffering": async (context) =>
+      checkHeader((await streamOf(dialect, context)).answer, "x-accel-buffering", /^no$/),
+    "stream.request_id": async (context) =>
+      checkHeader((await streamOf(dialect, context)).answer, idHeader(dialect), /^\S+$/),
+    async "stream.lines"(context) {
+      const { faults, events, comments } = await streamOf(dialect, context);
+      must(faults.length === 0, { expected: "none of these", seen: faults.join("; ") });
+      const odd = events.find(({ data }) => data.startsWith(":") || data === "");
+      must(odd === undefined, { expected: "keep-alives as comments, not as data", seen: odd?.data });
+      return comments.length === 0 ? undefined : `${comments.length} comments`;
+    },
+    ...errorChecks(dialect),
+    async unknown(context) {
+      const answer = await context.ask({
+        path: context.path(part),
+        body: dialect.body(context, READY, { [UNKNOWN]: true }),
+      });
+      if (answer.status === 400 && answer.text.includes(UNKNOWN)) {
+        throw new Skip("it is refused by name, as the vendors' own servers do; newer clients may fail");
+      }
+      must(answer.status === 200, { expected: "status 200", seen: `${answer.status}: ${answer.text}` });
+    },
+    known: async (context) =>
+      void await context.good({ path: context.path(part), body: dialect.body(context, READY, dialect.known) }),
+    async leave(context) {
+      const ask = { path: context.path(part), body: dialect.body(context, LONG, { stream: true }) };
+      const opened = await context.open(ask);
+      must(opened.status === 200 && await opened.first(), { expected: "a stream", seen: opened.status });
+      opened.leave();
+      await context.good({ path: ask.path, body: dialect.body(context, READY) });
+    },
+  };
 }
 
-type Make = (id: string, rest: Omit<Check, "id" | "part">) => Check;
-
-function errorChecks(dialect: Dialect, make: Make): Check[] {
+function errorChecks(dialect: Dialect): Checks {
   const { part } = dialect;
   const early = (context: Context, more: JsonObject) =>
     context.once(
@@ -129,80 +89,45 @@ function errorChecks(dialect: Dialect, make: Make): Check[] {
       () =>
         context.ask({ path: context.path(part), body: { ...dialect.body(context, READY), model: NO_MODEL, ...more } }),
     );
-  return [
-    make("error.key", {
-      title: "A wrong key is 401, in the protocol's form, and does not come back",
-      why: "Clients show the key's owner what is wrong only where they can read it",
-      async run(context) {
-        const answer = await wrongKey(dialect, context);
-        checkError(dialect, answer, [401]);
-        must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
-      },
-    }),
-    make("error.no_key", {
-      title: "No key at all is 401, in the protocol's form",
-      why: "Anything else is an open door, or an error that no client understands",
-      run: async (context) =>
-        checkError(
-          dialect,
-          await context.ask({ path: context.path(part), key: null, body: dialect.body(context, READY) }),
-          [401],
-        ),
-    }),
-    make("error.request_id", {
-      title: `An error has the header ${idHeader(dialect)}`,
-      why: "Errors are what one looks for in a log",
-      run: async (context) => checkHeader(await wrongKey(dialect, context), idHeader(dialect), /^\S+$/),
-    }),
-    make("error.model", {
-      title: "A model that does not exist is 404 (400 in responses), in the protocol's form",
-      why: "Clients retry 5xx and 429; nothing is gained by retrying this",
-      run: async (context) => checkError(dialect, await early(context, {}), part === "messages" ? [404] : [404, 400]),
-    }),
-    make("error.early", {
-      title: "An error before a stream begins is a plain answer: its status, and JSON",
-      why: "SDKs read no errors out of a stream that has status 200",
-      async run(context) {
-        const answer = await early(context, { stream: true });
-        checkError(dialect, answer, part === "messages" ? [404] : [404, 400]);
-        checkHeader(answer, "content-type", /^application\/json\b/);
-      },
-    }),
-    make("error.json", {
-      title: "A body that is no JSON is 400, in the protocol's form",
-      why: "A crash or an empty answer would be retried",
-      run: async (context) =>
-        checkError(dialect, await context.ask({ path: context.path(part), body: '{"model": "' }), [400]),
-    }),
-    make("error.member", {
-      title: "A body without what is required is 400, in the protocol's form",
-      why: "422, or 500 from further in, is another class of error for every SDK",
-      run: async (context) =>
-        checkError(dialect, await context.ask({ path: context.path(part), body: dialect.incomplete(context) }), [400]),
-    }),
-    make("error.large", {
-      title: `A body of ${LARGE_BYTES / 1024 / 1024} MiB is 413, in the protocol's form`,
-      why: "Without a limit, anybody with a key can fill the memory",
-      async run(context) {
-        const answer = await context.ask({
-          path: context.path(part),
-          // Nobody is asked for an answer where there is no limit: the model does not exist.
-          body: { ...dialect.body(context, "a".repeat(LARGE_BYTES)), model: NO_MODEL },
-        });
-        if ([400, 404].includes(answer.status)) throw new Skip(`no limit was met: the answer was ${answer.status}`);
-        checkError(dialect, answer, [413]);
-      },
-    }),
-    make("error.method", {
-      title: "Another method is 405 and names the right one in allow",
-      why: "RFC 9110 wants both",
-      async run(context) {
-        const answer = await context.ask({ method: "PUT", path: context.path(part), body: "{}" });
-        must(answer.status === 405, { expected: "status 405", seen: answer.status });
-        checkHeader(answer, "allow", /\bPOST\b/);
-      },
-    }),
-  ];
+  return {
+    async "error.key"(context) {
+      const answer = await wrongKey(dialect, context);
+      checkError(dialect, answer, [401]);
+      must(!answer.text.includes(BAD_KEY), { expected: "an error without the key", seen: answer.text });
+    },
+    "error.no_key": async (context) =>
+      checkError(
+        dialect,
+        await context.ask({ path: context.path(part), key: null, body: dialect.body(context, READY) }),
+        [401],
+      ),
+    "error.request_id": async (context) => checkHeader(await wrongKey(dialect, context), idHeader(dialect), /^\S+$/),
+    "error.model": async (context) =>
+      checkError(dialect, await early(context, {}), part === "messages" ? [404] : [404, 400]),
+    async "error.early"(context) {
+      const answer = await early(context, { stream: true });
+      checkError(dialect, answer, part === "messages" ? [404] : [404, 400]);
+      checkHeader(answer, "content-type", /^application\/json\b/);
+    },
+    "error.json": async (context) =>
+      checkError(dialect, await context.ask({ path: context.path(part), body: '{"model": "' }), [400]),
+    "error.member": async (context) =>
+      checkError(dialect, await context.ask({ path: context.path(part), body: dialect.incomplete(context) }), [400]),
+    async "error.large"(context) {
+      const answer = await context.ask({
+        path: context.path(part),
+        // Nobody is asked for an answer where there is no limit: the model does not exist.
+        body: { ...dialect.body(context, "a".repeat(LARGE_BYTES)), model: NO_MODEL },
+      });
+      if ([400, 404].includes(answer.status)) throw new Skip(`no limit was met: the answer was ${answer.status}`);
+      checkError(dialect, answer, [413]);
+    },
+    async "error.method"(context) {
+      const answer = await context.ask({ method: "PUT", path: context.path(part), body: "{}" });
+      must(answer.status === 405, { expected: "status 405", seen: answer.status });
+      checkHeader(answer, "allow", /\bPOST\b/);
+    },
+  };
 }
 
 /** A whole answer to a few words, asked for once. */

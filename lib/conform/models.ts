@@ -1,7 +1,7 @@
 /** The catalog in both formats, and facts of HTTP that hold for every path. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../json/mod.ts";
-import { type Check, must, shaped, Skip } from "./check.ts";
+import { type Checks, must, shaped, Skip } from "./check.ts";
 import { checkError, checkHeader } from "./common.ts";
 import type { Answer, Context } from "./context.ts";
 import { BAD_KEY, NO_MODEL } from "./words.ts";
@@ -62,169 +62,85 @@ function native(context: Context): Promise<Answer> {
 }
 
 /** Checks of the catalog. */
-export const MODELS_CHECKS: readonly Check[] = [
-  {
-    id: "models.list",
-    part: "models",
-    title: "The catalog is a list of models with id, object, created and owned_by",
-    why: "SDKs type it so",
-    async run(context) {
-      const body = objectOf((await list(context)).text, "the catalog");
-      must(body.object === "list", { expected: 'object "list"', seen: body.object });
-      const models = await rows(context);
-      must(models.length > 0, { expected: "models", seen: "none" });
-      models.forEach((row, index) => shaped(modelForm, row, `data.${index}`));
-    },
+export const MODELS: Checks = {
+  async list(context) {
+    const body = objectOf((await list(context)).text, "the catalog");
+    must(body.object === "list", { expected: 'object "list"', seen: body.object });
+    const models = await rows(context);
+    must(models.length > 0, { expected: "models", seen: "none" });
+    models.forEach((row, index) => shaped(modelForm, row, `data.${index}`));
   },
-  {
-    id: "models.unique",
-    part: "models",
-    title: "Every id is in the catalog once, and the model of this run is in it",
-    why: "Clients let people choose from it",
-    async run(context) {
-      const ids = (await rows(context)).map(({ id }) => id);
-      const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-      must(twice === undefined, { expected: "each id once", seen: twice });
-      const { model } = context.subject;
-      must(ids.includes(model), { expected: model, seen: ids });
-    },
+  async unique(context) {
+    const ids = (await rows(context)).map(({ id }) => id);
+    const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+    must(twice === undefined, { expected: "each id once", seen: twice });
+    const { model } = context.subject;
+    must(ids.includes(model), { expected: model, seen: ids });
   },
-  {
-    id: "models.rich",
-    part: "models",
-    title: "Context length, prices and modalities, where they are shown, have their forms",
-    why: "Clients reckon costs and choose models by them",
-    async run(context) {
-      const models = await rows(context);
-      for (const row of models) {
-        const { pricing } = shaped(richForm, row, String(row.id));
-        for (const [name, price] of Object.entries(pricing ?? {})) {
-          const isNumber = typeof price !== "string" || /^-?\d+(\.\d+)?$/.test(price);
-          must(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
-        }
+  async rich(context) {
+    const models = await rows(context);
+    for (const row of models) {
+      const { pricing } = shaped(richForm, row, String(row.id));
+      for (const [name, price] of Object.entries(pricing ?? {})) {
+        const isNumber = typeof price !== "string" || /^-?\d+(\.\d+)?$/.test(price);
+        must(isNumber, { expected: `pricing.${name} as a decimal string`, seen: price });
       }
-      if (models.every((row) => !("pricing" in row) && !("context_length" in row))) throw new Skip("none is shown");
-    },
+    }
+    if (models.every((row) => !("pricing" in row) && !("context_length" in row))) throw new Skip("none is shown");
   },
-  {
-    id: "models.one",
-    part: "models",
-    title: "One model can be asked for, with the slash of its id escaped, as SDKs do",
-    why: "SDKs escape it",
-    async run(context) {
-      const { model } = context.subject;
-      const path = `${context.path("models")}/${encodeURIComponent(model)}`;
-      const row = objectOf((await context.good({ method: "GET", path })).text, "the model");
-      shaped(modelForm, row);
-      must(row.id === model, { expected: model, seen: row.id });
-    },
+  async one(context) {
+    const { model } = context.subject;
+    const path = `${context.path("models")}/${encodeURIComponent(model)}`;
+    const row = objectOf((await context.good({ method: "GET", path })).text, "the model");
+    shaped(modelForm, row);
+    must(row.id === model, { expected: model, seen: row.id });
   },
-  {
-    id: "models.none",
-    part: "models",
-    title: "A model that does not exist is 404, in OpenAI's form",
-    why: "Clients tell a wrong name from a broken gateway by it",
-    async run(context) {
-      const path = `${context.path("models")}/${encodeURIComponent(NO_MODEL)}`;
-      checkError({ errors: "openai" }, await context.ask({ method: "GET", path }), [404]);
-    },
+  async none(context) {
+    const path = `${context.path("models")}/${encodeURIComponent(NO_MODEL)}`;
+    checkError({ errors: "openai" }, await context.ask({ method: "GET", path }), [404]);
   },
-  {
-    id: "models.key",
-    part: "models",
-    title: "A wrong key does not see the catalog: 401",
-    why: "Clients try a key out with it",
-    async run(context) {
-      const answer = await context.ask({ method: "GET", path: context.path("models"), key: BAD_KEY });
-      if (answer.status === 200) throw new Skip("the catalog is open to everybody");
-      checkError({ errors: "openai" }, answer, [401]);
-    },
+  async key(context) {
+    const answer = await context.ask({ method: "GET", path: context.path("models"), key: BAD_KEY });
+    if (answer.status === 200) throw new Skip("the catalog is open to everybody");
+    checkError({ errors: "openai" }, answer, [401]);
   },
-  {
-    id: "models.native",
-    part: "models",
-    title: "The native catalog lists models with type, display_name and created_at",
-    why: "Anthropic's SDKs type it so",
-    async run(context) {
-      const body = objectOf((await native(context)).text, "the catalog");
-      must(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
-      body.data.forEach((row, index) => shaped(nativeForm, row, `data.${index}`));
-      const { has_more } = body;
-      must(has_more === undefined || typeof has_more === "boolean", { expected: "has_more, or none", seen: has_more });
-    },
+  async native(context) {
+    const body = objectOf((await native(context)).text, "the catalog");
+    must(Array.isArray(body.data), { expected: "data, a list", seen: body.data });
+    body.data.forEach((row, index) => shaped(nativeForm, row, `data.${index}`));
+    const { has_more } = body;
+    must(has_more === undefined || typeof has_more === "boolean", { expected: "has_more, or none", seen: has_more });
   },
-  {
-    id: "models.native_one",
-    part: "models",
-    title: "One model can be asked for in the native format",
-    why: "Anthropic's SDKs do",
-    async run(context) {
-      await native(context);
-      const { model } = context.subject;
-      const path = `${nativePath(context)}/${encodeURIComponent(model)}`;
-      const answer = await context.good({ method: "GET", path, credential: "x-api-key" });
-      must(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, { expected: model, seen: answer.text });
-    },
+  async native_one(context) {
+    await native(context);
+    const { model } = context.subject;
+    const path = `${nativePath(context)}/${encodeURIComponent(model)}`;
+    const answer = await context.good({ method: "GET", path, credential: "x-api-key" });
+    must(shaped(nativeForm, objectOf(answer.text, "the model")).id === model, { expected: model, seen: answer.text });
   },
-  {
-    id: "models.type",
-    part: "models",
-    title: "The catalog is application/json",
-    why: "SDKs choose their parser by the content type",
-    run: async (context) => checkHeader(await list(context), "content-type", /^application\/json\b/),
+  type: async (context) => checkHeader(await list(context), "content-type", /^application\/json\b/),
+  request_id: async (context) => checkHeader(await list(context), "x-request-id", /^\S+$/),
+  async head(context) {
+    const answer = await context.ask({ method: "HEAD", path: context.path("models") });
+    must(answer.status === 200, { expected: "status 200", seen: answer.status });
+    must(answer.text === "", { expected: "no body", seen: answer.text });
   },
-  {
-    id: "models.request_id",
-    part: "models",
-    title: "The catalog has the header x-request-id",
-    why: "Nobody can look for a request in a log without its id",
-    run: async (context) => checkHeader(await list(context), "x-request-id", /^\S+$/),
+  async method(context) {
+    const answer = await context.ask({ method: "DELETE", path: context.path("models") });
+    must(answer.status === 405, { expected: "status 405", seen: answer.status });
+    checkHeader(answer, "allow", /\bGET\b/);
   },
-  {
-    id: "models.head",
-    part: "models",
-    title: "HEAD answers as GET does, without a body",
-    why: "RFC 9110 wants it; health checks use it",
-    async run(context) {
-      const answer = await context.ask({ method: "HEAD", path: context.path("models") });
-      must(answer.status === 200, { expected: "status 200", seen: answer.status });
-      must(answer.text === "", { expected: "no body", seen: answer.text });
-    },
+  async cors(context) {
+    const path = context.path("models");
+    const answer = await context.ask({ method: "GET", path, headers: { origin: STRANGE_ORIGIN } });
+    const allowed = answer.header("access-control-allow-origin");
+    must(allowed !== "*" && allowed !== STRANGE_ORIGIN, {
+      expected: "no access-control-allow-origin for it",
+      seen: allowed,
+    });
   },
-  {
-    id: "models.method",
-    part: "models",
-    title: "Another method is 405 and names the right ones in allow",
-    why: "RFC 9110 wants both",
-    async run(context) {
-      const answer = await context.ask({ method: "DELETE", path: context.path("models") });
-      must(answer.status === 405, { expected: "status 405", seen: answer.status });
-      checkHeader(answer, "allow", /\bGET\b/);
-    },
+  async path(context) {
+    const path = `${context.path("models").replace(/\/models$/, "")}/conform/nothing`;
+    checkError({ errors: "openai" }, await context.ask({ method: "GET", path }), [404]);
   },
-  {
-    id: "models.cors",
-    part: "models",
-    title: "A page that nobody allowed may not read answers",
-    why: "Any page in the browser of somebody inside could use the gateway",
-    async run(context) {
-      const path = context.path("models");
-      const answer = await context.ask({ method: "GET", path, headers: { origin: STRANGE_ORIGIN } });
-      const allowed = answer.header("access-control-allow-origin");
-      must(allowed !== "*" && allowed !== STRANGE_ORIGIN, {
-        expected: "no access-control-allow-origin for it",
-        seen: allowed,
-      });
-    },
-  },
-  {
-    id: "models.path",
-    part: "models",
-    title: "A path that does not exist is 404, in OpenAI's form",
-    why: "A page of HTML is shown to people as the reason",
-    async run(context) {
-      const path = `${context.path("models").replace(/\/models$/, "")}/conform/nothing`;
-      checkError({ errors: "openai" }, await context.ask({ method: "GET", path }), [404]);
-    },
-  },
-];
+};

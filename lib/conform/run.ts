@@ -1,19 +1,20 @@
 /** Runs the suite against one gateway. */
 import { type Check, Mismatch, Skip, SUITE_PARTS, type SuitePart } from "./check.ts";
 import { CHAT_CHECKS } from "./chat/checks.ts";
+import { checksOf } from "./claims.ts";
 import { Context, type Subject } from "./context.ts";
-import { IMAGES_CHECKS } from "./images.ts";
+import { IMAGES } from "./images.ts";
 import { MESSAGES_CHECKS } from "./messages/checks.ts";
-import { MODELS_CHECKS } from "./models.ts";
+import { MODELS } from "./models.ts";
 import { RESPONSES_CHECKS } from "./responses/checks.ts";
 
 /** Every check, in the order of the report. */
 export const CHECKS: readonly Check[] = [
-  ...MODELS_CHECKS,
-  ...CHAT_CHECKS,
-  ...RESPONSES_CHECKS,
-  ...MESSAGES_CHECKS,
-  ...IMAGES_CHECKS,
+  ...checksOf("models", MODELS),
+  ...checksOf("chat", CHAT_CHECKS),
+  ...checksOf("responses", RESPONSES_CHECKS),
+  ...checksOf("messages", MESSAGES_CHECKS),
+  ...checksOf("images", IMAGES),
 ];
 
 /** What became of one check. */

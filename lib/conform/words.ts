@@ -18,6 +18,9 @@ export const HALT = "HALT";
 /** Names the stop sequence once. */
 export const HALTING = `Repeat these words, with nothing before or after them: alpha beta ${HALT} gamma delta`;
 
+/** A system prompt. */
+export const SYSTEM = "You are a plain machine. You answer in as few words as you can, in lower case.";
+
 /** Calls the first tool. */
 export const WEATHER = "What is the weather in Paris? Use get_weather.";
 

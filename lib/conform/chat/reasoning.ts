@@ -1,6 +1,6 @@
 /** Chat completions: reasoning, which OpenAI's own chat does not show, and its signature. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import { type Check, must, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { READY } from "../words.ts";
@@ -24,55 +24,37 @@ function textOf(holder: Record<string, unknown>): string {
 }
 
 /** Checks of reasoning. */
-export const CHAT_REASONING: readonly Check[] = [
-  {
-    id: "chat.reasoning.whole",
-    part: "chat",
-    title: "Reasoning is shown beside the text, and counted among the tokens of the completion",
-    why: "It is what the bill is made of",
-    async run(context) {
-      const { message, usage } = await thought(context);
-      const counted = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
-      if (textOf(message) === "" && counted === 0) throw new Skip("the model did not reason");
-      must(counted > 0, { expected: "reasoning_tokens", seen: usage });
-      return textOf(message) === "" ? "counted, but not shown" : undefined;
-    },
+export const CHAT_REASONING: Checks = {
+  async "reasoning.whole"(context) {
+    const { message, usage } = await thought(context);
+    const counted = checkUsage(usage).completion_tokens_details?.reasoning_tokens ?? 0;
+    if (textOf(message) === "" && counted === 0) throw new Skip("the model did not reason");
+    must(counted > 0, { expected: "reasoning_tokens", seen: usage });
+    return textOf(message) === "" ? "counted, but not shown" : undefined;
   },
-  {
-    id: "chat.reasoning.stream",
-    part: "chat",
-    title: "Streamed reasoning comes before the text",
-    why: "Clients open the text at its first piece and close the reasoning",
-    async run(context) {
-      const stream = await context.stream({
-        path: context.path("chat"),
-        body: CHAT.body(context, READY, { ...EFFORT, ...streaming("chat") }),
-      }, "reasoning");
-      const deltas = readChunks(stream).flatMap(({ choices }) => choices).map(({ delta }) => delta);
-      const isShown = (delta: Record<string, unknown>) =>
-        [delta.reasoning_content, delta.reasoning].some((text) => typeof text === "string" && text !== "");
-      const last = deltas.findLastIndex(isShown);
-      if (last < 0) throw new Skip("no reasoning was shown");
-      const first = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
-      must(first < 0 || last < first, { expected: "all reasoning before the text", seen: `${last} after ${first}` });
-    },
+  async "reasoning.stream"(context) {
+    const stream = await context.stream({
+      path: context.path("chat"),
+      body: CHAT.body(context, READY, { ...EFFORT, ...streaming("chat") }),
+    }, "reasoning");
+    const deltas = readChunks(stream).flatMap(({ choices }) => choices).map(({ delta }) => delta);
+    const isShown = (delta: Record<string, unknown>) =>
+      [delta.reasoning_content, delta.reasoning].some((text) => typeof text === "string" && text !== "");
+    const last = deltas.findLastIndex(isShown);
+    if (last < 0) throw new Skip("no reasoning was shown");
+    const first = deltas.findIndex(({ content }) => typeof content === "string" && content !== "");
+    must(first < 0 || last < first, { expected: "all reasoning before the text", seen: `${last} after ${first}` });
   },
-  {
-    id: "chat.reasoning.back",
-    part: "chat",
-    title: "An answer with its reasoning and signature is taken back",
-    why: "Vendors refuse a conversation whose reasoning was lost or changed",
-    async run(context) {
-      const { message } = await thought(context);
-      if (textOf(message) === "" && !Array.isArray(message.reasoning_details)) throw new Skip("no reasoning was shown");
-      const messages = [
-        { role: "user", content: READY },
-        { ...message },
-        { role: "user", content: READY },
-      ];
-      const body = { model: context.subject.model, messages, ...EFFORT } as JsonObject;
-      await context.good({ path: context.path("chat"), body }, "reasoning");
-      return Array.isArray(message.reasoning_details) ? undefined : "there was no signature";
-    },
+  async "reasoning.back"(context) {
+    const { message } = await thought(context);
+    if (textOf(message) === "" && !Array.isArray(message.reasoning_details)) throw new Skip("no reasoning was shown");
+    const messages = [
+      { role: "user", content: READY },
+      { ...message },
+      { role: "user", content: READY },
+    ];
+    const body = { model: context.subject.model, messages, ...EFFORT } as JsonObject;
+    await context.good({ path: context.path("chat"), body }, "reasoning");
+    return Array.isArray(message.reasoning_details) ? undefined : "there was no signature";
   },
-];
+};

@@ -1,6 +1,6 @@
 /** Chat completions: tools, and what came of them. */
 import type { JsonObject } from "../../json/mod.ts";
-import { type Check, must, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { BOTH, RESULT, WEATHER } from "../words.ts";
@@ -60,128 +60,69 @@ function streamBoth(context: Context): Promise<Chunk[]> {
 }
 
 /** Checks of tools. */
-export const CHAT_TOOLS: readonly Check[] = [
-  {
-    id: "chat.tools.forced",
-    part: "chat",
-    title: "A forced tool is called, with arguments as JSON text and an id",
-    why: "Agents parse the arguments and answer to the id",
-    async run(context) {
-      const { calls } = await forced(context);
-      must(calls[0]?.function.name === "get_weather", { expected: "a call of get_weather", seen: calls });
-      checkCalls(flat(calls));
-    },
+export const CHAT_TOOLS: Checks = {
+  async "tools.forced"(context) {
+    const { calls } = await forced(context);
+    must(calls[0]?.function.name === "get_weather", { expected: "a call of get_weather", seen: calls });
+    checkCalls(flat(calls));
   },
-  {
-    id: "chat.tools.finish",
-    part: "chat",
-    title: 'An answer with calls finishes with "tool_calls"',
-    why: "Agents end their loop at any other word",
-    instructed: true,
-    async run(context) {
-      const { calls, finish } = await both(context);
-      if (calls.length === 0) throw new Skip("the model called nothing");
-      must(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
-    },
+  async "tools.finish"(context) {
+    const { calls, finish } = await both(context);
+    if (calls.length === 0) throw new Skip("the model called nothing");
+    must(finish === "tool_calls", { expected: 'finish_reason "tool_calls"', seen: finish });
   },
-  {
-    id: "chat.tools.required",
-    part: "chat",
-    title: 'tool_choice "required" gives a call',
-    why: "Clients rely on it for structured answers",
-    async run(context) {
-      const { calls } = await ask(context, WEATHER, { tools: chatTools(1), tool_choice: "required" });
-      must(calls.length > 0, { expected: "a call", seen: calls });
-      checkCalls(flat(calls));
-    },
+  async "tools.required"(context) {
+    const { calls } = await ask(context, WEATHER, { tools: chatTools(1), tool_choice: "required" });
+    must(calls.length > 0, { expected: "a call", seen: calls });
+    checkCalls(flat(calls));
   },
-  {
-    id: "chat.tools.none",
-    part: "chat",
-    title: 'tool_choice "none" gives no call',
-    why: "Clients that send it cannot answer one",
-    async run(context) {
-      const { calls, finish } = await ask(context, WEATHER, { tools: chatTools(), tool_choice: "none" });
-      must(calls.length === 0, { expected: "no call", seen: calls });
-      must(finish !== "tool_calls", { expected: "another finish_reason", seen: finish });
-    },
+  async "tools.none"(context) {
+    const { calls, finish } = await ask(context, WEATHER, { tools: chatTools(), tool_choice: "none" });
+    must(calls.length === 0, { expected: "no call", seen: calls });
+    must(finish !== "tool_calls", { expected: "another finish_reason", seen: finish });
   },
-  {
-    id: "chat.tools.parallel",
-    part: "chat",
-    title: "Two calls at once have ids of their own",
-    why: "Results are told apart by them",
-    instructed: true,
-    async run(context) {
-      const { calls } = await both(context);
-      if (calls.length < 2) throw new Skip("the model made one call at most");
-      checkCalls(flat(calls));
-    },
+  async "tools.parallel"(context) {
+    const { calls } = await both(context);
+    if (calls.length < 2) throw new Skip("the model made one call at most");
+    checkCalls(flat(calls));
   },
-  {
-    id: "chat.tools.back",
-    part: "chat",
-    title: "The answer comes back with a result for each call, and the model goes on",
-    why: "This is what agents do all day",
-    async run(context) {
-      const said = await forced(context);
-      must(said.calls.length > 0, { expected: "a call to answer", seen: said.message });
-      const { text, calls } = await answered(context, said, WEATHER);
-      must(text !== "" || calls.length > 0, { expected: "a text or a call", seen: "nothing" });
-    },
+  async "tools.back"(context) {
+    const said = await forced(context);
+    must(said.calls.length > 0, { expected: "a call to answer", seen: said.message });
+    const { text, calls } = await answered(context, said, WEATHER);
+    must(text !== "" || calls.length > 0, { expected: "a text or a call", seen: "nothing" });
   },
-  {
-    id: "chat.tools.back_many",
-    part: "chat",
-    title: "Several results in one turn are taken",
-    why: "Results of parallel calls come together",
-    instructed: true,
-    async run(context) {
-      const said = await both(context);
-      if (said.calls.length < 2) throw new Skip("the model made one call at most");
-      await answered(context, said, BOTH);
-    },
+  async "tools.back_many"(context) {
+    const said = await both(context);
+    if (said.calls.length < 2) throw new Skip("the model made one call at most");
+    await answered(context, said, BOTH);
   },
-  {
-    id: "chat.tools.stream",
-    part: "chat",
-    title: "Streamed calls: indices from 0 without gaps; id, type and name once, at the beginning; arguments in pieces",
-    why: "SDK helpers put calls together by index, and double what is said twice",
-    instructed: true,
-    async run(context) {
-      const pieces = piecesByIndex(await streamBoth(context));
-      if (pieces.length === 0) throw new Skip("the model called nothing");
-      const order = [...new Set(pieces.map(({ index }) => index))];
-      must(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
-      const calls = order.map((index) => {
-        const [first, ...rest] = pieces.filter((piece) => piece.index === index);
-        const open = { id: first?.id ?? "", type: first?.type, name: first?.function?.name ?? "" };
-        must(open.id !== "" && open.type === "function" && open.name !== "", {
-          expected: "id, type and name in a call's first piece",
-          seen: first,
-        });
-        const again = rest.find((piece) => piece.id || piece.function?.name);
-        must(again === undefined, { expected: "id and name only in a call's first piece", seen: again });
-        const text = [first, ...rest].map((piece) => piece?.function?.arguments ?? "").join("");
-        return { id: open.id, name: open.name, arguments: text };
+  async "tools.stream"(context) {
+    const pieces = piecesByIndex(await streamBoth(context));
+    if (pieces.length === 0) throw new Skip("the model called nothing");
+    const order = [...new Set(pieces.map(({ index }) => index))];
+    must(order.every((index, at) => index === at), { expected: "indices 0, 1, … in this order", seen: order });
+    const calls = order.map((index) => {
+      const [first, ...rest] = pieces.filter((piece) => piece.index === index);
+      const open = { id: first?.id ?? "", type: first?.type, name: first?.function?.name ?? "" };
+      must(open.id !== "" && open.type === "function" && open.name !== "", {
+        expected: "id, type and name in a call's first piece",
+        seen: first,
       });
-      checkCalls(calls);
-    },
+      const again = rest.find((piece) => piece.id || piece.function?.name);
+      must(again === undefined, { expected: "id and name only in a call's first piece", seen: again });
+      const text = [first, ...rest].map((piece) => piece?.function?.arguments ?? "").join("");
+      return { id: open.id, name: open.name, arguments: text };
+    });
+    checkCalls(calls);
   },
-  {
-    id: "chat.tools.stream_finish",
-    part: "chat",
-    title: 'A stream with calls finishes with "tool_calls"',
-    why: "Agents end their loop at any other word",
-    instructed: true,
-    async run(context) {
-      const chunks = await streamBoth(context);
-      if (piecesByIndex(chunks).length === 0) throw new Skip("the model called nothing");
-      const { finish } = foldChunks(chunks);
-      must(finish.length === 1 && finish[0] === "tool_calls", {
-        expected: 'one finish_reason "tool_calls"',
-        seen: finish,
-      });
-    },
+  async "tools.stream_finish"(context) {
+    const chunks = await streamBoth(context);
+    if (piecesByIndex(chunks).length === 0) throw new Skip("the model called nothing");
+    const { finish } = foldChunks(chunks);
+    must(finish.length === 1 && finish[0] === "tool_calls", {
+      expected: 'one finish_reason "tool_calls"',
+      seen: finish,
+    });
   },
-];
+};

@@ -1,6 +1,6 @@
 /** Messages: thinking, and the signature with which it comes back. */
 import type { JsonObject } from "../../json/mod.ts";
-import { type Check, Mismatch, must, Skip } from "../check.ts";
+import { type Checks, Mismatch, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { READY } from "../words.ts";
@@ -44,61 +44,43 @@ function isThought({ type }: Block): boolean {
 }
 
 /** Checks of thinking. */
-export const MESSAGES_THINKING: readonly Check[] = [
-  {
-    id: "messages.thinking.whole",
-    part: "messages",
-    title: "Thinking is a block before the text, with the signature that its host gave it",
-    why: "Without the signature it cannot come back",
-    async run(context) {
-      const { content } = (await thought(context)).said;
-      const at = content.findIndex(isThought);
-      const block = content[at];
-      if (block === undefined) throw new Skip("the model did not think");
-      must(at === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
-      if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
-    },
+export const MESSAGES_THINKING: Checks = {
+  async "thinking.whole"(context) {
+    const { content } = (await thought(context)).said;
+    const at = content.findIndex(isThought);
+    const block = content[at];
+    if (block === undefined) throw new Skip("the model did not think");
+    must(at === 0, { expected: "thinking first", seen: content.map(({ type }) => type) });
+    if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
   },
-  {
-    id: "messages.thinking.stream",
-    part: "messages",
-    title: "Streamed thinking that is signed has one signature_delta, right before its block stops",
-    why: "SDKs take the last one for the signature of the whole",
-    async run(context) {
-      const { said, mode } = await thought(context);
-      if (!said.content.some(({ type }) => type === "thinking")) throw new Skip("the model did not think");
-      const body = MESSAGES.body(context, READY, { ...ROOM, ...mode, ...streaming("messages") });
-      const events = readEvents(await context.stream({ path: context.path("messages"), body }));
-      const start = events.find(({ content_block }) => Object(content_block).type === "thinking");
-      if (start === undefined) throw new Skip("the model did not think this time");
-      const own = events.filter(({ type, index }) => type.startsWith("content_block") && index === start.index);
-      const kinds = own.map(({ type, delta }) => type === "content_block_delta" ? Object(delta).type : type);
-      // Chat hosts tell it with the end of the answer, when the block is long closed.
-      if (!kinds.includes("signature_delta")) {
-        throw new Skip(UNSIGNED);
-      }
-      must(kinds.filter((kind) => kind === "signature_delta").length === 1, {
-        expected: "one signature_delta",
-        seen: kinds,
-      });
-      must(kinds.at(-2) === "signature_delta", { expected: "signature_delta before the stop", seen: kinds.slice(-3) });
-    },
+  async "thinking.stream"(context) {
+    const { said, mode } = await thought(context);
+    if (!said.content.some(({ type }) => type === "thinking")) throw new Skip("the model did not think");
+    const body = MESSAGES.body(context, READY, { ...ROOM, ...mode, ...streaming("messages") });
+    const events = readEvents(await context.stream({ path: context.path("messages"), body }));
+    const start = events.find(({ content_block }) => Object(content_block).type === "thinking");
+    if (start === undefined) throw new Skip("the model did not think this time");
+    const own = events.filter(({ type, index }) => type.startsWith("content_block") && index === start.index);
+    const kinds = own.map(({ type, delta }) => type === "content_block_delta" ? Object(delta).type : type);
+    // Chat hosts tell it with the end of the answer, when the block is long closed.
+    if (!kinds.includes("signature_delta")) {
+      throw new Skip(UNSIGNED);
+    }
+    must(kinds.filter((kind) => kind === "signature_delta").length === 1, {
+      expected: "one signature_delta",
+      seen: kinds,
+    });
+    must(kinds.at(-2) === "signature_delta", { expected: "signature_delta before the stop", seen: kinds.slice(-3) });
   },
-  {
-    id: "messages.thinking.back",
-    part: "messages",
-    title: "Thinking comes back with its signature",
-    why: "Vendors refuse a conversation whose thinking was lost or changed",
-    async run(context) {
-      const { said, mode } = await thought(context);
-      if (!said.content.some(isThought)) throw new Skip("the model did not think");
-      const messages = [
-        { role: "user", content: READY },
-        { role: "assistant", content: said.body.content ?? [] },
-        { role: "user", content: READY },
-      ];
-      const body = { ...MESSAGES.body(context, READY, { ...ROOM, ...mode }), messages };
-      await context.good({ path: context.path("messages"), body });
-    },
+  async "thinking.back"(context) {
+    const { said, mode } = await thought(context);
+    if (!said.content.some(isThought)) throw new Skip("the model did not think");
+    const messages = [
+      { role: "user", content: READY },
+      { role: "assistant", content: said.body.content ?? [] },
+      { role: "user", content: READY },
+    ];
+    const body = { ...MESSAGES.body(context, READY, { ...ROOM, ...mode }), messages };
+    await context.good({ path: context.path("messages"), body });
   },
-];
+};

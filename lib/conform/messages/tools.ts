@@ -1,7 +1,7 @@
 /** Messages: tools, and what came of them. */
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { checkCalls } from "../chat/forms.ts";
-import { type Check, must, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { BOTH, RESULT, WEATHER } from "../words.ts";
@@ -47,134 +47,71 @@ function streamBoth(context: Context): Promise<Event[]> {
 }
 
 /** Checks of tools. */
-export const MESSAGES_TOOLS: readonly Check[] = [
-  {
-    id: "messages.tools.forced",
-    part: "messages",
-    title: "A forced tool is called, with its input as an object and an id of letters, digits, _ and -",
-    why: "Agents answer to the id, and other servers refuse another one",
-    async run(context) {
-      const { calls } = await forced(context);
-      must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
-      checkCalls(flat(calls));
-    },
+export const MESSAGES_TOOLS: Checks = {
+  async "tools.forced"(context) {
+    const { calls } = await forced(context);
+    must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
+    checkCalls(flat(calls));
   },
-  {
-    id: "messages.tools.stop",
-    part: "messages",
-    title: 'An answer with calls stops with "tool_use"',
-    why: "Agents end their loop at any other word",
-    async run(context) {
-      const { calls, stop } = await forced(context);
-      must(calls.length > 0 && stop === "tool_use", { expected: 'stop_reason "tool_use"', seen: stop });
-    },
+  async "tools.stop"(context) {
+    const { calls, stop } = await forced(context);
+    must(calls.length > 0 && stop === "tool_use", { expected: 'stop_reason "tool_use"', seen: stop });
   },
-  {
-    id: "messages.tools.any",
-    part: "messages",
-    title: 'tool_choice of type "any" gives a call',
-    why: "Clients rely on it for structured answers",
-    async run(context) {
-      const { calls } = await ask(context, WEATHER, { tools: messagesTools(1), tool_choice: { type: "any" } });
-      must(calls.length > 0, { expected: "a call", seen: calls });
-      checkCalls(flat(calls));
-    },
+  async "tools.any"(context) {
+    const { calls } = await ask(context, WEATHER, { tools: messagesTools(1), tool_choice: { type: "any" } });
+    must(calls.length > 0, { expected: "a call", seen: calls });
+    checkCalls(flat(calls));
   },
-  {
-    id: "messages.tools.none",
-    part: "messages",
-    title: 'tool_choice of type "none" gives no call',
-    why: "Clients that send it cannot answer one",
-    async run(context) {
-      const { calls, stop } = await ask(context, WEATHER, { tools: messagesTools(), tool_choice: { type: "none" } });
-      must(calls.length === 0, { expected: "no call", seen: calls });
-      must(stop !== "tool_use", { expected: "another stop_reason", seen: stop });
-    },
+  async "tools.none"(context) {
+    const { calls, stop } = await ask(context, WEATHER, { tools: messagesTools(), tool_choice: { type: "none" } });
+    must(calls.length === 0, { expected: "no call", seen: calls });
+    must(stop !== "tool_use", { expected: "another stop_reason", seen: stop });
   },
-  {
-    id: "messages.tools.parallel",
-    part: "messages",
-    title: "Two calls at once have ids of their own",
-    why: "Results are told apart by them",
-    instructed: true,
-    async run(context) {
-      const { calls } = await both(context);
-      if (calls.length < 2) throw new Skip("the model made one call at most");
-      checkCalls(flat(calls));
-    },
+  async "tools.parallel"(context) {
+    const { calls } = await both(context);
+    if (calls.length < 2) throw new Skip("the model made one call at most");
+    checkCalls(flat(calls));
   },
-  {
-    id: "messages.tools.single",
-    part: "messages",
-    title: "disable_parallel_tool_use leaves one call",
-    why: "Clients that send it answer one",
-    async run(context) {
-      const tool_choice = { type: "any", disable_parallel_tool_use: true };
-      const body = MESSAGES.body(context, BOTH, { tools: messagesTools(), tool_choice });
-      const answer = await context.good({ path: context.path("messages"), body }, "tools");
-      const { calls } = readWhole(answer);
-      // Gemini has no such flag: who says so has done what can be done.
-      if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
-        throw new Skip("the gateway says that it was dropped");
-      }
-      must(calls.length === 1, { expected: "one call", seen: calls });
-    },
+  async "tools.single"(context) {
+    const tool_choice = { type: "any", disable_parallel_tool_use: true };
+    const body = MESSAGES.body(context, BOTH, { tools: messagesTools(), tool_choice });
+    const answer = await context.good({ path: context.path("messages"), body }, "tools");
+    const { calls } = readWhole(answer);
+    // Gemini has no such flag: who says so has done what can be done.
+    if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
+      throw new Skip("the gateway says that it was dropped");
+    }
+    must(calls.length === 1, { expected: "one call", seen: calls });
   },
-  {
-    id: "messages.tools.back",
-    part: "messages",
-    title: "The answer comes back with a result for each call, and the model goes on",
-    why: "This is what agents do all day",
-    async run(context) {
-      const said = await forced(context);
-      must(said.calls.length > 0, { expected: "a call to answer", seen: said.content });
-      await answered(context, said, { words: WEATHER });
-    },
+  async "tools.back"(context) {
+    const said = await forced(context);
+    must(said.calls.length > 0, { expected: "a call to answer", seen: said.content });
+    await answered(context, said, { words: WEATHER });
   },
-  {
-    id: "messages.tools.failed",
-    part: "messages",
-    title: "A result may be an error (is_error)",
-    why: "Tools fail",
-    async run(context) {
-      const said = await forced(context);
-      must(said.calls.length > 0, { expected: "a call to answer", seen: said.content });
-      await answered(context, said, { words: WEATHER, more: { is_error: true } });
-    },
+  async "tools.failed"(context) {
+    const said = await forced(context);
+    must(said.calls.length > 0, { expected: "a call to answer", seen: said.content });
+    await answered(context, said, { words: WEATHER, more: { is_error: true } });
   },
-  {
-    id: "messages.tools.back_many",
-    part: "messages",
-    title: "Several results in one turn are taken",
-    why: "Results of parallel calls come together",
-    instructed: true,
-    async run(context) {
-      const said = await both(context);
-      if (said.calls.length < 2) throw new Skip("the model made one call at most");
-      await answered(context, said, { words: BOTH });
-    },
+  async "tools.back_many"(context) {
+    const said = await both(context);
+    if (said.calls.length < 2) throw new Skip("the model made one call at most");
+    await answered(context, said, { words: BOTH });
   },
-  {
-    id: "messages.tools.stream",
-    part: "messages",
-    title: "A streamed call begins with an empty input, whose JSON comes in pieces",
-    why: "SDKs put the input together from the pieces alone",
-    instructed: true,
-    async run(context) {
-      const events = await streamBoth(context);
-      checkBlocks(events);
-      const starts = events.filter(({ content_block }) => Object(content_block).type === "tool_use");
-      if (starts.length === 0) throw new Skip("the model called nothing");
-      for (const { content_block } of starts) {
-        const { input, id, name } = Object(content_block);
-        must(JSON.stringify(input) === "{}" && typeof id === "string" && typeof name === "string", {
-          expected: "id, name and an empty input",
-          seen: content_block,
-        });
-      }
-      const { calls, stop } = foldEvents(events);
-      checkCalls(flat(calls));
-      must(stop === "tool_use", { expected: 'stop_reason "tool_use"', seen: stop });
-    },
+  async "tools.stream"(context) {
+    const events = await streamBoth(context);
+    checkBlocks(events);
+    const starts = events.filter(({ content_block }) => Object(content_block).type === "tool_use");
+    if (starts.length === 0) throw new Skip("the model called nothing");
+    for (const { content_block } of starts) {
+      const { input, id, name } = Object(content_block);
+      must(JSON.stringify(input) === "{}" && typeof id === "string" && typeof name === "string", {
+        expected: "id, name and an empty input",
+        seen: content_block,
+      });
+    }
+    const { calls, stop } = foldEvents(events);
+    checkCalls(flat(calls));
+    must(stop === "tool_use", { expected: 'stop_reason "tool_use"', seen: stop });
   },
-];
+};

@@ -1,7 +1,7 @@
 /** Responses: tools, and what came of them. */
 import type { JsonObject } from "../../json/mod.ts";
 import { checkCalls } from "../chat/forms.ts";
-import { type Check, must, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { BOTH, RESULT, WEATHER } from "../words.ts";
@@ -51,120 +51,67 @@ function streamBoth(context: Context): Promise<Event[]> {
 }
 
 /** Checks of tools. */
-export const RESPONSES_TOOLS: readonly Check[] = [
-  {
-    id: "responses.tools.forced",
-    part: "responses",
-    title: "A forced tool is called, with arguments as JSON text and a call_id",
-    why: "Agents parse the arguments and answer to the call_id",
-    async run(context) {
-      const { calls } = await forced(context);
-      must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
-      checkCalls(flat(calls));
-    },
+export const RESPONSES_TOOLS: Checks = {
+  async "tools.forced"(context) {
+    const { calls } = await forced(context);
+    must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
+    checkCalls(flat(calls));
   },
-  {
-    id: "responses.tools.echo",
-    part: "responses",
-    title: "The response echoes its tools with description, parameters and strict",
-    why: "Clients made by Open Responses refuse it without them",
-    async run(context) {
-      const { tools } = (await forced(context)).body;
-      for (const tool of Array.isArray(tools) ? tools : [undefined]) {
-        const missing = ["type", "name", "description", "parameters", "strict"].filter((name) =>
-          !(name in Object(tool))
-        );
-        must(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
+  async "tools.echo"(context) {
+    const { tools } = (await forced(context)).body;
+    for (const tool of Array.isArray(tools) ? tools : [undefined]) {
+      const missing = ["type", "name", "description", "parameters", "strict"].filter((name) => !(name in Object(tool)));
+      must(missing.length === 0, { expected: `tools with ${missing.join(", ")}`, seen: tool });
+    }
+  },
+  async "tools.required"(context) {
+    const { calls } = await ask(context, WEATHER, { tools: responsesTools(1), tool_choice: "required" });
+    must(calls.length > 0, { expected: "a call", seen: calls });
+    checkCalls(flat(calls));
+  },
+  async "tools.none"(context) {
+    const { calls } = await ask(context, WEATHER, { tools: responsesTools(), tool_choice: "none" });
+    must(calls.length === 0, { expected: "no call", seen: calls });
+  },
+  async "tools.parallel"(context) {
+    const { calls } = await both(context);
+    if (calls.length < 2) throw new Skip("the model made one call at most");
+    checkCalls(flat(calls));
+  },
+  async "tools.back"(context) {
+    const said = await forced(context);
+    must(said.calls.length > 0, { expected: "a call to answer", seen: said.output });
+    const { output } = await answered(context, said, WEATHER);
+    must(output.length > 0, { expected: "a message or a call", seen: output });
+  },
+  async "tools.back_many"(context) {
+    const said = await both(context);
+    if (said.calls.length < 2) throw new Skip("the model made one call at most");
+    await answered(context, said, BOTH);
+  },
+  async "tools.stream"(context) {
+    const events = await streamBoth(context);
+    const open = new Map<unknown, string>();
+    let calls = 0;
+    for (const { type, output_index, item, delta, arguments: whole } of events) {
+      const soFar = open.get(output_index);
+      if (type === "response.output_item.added" && Object(item).type === "function_call") {
+        calls++;
+        const { call_id, name } = Object(item);
+        must(typeof call_id === "string" && typeof name === "string", { expected: "call_id and name", seen: item });
+        open.set(output_index, String(Object(item).arguments ?? ""));
+      } else if (type === "response.function_call_arguments.delta") {
+        must(soFar !== undefined, { expected: "the item before its arguments", seen: type });
+        open.set(output_index, soFar + String(delta));
+      } else if (type === "response.function_call_arguments.done") {
+        must(soFar === whole, { expected: `the arguments ${soFar}`, seen: whole });
+      } else if (type === "response.output_item.done" && Object(item).type === "function_call") {
+        must(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
+        open.delete(output_index);
       }
-    },
+    }
+    if (calls === 0) throw new Skip("the model called nothing");
+    must(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
+    checkCalls(flat(lastResponse(events).calls));
   },
-  {
-    id: "responses.tools.required",
-    part: "responses",
-    title: 'tool_choice "required" gives a call',
-    why: "Clients rely on it for structured answers",
-    async run(context) {
-      const { calls } = await ask(context, WEATHER, { tools: responsesTools(1), tool_choice: "required" });
-      must(calls.length > 0, { expected: "a call", seen: calls });
-      checkCalls(flat(calls));
-    },
-  },
-  {
-    id: "responses.tools.none",
-    part: "responses",
-    title: 'tool_choice "none" gives no call',
-    why: "Clients that send it cannot answer one",
-    async run(context) {
-      const { calls } = await ask(context, WEATHER, { tools: responsesTools(), tool_choice: "none" });
-      must(calls.length === 0, { expected: "no call", seen: calls });
-    },
-  },
-  {
-    id: "responses.tools.parallel",
-    part: "responses",
-    title: "Two calls at once have a call_id of their own",
-    why: "Outputs are told apart by them",
-    instructed: true,
-    async run(context) {
-      const { calls } = await both(context);
-      if (calls.length < 2) throw new Skip("the model made one call at most");
-      checkCalls(flat(calls));
-    },
-  },
-  {
-    id: "responses.tools.back",
-    part: "responses",
-    title: "The items come back with an output for each call, and the model goes on",
-    why: "This is what agents do all day",
-    async run(context) {
-      const said = await forced(context);
-      must(said.calls.length > 0, { expected: "a call to answer", seen: said.output });
-      const { output } = await answered(context, said, WEATHER);
-      must(output.length > 0, { expected: "a message or a call", seen: output });
-    },
-  },
-  {
-    id: "responses.tools.back_many",
-    part: "responses",
-    title: "Several outputs in one turn are taken",
-    why: "Outputs of parallel calls come together",
-    instructed: true,
-    async run(context) {
-      const said = await both(context);
-      if (said.calls.length < 2) throw new Skip("the model made one call at most");
-      await answered(context, said, BOTH);
-    },
-  },
-  {
-    id: "responses.tools.stream",
-    part: "responses",
-    title: "Streamed arguments come between the item's added and done, and their pieces make up the whole",
-    why: "SDK helpers put calls together by their place",
-    instructed: true,
-    async run(context) {
-      const events = await streamBoth(context);
-      const open = new Map<unknown, string>();
-      let calls = 0;
-      for (const { type, output_index, item, delta, arguments: whole } of events) {
-        const soFar = open.get(output_index);
-        if (type === "response.output_item.added" && Object(item).type === "function_call") {
-          calls++;
-          const { call_id, name } = Object(item);
-          must(typeof call_id === "string" && typeof name === "string", { expected: "call_id and name", seen: item });
-          open.set(output_index, String(Object(item).arguments ?? ""));
-        } else if (type === "response.function_call_arguments.delta") {
-          must(soFar !== undefined, { expected: "the item before its arguments", seen: type });
-          open.set(output_index, soFar + String(delta));
-        } else if (type === "response.function_call_arguments.done") {
-          must(soFar === whole, { expected: `the arguments ${soFar}`, seen: whole });
-        } else if (type === "response.output_item.done" && Object(item).type === "function_call") {
-          must(Object(item).arguments === soFar, { expected: `the arguments ${soFar}`, seen: item });
-          open.delete(output_index);
-        }
-      }
-      if (calls === 0) throw new Skip("the model called nothing");
-      must(open.size === 0, { expected: "response.output_item.done of each call", seen: `${open.size} open` });
-      checkCalls(flat(lastResponse(events).calls));
-    },
-  },
-];
+};
