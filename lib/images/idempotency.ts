@@ -8,7 +8,7 @@ import type { Later } from "../billing/entry_queue.ts";
 import { withTimeout } from "../billing/ledger.ts";
 import { abortable } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
-import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
+import { createReplayCache, isFinal, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
 import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** Limits on stored answers and waiting repeats. */
@@ -91,13 +91,17 @@ interface Running {
 }
 
 /** Result of a lookup: a stored answer, this node's claim, or another node's request. */
-type Found = { answer: FoundAnswer } | { claim: HeldClaim } | { otherHash: string };
+type Found = { answer: AnswerRecord } | { claim: HeldClaim } | { otherHash: string };
 
 /** Produces the answer of a request. */
 type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
 
 const MAX_WAITING = 32;
 const MAX_ANSWERS = 20_000;
+
+/** Writing and reading a larger answer would hold up other requests: SQLite takes about 4 ms per MiB. */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
 const WAIT_MS = 15 * 60_000;
 const LEASE_MS = 30_000;
 
@@ -116,13 +120,13 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS, leaseMs = LEASE_MS } = parts;
   const { monotonic = () => performance.now(), later = withTimeout, store: { answers } } = parts;
   const { isCharged = () => Promise.resolve(false) } = parts;
-  const shelf = createAnswerShelf({
+  const cache = createReplayCache({
     answers,
     now: parts.now,
     report: parts.report,
     windowMs: parts.windowMs,
     maxBytes: parts.maxBytes,
-    maxAnswerBytes: parts.maxAnswerBytes ?? Math.floor(parts.maxBytes / 4),
+    maxAnswerBytes: parts.maxAnswerBytes ?? Math.min(MAX_ANSWER_BYTES, Math.floor(parts.maxBytes / 4)),
     maxAnswers: parts.maxAnswers ?? MAX_ANSWERS,
   });
   /** By scope and key. One entry at a time: nothing is done twice at once. */
@@ -180,14 +184,14 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
 
   /** Looks for a stored answer and claims the request for this node if there is none. */
   async function look({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
-    const answer = await asked(() => shelf.find(scope, key));
+    const answer = await asked(() => cache.find(scope, key));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
     const claim = await take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
     if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
       // Another node may have stored an answer between the lookup and the claim.
-      const late = await asked(() => shelf.find(scope, key));
+      const late = await asked(() => cache.find(scope, key));
       if (late === undefined) return { claim };
       await claim.release();
       return { answer: late };
@@ -200,12 +204,12 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   /** Claims a request, also from a dead node. If the dead node had charged it, the request counts as done without an answer. */
   async function take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
     const { scope, key } = claim;
-    const isAnswered = async () => await shelf.find(scope, key) !== undefined;
+    const isAnswered = async () => await cache.find(scope, key) !== undefined;
     const parts = { answers, isAnswered, leaseMs, monotonic, later };
     const other = await asked(() => claimRequest(claim, parts));
     if (!("requestHash" in other) || !other.isOver) return other;
     if (await asked(() => isCharged(other.holder))) {
-      await asked(() => shelf.note(doneOf({ scope, key, requestHash: other.requestHash })));
+      await asked(() => cache.markDone({ scope, key, requestHash: other.requestHash }));
     }
     return await asked(() => claimRequest(claim, parts, other.holder));
   }
@@ -214,9 +218,8 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   async function make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
-      const unnoted = await shelf.keep(request, answer);
-      if (unnoted === undefined) await claim.release();
-      else void note(unnoted, claim);
+      if (await cache.store(request, answer)) await claim.release();
+      else void note(request, claim);
       return answer;
     } catch (error) {
       await settle(request, claim);
@@ -228,15 +231,15 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   async function settle(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
     const isDone = requestId !== undefined && await isCharged(requestId).catch(() => false);
-    if (isDone) void note(doneOf(request), claim);
+    if (isDone) void note(request, claim);
     else await claim.release();
   }
 
   /** Tries on to note that a request was done. Until then it stays claimed: it must not be done, and charged, again. */
-  async function note(record: AnswerRecord, claim: HeldClaim): Promise<void> {
+  async function note(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     for (let left = parts.windowMs; left > 0 && !closing.signal.aborted; left -= NOTE_MS) {
       try {
-        await shelf.note(record);
+        await cache.markDone(request);
         return await claim.release();
       } catch {
         await pause(NOTE_MS, closing.signal).catch(() => {});
@@ -249,10 +252,10 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   async function elsewhere({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
       await pause(ms, stop);
-      const found = await asked(() => shelf.find(scope, key));
+      const found = await asked(() => cache.find(scope, key));
       if (found !== undefined) {
         if (found.requestHash !== requestHash) throw otherRequest();
-        return replay(await asked(() => shelf.read(found)));
+        return replay(storedAnswer(found));
       }
       if (!await asked(() => answers.isClaimed(scope, key))) return undefined;
     }
@@ -276,7 +279,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     const hash = "answer" in found ? found.answer.requestHash : found.otherHash;
     if (hash !== request.requestHash) throw otherRequest();
     if ("otherHash" in found) return (stop) => elsewhere(request, stop);
-    return async () => replay(await asked(() => shelf.read(found.answer)));
+    return () => Promise.resolve(replay(storedAnswer(found.answer)));
   }
 
   /**
@@ -323,7 +326,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
         if (answer !== undefined) return answer;
       }
     },
-    sweep: () => shelf.sweep(),
+    sweep: () => cache.prune(),
     close() {
       closing.abort(new DOMException("Closed", "AbortError"));
       for (const { controller } of running.values()) controller.abort(closing.signal.reason);
@@ -361,11 +364,6 @@ async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** Record of a request that was done but has no stored answer. */
-function doneOf({ scope, key, requestHash }: Pick<AnswerRecord, "scope" | "key" | "requestHash">): AnswerRecord {
-  return { scope, key, requestHash, status: 200, headers: {}, bytes: 0, kept: false, doneAt: 0 };
 }
 
 function replay(answer: StoredAnswer): StoredAnswer {

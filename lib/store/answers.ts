@@ -1,8 +1,8 @@
-/** Finished answers, kept for a while so that a repeat of their request gets them again. */
+/** Finished answers, stored for a while so that a repeat of their request gets them again. */
 
-/** What is known of an answer without its body. */
+/** An answer. */
 export interface AnswerRecord {
-  /** Whose answer it is and of which endpoint. */
+  /** The caller and the endpoint. */
   scope: string;
   /** The client's name for the request, unique within the scope. */
   key: string;
@@ -11,64 +11,51 @@ export interface AnswerRecord {
   /** HTTP status. */
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** Bytes of the body. */
-  bytes: number;
-  /** False where the body is not there: too large, or older than others that needed its place. */
-  kept: boolean;
+  /** Absent where it is not stored: too large, or dropped to make room for newer ones. */
+  body?: Uint8Array<ArrayBuffer>;
   /** Unix time in milliseconds. */
   doneAt: number;
 }
 
-/** Which answers go. */
+/** Bounds of the store. */
 export interface AnswerBounds {
-  /** Answers done until then are forgotten. Unix time in milliseconds. */
+  /** Answers done until then are deleted. Unix time in milliseconds. */
   until: number;
-  /** Bodies go, the first begun first, until no more bytes than this are kept. */
+  /** Most bytes of all bodies; the bodies of the oldest answers go first. */
   maxBytes: number;
-  /** The first begun are forgotten where there are more. */
+  /** Most answers; the oldest go first. */
   maxAnswers: number;
 }
 
-/** A request whose work somebody does. */
+/** A request that is being worked on. */
 export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "requestHash"> {
-  /** Who does it: another name for each piece of work, whichever node does it. */
+  /** Names one piece of work, on whichever node. */
   holder: string;
 }
 
-/** The claim of somebody else. */
+/** The claim of another holder. */
 export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> {
-  /** Whether its time is over: it was never let go, as its node died or was out of touch. */
+  /** Whether its lease is over: its node died or lost the store before it released the claim. */
   isOver: boolean;
 }
 
-/** Where answers are kept. No call takes longer than a few milliseconds: bodies come and go in pieces. */
+/** Stores answers, one row each. */
 export interface AnswerStore {
-  /** The answer to a request, with the id its pieces are read by. Unfinished ones are not seen. */
-  find(scope: string, key: string): Promise<(AnswerRecord & { id: number }) | undefined>;
+  /** Finds the answer to a request. The body is the caller's own copy. */
+  find(scope: string, key: string): Promise<AnswerRecord | undefined>;
+  /** Stores an answer in place of an older one. Its body is left out where all bodies together would exceed `maxBytes`. */
+  put(answer: AnswerRecord, bounds: Pick<AnswerBounds, "maxBytes">): Promise<void>;
   /**
-   * Begins an answer, which nobody sees before `seal`. Its id is one that no other answer ever has. Its body is kept
-   * where the record says so and the bytes of all bodies stay within the bound.
-   */
-  begin(record: AnswerRecord, bounds: Pick<AnswerBounds, "maxBytes">): Promise<{ id: number; kept: boolean }>;
-  /** Adds a piece of the body, counted from 0; at most about 1 MiB. */
-  write(id: number, index: number, piece: Uint8Array): Promise<void>;
-  /** Shows the answer, in place of an older one of its scope and key. */
-  seal(id: number): Promise<void>;
-  /** A piece of a body; `undefined` where it has gone. */
-  read(id: number, index: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /**
-   * Takes a request for the one who does its work, for so many milliseconds: whoever comes first has it, of all nodes.
-   * Asked again by who has it, it renews.
-   * @param after a holder whose time is over: what it came to is known, and the request may be taken from it
-   * @returns whose it is; `undefined` where it is this holder's
+   * Claims a request for one holder among all nodes, or renews the holder's own claim.
+   * @param forMs length of the lease, in milliseconds
+   * @param after a holder whose lease is over and whose outcome is known: the request may be taken from it
+   * @returns the claim of another holder; `undefined` where the claim is this holder's
    */
   claim(claim: AnswerClaim, forMs: number, after?: string): Promise<OtherClaim | undefined>;
-  /** Whether somebody does it. */
+  /** Tells whether a request is claimed. */
   isClaimed(scope: string, key: string): Promise<boolean>;
-  /** Lets it go, where it is still this holder's. */
+  /** Releases a claim that is still this holder's. */
   release(claim: Pick<AnswerClaim, "scope" | "key" | "holder">): Promise<void>;
-  /** Bytes of all bodies that are kept or being written. */
-  keptBytes(): Promise<number>;
-  /** Does a little of the work to get within bounds. True while there is more to do. */
+  /** Deletes a few answers or bodies that exceed the bounds. Returns true while there is more to do. */
   prune(bounds: AnswerBounds): Promise<boolean>;
 }

@@ -2,10 +2,10 @@
 import { assert, assertEquals } from "@std/assert";
 import type { AnswerBounds, AnswerClaim, AnswerRecord, AnswerStore } from "../../lib/store/answers.ts";
 
-/** More than any test keeps. */
+/** More than any test stores. */
 export const ROOM = { maxBytes: 1e9 };
 
-/** An answer as it is kept. */
+/** An answer with a body of ten bytes. */
 export function answer(change: Partial<AnswerRecord> = {}): AnswerRecord {
   return {
     scope: "s",
@@ -13,11 +13,16 @@ export function answer(change: Partial<AnswerRecord> = {}): AnswerRecord {
     requestHash: "a".repeat(64),
     status: 200,
     headers: { "content-type": "application/json" },
-    bytes: 10,
-    kept: true,
+    body: new Uint8Array(10),
     doneAt: 1000,
     ...change,
   };
+}
+
+/** The same without a body. */
+export function bare(change: Partial<AnswerRecord> = {}): AnswerRecord {
+  const { body: _, ...record } = answer(change);
+  return record;
 }
 
 /** A request that somebody does. */
@@ -28,23 +33,9 @@ function claim(change: Partial<AnswerClaim> = {}): AnswerClaim {
 /** Longer than any test takes, in milliseconds. */
 const LONG_MS = 60_000;
 
-async function begin(answers: AnswerStore, change: Partial<AnswerRecord> = {}): Promise<number> {
-  return (await answers.begin(answer(change), ROOM)).id;
-}
-
-/** A whole answer with one piece. Returns its id. */
-async function add(answers: AnswerStore, change: Partial<AnswerRecord>): Promise<number> {
-  const id = await begin(answers, change);
-  await answers.write(id, 0, Uint8Array.of(1));
-  await answers.seal(id);
-  return id;
-}
-
-/** Four answers with the keys k1 to k4, done at 1 to 4. Returns their ids. */
-async function addFour(answers: AnswerStore): Promise<number[]> {
-  const ids = [];
-  for (const time of [1, 2, 3, 4]) ids.push(await add(answers, { key: `k${time}`, doneAt: time }));
-  return ids;
+/** Stores four answers with the keys k1 to k4, done at 1 to 4. */
+async function addFour(answers: AnswerStore): Promise<void> {
+  for (const time of [1, 2, 3, 4]) await answers.put(answer({ key: `k${time}`, doneAt: time }), ROOM);
 }
 
 /** Prunes until there is nothing left to do. */
@@ -53,82 +44,75 @@ async function settle(answers: AnswerStore, bounds: Partial<AnswerBounds>): Prom
   while (await answers.prune({ until: 0, maxBytes: 1e9, maxAnswers: 1e9, ...bounds })) assert(calls++ < 1000);
 }
 
-/** Whether the bodies of answers k1 to k4 are kept; `undefined` for an answer that is not known. */
-async function keys(answers: AnswerStore): Promise<(boolean | undefined)[]> {
-  return (await Promise.all([1, 2, 3, 4].map((number) => answers.find("s", `k${number}`)))).map((found) => found?.kept);
-}
-
-function pieces(answers: AnswerStore, ids: number[]): Promise<(Uint8Array | undefined)[]> {
-  return Promise.all(ids.map((id) => answers.read(id, 0)));
+/** The lengths of the bodies of answers k1 to k4: `null` without a body, `undefined` where there is no answer. */
+function lengths(answers: AnswerStore): Promise<(number | null | undefined)[]> {
+  return Promise.all([1, 2, 3, 4].map(async (number) => {
+    const found = await answers.find("s", `k${number}`);
+    return found === undefined ? undefined : found.body?.length ?? null;
+  }));
 }
 
 const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
-  "keeps an answer piece by piece, unseen until it is sealed": async (answers) => {
-    const id = await begin(answers);
-    await answers.write(id, 0, Uint8Array.of(1, 2));
-    assertEquals(await answers.find("s", "k"), undefined);
-    assertEquals(await answers.keptBytes(), 10);
-    await answers.write(id, 1, Uint8Array.of(3));
-    await answers.seal(id);
-    assertEquals(await answers.find("s", "k"), { ...answer(), id });
-    const read = await Promise.all([0, 1, 2].map((part) => answers.read(id, part)));
-    assertEquals(read, [Uint8Array.of(1, 2), Uint8Array.of(3), undefined]);
+  "finds an answer by its scope and key": async (answers) => {
+    await answers.put(answer(), ROOM);
+    await answers.put(bare({ key: "bare", status: 400 }), ROOM);
+    await answers.put(answer({ key: "empty", body: new Uint8Array() }), ROOM);
+    assertEquals(await answers.find("s", "k"), answer());
+    assertEquals(await answers.find("s", "bare"), bare({ key: "bare", status: 400 }));
+    assertEquals((await answers.find("s", "empty"))?.body, new Uint8Array());
     assertEquals([await answers.find("s", "K"), await answers.find("S", "k")], [undefined, undefined]);
   },
-  "shows the newest answer of a scope and key": async (answers) => {
-    const other = { status: 400, requestHash: "b".repeat(64) };
-    const [one, two] = [await begin(answers), await begin(answers, other)];
-    await answers.write(one, 0, Uint8Array.of(1));
-    await answers.write(two, 0, Uint8Array.of(2));
-    await answers.seal(one);
-    await answers.seal(two);
-    assertEquals(await answers.find("s", "k"), { ...answer(other), id: two });
-    await settle(answers, {});
-    assertEquals(await pieces(answers, [one, two]), [undefined, Uint8Array.of(2)]);
-    assertEquals(await answers.keptBytes(), 10);
+  "stores a large body as it is": async (answers) => {
+    const body = Uint8Array.from({ length: 3_000_001 }, (_, at) => at * 31 % 251);
+    await answers.put(answer({ body }), ROOM);
+    const found = (await answers.find("s", "k"))?.body;
+    assert(found?.length === body.length && found.every((byte, at) => byte === body[at]));
   },
-  "keeps a body only where it fits beside all others, of those that come at once too": async (answers) => {
-    const wish = (key: string, change: Partial<AnswerRecord> = {}) =>
-      answers.begin(answer({ key, ...change }), { maxBytes: 25 });
-    const begun = await Promise.all([wish("k1"), wish("k2", { kept: false }), wish("k3"), wish("k4"), wish("k5")]);
-    assertEquals(begun.map(({ kept }) => kept), [true, false, true, false, false]);
-    assertEquals(await answers.keptBytes(), 20);
-    for (const { id } of begun) await answers.seal(id);
-    assertEquals(await keys(answers), [true, false, true, false]);
-    assertEquals((await wish("k6", { bytes: 5 })).kept, true);
-    assertEquals((await wish("k7", { bytes: 1 })).kept, false);
+  "replaces an older answer, with or without a body": async (answers) => {
+    const other = { status: 400, requestHash: "b".repeat(64), doneAt: 2000, body: Uint8Array.of(1, 2) };
+    await answers.put(answer(), { maxBytes: 10 });
+    await answers.put(answer(other), { maxBytes: 10 });
+    assertEquals(await answers.find("s", "k"), answer(other));
+    await answers.put(bare({ doneAt: 3000 }), { maxBytes: 10 });
+    assertEquals(await answers.find("s", "k"), bare({ doneAt: 3000 }));
+    await answers.put(answer({ key: "k2" }), { maxBytes: 10 });
+    assertEquals((await answers.find("s", "k2"))?.body?.length, 10);
   },
-  "forgets answers by age, and the first of too many": async (answers) => {
-    const ids = await addFour(answers);
+  "stores a body only where it fits beside all others, of those that come at once too": async (answers) => {
+    const put = (key: string, body: Uint8Array<ArrayBuffer> = new Uint8Array(10)) =>
+      answers.put(answer({ key, body }), { maxBytes: 25 });
+    await Promise.all([put("k1"), put("k2"), put("k3"), put("k4")]);
+    const stored = await lengths(answers);
+    assertEquals(stored.toSorted(), [10, 10, null, null]);
+    const [free, full] = [stored.indexOf(null) + 1, stored.lastIndexOf(null) + 1];
+    await put(`k${free}`, new Uint8Array(5));
+    await put(`k${full}`, new Uint8Array(1));
+    assertEquals((await lengths(answers)).toSorted(), [10, 10, 5, null]);
+  },
+  "deletes answers by age, and the oldest of too many": async (answers) => {
+    await addFour(answers);
     await settle(answers, { until: 1 });
-    assertEquals(await keys(answers), [undefined, true, true, true]);
+    assertEquals(await lengths(answers), [undefined, 10, 10, 10]);
     await settle(answers, { maxAnswers: 2 });
-    assertEquals(await keys(answers), [undefined, undefined, true, true]);
-    assertEquals((await pieces(answers, ids)).map((piece) => piece !== undefined), [false, false, true, true]);
-    const unseen = await begin(answers, { doneAt: 1 });
-    await answers.write(unseen, 0, Uint8Array.of(1));
-    await settle(answers, { until: 1 });
-    await answers.seal(unseen);
-    await settle(answers, {});
-    assertEquals([await answers.find("s", "k"), await answers.read(unseen, 0)], [undefined, undefined]);
+    assertEquals(await lengths(answers), [undefined, undefined, 10, 10]);
   },
-  "drops bodies, the first first, and still knows their answers": async (answers) => {
-    const ids = await addFour(answers);
-    assertEquals(await answers.keptBytes(), 40);
+  "drops bodies, the oldest first, and still knows their answers": async (answers) => {
+    await addFour(answers);
     await settle(answers, { maxBytes: 25 });
-    assertEquals(await keys(answers), [false, false, true, true]);
-    assertEquals(await answers.keptBytes(), 20);
-    assertEquals((await pieces(answers, ids)).map((piece) => piece?.length), [undefined, undefined, 1, 1]);
+    assertEquals(await lengths(answers), [null, null, 10, 10]);
+    assertEquals(await answers.find("s", "k1"), bare({ key: "k1", doneAt: 1 }));
     await settle(answers, { maxBytes: 0 });
-    assertEquals([await keys(answers), await answers.keptBytes()], [[false, false, false, false], 0]);
+    assertEquals(await lengths(answers), [null, null, null, null]);
   },
-  "gives an id once only": async (answers) => {
-    const ids = new Set<number>();
-    for (let round = 0; round < 3; round++) {
-      ids.add(await add(answers, {}));
-      await settle(answers, { until: 5000 });
+  "prunes many a few at a time": async (answers) => {
+    for (let index = 0; index < 50; index++) {
+      await answers.put(answer({ key: `many${index}`, doneAt: index, body: Uint8Array.of(index) }), ROOM);
     }
-    assertEquals(ids.size, 3);
+    let calls = 1;
+    while (await answers.prune({ until: -1, maxBytes: 5, maxAnswers: 100 })) calls++;
+    assert(calls > 2, `${calls}`);
+    assertEquals((await answers.find("s", "many44"))?.body, undefined);
+    assertEquals((await answers.find("s", "many45"))?.body, Uint8Array.of(45));
   },
   "lets one do a request at a time, and tells the others which request it is": async (answers) => {
     const other = claim({ requestHash: "b".repeat(64), holder: "two" });
@@ -176,16 +160,13 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     while (await answers.isClaimed("s", "own"));
     assertEquals(await answers.claim(claim({ key: "own" }), LONG_MS), undefined);
   },
-  "hands out copies of answers": async (answers) => {
-    const piece = Uint8Array.of(1);
+  "returns copies of answers": async (answers) => {
     const record = answer();
-    const { id } = await answers.begin(record, ROOM);
-    await answers.write(id, 0, piece);
-    await answers.seal(id);
-    piece[0] = 9;
+    await answers.put(record, ROOM);
+    record.body?.fill(9);
     record.status = 500;
-    (await answers.read(id, 0))?.fill(9);
-    assertEquals([await answers.read(id, 0), (await answers.find("s", "k"))?.status], [Uint8Array.of(1), 200]);
+    (await answers.find("s", "k"))?.body?.fill(9);
+    assertEquals(await answers.find("s", "k"), answer());
   },
 };
 

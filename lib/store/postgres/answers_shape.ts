@@ -116,3 +116,75 @@ BEGIN
   RETURN greatest(old, too_many, cardinality(dropped)) = at_once;
 END $$;
 `;
+
+/** One row per answer. The answers of before lived for an hour and are not carried over. */
+export const ANSWER_ROWS_STEP = `
+DROP FUNCTION begin_answer, seal_answer;
+DROP TABLE answer_pieces, answers;
+CREATE TABLE answers (
+  done_at bigint NOT NULL,
+  bytes bigint NOT NULL,
+  status integer NOT NULL,
+  scope text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  request_hash text COLLATE "C" NOT NULL CHECK (length(request_hash) = 64),
+  headers text NOT NULL,
+  body bytea,
+  PRIMARY KEY (scope, key)
+);
+-- Images do not get smaller.
+ALTER TABLE answers ALTER COLUMN body SET STORAGE EXTERNAL;
+CREATE INDEX answers_by_age ON answers (done_at);
+CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;
+
+CREATE FUNCTION put_answer(
+  of_scope text, of_key text, of_hash text, of_status integer, of_headers text, of_done_at bigint, of_body bytea,
+  most bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF of_body IS NOT NULL THEN
+    PERFORM lock_answer_bytes();
+    IF length(of_body) + (SELECT coalesce(sum(bytes), 0) FROM answers
+      WHERE body IS NOT NULL AND (scope, key) <> (of_scope, of_key)) > most THEN
+      of_body := NULL;
+    END IF;
+  END IF;
+  INSERT INTO answers (scope, key, request_hash, status, headers, done_at, bytes, body)
+    VALUES (of_scope, of_key, of_hash, of_status, of_headers, of_done_at, coalesce(length(of_body), 0), of_body)
+    ON CONFLICT (scope, key) DO UPDATE SET request_hash = excluded.request_hash, status = excluded.status,
+      headers = excluded.headers, done_at = excluded.done_at, bytes = excluded.bytes, body = excluded.body;
+END $$;
+
+-- Nodes that prune at once skip each other's rows. Returns whether there may be more to do.
+CREATE OR REPLACE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  old integer;
+  too_many integer;
+  dropped integer := 0;
+BEGIN
+  DELETE FROM answer_claims WHERE lease_until <= to_timestamp(until / 1000.0);
+  DELETE FROM answers WHERE (scope, key) IN (
+    SELECT scope, key FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS old = ROW_COUNT;
+  DELETE FROM answers WHERE (scope, key) IN (
+    SELECT scope, key FROM answers ORDER BY done_at
+    LIMIT least(at_once, greatest(0, (SELECT count(*) FROM answers) - most_answers)) FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS too_many = ROW_COUNT;
+  IF (SELECT coalesce(sum(bytes), 0) FROM answers WHERE body IS NOT NULL) > most_bytes THEN
+    PERFORM lock_answer_bytes();
+    -- A body goes where those before it do not free enough.
+    UPDATE answers SET body = NULL WHERE (scope, key) IN (
+      SELECT scope, key FROM (
+        SELECT scope, key, sum(bytes) OVER (ORDER BY done_at, scope, key) - bytes AS before,
+          (SELECT sum(bytes) FROM answers WHERE body IS NOT NULL) - most_bytes AS excess
+        FROM (
+          SELECT scope, key, done_at, bytes FROM answers
+          WHERE body IS NOT NULL ORDER BY done_at, scope, key LIMIT at_once
+        ) AS oldest
+      ) AS running WHERE before < excess);
+    GET DIAGNOSTICS dropped = ROW_COUNT;
+  END IF;
+  RETURN greatest(old, too_many, dropped) = at_once;
+END $$;
+`;

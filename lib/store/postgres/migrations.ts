@@ -1,8 +1,15 @@
 /** The shape of the database, step by step. Append only: a released step never changes. */
-import { ANSWERS_SHAPE } from "./answers_shape.ts";
+import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
 import { DETAILS_STEP, LEDGER_STEP } from "./ledger_shape.ts";
 
 /** The number of these that have run is the version of the shape. */
-export const MIGRATIONS: readonly string[] = [KEYS_SHAPE, LEDGER_STEP, ANSWERS_SHAPE, CONFIGS_SHAPE, DETAILS_STEP];
+export const MIGRATIONS: readonly string[] = [
+  KEYS_SHAPE,
+  LEDGER_STEP,
+  ANSWERS_SHAPE,
+  CONFIGS_SHAPE,
+  DETAILS_STEP,
+  ANSWER_ROWS_STEP,
+];

@@ -160,4 +160,21 @@ export const MIGRATIONS: readonly string[] = [
 
   // A JSON object: facts that few entries have.
   `ALTER TABLE entries ADD COLUMN details TEXT;`,
+
+  // One row per answer. The answers of before lived for an hour and are not carried over.
+  `DROP TABLE answer_pieces;
+  DROP TABLE answers;
+  CREATE TABLE answers (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    request_hash TEXT NOT NULL CHECK (length(request_hash) = 64),
+    status INTEGER NOT NULL,
+    headers TEXT NOT NULL,
+    done_at INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    body BLOB,
+    UNIQUE (scope, key)
+  ) STRICT;
+  CREATE INDEX answers_by_age ON answers (done_at);
+  CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;`,
 ];

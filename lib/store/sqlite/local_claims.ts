@@ -1,11 +1,11 @@
-/** Who does the work of which request, where one process alone keeps answers. It ends with the process, as the work does. */
+/** Claims of requests where one process alone serves from a store: they end with it. */
 import type { AnswerClaim, AnswerStore } from "../answers.ts";
 
-/** Claims that are remembered; of more, the first go. */
+/** Most claims; the oldest go first. */
 const MOST_CLAIMS = 20_000;
 
 /** Starts with none. @param monotonic milliseconds that only grow */
-export function openMemoryClaims(
+export function openLocalClaims(
   monotonic: () => number = () => performance.now(),
 ): Pick<AnswerStore, "claim" | "isClaimed" | "release"> {
   const claims = new Map<string, { claim: AnswerClaim; until: number }>();

@@ -1,0 +1,100 @@
+/** Finished answers for repeats of their requests, within bounds of time and size. */
+import { GatewayError } from "../errors.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
+import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
+
+/** A whole answer. */
+export interface StoredAnswer {
+  /** HTTP status. */
+  status: number;
+  /** The headers worth giving again. */
+  headers: Readonly<Record<string, string>>;
+  /** Shared by all who get the answer: not to be changed. */
+  body: Uint8Array<ArrayBuffer>;
+}
+
+/** Parts of a replay cache. */
+export interface ReplayCacheParts {
+  answers: AnswerStore;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  /** Logs an answer that could not be stored. */
+  report: (cause: unknown) => void;
+  /** How long an answer is stored, in milliseconds. */
+  windowMs: number;
+  /** Bytes of all bodies. */
+  maxBytes: number;
+  /** Bytes of one body; of a larger answer only the fact is stored. */
+  maxAnswerBytes: number;
+  maxAnswers: number;
+}
+
+/** A request that was answered. */
+export type AnsweredRequest = Pick<AnswerRecord, "scope" | "key" | "requestHash">;
+
+/** Finished answers. */
+export interface ReplayCache {
+  /** Finds the answer to a request, unless its time is over. */
+  find(scope: string, key: string): Promise<AnswerRecord | undefined>;
+  /**
+   * Stores an answer if it is final; where that fails, the fact that the request was answered. Never rejects.
+   * @returns false where neither could be stored
+   */
+  store(request: AnsweredRequest, answer: StoredAnswer): Promise<boolean>;
+  /** Stores the fact that a request was answered, without the answer. */
+  markDone(request: AnsweredRequest): Promise<void>;
+  /** Deletes what exceeds the bounds. */
+  prune(): Promise<void>;
+}
+
+/** Whether an answer is worth storing. After the others, another try of the same request may fare better. */
+export function isFinal({ status }: StoredAnswer): boolean {
+  return status < 500 && status !== 429;
+}
+
+/** The answer of a record. @throws {GatewayError} `invalid` where its body is not stored */
+export function storedAnswer({ status, headers, body }: AnswerRecord): StoredAnswer {
+  if (body !== undefined) return { status, headers, body };
+  throw new GatewayError(
+    "invalid",
+    "Cannot answer again: the request with this Idempotency-Key was done, but its answer has not been kept; take a new key",
+    { code: "idempotent_answer_gone" },
+  );
+}
+
+/** Opens the cache on what the store holds. */
+export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
+  const { answers, now, report, windowMs, maxBytes, maxAnswerBytes, maxAnswers } = parts;
+
+  async function makeRoom(bytes: number): Promise<void> {
+    const bounds = { until: now() - windowMs, maxBytes: maxBytes - bytes, maxAnswers };
+    while (await answers.prune(bounds)) await yieldToEventLoop();
+  }
+
+  async function markDone({ scope, key, requestHash }: AnsweredRequest): Promise<void> {
+    await answers.put({ scope, key, requestHash, status: 200, headers: {}, doneAt: now() }, { maxBytes });
+  }
+
+  return {
+    async find(scope, key) {
+      const found = await answers.find(scope, key);
+      return found === undefined || found.doneAt <= now() - windowMs ? undefined : found;
+    },
+    async store({ scope, key, requestHash }, answer) {
+      if (!isFinal(answer)) return true;
+      const { body, ...head } = answer;
+      const isSmall = body.length <= maxAnswerBytes;
+      try {
+        await makeRoom(isSmall ? body.length : 0);
+        const record = { scope, key, requestHash, ...head, doneAt: now() };
+        await answers.put(isSmall ? { ...record, body } : record, { maxBytes });
+        return true;
+      } catch (cause) {
+        report(cause);
+        return await markDone({ scope, key, requestHash }).then(() => true, () => false);
+      }
+    },
+    markDone,
+    prune: () => makeRoom(0),
+  };
+}
