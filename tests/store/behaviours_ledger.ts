@@ -1,7 +1,7 @@
 /** What every store promises of the ledger. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { NO_TOKENS } from "../../lib/store/days.ts";
-import { checkSum } from "../../lib/store/entry_check.ts";
+import { checkSum } from "../../lib/store/entry_row.ts";
 import type {
   BudgetClaim,
   Entry,
@@ -36,7 +36,7 @@ export const SHEET: PriceSheet = {
 };
 
 /** Details with everything that they may say. */
-const DETAILS: EntryDetails = {
+export const DETAILS: EntryDetails = {
   image_sizes: { asked: "1024x1024", delivered: ["1536x1024", "unknown"] },
   extras: [{ item: "input_image", count: 510, price: "0.0000012" }, { item: '\u00e4 "x"', count: 0, price: "0" }],
 };

@@ -1,7 +1,7 @@
 /** The walk of an audit through the entries of a ledger, in their order. */
 import { messageOf } from "../../errors.ts";
 import type { KeptEntry, LedgerStart, LedgerStore } from "../../store/ledger.ts";
-import { checkSum } from "../../store/entry_check.ts";
+import { checkSum } from "../../store/entry_row.ts";
 import { checkEntry } from "./audit_entry.ts";
 import type { Findings } from "./audit_findings.ts";
 import { DaySums } from "./day_sums.ts";

@@ -1,6 +1,5 @@
 /** Entries, price sheets and holds as rows of the database. */
-import { detailsText } from "../entry_check.ts";
-import { type EntryRow, toEntry } from "../entry_row.ts";
+import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
@@ -23,38 +22,13 @@ interface HoldRow {
 }
 
 /** An entry as a row in JSON. */
-export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): EntryRow {
-  return {
-    seq: entry.seq,
-    at: entry.at,
-    status: entry.status,
-    ...tokens,
-    cost: String(entry.cost),
-    held: String(entry.held),
-    overrun: String(entry.overrun),
-    first_ms: entry.firstMs ?? null,
-    total_ms: entry.totalMs,
-    attempts: entry.attempts,
-    images: entry.images,
-    check_sum: entry.check,
-    price_version: entry.priceVersion ?? null,
-    id: entry.id,
-    key_id: entry.keyId,
-    group_name: entry.group,
-    model: entry.model,
-    upstream: entry.upstream,
-    endpoint: entry.endpoint,
-    ending: entry.ending,
-    source: entry.source,
-    details: entry.details === undefined ? null : detailsText(entry.details),
-  };
+export function entryRow(entry: KeptEntry): object {
+  const values = entryValues(entry);
+  return Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, values[index]]));
 }
 
 /** Columns of `entries`, as they are read. */
-const COLUMNS =
-  `seq, at, status, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning,
-  cost::text, held::text, overrun::text, first_ms, total_ms, attempts, images, check_sum, price_version, id, key_id,
-  group_name, model, upstream, endpoint, ending, source, details`;
+const COLUMNS = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `${name}::text` : name).join(", ");
 
 /** Entries with the sheets that they name, as one value in JSON each: numbers of columns would be big ones, one by one. */
 interface Page {

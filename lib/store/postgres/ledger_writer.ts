@@ -1,5 +1,5 @@
 /** Writes entries in their order: one chain, whose next link any node may add. */
-import { checkSum, sheetText } from "../entry_check.ts";
+import { checkSum, sheetText } from "../entry_row.ts";
 import type { Entry, KeptEntry, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 import { entryRow, type SheetRow } from "./ledger_rows.ts";

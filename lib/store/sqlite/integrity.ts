@@ -1,6 +1,6 @@
 /** Whether a database is whole, as far as that can be told before a gateway starts. */
 import type { DatabaseSync } from "node:sqlite";
-import { checkSum } from "../entry_check.ts";
+import { checkSum } from "../entry_row.ts";
 import { sizeOf } from "./pragma.ts";
 import { openLedgerRows } from "./ledger.ts";
 

@@ -1,38 +1,19 @@
 /** Entries, price sheets and holds as rows of the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
-import { TOKEN_CLASSES, tokenCounts } from "../days.ts";
-import { detailsText } from "../entry_check.ts";
-import { type EntryRow, toEntry } from "../entry_row.ts";
+import {
+  AMOUNT_COLUMNS,
+  ENTRY_COLUMNS,
+  type EntryRow,
+  entryValues,
+  SHEET_COLUMNS,
+  sheetValues,
+  toEntry,
+} from "../entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
-import { prepareInsert, type Value } from "./insert.ts";
+import { prepareInsert } from "./insert.ts";
 
-const COLUMNS = [
-  "seq",
-  "id",
-  "at",
-  "key_id",
-  "group_name",
-  "model",
-  "upstream",
-  "endpoint",
-  "status",
-  "ending",
-  ...TOKEN_CLASSES,
-  "source",
-  "price_version",
-  "cost",
-  "held",
-  "overrun",
-  "first_ms",
-  "total_ms",
-  "attempts",
-  "images",
-  "check_sum",
-  "details",
-];
-
-/** Amounts leave SQLite as text: as numbers they would be inexact beyond 2^53, and big integers for all columns are slow. */
-const SELECTED = COLUMNS.map((name) => /^(?:cost|held|overrun)$/.test(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
+/** Big integers for all columns would be slow, so that amounts leave SQLite as text. */
+const SELECTED = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
   .join(", ");
 
 /** Entries of a database. */
@@ -55,9 +36,9 @@ export interface EntryRows {
 export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const insert = prepareInsert(db, {
     table: "entries",
-    columns: COLUMNS,
+    columns: ENTRY_COLUMNS,
     onConflict: "ON CONFLICT (id) DO NOTHING",
-    addValues,
+    addValues: (values, entry: KeptEntry) => void values.push(...entryValues(entry)),
   });
   const lastSeq = db.prepare("SELECT coalesce((SELECT max(seq) FROM entries), seq) AS seq FROM ledger_start");
   const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
@@ -87,34 +68,6 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   };
 }
 
-/** In the order of the columns. */
-function addValues(values: Value[], entry: KeptEntry): void {
-  values.push(
-    entry.seq,
-    entry.id,
-    entry.at,
-    entry.keyId,
-    entry.group,
-    entry.model,
-    entry.upstream,
-    entry.endpoint,
-    entry.status,
-    entry.ending,
-    ...tokenCounts(entry.tokens),
-    entry.source,
-    entry.priceVersion ?? null,
-    entry.cost,
-    entry.held,
-    entry.overrun,
-    entry.firstMs ?? null,
-    entry.totalMs,
-    entry.attempts,
-    entry.images,
-    entry.check,
-    entry.details === undefined ? null : detailsText(entry.details),
-  );
-}
-
 /** Price sheets of a database. */
 export interface SheetRows {
   /**
@@ -128,10 +81,9 @@ export interface SheetRows {
 
 /** Opens the price sheets of a database that is up to date. */
 export function openSheetRows(db: DatabaseSync): SheetRows {
-  const names = "model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h";
-  const one = db.prepare(`SELECT ${names} FROM price_sheets WHERE version = ?`);
+  const one = db.prepare(`SELECT ${SHEET_COLUMNS} FROM price_sheets WHERE version = ?`);
   const all = db.prepare("SELECT version FROM price_sheets ORDER BY version");
-  const insert = db.prepare(`INSERT INTO price_sheets (version, ${names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+  const insert = db.prepare(`INSERT INTO price_sheets (version, ${SHEET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
 
   function reader(): (version: number) => PriceSheet {
     const known = new Map<number, PriceSheet>();
@@ -153,20 +105,7 @@ export function openSheetRows(db: DatabaseSync): SheetRows {
       const read = reader();
       return all.all().map(({ version }) => ({ version: Number(version), sheet: read(Number(version)) }));
     },
-    insert(version, sheet) {
-      const { model, factor, prompt, completion, ...cache } = sheet;
-      const { input_cache_read, input_cache_write_5m, input_cache_write_1h } = cache;
-      insert.run(
-        version,
-        model,
-        factor,
-        prompt,
-        completion,
-        input_cache_read,
-        input_cache_write_5m,
-        input_cache_write_1h,
-      );
-    },
+    insert: (version, sheet) => void insert.run(version, ...sheetValues(sheet)),
   };
 }
 

@@ -4,7 +4,8 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
-import { assertEntry, assertHold, checkSum, sheetText } from "../entry_check.ts";
+import { assertEntry, assertHold } from "../entry_check.ts";
+import { checkSum, sheetText } from "../entry_row.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, type Usage } from "./ledger.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
