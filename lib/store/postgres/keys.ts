@@ -1,24 +1,11 @@
 /** API keys in a Postgres database. */
+import { type KeyRow, toKeyRecord } from "../key_row.ts";
 import type { KeyRecord, KeyStore } from "../keys.ts";
 import type { Sql } from "./client.ts";
 import { isKept } from "./ledger_texts.ts";
 
-/** A row of `keys`. */
-interface KeyRow {
-  id: string;
-  name: string;
-  hash: string;
-  group_name: string;
-  created_at: bigint;
-  disabled: boolean;
-  revoked_at: bigint | null;
-  expires_at: bigint | null;
-  last_used_at: bigint | null;
-  rules: string;
-  former_hash: string | null;
-  former_until: bigint | null;
-  changed: bigint;
-}
+/** A row of `keys` with the number of its last change. */
+type ChangedKeyRow = KeyRow & { changed: bigint };
 
 /** A key as it was read. */
 export interface ReadKey {
@@ -42,7 +29,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
     },
     findByHash: async (hash, now) => (await findKey(sql, { hash, now }))?.record,
     async list() {
-      return (await sql<KeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toRecord);
+      return (await sql<ChangedKeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toKeyRecord);
     },
     async summary(most) {
       // One statement, so that both tell of the same moment.
@@ -52,21 +39,21 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         ), oldest AS (SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY place LIMIT ${most})
         SELECT * FROM counts LEFT JOIN oldest ON true ORDER BY place`;
       const { total = 0, in_use: inUse = 0 } = rows[0] ?? {};
-      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, most)).map(toRecord) };
+      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, most)).map(toKeyRecord) };
     },
     async page({ after, limit }) {
       const rows = await sql<(KeyRow & { place: bigint })[]>`
         SELECT * FROM keys WHERE place > ${after} ORDER BY place LIMIT ${limit}`;
-      const keys = rows.map(toRecord);
+      const keys = rows.map(toKeyRecord);
       return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
     },
     async find(nameOrId) {
       // What the server cannot keep as a text is no name.
       if (!isKept(nameOrId)) return undefined;
-      const [row] = await sql<KeyRow[]>`
+      const [row] = await sql<ChangedKeyRow[]>`
         SELECT * FROM keys WHERE id = ${nameOrId} OR name = ${nameOrId}
         ORDER BY id = ${nameOrId} DESC, revoked_at IS NULL DESC, place DESC LIMIT 1`;
-      return row === undefined ? undefined : toRecord(row);
+      return row === undefined ? undefined : toKeyRecord(row);
     },
     async names(ids) {
       const rows = await sql<Pick<KeyRow, "id" | "name">[]>`
@@ -113,41 +100,23 @@ export function openPostgresKeys(sql: Sql): KeyStore {
 
 /** The key with this hash, or with a former key of this hash that is good at `now`. */
 export async function findKey(sql: Sql, { hash, now }: { hash: string; now: number }): Promise<ReadKey | undefined> {
-  const [row] = await sql<KeyRow[]>`
+  const [row] = await sql<ChangedKeyRow[]>`
     SELECT * FROM keys WHERE hash = ${hash} OR (former_hash = ${hash} AND former_until > ${now})`;
   return row === undefined ? undefined : toRead(row);
 }
 
 /** Keys in use, at most as many, those that were used last. */
 export async function readUsedKeys(sql: Sql, most: number): Promise<ReadKey[]> {
-  return (await sql<KeyRow[]>`
+  return (await sql<ChangedKeyRow[]>`
     SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${most}`)
     .map(toRead);
 }
 
 /** Keys that were changed after that number of a change. */
 export async function readChangedKeys(sql: Sql, after: bigint): Promise<ReadKey[]> {
-  return (await sql<KeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRead);
+  return (await sql<ChangedKeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRead);
 }
 
-function toRead(row: KeyRow): ReadKey {
-  return { record: toRecord(row), changed: row.changed };
-}
-
-function toRecord(row: KeyRow): KeyRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    hash: row.hash,
-    group: row.group_name,
-    createdAt: Number(row.created_at),
-    disabled: row.disabled,
-    ...(row.revoked_at !== null && { revokedAt: Number(row.revoked_at) }),
-    ...(row.expires_at !== null && { expiresAt: Number(row.expires_at) }),
-    ...(row.last_used_at !== null && { lastUsedAt: Number(row.last_used_at) }),
-    rules: JSON.parse(row.rules),
-    ...(row.former_hash !== null && row.former_until !== null && {
-      former: { hash: row.former_hash, until: Number(row.former_until) },
-    }),
-  };
+function toRead(row: ChangedKeyRow): ReadKey {
+  return { record: toKeyRecord(row), changed: row.changed };
 }

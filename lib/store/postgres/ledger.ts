@@ -1,3 +1,4 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
 /** The ledger in a Postgres database, which several nodes enter requests into at once. */
 import { lostEntry } from "../sqlite/accounts.ts";
 import { assertEntry } from "../entry_check.ts";
@@ -80,7 +81,6 @@ export function openPostgresLedger(
       assertInstant("renew holds", leaseUntil);
       if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async append(given) {
       if (given.length === 0) return [];
       for (const entry of given) {
@@ -91,7 +91,6 @@ export function openPostgresLedger(
       const entries = given.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
       return inTurn(() => enter(entries));
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async expire(time) {
       assertInstant("void holds", time);
       return inTurn(() => expire(time));

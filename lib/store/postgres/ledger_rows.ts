@@ -1,24 +1,12 @@
 /** Entries, price sheets and holds as rows of the database. */
 import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
-import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
+import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
+import type { Hold, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
 /** A row of `price_sheets`. */
 export interface SheetRow extends PriceSheet {
   version: number;
-}
-
-/** A row of `holds`. */
-interface HoldRow {
-  id: string;
-  at: bigint;
-  key_id: string;
-  group_name: string;
-  model: string;
-  endpoint: string;
-  amount: bigint;
-  claims: (Omit<BudgetClaim, "budget"> & { budget: string })[];
-  lease_until: bigint;
 }
 
 /** An entry as a row in JSON. */
@@ -97,13 +85,15 @@ export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims 
     model,
     endpoint,
     amount: String(amount),
-    claims: claims.map((claim) => ({ ...claim, budget: String(claim.budget) })),
+    claims: toClaimsJson(claims),
   };
 }
 
+type ClaimingRow = HoldRow & { claims: ClaimJson[] };
+
 /** All open holds, in the order that they were made in, with their leases by the server's clock. */
 export async function readHolds(sql: Sql): Promise<Hold[]> {
-  return (await sql<HoldRow[]>`SELECT * FROM holds ORDER BY nr`).map(toHold);
+  return (await sql<ClaimingRow[]>`SELECT * FROM holds ORDER BY nr`).map((row) => toHold(row, row.claims));
 }
 
 /**
@@ -114,24 +104,10 @@ export async function readOverdue(
   sql: Sql,
   { until, most, graceMs }: { until: bigint; most: number; graceMs: number },
 ): Promise<Hold[]> {
-  const rows = await sql<HoldRow[]>`
+  const rows = await sql<ClaimingRow[]>`
     SELECT holds.* FROM holds,
       (SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint AS started_at) server
     WHERE lease_until <= ${until} AND (alive_at >= started_at OR started_at + ${graceMs} <= ledger_clock())
     ORDER BY nr LIMIT ${most}`;
-  return rows.map(toHold);
-}
-
-function toHold(row: HoldRow): Hold {
-  return {
-    id: row.id,
-    at: Number(row.at),
-    keyId: row.key_id,
-    group: row.group_name,
-    model: row.model,
-    endpoint: row.endpoint as MeteredEndpoint,
-    amount: row.amount,
-    claims: row.claims.map((claim) => ({ ...claim, budget: BigInt(claim.budget) })),
-    leaseUntil: Number(row.lease_until),
-  };
+  return rows.map((row) => toHold(row, row.claims));
 }

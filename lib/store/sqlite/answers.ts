@@ -1,3 +1,4 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
 /** Answers in the SQLite database. */
 import type { DatabaseSync } from "node:sqlite";
 import type { AnswerStore } from "../answers.ts";
@@ -50,7 +51,6 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   return {
     // One process serves from the database.
     ...openLocalClaims(),
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async find(scope, key) {
       const found = find.get(scope, key);
       if (found === undefined) return undefined;
@@ -58,13 +58,11 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
       const record = { ...row, requestHash: request_hash, headers: JSON.parse(headers), doneAt: done_at };
       return body === null ? record : { ...record, body };
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async put({ scope, key, requestHash, status, headers, body, doneAt }, { maxBytes }) {
       const bytes = body?.length ?? 0;
       const hasRoom = body !== undefined && Number(bytesOfOthers.get({ scope, key })?.bytes) + bytes <= maxBytes;
       put.run(scope, key, requestHash, status, JSON.stringify(headers), doneAt, bytes, hasRoom ? body : null);
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async prune({ until, maxBytes, maxAnswers }) {
       const counts = [deleteOld.run(until), deleteExcess.run(maxAnswers), dropBodies.run(maxBytes)];
       return counts.some(({ changes }) => changes === ROWS_AT_ONCE);

@@ -1,26 +1,12 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
 /** API keys in the SQLite file. */
 import { nextTick } from "node:process";
 import type { DatabaseSync } from "node:sqlite";
-import type { KeyRecord, KeyStore } from "../keys.ts";
+import { type KeyRow, toKeyRecord } from "../key_row.ts";
+import type { KeyStore } from "../keys.ts";
 
 const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules, " +
   "former_hash, former_until";
-
-/** A row of `keys`. */
-interface KeyRow {
-  id: string;
-  name: string;
-  hash: string;
-  group_name: string;
-  created_at: number;
-  disabled: number;
-  revoked_at: number | null;
-  expires_at: number | null;
-  last_used_at: number | null;
-  rules: string;
-  former_hash: string | null;
-  former_until: number | null;
-}
 
 /**
  * Opens the keys of a database that is up to date.
@@ -67,7 +53,6 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
 
   return {
     version: versions.read,
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async add(key) {
       versions.changed();
       return insert.run({
@@ -85,36 +70,29 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
         until: key.former?.until ?? null,
       }).changes === 1;
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async findByHash(hash, now) {
       const row = byHash.get(hash) ?? byFormer.get(hash, now);
-      return row === undefined ? undefined : toRecord(row as unknown as KeyRow);
+      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async list() {
-      return all.all().map((row) => toRecord(row as unknown as KeyRow));
+      return all.all().map((row) => toKeyRecord(row as unknown as KeyRow));
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async summary(most) {
       const { total, inUse } = count.get() as { total: number; inUse: number };
-      return { total, inUse, oldest: oldest.all(most).map((row) => toRecord(row as unknown as KeyRow)) };
+      return { total, inUse, oldest: oldest.all(most).map((row) => toKeyRecord(row as unknown as KeyRow)) };
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async page({ after, limit }) {
       const rows = page.all(after, limit);
-      const keys = rows.map((row) => toRecord(row as unknown as KeyRow));
+      const keys = rows.map((row) => toKeyRecord(row as unknown as KeyRow));
       return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async find(nameOrId) {
       const row = byId.get(nameOrId) ?? byName.get(nameOrId) ?? byFormerName.get(nameOrId);
-      return row === undefined ? undefined : toRecord(row as unknown as KeyRow);
+      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async names(ids) {
       return new Map(names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async change(id, { disabled, group, rules, expiresAt }) {
       versions.changed();
       return change.run({
@@ -126,17 +104,14 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
         expiresAt: expiresAt ?? null,
       }).changes === 1;
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async revoke(id, at) {
       versions.changed();
       return revoke.run(at, id).changes === 1;
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async rotate(id, { hash, until }) {
       versions.changed();
       return rotate.run({ id, hash, until }).changes === 1;
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async touch(used) {
       versions.changed();
       touch.run(JSON.stringify(Object.fromEntries(used)));
@@ -177,23 +152,5 @@ function openVersions(db: DatabaseSync): Versions {
       return version;
     },
     changed: () => void version++,
-  };
-}
-
-function toRecord(row: KeyRow): KeyRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    hash: row.hash,
-    group: row.group_name,
-    createdAt: row.created_at,
-    disabled: row.disabled === 1,
-    ...(row.revoked_at !== null && { revokedAt: row.revoked_at }),
-    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
-    ...(row.last_used_at !== null && { lastUsedAt: row.last_used_at }),
-    rules: JSON.parse(row.rules),
-    ...(row.former_hash !== null && row.former_until !== null && {
-      former: { hash: row.former_hash, until: row.former_until },
-    }),
   };
 }

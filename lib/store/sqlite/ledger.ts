@@ -1,3 +1,4 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
 /** The ledger in the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
 import { runSlicedNow } from "../../scheduler.ts";
@@ -58,16 +59,12 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
   const { entries, sums, start } = rows;
   const prune = openPruning(db, start);
   return {
-    // deno-lint-ignore require-await -- what is thrown here must reject
     find: async (id) => entries.find(id),
-    // deno-lint-ignore require-await -- what is thrown here must reject
     entries: async ({ after, limit }) => entries.after(after, limit),
-    // deno-lint-ignore require-await -- what is thrown here must reject
     entriesWithin: async (span) => entries.within(span),
     usage,
     days: (since, enough = Infinity) => runSlicedNow(sums.days(since, enough)),
     prune,
-    // deno-lint-ignore require-await -- what is thrown here must reject
     start: async () => start(),
   };
 }
@@ -76,7 +73,6 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
 export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
   const rows = openLedgerRows(db);
 
-  // deno-lint-ignore require-await -- what is thrown here must reject
   async function refuse(): Promise<never> {
     throw new Error("Cannot enter anything into the ledger: this process does not own it");
   }
@@ -94,9 +90,7 @@ export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
     renew: refuse,
     append: refuse,
     expire: refuse,
-    // deno-lint-ignore require-await -- what is thrown here must reject
     left: async (claim) => left(claim),
-    // deno-lint-ignore require-await -- what is thrown here must reject
     holds: async () => rows.holds.all(),
   };
 }

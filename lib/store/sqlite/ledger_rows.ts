@@ -9,7 +9,8 @@ import {
   sheetValues,
   toEntry,
 } from "../entry_row.ts";
-import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
+import { type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
+import type { Hold, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
 import { prepareInsert } from "./insert.ts";
 
 /** Big integers for all columns would be slow, so that amounts leave SQLite as text. */
@@ -130,22 +131,9 @@ export function openHoldRows(db: DatabaseSync): HoldRows {
   );
   return {
     put({ id, at, keyId, group, model, endpoint, amount, claims, leaseUntil }) {
-      const texts = claims.map((claim) => ({ ...claim, budget: String(claim.budget) }));
-      put.run(id, at, keyId, group, model, endpoint, amount, JSON.stringify(texts), leaseUntil);
+      put.run(id, at, keyId, group, model, endpoint, amount, JSON.stringify(toClaimsJson(claims)), leaseUntil);
     },
     delete: (id) => void remove.run(id),
-    all: () =>
-      all.all().map((row) => ({
-        id: String(row.id),
-        at: Number(row.at),
-        keyId: String(row.key_id),
-        group: String(row.group_name),
-        model: String(row.model),
-        endpoint: row.endpoint as MeteredEndpoint,
-        amount: BigInt(String(row.amount)),
-        claims: (JSON.parse(String(row.claims)) as (Omit<BudgetClaim, "budget"> & { budget: string })[])
-          .map((claim) => ({ ...claim, budget: BigInt(claim.budget) })),
-        leaseUntil: Number(row.lease_until),
-      })),
+    all: () => all.all().map((row) => toHold(row as unknown as HoldRow, JSON.parse(String(row.claims)))),
   };
 }

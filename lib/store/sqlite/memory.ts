@@ -1,3 +1,4 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
 /** A store that ends with the process: the SQLite store on `:memory:`. */
 import { DatabaseSync } from "node:sqlite";
 import { runToEnd } from "../../scheduler.ts";
@@ -17,7 +18,6 @@ export function openMemoryStore(): Store {
     keys: openSqliteKeys(db),
     answers: openSqliteAnswers(db),
     ledger: openOwnedLedger(db, { sync: { durable: () => Promise.resolve() }, ...openMemoryUsage(db) }),
-    // deno-lint-ignore require-await -- what is thrown here must reject
     close: async () => db.close(),
   };
 }
@@ -30,7 +30,6 @@ function openMemoryUsage(db: DatabaseSync): Pick<SqliteUsage, "usage" | "charged
       signal?.throwIfAborted();
       return await runToEnd(work.sumUp(query)).list();
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     charged: async (spender, begun) => runToEnd(work.charge(spender, begun)),
   };
 }

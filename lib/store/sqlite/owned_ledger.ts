@@ -1,3 +1,4 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
 /**
  * The ledger in the SQLite file, for the one process that owns it: it alone enters requests, so that what it has in memory
  * of accounts and of the last entry is what the file says.
@@ -29,7 +30,6 @@ export function openOwnedLedger(
 
   return {
     ...openLedgerReader(db, { rows, usage }),
-    // deno-lint-ignore require-await -- what is thrown here must reject
     async hold(hold) {
       assertHold(hold);
       if (rows.entries.has(hold.id)) {
@@ -74,7 +74,6 @@ export function openOwnedLedger(
       if (ids.length > 0) await writer.confirm(sync.durable());
       return ids;
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
     holds: async () => accounts.open(),
   };
 }
