@@ -1,7 +1,7 @@
 /** `audit`: whether the ledger is what was written. */
 import type { Config } from "../config.ts";
 import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
-import { findDamage } from "../store/integrity.ts";
+import { findDamage } from "../store/sqlite/integrity.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { requireFile, withStore } from "./command_store.ts";

@@ -1,4 +1,4 @@
-/** The folder of a store. */
+/** Files and folders of a store. */
 import { dirname } from "node:path";
 
 /**
@@ -8,6 +8,28 @@ import { dirname } from "node:path";
 export function makeFolder(folder: string): void {
   requireRights(folder);
   Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
+}
+
+/**
+ * Makes a file (0600) and its folder (0700) where they are missing. Returns whether the file is new.
+ * A file that exists is not opened: closing it would end this process's SQLite locks on it.
+ */
+export function makeFile(file: string): boolean {
+  makeFolder(dirname(file));
+  try {
+    Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.AlreadyExists) return false;
+    throw error;
+  }
+}
+
+/** Makes the names in a folder durable. Windows cannot open a folder. */
+export function syncFolder(folder: string): void {
+  if (Deno.build.os === "windows") return;
+  using opened = Deno.openSync(folder);
+  opened.syncSync();
 }
 
 /** The runtime judges a path as it is written, and SQLite opens what it leads to. */

@@ -1,9 +1,9 @@
 /** The file of the journal: lines that are on the disk when they are written. */
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { type Ownership, takeOwnership } from "../sqlite/owner_lock.ts";
+import { makeFile, syncFolder } from "../folder.ts";
+import { takeFile } from "../sqlite/owner_lock.ts";
 import { StoreError } from "../store.ts";
-import { makeFolder } from "../folder.ts";
 
 /** Longest line, in bytes. What is longer was never written as one. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
@@ -45,9 +45,8 @@ export function openJournalFile(path: string): JournalFile {
   const opened: { close(): void }[] = [];
   try {
     const file = resolve(path);
-    makeFolder(dirname(file));
-    opened.unshift(take(`${file}-owner`));
-    const isNew = createFile(file);
+    opened.unshift(takeFile(file));
+    const isNew = makeFile(file);
     const writer = Deno.openSync(file, { append: true });
     opened.unshift(writer);
     const reader = Deno.openSync(file, { read: true });
@@ -139,30 +138,6 @@ class OwnedFile implements JournalFile {
     await this.#reader.seek(offset, Deno.SeekMode.Start);
     return bytes.subarray(0, await this.#reader.read(bytes) ?? 0);
   }
-}
-
-function take(path: string): Ownership {
-  createFile(path);
-  return takeOwnership(path);
-}
-
-/** Returns whether it was not there. */
-function createFile(path: string): boolean {
-  try {
-    Deno.openSync(path, { createNew: true, write: true, mode: 0o600 }).close();
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.AlreadyExists) return false;
-    throw error;
-  }
-}
-
-/** A new file has its name for sure once its folder is on the disk. Not every system lets a folder be opened. */
-function syncFolder(path: string): void {
-  if (Deno.build.os === "windows") return;
-  const folder = Deno.openSync(path, { read: true });
-  folder.syncSync();
-  folder.close();
 }
 
 function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -2,6 +2,7 @@
 import { dirname, resolve } from "node:path";
 import { DatabaseSync, type SupportedValueType } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
+import { syncFolder } from "../folder.ts";
 import { readNumber } from "./pragma.ts";
 import { StoreError } from "../store.ts";
 
@@ -118,13 +119,6 @@ function* copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; name: s
 
 function sync(file: string): void {
   using opened = Deno.openSync(file, { read: true, write: true });
-  opened.syncSync();
-}
-
-/** So that the name is there after a crash too. Windows has no such thing as a folder to sync. */
-function syncFolder(folder: string): void {
-  if (Deno.build.os === "windows") return;
-  using opened = Deno.openSync(folder);
   opened.syncSync();
 }
 

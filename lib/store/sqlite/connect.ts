@@ -1,26 +1,11 @@
 /** Connections to a SQLite file that serve a store. */
-import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { makeFolder } from "../folder.ts";
 
 /** Longest wait for another process's write where nothing else can be done meanwhile, in milliseconds. */
 export const BUSY_MS = 5000;
 
 /** Size that the log is cut back to after it has grown, in bytes. */
 const LOG_BYTES = 64 * 1024 * 1024;
-
-/**
- * Makes a file (0600) and its folder (0700) where they are missing. The journals beside the file take its mode from SQLite.
- * A file that is there is not opened: to close it would end the locks that this process has through SQLite.
- */
-export function createFile(file: string): void {
-  makeFolder(dirname(file));
-  try {
-    Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
-  } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-  }
-}
 
 /** `synchronous` is when a commit is on the disk: FULL when it is done, NORMAL after a sync of the log. Never OFF. */
 export function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {

@@ -1,6 +1,6 @@
 /** Who owns a database: the one process that serves from it. */
 import { DatabaseSync } from "node:sqlite";
-import { createFile } from "./connect.ts";
+import { makeFile } from "../folder.ts";
 
 /** Holds a database for this process until it is closed, or the process ends in whatever way. */
 export interface Ownership {
@@ -33,6 +33,6 @@ export function takeOwnership(file: string): Ownership {
 
 /** Takes the store in a file for this process, by the lock beside it. @throws {Error} where another process has it */
 export function takeFile(file: string): Ownership {
-  createFile(`${file}-owner`);
+  makeFile(`${file}-owner`);
   return takeOwnership(`${file}-owner`);
 }

@@ -2,10 +2,11 @@
 import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
+import { makeFile } from "../folder.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { readNumber } from "./pragma.ts";
 import { openSqliteAnswers } from "./answers.ts";
-import { BUSY_MS, connect, createFile } from "./connect.ts";
+import { BUSY_MS, connect } from "./connect.ts";
 import type { LedgerStore } from "../ledger.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { openGuestLedger } from "./ledger.ts";
@@ -36,7 +37,7 @@ type Opened = { close(): void | Promise<void> }[];
 export function openSqliteStore(path: string, { own = false, migrated }: SqliteOptions = {}): Store {
   return opening(path, (opened) => {
     // Resolved, so that no path reads as one of SQLite's own names, such as ":memory:".
-    createFile(resolve(path));
+    makeFile(resolve(path));
     // SQLite names its log after the file itself, whatever links lead to it.
     const file = Deno.realPathSync(resolve(path));
     if (own) opened.unshift(takeFile(file));

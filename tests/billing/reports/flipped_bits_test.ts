@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
-import { findDamage } from "../../../lib/store/integrity.ts";
+import { findDamage } from "../../../lib/store/sqlite/integrity.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
