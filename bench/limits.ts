@@ -14,7 +14,7 @@ const FOR_MS = 900_000;
 const UNITS: readonly LimitUnit[] = ["requests", "tokens", "concurrency"];
 
 /** The limits of one name, or of a key, its group and a model. */
-function claimsOf(names: number, units: readonly LimitUnit[] = UNITS): LimitRequest[] {
+function limitRequestsFor(names: number, units: readonly LimitUnit[] = UNITS): LimitRequest[] {
   return ["key:bench", "group:bench", "model:bench/one"].slice(0, names).flatMap((name) =>
     units.map((unit) => limitOf(name, unit, 1e12, unit === "tokens" ? 1000 : 1))
   );
@@ -59,9 +59,12 @@ function row(...cells: (string | number)[]): void {
 }
 
 /** Takes and ends, each by itself. */
-async function measure(name: string, { node, claims, open }: { node: OpenNode; claims: LimitRequest[]; open: number }) {
+async function measure(
+  name: string,
+  { node, limitRequests, open }: { node: OpenNode; limitRequests: LimitRequest[]; open: number },
+) {
   const { limiter } = node;
-  const take = (id: string, wish = claims) => limiter.take({ id, claims: wish, forMs: FOR_MS });
+  const take = (id: string, wish = limitRequests) => limiter.take({ id, limitRequests: wish, forMs: FOR_MS });
   const held = Array.from({ length: open }, () => `held ${++serial}`);
   await run((index) => take(held[index] ?? ""), { calls: open });
   const ids = Array.from({ length: CALLS }, () => `bench ${++serial}`);
@@ -70,7 +73,7 @@ async function measure(name: string, { node, claims, open }: { node: OpenNode; c
   const takeMicros = await scriptMicros();
   await run((index) => limiter.end(ids[index] ?? "", 500));
   const endMicros = await scriptMicros();
-  const full = claims.map((claim) => ({ ...claim, limit: 1 }));
+  const full = limitRequests.map((limitRequest) => ({ ...limitRequest, limit: 1 }));
   await run((index) => take(`refused ${index}`, full));
   const refusedMicros = await scriptMicros();
   row(name, takeMicros, endMicros, refusedMicros, taking.perSecond, taking.p50, taking.p99);
@@ -80,14 +83,14 @@ async function measure(name: string, { node, claims, open }: { node: OpenNode; c
 row("limits", "take, us", "end, us", "refused, us", "takes/s", "p50, ms", "p99, ms");
 {
   await using node = await openNode(server.url);
-  await run((index) => node.limiter.take({ id: `warm ${index}`, claims: claimsOf(1), forMs: 1 }));
-  await measure("1 (requests of a key)", { node, claims: claimsOf(1, ["requests"]), open: 0 });
-  await measure("3 (a key)", { node, claims: claimsOf(1), open: 0 });
-  await measure("9 (key, group, model)", { node, claims: claimsOf(3), open: 0 });
-  await measure("3, 10 open requests", { node, claims: claimsOf(1), open: 10 });
-  await measure("3, 10,000 open requests", { node, claims: claimsOf(1), open: 10_000 });
+  await run((index) => node.limiter.take({ id: `warm ${index}`, limitRequests: limitRequestsFor(1), forMs: 1 }));
+  await measure("1 (requests of a key)", { node, limitRequests: limitRequestsFor(1, ["requests"]), open: 0 });
+  await measure("3 (a key)", { node, limitRequests: limitRequestsFor(1), open: 0 });
+  await measure("9 (key, group, model)", { node, limitRequests: limitRequestsFor(3), open: 0 });
+  await measure("3, 10 open requests", { node, limitRequests: limitRequestsFor(1), open: 10 });
+  await measure("3, 10,000 open requests", { node, limitRequests: limitRequestsFor(1), open: 10_000 });
   const nodes = await Promise.all(Array.from({ length: 50 }, () => openNode(server.url)));
-  await measure("3, 51 nodes", { node, claims: claimsOf(1), open: 0 });
+  await measure("3, 51 nodes", { node, limitRequests: limitRequestsFor(1), open: 0 });
   await Promise.all(nodes.map(({ limiter }) => limiter.close()));
   // Each bucket of a whole window holds something.
   for (let at = Math.floor(Date.now() / 500) + 1; at <= Math.floor(Date.now() / 500) + 121; at++) {
@@ -95,18 +98,27 @@ row("limits", "take, us", "end, us", "refused, us", "takes/s", "p50, ms", "p99, 
   }
   const first = Math.floor(Date.now() / 500) + 10;
   await admin.hset("{test}:r:key:full", "s", 112, "f", first, "l", first + 111);
-  await measure("1, its window in 120 buckets", { node, claims: [limitOf("key:full", "requests", 1e12)], open: 0 });
-  const ids = Array.from({ length: CALLS }, () => `alone ${++serial}`);
-  const alone = await run((index) => node.limiter.take({ id: ids[index] ?? "", claims: claimsOf(1), forMs: FOR_MS }), {
-    atOnce: 1,
+  await measure("1, its window in 120 buckets", {
+    node,
+    limitRequests: [limitOf("key:full", "requests", 1e12)],
+    open: 0,
   });
+  const ids = Array.from({ length: CALLS }, () => `alone ${++serial}`);
+  const alone = await run(
+    (index) => node.limiter.take({ id: ids[index] ?? "", limitRequests: limitRequestsFor(1), forMs: FOR_MS }),
+    {
+      atOnce: 1,
+    },
+  );
   console.log(`one at a time: p50 ${alone.p50.toFixed(2)} ms, p99 ${alone.p99.toFixed(2)} ms`);
 }
 {
   const nodes = await Promise.all(Array.from({ length: 3 }, () => openNode(server.url)));
   const [first] = nodes as [OpenNode];
   const slot = [limitOf("key:gone", "concurrency", 1e6)];
-  await run((index) => first.limiter.take({ id: `gone ${index}`, claims: slot, forMs: FOR_MS }), { calls: 10_000 });
+  await run((index) => first.limiter.take({ id: `gone ${index}`, limitRequests: slot, forMs: FOR_MS }), {
+    calls: 10_000,
+  });
   const at = performance.now();
   await first.limiter.close();
   console.log(`10,000 slots of a node given back in ${(performance.now() - at).toFixed(0)} ms`);

@@ -222,7 +222,7 @@ class RequestMeter implements Meter {
       // Once for each request: what took of limits before is known by then.
       const running = wish.claims.length > 0 || this.#held > 0n ? undefined : this.#runningOn(model);
       const taking = needed.length > 0
-        ? this.#limits.take({ id, claims: needed, forMs: wish.forMs, unseen: true, running })
+        ? this.#limits.take({ id, limitRequests: needed, forMs: wish.forMs, skipStatuses: true, running })
         : undefined;
       if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
@@ -246,11 +246,11 @@ class RequestMeter implements Meter {
     const needsHold = wish.most > 0n && wish.budgets.length > 0;
     const { claims, forMs, whole = false } = wish;
     // What a budget refuses gives its limits back, and tells how they stand then by how they stood.
-    const unseen = whole && !needsHold;
+    const skipStatuses = whole && !needsHold;
     // What holds a budget is entered as lost when its hold runs out.
     const running = needsHold ? undefined : this.#runningOn(wish.model);
     const taking = claims.length > 0
-      ? this.#limits.take({ id: this.#arrival.id, claims, forMs, unseen, running })
+      ? this.#limits.take({ id: this.#arrival.id, limitRequests: claims, forMs, skipStatuses, running })
       : undefined;
     return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? wish : undefined);
   }

@@ -56,7 +56,7 @@ export class Reservation {
   #took(id: string, taking: LimitDecision): void {
     const { log, observer } = this.#parts;
     // What a model in place of another refuses tells nothing of the one that answers.
-    if (taking.admitted || id === this.#request) this.#stand(id, taking.standings);
+    if (taking.admitted || id === this.#request) this.#stand(id, taking.statuses);
     if (!taking.admitted) {
       this.#taken.pop();
       const claim = taking.over.find(({ reportOnly }) => !reportOnly);
@@ -114,8 +114,8 @@ export class Reservation {
     const now = this.#parts.monotonic();
     const all: LimitStatus[] = [];
     for (const { standings, at } of this.#stood) {
-      for (const { claim, remaining, resetMs } of standings) {
-        all.push({ claim, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
+      for (const { limitRequest, remaining, resetMs } of standings) {
+        all.push({ limitRequest, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
       }
     }
     return all;
@@ -144,8 +144,8 @@ export class Reservation {
 }
 
 /** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
-function withoutCost({ claim, remaining, resetMs }: LimitStatus): LimitStatus {
-  const { limit, cost } = claim;
+function withoutCost({ limitRequest, remaining, resetMs }: LimitStatus): LimitStatus {
+  const { limit, cost } = limitRequest;
   const isWhole = remaining + cost >= limit;
-  return { claim, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };
+  return { limitRequest, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };
 }

@@ -11,9 +11,14 @@ export function isAmount(value: number): boolean {
 }
 
 /** @throws {RangeError} where an amount or the time is none, or the id is taken already */
-export function assertAdmissionRequest({ id, claims, forMs }: AdmissionRequest, { known }: { known: boolean }): void {
+export function assertAdmissionRequest(
+  { id, limitRequests, forMs }: AdmissionRequest,
+  { known }: { known: boolean },
+): void {
   if (known) throw new RangeError(`Cannot take for "${id}": it has taken before`);
-  if (!(forMs >= 0 && forMs < Infinity && claims.every(({ cost, limit }) => isAmount(cost) && isAmount(limit)))) {
+  if (
+    !(forMs >= 0 && forMs < Infinity && limitRequests.every(({ cost, limit }) => isAmount(cost) && isAmount(limit)))
+  ) {
     throw new RangeError(`Cannot take for "${id}": a cost, a limit or its time is no amount`);
   }
 }
@@ -22,24 +27,29 @@ export function assertAdmissionRequest({ id, claims, forMs }: AdmissionRequest, 
 const ROOM: Judgement = { admitted: true, over: [], retryAfterMs: 0 };
 
 /** Whether a request is admitted, but for how its limits stand. */
-type Judgement = Omit<LimitDecision, "standings">;
+type Judgement = Omit<LimitDecision, "statuses">;
 
 /**
  * Whether a request is admitted, and what stands or would stand against it.
- * @param waitFor milliseconds until there is room for a claim: 0 at once, `Infinity` never
+ * @param waitFor milliseconds until there is room for a limitRequest: 0 at once, `Infinity` never
  */
 export function decide(
-  claims: readonly LimitRequest[],
-  waitFor: (claim: LimitRequest, index: number) => number,
+  limitRequests: readonly LimitRequest[],
+  waitFor: (limitRequest: LimitRequest, index: number) => number,
 ): Judgement {
-  if (claims.every((claim, index) => waitFor(claim, index) === 0)) return ROOM;
-  const over = claims.map((claim, index) => ({ claim, waitMs: toldWait(claim, waitFor(claim, index)) }))
+  if (limitRequests.every((limitRequest, index) => waitFor(limitRequest, index) === 0)) return ROOM;
+  const over = limitRequests.map((limitRequest, index) => ({
+    limitRequest,
+    waitMs: toldWait(limitRequest, waitFor(limitRequest, index)),
+  }))
     .filter(({ waitMs }) => waitMs > 0)
-    .sort((a, b) => Number(a.claim.reportOnly) - Number(b.claim.reportOnly) || compareWaits(b.waitMs, a.waitMs));
-  const refusal = over[0]?.claim.reportOnly === false ? over[0] : undefined;
+    .sort((a, b) =>
+      Number(a.limitRequest.reportOnly) - Number(b.limitRequest.reportOnly) || compareWaits(b.waitMs, a.waitMs)
+    );
+  const refusal = over[0]?.limitRequest.reportOnly === false ? over[0] : undefined;
   return {
     admitted: refusal === undefined,
-    over: over.map(({ claim }) => claim),
+    over: over.map(({ limitRequest }) => limitRequest),
     retryAfterMs: refusal?.waitMs ?? 0,
   };
 }

@@ -49,14 +49,14 @@ const MEASURES: Readonly<Record<LimitUnit, string>> = {
  * @param now Unix time in milliseconds: Anthropic's clients are told moments, and OpenAI's times
  */
 export function writeLimitHeaders(
-  standings: readonly LimitStatus[],
+  statuses: readonly LimitStatus[],
   { now, words }: { now: () => number; words: LimitHeaderStyle },
 ): [name: string, value: string][] {
   const headers: [string, string][] = [];
   for (const unit of SHOWN_UNITS) {
-    const tightest = tightestOf(standings, unit);
+    const tightest = tightestOf(statuses, unit);
     if (tightest === undefined) continue;
-    const { claim: { limit }, remaining, resetMs } = tightest;
+    const { limitRequest: { limit }, remaining, resetMs } = tightest;
     const names = NAMES[words][unit];
     headers.push(
       [names[0], `${limit}`],
@@ -68,14 +68,14 @@ export function writeLimitHeaders(
 }
 
 /** The limit with the least left, then the smallest. */
-function tightestOf(standings: readonly LimitStatus[], unit: LimitUnit): LimitStatus | undefined {
+function tightestOf(statuses: readonly LimitStatus[], unit: LimitUnit): LimitStatus | undefined {
   let tightest: LimitStatus | undefined;
-  for (const standing of standings) {
-    const { claim, remaining } = standing;
-    if (claim.unit !== unit || claim.reportOnly) continue;
+  for (const status of statuses) {
+    const { limitRequest, remaining } = status;
+    if (limitRequest.unit !== unit || limitRequest.reportOnly) continue;
     const isTighter = tightest === undefined || remaining < tightest.remaining ||
-      (remaining === tightest.remaining && claim.limit < tightest.claim.limit);
-    if (isTighter) tightest = standing;
+      (remaining === tightest.remaining && limitRequest.limit < tightest.limitRequest.limit);
+    if (isTighter) tightest = status;
   }
   return tightest;
 }
@@ -85,14 +85,14 @@ function tightestOf(standings: readonly LimitStatus[], unit: LimitUnit): LimitSt
  * than a whole limit it is final: no wait helps.
  */
 export function createLimitError({ over, retryAfterMs }: Pick<LimitDecision, "over" | "retryAfterMs">): GatewayError {
-  const claim = over.find(({ reportOnly }) => !reportOnly);
-  if (claim === undefined) throw new RangeError("Cannot say why a request was refused: no limit refuses it");
-  const code = CODES[claim.unit];
-  const [owner, size] = [describeOwner(claim), `${claim.limit} ${MEASURES[claim.unit]}`];
+  const limitRequest = over.find(({ reportOnly }) => !reportOnly);
+  if (limitRequest === undefined) throw new RangeError("Cannot say why a request was refused: no limit refuses it");
+  const code = CODES[limitRequest.unit];
+  const [owner, size] = [describeOwner(limitRequest), `${limitRequest.limit} ${MEASURES[limitRequest.unit]}`];
   if (retryAfterMs === Infinity) {
     return new GatewayError(
       "limited",
-      `Cannot take this request: it needs ${claim.cost} ${claim.unit}, and ${owner} is limited to ${size}`,
+      `Cannot take this request: it needs ${limitRequest.cost} ${limitRequest.unit}, and ${owner} is limited to ${size}`,
       { code, final: true },
     );
   }
@@ -105,8 +105,8 @@ export function createLimitError({ over, retryAfterMs }: Pick<LimitDecision, "ov
 }
 
 /** A client has one key and need not know its id. */
-function describeOwner(claim: LimitRequest): string {
-  const { type, id } = limitOwnerOf(claim);
+function describeOwner(limitRequest: LimitRequest): string {
+  const { type, id } = limitOwnerOf(limitRequest);
   return type === "key" ? "this API key" : `${type} "${id}"`;
 }
 

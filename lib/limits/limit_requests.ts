@@ -11,14 +11,14 @@ export interface TokenEstimate {
   output: number;
 }
 
-/** Whose limits a claim can be for. */
+/** Whose limits a limitRequest can be for. */
 export type LimitOwner = "key" | "group" | "model";
 
 /**
- * The claims of a request: its key's limits, or else those its group has for every key, then the group's and the model's.
+ * The limitRequests of a request: its key's limits, or else those its group has for every key, then the group's and the model's.
  *
- * A request whose answer might need more tokens than a whole limit claims that limit: it waits until nothing else counts.
- * A request whose input alone is more claims its input, which is never admitted.
+ * A request whose answer might need more tokens than a whole limit limitRequests that limit: it waits until nothing else counts.
+ * A request whose input alone is more limitRequests its input, which is never admitted.
  */
 export function limitRequestsOf(
   { caller, model, tokens }: {
@@ -28,31 +28,33 @@ export function limitRequestsOf(
   },
 ): LimitRequest[] {
   const { keyId, groupName, group, rules } = caller;
-  const claims: LimitRequest[] = [];
-  addClaims(claims, { type: "key", id: keyId, limits: rules.limits ?? group.key_limits, tokens });
-  addClaims(claims, { type: "group", id: groupName, limits: group.limits, tokens });
-  addClaims(claims, { type: "model", id: model.id, limits: model.limits, tokens });
-  return claims;
+  const limitRequests: LimitRequest[] = [];
+  addClaims(limitRequests, { type: "key", id: keyId, limits: rules.limits ?? group.key_limits, tokens });
+  addClaims(limitRequests, { type: "group", id: groupName, limits: group.limits, tokens });
+  addClaims(limitRequests, { type: "model", id: model.id, limits: model.limits, tokens });
+  return limitRequests;
 }
 
-/** Whose limit a claim is for, by its name. */
+/** Whose limit a limitRequest is for, by its name. */
 export function limitOwnerOf({ name }: Pick<LimitRequest, "name">): { type: LimitOwner; id: string } {
   const at = name.indexOf(":");
   return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };
 }
 
 function addClaims(
-  claims: LimitRequest[],
+  limitRequests: LimitRequest[],
   { type, id, limits, tokens }: { type: LimitOwner; id: string; limits: Limits | undefined; tokens: TokenEstimate },
 ): void {
   if (limits === undefined) return;
   const name = `${type}:${id}`;
   const { requests_per_minute: requests, tokens_per_minute: most, concurrency } = limits;
   const reportOnly = limits.report_only === true;
-  if (requests !== undefined) claims.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });
+  if (requests !== undefined) limitRequests.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });
   if (most !== undefined) {
     const cost = Math.min(tokens.input + tokens.output, Math.max(most, tokens.input));
-    claims.push({ name, unit: "tokens", limit: most, cost, reportOnly });
+    limitRequests.push({ name, unit: "tokens", limit: most, cost, reportOnly });
   }
-  if (concurrency !== undefined) claims.push({ name, unit: "concurrency", limit: concurrency, cost: 1, reportOnly });
+  if (concurrency !== undefined) {
+    limitRequests.push({ name, unit: "concurrency", limit: concurrency, cost: 1, reportOnly });
+  }
 }

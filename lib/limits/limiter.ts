@@ -18,7 +18,7 @@ export interface LimitRequest {
 
 /** How a limit stands after a request was looked at. */
 export interface LimitStatus {
-  claim: LimitRequest;
+  limitRequest: LimitRequest;
   /** What is left of it, at least 0. */
   remaining: number;
   /** Milliseconds until all of it is there again. */
@@ -29,9 +29,9 @@ export interface LimitStatus {
 export interface LimitDecision {
   /** False: nothing was taken of any limit. */
   admitted: boolean;
-  standings: LimitStatus[];
+  statuses: LimitStatus[];
   /**
-   * The claims that there is no room for; of those, only report-only ones where the request is admitted. Those that
+   * The limitRequests that there is no room for; of those, only report-only ones where the request is admitted. Those that
    * refuse come first, the one with the longest wait before the others.
    */
   over: LimitRequest[];
@@ -49,11 +49,11 @@ export type RunningRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model
 export interface AdmissionRequest {
   id: string;
   /** No two of the same name and unit. */
-  claims: readonly LimitRequest[];
+  limitRequests: readonly LimitRequest[];
   /** Longest time the request can last, in milliseconds; after it, its slots are free again whatever happens. */
   forMs: number;
   /** True: how limits stand is not asked where it is admitted, and need not be told. */
-  unseen?: boolean;
+  skipStatuses?: boolean;
   /** Makes the request known to other nodes, which enter it as lost where this process is killed. */
   running?: RunningRequest | undefined;
 }
@@ -64,7 +64,7 @@ export interface AdmissionRequest {
  */
 export interface Limiter {
   /**
-   * Takes every claim, or none: what one limit refuses takes nothing of the others.
+   * Takes every limitRequest, or none: what one limit refuses takes nothing of the others.
    * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
    */
   take(wish: AdmissionRequest): LimitDecision | Promise<LimitDecision>;
@@ -77,7 +77,7 @@ export interface Limiter {
   /** Takes a request back as if it had never been. */
   undo(id: string): Promise<void>;
   /** How these limits stand now. */
-  standings(claims: readonly LimitRequest[]): Promise<LimitStatus[]>;
+  statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]>;
   /** Whether the limits hold for all nodes. False while each keeps to a share of its own, or admits nothing. */
   readonly healthy: boolean;
   /** Milliseconds since the store that nodes share answered another node last, as far as is known. */

@@ -16,7 +16,7 @@ type Counts = Readonly<Record<LimitUnit, Window>>;
 
 /** A request that has taken. */
 interface Taken {
-  claims: readonly LimitRequest[];
+  limitRequests: readonly LimitRequest[];
   /** When its requests and tokens leave their windows. */
   windowEnd: number;
   /** When its slots are free whatever happens. */
@@ -44,37 +44,39 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     return counts.get(name)?.[unit];
   }
 
-  function findOrAdd(claim: LimitRequest, now: number): Window {
-    const found = find(claim);
+  function findOrAdd(limitRequest: LimitRequest, now: number): Window {
+    const found = find(limitRequest);
     if (found !== undefined) return found;
     sweepCounts(now);
     const added = { requests: new Window(), tokens: new Window(), concurrency: new Window() };
-    counts.set(claim.name, added);
-    return added[claim.unit];
+    counts.set(limitRequest.name, added);
+    return added[limitRequest.unit];
   }
 
-  function waitFor(claim: LimitRequest, now: number): number {
-    const { limit, cost } = claim;
-    return find(claim)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
+  function waitFor(limitRequest: LimitRequest, now: number): number {
+    const { limit, cost } = limitRequest;
+    return find(limitRequest)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
   }
 
-  function standingsOf(claims: readonly LimitRequest[], now: number): LimitStatus[] {
-    const standings: LimitStatus[] = [];
-    for (const claim of claims) {
-      const window = find(claim);
-      const remaining = window === undefined ? claim.limit : Math.max(0, claim.limit - window.sum(now));
-      standings.push({ claim, remaining, resetMs: window?.resetMs(now) ?? 0 });
+  function standingsOf(limitRequests: readonly LimitRequest[], now: number): LimitStatus[] {
+    const statuses: LimitStatus[] = [];
+    for (const limitRequest of limitRequests) {
+      const window = find(limitRequest);
+      const remaining = window === undefined ? limitRequest.limit : Math.max(0, limitRequest.limit - window.sum(now));
+      statuses.push({ limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 });
     }
-    return standings;
+    return statuses;
   }
 
   function takeAll(
     id: string,
-    { claims, forMs, now }: { claims: readonly LimitRequest[]; forMs: number; now: number },
+    { limitRequests, forMs, now }: { limitRequests: readonly LimitRequest[]; forMs: number; now: number },
   ): void {
-    if (claims.length === 0) return;
-    const taken = { claims, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
-    for (const claim of claims) findOrAdd(claim, now).add(claim.cost, endOf(claim, taken));
+    if (limitRequests.length === 0) return;
+    const taken = { limitRequests, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
+    for (const limitRequest of limitRequests) {
+      findOrAdd(limitRequest, now).add(limitRequest.cost, endOf(limitRequest, taken));
+    }
     requests.set(id, taken);
   }
 
@@ -87,39 +89,39 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
 
   return {
     // Nothing waits between the look and the taking, so that no other request comes between them.
-    take({ id, claims, forMs, unseen = false }) {
-      assertAdmissionRequest({ id, claims, forMs }, { known: requests.has(id) });
+    take({ id, limitRequests, forMs, skipStatuses = false }) {
+      assertAdmissionRequest({ id, limitRequests, forMs }, { known: requests.has(id) });
       const now = clock();
       sweepCounts(now);
       sweepRequests(now);
-      const { admitted, over, retryAfterMs } = decide(claims, (claim) => waitFor(claim, now));
-      if (admitted) takeAll(id, { claims, forMs, now });
-      const standings = admitted && unseen ? [] : standingsOf(claims, now);
-      return { admitted, over, retryAfterMs, standings };
+      const { admitted, over, retryAfterMs } = decide(limitRequests, (limitRequest) => waitFor(limitRequest, now));
+      if (admitted) takeAll(id, { limitRequests, forMs, now });
+      const statuses = admitted && skipStatuses ? [] : standingsOf(limitRequests, now);
+      return { admitted, over, retryAfterMs, statuses };
     },
     end(id, tokens) {
       const now = clock();
       const taken = forget(id, now);
       if (taken === undefined) return [];
-      for (const claim of taken.claims) {
-        if (claim.unit === "concurrency") find(claim)?.remove(claim.cost, taken.leaseEnd);
+      for (const limitRequest of taken.limitRequests) {
+        if (limitRequest.unit === "concurrency") find(limitRequest)?.remove(limitRequest.cost, taken.leaseEnd);
       }
       if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is no number of tokens`);
-      for (const claim of taken.claims) {
-        if (claim.unit !== "tokens") continue;
-        const window = tokens > claim.cost ? findOrAdd(claim, now) : find(claim);
-        window?.correct(claim.cost, { actual: tokens, end: taken.windowEnd, now });
+      for (const limitRequest of taken.limitRequests) {
+        if (limitRequest.unit !== "tokens") continue;
+        const window = tokens > limitRequest.cost ? findOrAdd(limitRequest, now) : find(limitRequest);
+        window?.correct(limitRequest.cost, { actual: tokens, end: taken.windowEnd, now });
       }
-      return standingsOf(taken.claims, now);
+      return standingsOf(taken.limitRequests, now);
     },
     undo(id) {
       const taken = forget(id, clock());
-      for (const claim of taken?.claims ?? []) {
-        if (taken !== undefined) find(claim)?.remove(claim.cost, endOf(claim, taken));
+      for (const limitRequest of taken?.limitRequests ?? []) {
+        if (taken !== undefined) find(limitRequest)?.remove(limitRequest.cost, endOf(limitRequest, taken));
       }
       return Promise.resolve();
     },
-    standings: (claims) => Promise.resolve(standingsOf(claims, clock())),
+    statuses: (limitRequests) => Promise.resolve(standingsOf(limitRequests, clock())),
     healthy: true,
     close: () => Promise.resolve(),
     get size() {

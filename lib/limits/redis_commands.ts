@@ -25,9 +25,9 @@ export interface RedisCommands {
   /** How its limits stand afterwards. It ends once: afterwards, and when it is too late, nothing is changed. */
   end(
     id: string,
-    request: { claims: readonly LimitRequest[]; at: TakenAt; used: UsedTokens },
+    request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens },
   ): Promise<LimitStatus[] | undefined>;
-  standings(claims: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
+  statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
   /** Begins a session, in which only these requests run. @returns the number of nodes */
   join(leaseMs: number, running: Iterable<string>): Promise<number>;
   /**
@@ -65,33 +65,33 @@ export interface RedisCommandsOptions {
 export function createRedisCommands({ link, node, clock }: RedisCommandsOptions): RedisCommands {
   const now = () => clock === undefined ? "" : Math.floor(clock());
   return {
-    async take({ id, claims, forMs, running }) {
+    async take({ id, limitRequests, forMs, running }) {
       const facts = running === undefined ? "" : JSON.stringify(running);
       const [admitted = 0, at = 0, ...rest] = numbers(
-        await link.run("take", [now(), node, id, forMs, facts, writeClaims(claims)]),
+        await link.run("take", [now(), node, id, forMs, facts, writeClaims(limitRequests)]),
       );
       if (admitted < 0) return undefined;
-      const judgement = decide(claims, (_, index) => {
+      const judgement = decide(limitRequests, (_, index) => {
         const waitMs = rest[index] ?? 0;
         return waitMs < 0 ? Infinity : waitMs;
       });
-      const standings = readStandings(claims, rest.slice(claims.length));
+      const statuses = readStandings(limitRequests, rest.slice(limitRequests.length));
       return {
-        taking: { ...judgement, standings },
+        taking: { ...judgement, statuses },
         at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
       };
     },
-    async end(id, { claims, at: { bucket, leaseEnd }, used }) {
+    async end(id, { limitRequests, at: { bucket, leaseEnd }, used }) {
       const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
       const [known = 0, ...rest] = numbers(
-        await link.run("end", [now(), node, id, writeClaims(claims), bucket, leaseEnd, tokens]),
+        await link.run("end", [now(), node, id, writeClaims(limitRequests), bucket, leaseEnd, tokens]),
       );
       if (known < 0) return undefined;
-      return known === 0 ? [] : readStandings(claims, rest);
+      return known === 0 ? [] : readStandings(limitRequests, rest);
     },
-    async standings(claims) {
-      const [known = 0, ...rest] = numbers(await link.run("look", [now(), node, writeClaims(claims)]));
-      return known < 0 ? undefined : readStandings(claims, rest);
+    async statuses(limitRequests) {
+      const [known = 0, ...rest] = numbers(await link.run("look", [now(), node, writeClaims(limitRequests)]));
+      return known < 0 ? undefined : readStandings(limitRequests, rest);
     },
     async join(leaseMs, running) {
       const [nodes] = numbers(await link.run("join", [now(), node, leaseMs, ...running]));
@@ -122,15 +122,15 @@ function numbers(answer: ScriptReply): number[] {
 }
 
 /** Names hold no line ends: they are made of ids. */
-function writeClaims(claims: readonly LimitRequest[]): string {
-  return claims.map(({ name, unit, limit, cost, reportOnly }) =>
+function writeClaims(limitRequests: readonly LimitRequest[]): string {
+  return limitRequests.map(({ name, unit, limit, cost, reportOnly }) =>
     `${UNIT_LETTERS[unit]}${reportOnly ? 1 : 0} ${limit} ${cost} ${name}`
   ).join("\n");
 }
 
-function readStandings(claims: readonly LimitRequest[], told: readonly number[]): LimitStatus[] {
-  return claims.map((claim, index) => {
+function readStandings(limitRequests: readonly LimitRequest[], told: readonly number[]): LimitStatus[] {
+  return limitRequests.map((limitRequest, index) => {
     const [sum = 0, resetMs = 0] = told.slice(2 * index, 2 * index + 2);
-    return { claim, remaining: Math.max(0, claim.limit - sum), resetMs };
+    return { limitRequest, remaining: Math.max(0, limitRequest.limit - sum), resetMs };
   });
 }

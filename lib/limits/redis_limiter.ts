@@ -20,7 +20,7 @@ const SWEPT = 2;
 /** A request that was admitted and has not ended. */
 interface OpenRequest {
   readonly id: string;
-  readonly claims: readonly LimitRequest[];
+  readonly limitRequests: readonly LimitRequest[];
   /** When its slots are free whatever happens, by the clock of the node. */
   readonly leaseEnd: number;
   /** Where Redis counts it; absent where it was admitted without Redis. */
@@ -55,7 +55,7 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
       const answer = await counts.take(wish);
       if (answer?.taking.admitted) {
         remember(wish, answer.at);
-        own.take({ id: wish.id, claims: wish.claims.map(onlyCounted), forMs: wish.forMs });
+        own.take({ id: wish.id, limitRequests: wish.limitRequests.map(onlyCounted), forMs: wish.forMs });
       }
       return answer;
     });
@@ -63,20 +63,20 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
   }
 
   function takeShare(wish: AdmissionRequest): LimitDecision {
-    const { claims } = wish;
-    if (parts.outage === "closed" && claims.some(({ reportOnly }) => !reportOnly)) {
+    const { limitRequests } = wish;
+    if (parts.outage === "closed" && limitRequests.some(({ reportOnly }) => !reportOnly)) {
       throw new GatewayError("overloaded", "Cannot count limits now: try again", { retryAfterMs: RETRY_MS });
     }
-    const shares = divideLimits(claims, session.nodes);
-    const taking = own.take({ ...wish, claims: shares });
+    const shares = divideLimits(limitRequests, session.nodes);
+    const taking = own.take({ ...wish, limitRequests: shares });
     if (taking.admitted) remember(wish);
-    return nameLimits(taking, { claims, shares });
+    return nameLimits(taking, { limitRequests, shares });
   }
 
-  function remember({ id, claims, forMs }: AdmissionRequest, at?: TakenAt): void {
+  function remember({ id, limitRequests, forMs }: AdmissionRequest, at?: TakenAt): void {
     requests.set(id, {
       id,
-      claims,
+      limitRequests,
       leaseEnd: leaseEnd(session.now(), forMs),
       ...(at !== undefined && { at }),
       isEnding: false,
@@ -89,15 +89,15 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     const request = requests.get(id);
     if (request === undefined || request.isEnding) return undefined;
     request.isEnding = true;
-    const { claims, at } = request;
-    const standings = at === undefined
+    const { limitRequests, at } = request;
+    const statuses = at === undefined
       ? undefined
-      : await session.ask((counts) => counts.end(id, { claims, at, used }));
+      : await session.ask((counts) => counts.end(id, { limitRequests, at, used }));
     // Not before: a session that begins meanwhile must not free it without its tokens.
     requests.delete(id);
     if (used === "undone") await own.undo(id);
     else endOwn(id, used);
-    return standings ?? await standAlone(claims);
+    return statuses ?? await standAlone(limitRequests);
   }
 
   function endOwn(id: string, used: number | "unknown"): void {
@@ -108,8 +108,8 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     }
   }
 
-  async function standAlone(claims: readonly LimitRequest[]): Promise<LimitStatus[]> {
-    return nameLimitsInStatuses(await own.standings(divideLimits(claims, session.nodes)), claims);
+  async function standAlone(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
+    return nameLimitsInStatuses(await own.statuses(divideLimits(limitRequests, session.nodes)), limitRequests);
   }
 
   /** Ends requests that were not ended in their longest time. */
@@ -125,9 +125,9 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
   await session.open();
   return {
     async take(wish) {
-      const { id, claims } = wish;
+      const { id, limitRequests } = wish;
       assertAdmissionRequest(wish, { known: requests.has(id) || pending.has(id) });
-      if (claims.length === 0) return { admitted: true, standings: [], over: [], retryAfterMs: 0 };
+      if (limitRequests.length === 0) return { admitted: true, statuses: [], over: [], retryAfterMs: 0 };
       sweep();
       const taking = takeAnywhere(wish);
       pending.set(id, taking);
@@ -139,15 +139,16 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     },
     async end(id, tokens) {
       const isNumber = isAmount(tokens);
-      const standings = await finish(id, isNumber ? tokens : "unknown");
-      if (standings === undefined) return [];
+      const statuses = await finish(id, isNumber ? tokens : "unknown");
+      if (statuses === undefined) return [];
       if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is no number of tokens`);
-      return standings;
+      return statuses;
     },
     async undo(id) {
       await finish(id, "undone");
     },
-    standings: async (claims) => await session.ask((counts) => counts.standings(claims)) ?? await standAlone(claims),
+    statuses: async (limitRequests) =>
+      await session.ask((counts) => counts.statuses(limitRequests)) ?? await standAlone(limitRequests),
     get healthy() {
       return session.healthy;
     },
@@ -158,8 +159,8 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
   };
 }
 
-function onlyCounted(claim: LimitRequest): LimitRequest {
-  return { ...claim, reportOnly: true };
+function onlyCounted(limitRequest: LimitRequest): LimitRequest {
+  return { ...limitRequest, reportOnly: true };
 }
 
 function* idsInRedis(requests: Iterable<OpenRequest>): Iterable<string> {

@@ -10,7 +10,7 @@
  * - `c:NAME`: concurrency. A sorted set of leases, `NODE/ID`, by their ends.
  * - `nodes`: a sorted set of the nodes by the ends of their sessions. Any node that finds an ended session frees its slots,
  *   a batch at a time.
- * - `held:NODE`: the requests that run on a node, by their ids: a line with what the ledger has to know, then the claims.
+ * - `held:NODE`: the requests that run on a node, by their ids: a line with what the ledger has to know, then the limits.
  *   The script that removes a field gives back what it took.
  * - `lost`: requests that ran when their node's session ended, until a node has entered them into the ledger.
  * - `reach`: a sorted set of the nodes that reach the store they share, by the time of its last answer.
@@ -23,7 +23,7 @@ import { LATE_MS } from "./memory_limiter.ts";
 /** Where a script finds everything. */
 export const PREFIX = "sluice:{limits}:";
 
-/** Letters of the units in claims and keys. */
+/** Letters of the units in limits and keys. */
 export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as const;
 
 /** Requests of an ended session that are freed in one step: some hundred microseconds. */
@@ -55,14 +55,14 @@ local latest = edge + 1 + ${WINDOW_MS / BUCKET_MS}
 local too_late = latest + ${WINDOW_MS / BUCKET_MS}
 
 local function parse(text)
-  local claims = {}
-  for unit, report, limit, cost, name in string.gmatch(text, '(%a)(%d) (%d+) (%d+) ([^\\n]+)') do
-    claims[#claims + 1] = {
+  local limits = {}
+  for unit, report, most, cost, name in string.gmatch(text, '(%a)(%d) (%d+) (%d+) ([^\\n]+)') do
+    limits[#limits + 1] = {
       key = prefix .. unit .. ':' .. name, unit = unit, refuses = report == '0',
-      limit = tonumber(limit), cost = tonumber(cost),
+      most = tonumber(most), cost = tonumber(cost),
     }
   end
-  return claims
+  return limits
 end
 
 -- Amounts of a window by bucket.
@@ -76,97 +76,97 @@ local function buckets(key)
 end
 
 -- Drops what is over. What would end too late ends with what is taken now.
-local function tidy(claim)
+local function tidy(limit)
   local gone, late = {}, 0
-  claim.sum, claim.first, claim.last = 0, nil, nil
-  for bucket, amount in pairs(buckets(claim.key)) do
+  limit.sum, limit.first, limit.last = 0, nil, nil
+  for bucket, amount in pairs(buckets(limit.key)) do
     if bucket > edge and bucket <= too_late then
-      claim.sum = claim.sum + amount
-      claim.first = math.min(bucket, claim.first or bucket)
-      claim.last = math.max(bucket, claim.last or bucket)
+      limit.sum = limit.sum + amount
+      limit.first = math.min(bucket, limit.first or bucket)
+      limit.last = math.max(bucket, limit.last or bucket)
     else
       gone[#gone + 1] = bucket
       if bucket > too_late then late = late + amount end
     end
   end
   if late > 0 then
-    redis.call('HINCRBY', claim.key, latest, late)
-    claim.sum, claim.first, claim.last = claim.sum + late, math.min(claim.first or latest, latest), math.max(claim.last or latest, latest)
+    redis.call('HINCRBY', limit.key, latest, late)
+    limit.sum, limit.first, limit.last = limit.sum + late, math.min(limit.first or latest, latest), math.max(limit.last or latest, latest)
   end
-  if claim.sum == 0 then return redis.call('DEL', claim.key) end
-  for _, bucket in ipairs(gone) do redis.call('HDEL', claim.key, bucket) end
-  redis.call('HSET', claim.key, 's', claim.sum, 'f', claim.first, 'l', claim.last)
+  if limit.sum == 0 then return redis.call('DEL', limit.key) end
+  for _, bucket in ipairs(gone) do redis.call('HDEL', limit.key, bucket) end
+  redis.call('HSET', limit.key, 's', limit.sum, 'f', limit.first, 'l', limit.last)
 end
 
 -- How a limit stands: its sum, and its first and last bucket, or the end of its last lease.
-local function read(claim)
-  if claim.unit == 'c' then
-    redis.call('ZREMRANGEBYSCORE', claim.key, '-inf', now)
-    claim.sum = redis.call('ZCARD', claim.key)
-    claim.last = claim.sum > 0 and tonumber(redis.call('ZRANGE', claim.key, -1, -1, 'WITHSCORES')[2]) or nil
+local function read(limit)
+  if limit.unit == 'c' then
+    redis.call('ZREMRANGEBYSCORE', limit.key, '-inf', now)
+    limit.sum = redis.call('ZCARD', limit.key)
+    limit.last = limit.sum > 0 and tonumber(redis.call('ZRANGE', limit.key, -1, -1, 'WITHSCORES')[2]) or nil
     return
   end
-  local found = redis.call('HMGET', claim.key, 's', 'f', 'l')
-  claim.sum, claim.first, claim.last = tonumber(found[1] or 0), tonumber(found[2] or nil), tonumber(found[3] or nil)
-  if claim.first and (claim.first <= edge or claim.last > too_late) then tidy(claim) end
+  local found = redis.call('HMGET', limit.key, 's', 'f', 'l')
+  limit.sum, limit.first, limit.last = tonumber(found[1] or 0), tonumber(found[2] or nil), tonumber(found[3] or nil)
+  if limit.first and (limit.first <= edge or limit.last > too_late) then tidy(limit) end
 end
 
 -- Milliseconds until there is room; -1: never.
-local function wait(claim)
-  local excess = claim.sum + claim.cost - claim.limit
+local function wait(limit)
+  local excess = limit.sum + limit.cost - limit.most
   if excess <= 0 then return 0 end
-  if claim.cost > claim.limit then return -1 end
-  if claim.unit == 'c' then
-    return redis.call('ZRANGE', claim.key, excess - 1, excess - 1, 'WITHSCORES')[2] - now
+  if limit.cost > limit.most then return -1 end
+  if limit.unit == 'c' then
+    return redis.call('ZRANGE', limit.key, excess - 1, excess - 1, 'WITHSCORES')[2] - now
   end
-  local found = buckets(claim.key)
-  for bucket = claim.first, claim.last do
+  local found = buckets(limit.key)
+  for bucket = limit.first, limit.last do
     excess = excess - (found[bucket] or 0)
     if excess <= 0 then return bucket * ${BUCKET_MS} - now end
   end
   return -1
 end
 
-local function add(claim, bucket, amount)
+local function add(limit, bucket, amount)
   if amount == 0 or bucket <= edge then return end
-  redis.call('HINCRBY', claim.key, bucket, amount)
-  local is_last = bucket > (claim.last or 0)
-  claim.sum = claim.sum + amount
-  claim.first, claim.last = math.min(bucket, claim.first or bucket), math.max(bucket, claim.last or bucket)
-  redis.call('HSET', claim.key, 's', claim.sum, 'f', claim.first, 'l', claim.last)
-  if is_last then redis.call('PEXPIRE', claim.key, bucket * ${BUCKET_MS} - now + ${SPARE_MS}) end
+  redis.call('HINCRBY', limit.key, bucket, amount)
+  local is_last = bucket > (limit.last or 0)
+  limit.sum = limit.sum + amount
+  limit.first, limit.last = math.min(bucket, limit.first or bucket), math.max(bucket, limit.last or bucket)
+  redis.call('HSET', limit.key, 's', limit.sum, 'f', limit.first, 'l', limit.last)
+  if is_last then redis.call('PEXPIRE', limit.key, bucket * ${BUCKET_MS} - now + ${SPARE_MS}) end
 end
 
 -- Gives back what was taken for this bucket, where it still counts.
-local function remove(claim, bucket, amount)
+local function remove(limit, bucket, amount)
   if amount == 0 or bucket <= edge then return end
-  local there = tonumber(redis.call('HGET', claim.key, bucket) or 0)
+  local there = tonumber(redis.call('HGET', limit.key, bucket) or 0)
   local given = math.min(there, amount)
   if given == 0 then return end
-  redis.call('HINCRBY', claim.key, bucket, -given)
-  claim.sum = claim.sum - given
-  redis.call('HSET', claim.key, 's', claim.sum)
+  redis.call('HINCRBY', limit.key, bucket, -given)
+  limit.sum = limit.sum - given
+  redis.call('HSET', limit.key, 's', limit.sum)
   if given < there then return end
-  redis.call('HDEL', claim.key, bucket)
-  if bucket == claim.first or bucket == claim.last then tidy(claim) end
+  redis.call('HDEL', limit.key, bucket)
+  if bucket == limit.first or bucket == limit.last then tidy(limit) end
 end
 
 -- A lease for each slot. Almost always there is one.
-local function leases(claim, node, id, act)
-  for slot = 1, claim.cost do act(node .. '/' .. id .. (slot > 1 and '#' .. slot or '')) end
+local function leases(limit, node, id, act)
+  for slot = 1, limit.cost do act(node .. '/' .. id .. (slot > 1 and '#' .. slot or '')) end
 end
 
-local function occupy(claim, node, id, lease_end)
-  if lease_end <= now or claim.cost == 0 then return end
-  leases(claim, node, id, function(lease) redis.call('ZADD', claim.key, lease_end, lease) end)
-  claim.sum = claim.sum + claim.cost
-  if lease_end <= (claim.last or 0) then return end
-  claim.last = lease_end
-  redis.call('PEXPIRE', claim.key, lease_end - now + ${SPARE_MS})
+local function occupy(limit, node, id, lease_end)
+  if lease_end <= now or limit.cost == 0 then return end
+  leases(limit, node, id, function(lease) redis.call('ZADD', limit.key, lease_end, lease) end)
+  limit.sum = limit.sum + limit.cost
+  if lease_end <= (limit.last or 0) then return end
+  limit.last = lease_end
+  redis.call('PEXPIRE', limit.key, lease_end - now + ${SPARE_MS})
 end
 
-local function vacate(claim, node, id)
-  leases(claim, node, id, function(lease) redis.call('ZREM', claim.key, lease) end)
+local function vacate(limit, node, id)
+  leases(limit, node, id, function(lease) redis.call('ZREM', limit.key, lease) end)
 end
 
 local function hold(node, id, facts, text)
@@ -184,8 +184,8 @@ end
 local function free(node, id, value, is_lost)
   local line = string.find(value, '\\n', 1, true)
   local facts, text = string.sub(value, 1, line - 1), string.sub(value, line + 1)
-  for _, claim in ipairs(parse(text)) do
-    if claim.unit == 'c' then vacate(claim, node, id) end
+  for _, limit in ipairs(parse(text)) do
+    if limit.unit == 'c' then vacate(limit, node, id) end
   end
   release(node, id)
   if is_lost and string.sub(facts, 1, 1) == '{' then
@@ -215,42 +215,42 @@ local function free_dead()
   return dead and free_some(dead, true) or 0
 end
 
-local function standings(claims, answer)
-  for _, claim in ipairs(claims) do
-    answer[#answer + 1] = claim.sum
-    if not claim.last or claim.sum == 0 then answer[#answer + 1] = 0
-    elseif claim.unit == 'c' then answer[#answer + 1] = claim.last - now
-    else answer[#answer + 1] = claim.last * ${BUCKET_MS} - now end
+local function statuses(limits, answer)
+  for _, limit in ipairs(limits) do
+    answer[#answer + 1] = limit.sum
+    if not limit.last or limit.sum == 0 then answer[#answer + 1] = 0
+    elseif limit.unit == 'c' then answer[#answer + 1] = limit.last - now
+    else answer[#answer + 1] = limit.last * ${BUCKET_MS} - now end
   end
   return answer
 end
 `;
 
-/** Arguments after the clock: node, id, how long it lasts, facts for the ledger, claims. Answers -1 where the session has ended. */
+/** Arguments after the clock: node, id, how long it lasts, facts for the ledger, limits. Answers -1 where the session has ended. */
 const TAKE = `
 local node, id, text = ARGV[2], ARGV[3], ARGV[6]
 if not alive(node) then return {-1} end
 free_dead()
-local claims, waits, admitted = parse(text), {}, 1
-for at, claim in ipairs(claims) do
-  read(claim)
-  waits[at] = wait(claim)
-  if waits[at] ~= 0 and claim.refuses then admitted = 0 end
+local limits, waits, admitted = parse(text), {}, 1
+for at, limit in ipairs(limits) do
+  read(limit)
+  waits[at] = wait(limit)
+  if waits[at] ~= 0 and limit.refuses then admitted = 0 end
 end
 if admitted == 1 then
   local lease_end = math.ceil((now + tonumber(ARGV[4])) / ${BUCKET_MS}) * ${BUCKET_MS}
-  for _, claim in ipairs(claims) do
-    if claim.unit == 'c' then occupy(claim, node, id, lease_end) else add(claim, latest, claim.cost) end
+  for _, limit in ipairs(limits) do
+    if limit.unit == 'c' then occupy(limit, node, id, lease_end) else add(limit, latest, limit.cost) end
   end
   hold(node, id, ARGV[5], text)
 end
 local answer = {admitted, now}
-for at = 1, #claims do answer[at + 2] = waits[at] end
-return standings(claims, answer)
+for at = 1, #limits do answer[at + 2] = waits[at] end
+return statuses(limits, answer)
 `;
 
 /**
- * Arguments after the clock: node, id, claims, the bucket they were taken for, the end of its lease, and what it used:
+ * Arguments after the clock: node, id, limits, the bucket they were taken for, the end of its lease, and what it used:
  * tokens, `-` where their number is not known, or nothing where it is to be as if it had never been.
  */
 const END = `
@@ -258,26 +258,26 @@ local node, id, bucket, used = ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[7]
 local held = release(node, id)
 if tonumber(ARGV[6]) + ${LATE_MS} <= now then return {0} end
 if not held and not alive(node) then return {-1} end
-local claims = parse(ARGV[4])
-for _, claim in ipairs(claims) do
-  if held and claim.unit == 'c' then vacate(claim, node, id) end
-  read(claim)
-  if held and claim.unit ~= 'c' then
-    local tokens = claim.unit == 't' and tonumber(used)
-    if used == '' then remove(claim, bucket, claim.cost)
-    elseif tokens and tokens < claim.cost then remove(claim, bucket, claim.cost - tokens)
-    elseif tokens then add(claim, bucket > edge and bucket or latest, tokens - claim.cost) end
+local limits = parse(ARGV[4])
+for _, limit in ipairs(limits) do
+  if held and limit.unit == 'c' then vacate(limit, node, id) end
+  read(limit)
+  if held and limit.unit ~= 'c' then
+    local tokens = limit.unit == 't' and tonumber(used)
+    if used == '' then remove(limit, bucket, limit.cost)
+    elseif tokens and tokens < limit.cost then remove(limit, bucket, limit.cost - tokens)
+    elseif tokens then add(limit, bucket > edge and bucket or latest, tokens - limit.cost) end
   end
 end
-return standings(claims, {1})
+return statuses(limits, {1})
 `;
 
-/** Arguments after the clock: node, claims. */
+/** Arguments after the clock: node, limits. */
 const LOOK = `
 if not alive(ARGV[2]) then return {-1} end
-local claims = parse(ARGV[3])
-for _, claim in ipairs(claims) do read(claim) end
-return standings(claims, {1})
+local limits = parse(ARGV[3])
+for _, limit in ipairs(limits) do read(limit) end
+return statuses(limits, {1})
 `;
 
 /**

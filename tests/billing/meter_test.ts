@@ -80,7 +80,7 @@ function benchOf(
 }
 
 async function remaining(limiter: Limiter): Promise<number[]> {
-  return (await limiter.standings(CLAIMS)).map(({ remaining }) => remaining);
+  return (await limiter.statuses(CLAIMS)).map(({ remaining }) => remaining);
 }
 
 Deno.test("meter: a request takes limits, then holds, then is charged, and everything is free again", async () => {
@@ -168,13 +168,13 @@ Deno.test("meter: it knows how its limits stand without asking, and how long ago
   await meter.admit(wish());
   for (const ms of [0, 1_500, 20_000]) {
     await clock.pass(ms);
-    assertEquals(meter.standings(), await limiter.standings(CLAIMS), `${ms}`);
+    assertEquals(meter.standings(), await limiter.statuses(CLAIMS), `${ms}`);
   }
   // What another one took since is not known.
   await open("b").admit(wish());
   assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
   await meter.fail(500);
-  assertEquals(meter.standings(), await limiter.standings(CLAIMS));
+  assertEquals(meter.standings(), await limiter.statuses(CLAIMS));
   await clock.pass(100_000);
   assertEquals(meter.standings().map(({ resetMs }) => resetMs), [0, 0, 0]);
 });
@@ -183,7 +183,7 @@ Deno.test("meter: how limits stand that a budget gave back, and those of a secon
   const { open, wish, limiter } = benchOf();
   const meter = open("a");
   await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
-  assertEquals(meter.standings(), await limiter.standings(CLAIMS));
+  assertEquals(meter.standings(), await limiter.statuses(CLAIMS));
   await open("b").admit(wish());
   await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
   assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
@@ -199,10 +199,10 @@ Deno.test("meter: how limits stand of what is told as a whole, after its end or 
   await first?.deliver(ANSWER);
   assertEquals(first?.standings().map(({ remaining }) => remaining), [4, 950, 2]);
   await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
-  assertEquals(poor?.standings(), await limiter.standings(CLAIMS));
+  assertEquals(poor?.standings(), await limiter.statuses(CLAIMS));
   await second?.admit(wish(free));
   await second?.fail(502);
-  assertEquals(second?.standings(), await limiter.standings(CLAIMS));
+  assertEquals(second?.standings(), await limiter.statuses(CLAIMS));
   const tokens = { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 951, reportOnly: false } as const;
   await assertRejects(async () => await third?.admit(wish({ ...free, claims: [tokens] })), GatewayError);
   assertEquals(third?.standings().map(({ remaining }) => remaining), [950]);
@@ -569,7 +569,7 @@ const OWN: readonly LimitRequest[] = [
 
 /** What of these claims is left. */
 async function leftOf({ limiter }: Bench, claims: readonly LimitRequest[]): Promise<number[]> {
-  return (await limiter.standings(claims)).map(({ remaining }) => remaining);
+  return (await limiter.statuses(claims)).map(({ remaining }) => remaining);
 }
 
 Deno.test("meter: a request that turns to another model takes of its limits, pays its price and gives both models' back", async () => {
@@ -608,7 +608,7 @@ Deno.test("meter: an end that comes while it turns frees what is taken later", a
       },
       end: (id, tokens) => limiter.end(id, tokens),
       undo: (id) => limiter.undo(id),
-      standings: (claims) => limiter.standings(claims),
+      statuses: (limitRequests) => limiter.statuses(limitRequests),
     }),
   });
   const meter = bench.open("r1");

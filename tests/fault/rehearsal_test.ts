@@ -123,6 +123,6 @@ async function assertSettled(
   if (seen === "answer") assertEquals(entry.source, rehearsal.counted === true ? "counted" : "upstream");
   assertEquals(await store.ledger.holds(), []);
   const claim = { name: `key:${key.id}`, unit: "concurrency" as const, limit: 1, cost: 1, reportOnly: false };
-  const [standing] = await gateway.limiter.standings([claim]);
-  assertEquals(standing?.remaining, 1);
+  const [status] = await gateway.limiter.statuses([claim]);
+  assertEquals(status?.remaining, 1);
 }

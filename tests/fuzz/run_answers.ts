@@ -90,8 +90,8 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
   await gateway.gateway.ledger.flush();
   assertEquals(await gateway.store.ledger.holds(), [], "money is held");
   const claim = { name: `key:${gateway.key.id}`, unit: "concurrency" as const, limit: 100, cost: 1, reportOnly: false };
-  const [standing] = await gateway.gateway.limiter.standings([claim]);
-  assertEquals(standing?.remaining, 100, "slots are taken");
+  const [status] = await gateway.gateway.limiter.statuses([claim]);
+  assertEquals(status?.remaining, 100, "slots are taken");
   const entries = await gateway.store.ledger.entries({ after: 0, limit: answers + 1 });
   assertEquals(entries.length, answers, "entries in the ledger");
   for (const { cost, ending } of entries) assert(cost >= 0n && (cost === 0n || ending !== "failed"), "a wrong charge");

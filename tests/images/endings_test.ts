@@ -88,7 +88,7 @@ async function assertEntered(running: Running, expected: readonly Expected[]): P
   assertEquals(await gateway.store.ledger.holds(), []);
   assertEquals(await gateway.store.ledger.left({ scope: "key", id, budget: BUDGET, since: 0 }), BUDGET - spent);
   const slots = { name: `key:${id}`, unit: "concurrency" as const, limit: 4, cost: 1, reportOnly: false };
-  assertEquals((await gateway.limiter.standings([slots]))[0]?.remaining, 4);
+  assertEquals((await gateway.limiter.statuses([slots]))[0]?.remaining, 4);
   return entries;
 }
 

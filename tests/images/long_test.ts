@@ -128,7 +128,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
 
 async function slotsLeft({ limiter }: Gateway, keyId: string): Promise<number | undefined> {
   const claim = { name: `key:${keyId}`, unit: "concurrency" as const, limit: 1, cost: 1, reportOnly: false };
-  return (await limiter.standings([claim]))[0]?.remaining;
+  return (await limiter.statuses([claim]))[0]?.remaining;
 }
 
 for (const transport of ["http1", "fetch"]) {

@@ -9,35 +9,35 @@ interface Clock {
   now: number;
 }
 
-function claim(unit: LimitUnit, change: Partial<LimitRequest> = {}): LimitRequest {
+function limitRequest(unit: LimitUnit, change: Partial<LimitRequest> = {}): LimitRequest {
   return { name: "key:a", unit, limit: 2, cost: 1, reportOnly: false, ...change };
 }
 
 /** Takes with fresh ids. */
 function taker(limiter: Limiter) {
   let serial = 0;
-  return async (...claims: LimitRequest[]) => {
+  return async (...limitRequests: LimitRequest[]) => {
     const id = `r${++serial}`;
-    return { id, ...await limiter.take({ id, claims, forMs: 10_000 }) };
+    return { id, ...await limiter.take({ id, limitRequests, forMs: 10_000 }) };
   };
 }
 
-async function left(limiter: Limiter, ...claims: LimitRequest[]): Promise<number[]> {
-  return (await limiter.standings(claims)).map(({ remaining }) => remaining);
+async function left(limiter: Limiter, ...limitRequests: LimitRequest[]): Promise<number[]> {
+  return (await limiter.statuses(limitRequests)).map(({ remaining }) => remaining);
 }
 
 const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<void>> = {
   "admits a limit and not one more within 60 seconds, at the edges of its buckets too": async (limiter, clock) => {
     const take = taker(limiter);
-    const one = claim("requests");
+    const one = limitRequest("requests");
     clock.now = 499.5;
-    assertEquals((await take(one)).standings, [{ claim: one, remaining: 1, resetMs: 60_001 }]);
+    assertEquals((await take(one)).statuses, [{ limitRequest: one, remaining: 1, resetMs: 60_001 }]);
     clock.now = 500;
-    assertEquals((await take(one)).standings, [{ claim: one, remaining: 0, resetMs: 60_500 }]);
+    assertEquals((await take(one)).statuses, [{ limitRequest: one, remaining: 0, resetMs: 60_500 }]);
     const { id: _, ...refusal } = await take(one);
     assertEquals(refusal, {
       admitted: false,
-      standings: [{ claim: one, remaining: 0, resetMs: 60_500 }],
+      statuses: [{ limitRequest: one, remaining: 0, resetMs: 60_500 }],
       over: [one],
       retryAfterMs: 60_000,
     });
@@ -49,16 +49,20 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   },
   "takes nothing of any limit where one of them refuses": async (limiter) => {
     const take = taker(limiter);
-    const claims = [claim("requests", { limit: 9 }), claim("tokens", { limit: 9 }), claim("concurrency", { limit: 9 })];
-    const full = claim("concurrency", { name: "model:m", limit: 1 });
+    const limitRequests = [
+      limitRequest("requests", { limit: 9 }),
+      limitRequest("tokens", { limit: 9 }),
+      limitRequest("concurrency", { limit: 9 }),
+    ];
+    const full = limitRequest("concurrency", { name: "model:m", limit: 1 });
     await take(full);
-    assertEquals((await take(...claims, full)).admitted, false);
-    assertEquals(await left(limiter, ...claims), [9, 9, 9]);
+    assertEquals((await take(...limitRequests, full)).admitted, false);
+    assertEquals(await left(limiter, ...limitRequests), [9, 9, 9]);
   },
   "never admits what takes more than a whole limit, and says so": async (limiter) => {
     const take = taker(limiter);
-    const tooMuch = claim("tokens", { limit: 100, cost: 101 });
-    const { admitted, over, retryAfterMs } = await take(claim("requests"), tooMuch);
+    const tooMuch = limitRequest("tokens", { limit: 100, cost: 101 });
+    const { admitted, over, retryAfterMs } = await take(limitRequest("requests"), tooMuch);
     assertEquals([admitted, over, retryAfterMs], [false, [tooMuch], Infinity]);
     assertEquals((await take({ ...tooMuch, cost: 100 })).admitted, true);
     assertEquals((await take(tooMuch)).retryAfterMs, Infinity);
@@ -66,11 +70,11 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   "of several refusals tells the longest wait, and its limit first": async (limiter, clock) => {
     const take = taker(limiter);
     const [slot, group, key] = [
-      claim("concurrency", { name: "model:m", limit: 1 }),
-      claim("requests", { name: "group:g", limit: 1 }),
-      claim("requests", { limit: 1 }),
+      limitRequest("concurrency", { name: "model:m", limit: 1 }),
+      limitRequest("requests", { name: "group:g", limit: 1 }),
+      limitRequest("requests", { limit: 1 }),
     ];
-    const told = claim("tokens", { limit: 5, cost: 6, reportOnly: true });
+    const told = limitRequest("tokens", { limit: 5, cost: 6, reportOnly: true });
     await take(slot, group);
     clock.now = 20_000;
     await take(slot, key);
@@ -80,7 +84,7 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   },
   "frees a slot at the end, when it is taken back, and when its time is over": async (limiter, clock) => {
     const take = taker(limiter);
-    const slot = claim("concurrency", { limit: 3 });
+    const slot = limitRequest("concurrency", { limit: 3 });
     const [one, two] = [await take(slot), await take(slot)];
     clock.now = 4_000;
     await take(slot);
@@ -99,7 +103,7 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   },
   "gives back what was estimated too much, and a request that is undone": async (limiter, clock) => {
     const take = taker(limiter);
-    const [tokens, requests] = [claim("tokens", { limit: 100, cost: 60 }), claim("requests")];
+    const [tokens, requests] = [limitRequest("tokens", { limit: 100, cost: 60 }), limitRequest("requests")];
     const one = await take(tokens, requests);
     assertEquals((await take(tokens, requests)).admitted, false);
     await limiter.end(one.id, 30);
@@ -116,10 +120,10 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   },
   "admits nothing while more was used than was estimated": async (limiter, clock) => {
     const take = taker(limiter);
-    const tokens = claim("tokens", { limit: 100, cost: 10 });
+    const tokens = limitRequest("tokens", { limit: 100, cost: 10 });
     const [one, two] = [await take(tokens), await take(tokens)];
     await limiter.end(one.id, 130);
-    assertEquals(await limiter.standings([tokens]), [{ claim: tokens, remaining: 0, resetMs: 60_500 }]);
+    assertEquals(await limiter.statuses([tokens]), [{ limitRequest: tokens, remaining: 0, resetMs: 60_500 }]);
     assertEquals((await take({ ...tokens, cost: 0 })).retryAfterMs, 60_500);
     clock.now = 60_500;
     assertEquals(await left(limiter, tokens), [100]);
@@ -133,52 +137,52 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
   },
   "counts report-only limits, tells of them and refuses nothing": async (limiter) => {
     const take = taker(limiter);
-    const claims = [claim("requests"), claim("tokens", { cost: 3 }), claim("concurrency")]
-      .map((claim) => ({ ...claim, reportOnly: true }));
+    const limitRequests = [limitRequest("requests"), limitRequest("tokens", { cost: 3 }), limitRequest("concurrency")]
+      .map((limitRequest) => ({ ...limitRequest, reportOnly: true }));
     const overs = [];
     for (let count = 0; count < 3; count++) {
-      const { admitted, over, retryAfterMs } = await take(...claims);
+      const { admitted, over, retryAfterMs } = await take(...limitRequests);
       overs.push(over.map(({ unit }) => unit).sort());
       assertEquals([admitted, retryAfterMs], [true, 0]);
     }
     assertEquals(overs, [["tokens"], ["tokens"], ["concurrency", "requests", "tokens"]]);
-    assertEquals(await left(limiter, ...claims), [0, 0, 0]);
+    assertEquals(await left(limiter, ...limitRequests), [0, 0, 0]);
   },
   "admits no more of many that come at once": async (limiter) => {
     const take = taker(limiter);
-    const claims = [claim("requests", { limit: 7 }), claim("concurrency", { limit: 5 })];
-    const takings = await Promise.all(Array.from({ length: 50 }, () => take(...claims)));
+    const limitRequests = [limitRequest("requests", { limit: 7 }), limitRequest("concurrency", { limit: 5 })];
+    const takings = await Promise.all(Array.from({ length: 50 }, () => take(...limitRequests)));
     assertEquals(takings.filter(({ admitted }) => admitted).length, 5);
-    assertEquals(await left(limiter, ...claims), [2, 0]);
+    assertEquals(await left(limiter, ...limitRequests), [2, 0]);
   },
-  "has nothing to say without claims, or about an id it does not know": async (limiter) => {
-    assertEquals(await limiter.take({ id: "r", claims: [], forMs: 1 }), {
+  "has nothing to say without limits, or about an id it does not know": async (limiter) => {
+    assertEquals(await limiter.take({ id: "r", limitRequests: [], forMs: 1 }), {
       admitted: true,
-      standings: [],
+      statuses: [],
       over: [],
       retryAfterMs: 0,
     });
     await limiter.end("nobody", 5);
     await limiter.undo("nobody");
-    assertEquals(await left(limiter, claim("tokens")), [2]);
+    assertEquals(await left(limiter, limitRequest("tokens")), [2]);
   },
   "refuses amounts that are none, and a second taking, without harm": async (limiter) => {
-    const claims = [claim("concurrency"), claim("tokens")];
+    const limitRequests = [limitRequest("concurrency"), limitRequest("tokens")];
     for (const cost of [NaN, -1, 0.5, Infinity]) {
-      const wish = { id: "bad", claims: [...claims, claim("requests", { cost })], forMs: 1 };
+      const wish = { id: "bad", limitRequests: [...limitRequests, limitRequest("requests", { cost })], forMs: 1 };
       await assertRejects(async () => await limiter.take(wish), RangeError);
     }
     for (const forMs of [NaN, -1, Infinity]) {
-      await assertRejects(async () => await limiter.take({ id: "bad", claims, forMs }), RangeError);
+      await assertRejects(async () => await limiter.take({ id: "bad", limitRequests, forMs }), RangeError);
     }
-    assertEquals(await left(limiter, ...claims), [2, 2]);
-    await limiter.take({ id: "r", claims, forMs: 1000 });
-    await assertRejects(async () => await limiter.take({ id: "r", claims, forMs: 1000 }), RangeError, "before");
+    assertEquals(await left(limiter, ...limitRequests), [2, 2]);
+    await limiter.take({ id: "r", limitRequests, forMs: 1000 });
+    await assertRejects(async () => await limiter.take({ id: "r", limitRequests, forMs: 1000 }), RangeError, "before");
     await assertRejects(async () => await limiter.end("r", NaN), RangeError);
-    assertEquals(await left(limiter, ...claims), [2, 1]);
-    await limiter.take({ id: "slot", claims: [claim("concurrency")], forMs: 1000 });
+    assertEquals(await left(limiter, ...limitRequests), [2, 1]);
+    await limiter.take({ id: "slot", limitRequests: [limitRequest("concurrency")], forMs: 1000 });
     await assertRejects(async () => await limiter.end("slot", -1), RangeError);
-    assertEquals(await left(limiter, ...claims), [2, 1]);
+    assertEquals(await left(limiter, ...limitRequests), [2, 1]);
   },
 };
 

@@ -23,7 +23,7 @@ if (import.meta.main) await hammer(JSON.parse(Deno.args[0] ?? ""));
 async function hammer({ url, unit, limit, workers, holdMs, leaseMs, speed }: Orders): Promise<void> {
   const now = () => (performance.timeOrigin + performance.now()) * speed;
   await using node = await openNode(url, { leaseMs, timeoutMs: 5_000, ...(speed !== 1 && { clock: now }) });
-  const claims = [limitOf("key:hammered", unit, limit)];
+  const limitRequests = [limitOf("key:hammered", unit, limit)];
   const encoder = new TextEncoder();
   const tell = (line: object) => Deno.stdout.writeSync(encoder.encode(JSON.stringify(line) + "\n"));
   const wait = (mostMs: number) => new Promise((resolve) => setTimeout(resolve, Math.random() * mostMs));
@@ -34,7 +34,7 @@ async function hammer({ url, unit, limit, workers, holdMs, leaseMs, speed }: Ord
       const id = crypto.randomUUID();
       const asked = now();
       const running = { id, at: Date.now(), keyId: "hammered", group: "g", model: "m", endpoint: "chat" as const };
-      const { admitted } = await node.limiter.take({ id, claims, forMs: 600_000, running });
+      const { admitted } = await node.limiter.take({ id, limitRequests, forMs: 600_000, running });
       if (admitted) {
         tell({ id, asked, taken: now() });
         if (unit === "concurrency") {

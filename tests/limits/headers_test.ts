@@ -5,33 +5,33 @@ import { anthropicErrorReply, openaiErrorReply } from "../../lib/protocols/error
 
 const NOW = Date.UTC(2027, 0, 1);
 
-function claim(unit: LimitUnit, change: Partial<LimitRequest> = {}): LimitRequest {
+function limitRequest(unit: LimitUnit, change: Partial<LimitRequest> = {}): LimitRequest {
   return { name: "key:key_1", unit, limit: 60, cost: 1, reportOnly: false, ...change };
 }
 
-function standing(
+function status(
   unit: LimitUnit,
   { remaining = 59, resetMs = 12, ...change }: Partial<LimitRequest & LimitStatus> = {},
 ): LimitStatus {
-  return { claim: claim(unit, change), remaining, resetMs };
+  return { limitRequest: limitRequest(unit, change), remaining, resetMs };
 }
 
 function refusal(over: LimitRequest[], retryAfterMs: number): LimitDecision {
   return {
     admitted: false,
-    standings: over.map((claim) => ({ claim, remaining: 0, resetMs: 60_000 })),
+    statuses: over.map((limitRequest) => ({ limitRequest, remaining: 0, resetMs: 60_000 })),
     over,
     retryAfterMs,
   };
 }
 
-function headersOf(standings: LimitStatus[], words: LimitHeaderStyle = "openai"): Record<string, string> {
-  return Object.fromEntries(writeLimitHeaders(standings, { now: () => NOW, words }));
+function headersOf(statuses: LimitStatus[], words: LimitHeaderStyle = "openai"): Record<string, string> {
+  return Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, words }));
 }
 
 Deno.test("limitHeaders() writes requests and tokens in the words of each family of clients", () => {
-  const standings = [standing("requests"), standing("tokens", { limit: 1000, remaining: 0, resetMs: 60_500 })];
-  assertEquals(headersOf(standings, "openai"), {
+  const statuses = [status("requests"), status("tokens", { limit: 1000, remaining: 0, resetMs: 60_500 })];
+  assertEquals(headersOf(statuses, "openai"), {
     "x-ratelimit-limit-requests": "60",
     "x-ratelimit-remaining-requests": "59",
     "x-ratelimit-reset-requests": "12ms",
@@ -39,7 +39,7 @@ Deno.test("limitHeaders() writes requests and tokens in the words of each family
     "x-ratelimit-remaining-tokens": "0",
     "x-ratelimit-reset-tokens": "1m0.5s",
   });
-  assertEquals(headersOf(standings, "anthropic"), {
+  assertEquals(headersOf(statuses, "anthropic"), {
     "anthropic-ratelimit-requests-limit": "60",
     "anthropic-ratelimit-requests-remaining": "59",
     "anthropic-ratelimit-requests-reset": "2027-01-01T00:00:01Z",
@@ -50,19 +50,19 @@ Deno.test("limitHeaders() writes requests and tokens in the words of each family
 });
 
 Deno.test("limitHeaders() shows the limit with the least left, then the smallest, and none that only reports", () => {
-  const shown = (...standings: LimitStatus[]) => {
-    const headers = headersOf(standings);
+  const shown = (...statuses: LimitStatus[]) => {
+    const headers = headersOf(statuses);
     return [headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]];
   };
   const [one, two, three] = [
-    standing("requests", { limit: 100, remaining: 5 }),
-    standing("requests", { limit: 50, remaining: 7 }),
-    standing("requests", { limit: 70, remaining: 5 }),
+    status("requests", { limit: 100, remaining: 5 }),
+    status("requests", { limit: 50, remaining: 7 }),
+    status("requests", { limit: 70, remaining: 5 }),
   ];
   assertEquals(shown(two, one), ["100", "5"]);
   assertEquals(shown(one, two, three), ["70", "5"]);
-  assertEquals(shown(two, standing("requests", { limit: 1, remaining: 0, reportOnly: true })), ["50", "7"]);
-  assertEquals(headersOf([standing("requests", { reportOnly: true }), standing("concurrency")]), {});
+  assertEquals(shown(two, status("requests", { limit: 1, remaining: 0, reportOnly: true })), ["50", "7"]);
+  assertEquals(headersOf([status("requests", { reportOnly: true }), status("concurrency")]), {});
   assertEquals(headersOf([]), {});
 });
 
@@ -79,18 +79,18 @@ Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () 
     [5_400_000, "1h30m0s", "01:30:00"],
   ];
   for (const [resetMs, text, moment] of cases) {
-    const standings = [standing("tokens", { resetMs })];
-    assertEquals(headersOf(standings, "openai")["x-ratelimit-reset-tokens"], text);
-    assertEquals(headersOf(standings, "anthropic")["anthropic-ratelimit-tokens-reset"], `2027-01-01T${moment}Z`);
+    const statuses = [status("tokens", { resetMs })];
+    assertEquals(headersOf(statuses, "openai")["x-ratelimit-reset-tokens"], text);
+    assertEquals(headersOf(statuses, "anthropic")["anthropic-ratelimit-tokens-reset"], `2027-01-01T${moment}Z`);
   }
 });
 
 Deno.test("limitError() says whose limit it is, how large, and when to come back", () => {
-  const cases: [claim: LimitRequest, type: string, text: string][] = [
-    [claim("requests"), "requests", "this API key is limited to 60 requests per minute"],
-    [claim("tokens", { name: "group:team" }), "tokens", 'group "team" is limited to 60 tokens per minute'],
+  const cases: [limitRequest: LimitRequest, type: string, text: string][] = [
+    [limitRequest("requests"), "requests", "this API key is limited to 60 requests per minute"],
+    [limitRequest("tokens", { name: "group:team" }), "tokens", 'group "team" is limited to 60 tokens per minute'],
     [
-      claim("concurrency", { name: "model:acme/one" }),
+      limitRequest("concurrency", { name: "model:acme/one" }),
       "requests",
       'model "acme/one" is limited to 60 requests at one time',
     ],
@@ -110,15 +110,19 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
 });
 
 Deno.test("limitError() of several refusals names the first, and none that only reports", () => {
-  const over = [claim("tokens", { reportOnly: true }), claim("tokens", { name: "group:team" }), claim("requests")];
+  const over = [
+    limitRequest("tokens", { reportOnly: true }),
+    limitRequest("tokens", { name: "group:team" }),
+    limitRequest("requests"),
+  ];
   const error = createLimitError(refusal(over, 400));
   assertEquals([error.code, error.retryAfterMs], ["rate_limit_tokens", 400]);
   assertMatch(error.message, /group "team".* in 0.4s$/);
-  assertThrows(() => createLimitError(refusal([claim("tokens", { reportOnly: true })], 0)), RangeError);
+  assertThrows(() => createLimitError(refusal([limitRequest("tokens", { reportOnly: true })], 0)), RangeError);
 });
 
 Deno.test("limitError() is final where no wait helps", () => {
-  const error = createLimitError(refusal([claim("tokens", { limit: 1000, cost: 5000 })], Infinity));
+  const error = createLimitError(refusal([limitRequest("tokens", { limit: 1000, cost: 5000 })], Infinity));
   assertEquals(
     error.message,
     "Cannot take this request: it needs 5000 tokens, and this API key is limited to 1000 tokens per minute",

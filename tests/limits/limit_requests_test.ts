@@ -18,18 +18,18 @@ function wish({ rules = {}, group = {}, limits, tokens = { input: 10, output: 10
   };
 }
 
-Deno.test("claimsOf() has nothing to claim where nothing is limited", () => {
+Deno.test("limitRequestsFor() has nothing to limitRequest where nothing is limited", () => {
   assertEquals(limitRequestsOf(wish({})), []);
   assertEquals(limitRequestsOf(wish({ rules: { limits: {} }, group: { limits: { report_only: true } } })), []);
 });
 
-Deno.test("claimsOf() claims the limits of the key, its group and the model", () => {
+Deno.test("limitRequestsFor() limitRequests the limits of the key, its group and the model", () => {
   const all = { requests_per_minute: 60, tokens_per_minute: 1000, concurrency: 4 };
-  const claims = limitRequestsOf(
+  const limitRequests = limitRequestsOf(
     wish({ group: { key_limits: all, limits: { ...all, report_only: true } }, limits: all }),
   );
   assertEquals(
-    claims,
+    limitRequests,
     ["key:key_1", "group:team", "model:acme/one"].flatMap((name) => {
       const reportOnly = name === "group:team";
       return [
@@ -39,19 +39,19 @@ Deno.test("claimsOf() claims the limits of the key, its group and the model", ()
       ];
     }),
   );
-  assertEquals(limitOwnerOf(claims[0] ?? { name: "" }), { type: "key", id: "key_1" });
+  assertEquals(limitOwnerOf(limitRequests[0] ?? { name: "" }), { type: "key", id: "key_1" });
   assertEquals(limitOwnerOf({ name: "model:acme/one:free" }), { type: "model", id: "acme/one:free" });
 });
 
 Deno.test("a key's own limits take the place of all that its group has for keys", () => {
-  const claims = limitRequestsOf(wish({
+  const limitRequests = limitRequestsOf(wish({
     rules: { limits: { concurrency: 2 } },
     group: { key_limits: { requests_per_minute: 60, concurrency: 1 } },
   }));
-  assertEquals(claims, [{ name: "key:key_1", unit: "concurrency", limit: 2, cost: 1, reportOnly: false }]);
+  assertEquals(limitRequests, [{ name: "key:key_1", unit: "concurrency", limit: 2, cost: 1, reportOnly: false }]);
 });
 
-Deno.test("a claim of tokens is the estimate, at most the limit, or an input that is more than the limit", () => {
+Deno.test("a request for tokens is the estimate, at most the limit, or an input that is more than the limit", () => {
   const cases: [input: number, total: number, cost: number][] = [
     [0, 0, 0],
     [10, 100, 100],
@@ -62,9 +62,9 @@ Deno.test("a claim of tokens is the estimate, at most the limit, or an input tha
     [2000, 2000, 2000],
   ];
   for (const [input, total, cost] of cases) {
-    const claims = limitRequestsOf(
+    const limitRequests = limitRequestsOf(
       wish({ limits: { tokens_per_minute: 1000 }, tokens: { input, output: total - input } }),
     );
-    assertEquals(claims.map((claim) => claim.cost), [cost], `${input} of ${total}`);
+    assertEquals(limitRequests.map((limitRequest) => limitRequest.cost), [cost], `${input} of ${total}`);
   }
 });

@@ -140,7 +140,7 @@ Deno.test({
     {
       await using node = await openNode(redis.url);
       const running = { id: "r", at: 1, keyId: "k", group: "g", model: "m", endpoint: "chat" } as const;
-      await node.limiter.take({ id: "r", claims: [SLOT], forMs: 60_000, running });
+      await node.limiter.take({ id: "r", limitRequests: [SLOT], forMs: 60_000, running });
     }
     assertEquals(await lostIn(redis.url), 0);
     await using other = await openNode(redis.url);

@@ -10,11 +10,11 @@ Deno.test("the memory limiter forgets what is idle, and requests that never ende
   let now = 0;
   const limiter = createMemoryLimiter({ monotonic: () => now });
   const take = (serial: number, forMs: number) => {
-    const claims = ["key", "group", "model"].flatMap((owner): LimitRequest[] => [
+    const limitRequests = ["key", "group", "model"].flatMap((owner): LimitRequest[] => [
       { name: `${owner}:${serial}`, unit: "requests", limit: 5, cost: 1, reportOnly: false },
       { name: `${owner}:${serial}`, unit: "concurrency", limit: 5, cost: 1, reportOnly: false },
     ]);
-    return limiter.take({ id: `r${serial}`, claims, forMs });
+    return limiter.take({ id: `r${serial}`, limitRequests, forMs });
   };
   let largest = 0;
   // At 100 per second, each with 3 names of its own, some 24,000 names and requests count at any time.
@@ -25,7 +25,7 @@ Deno.test("the memory limiter forgets what is idle, and requests that never ende
   }
   assertLess(largest, 75_000);
   now += 200_000;
-  for (let count = 0; count < 75_000; count++) await limiter.take({ id: "none", claims: [], forMs: 0 });
+  for (let count = 0; count < 75_000; count++) await limiter.take({ id: "none", limitRequests: [], forMs: 0 });
   assertEquals(limiter.size, 0);
 });
 
@@ -38,12 +38,17 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
       return {
         ...methodsOf(inner),
         async take(wish) {
-          const standings = await inner.standings(wish.claims);
-          const lacks = standings.filter(({ claim, remaining }) => claim.cost > remaining).map(({ claim }) => claim);
+          const statuses = await inner.statuses(wish.limitRequests);
+          const lacks = statuses.filter(({ limitRequest, remaining }) => limitRequest.cost > remaining).map((
+            { limitRequest },
+          ) => limitRequest);
           if (lacks.some(({ reportOnly }) => !reportOnly)) return inner.take(wish);
-          await inner.take({ ...wish, claims: wish.claims.map((claim) => ({ ...claim, reportOnly: true })) });
-          const after = await inner.standings(wish.claims);
-          return { admitted: true, standings: after, over: lacks, retryAfterMs: 0 };
+          await inner.take({
+            ...wish,
+            limitRequests: wish.limitRequests.map((limitRequest) => ({ ...limitRequest, reportOnly: true })),
+          });
+          const after = await inner.statuses(wish.limitRequests);
+          return { admitted: true, statuses: after, over: lacks, retryAfterMs: 0 };
         },
       };
     },
@@ -80,8 +85,10 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
         async take(wish) {
           const taking = await inner.take(wish);
           if (taking.admitted) return taking;
-          for (const [index, claim] of wish.claims.entries()) {
-            if (!taking.over.includes(claim)) await inner.take({ ...wish, id: `${wish.id} ${index}`, claims: [claim] });
+          for (const [index, limitRequest] of wish.limitRequests.entries()) {
+            if (!taking.over.includes(limitRequest)) {
+              await inner.take({ ...wish, id: `${wish.id} ${index}`, limitRequests: [limitRequest] });
+            }
           }
           return taking;
         },
@@ -96,7 +103,7 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
       return {
         ...methodsOf(inner),
         take(wish) {
-          const costs = wish.claims.filter(({ unit }) => unit === "tokens").map(({ cost }) => cost);
+          const costs = wish.limitRequests.filter(({ unit }) => unit === "tokens").map(({ cost }) => cost);
           estimates.set(wish.id, Math.min(...costs, 1e9));
           return inner.take(wish);
         },
@@ -111,14 +118,14 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
       const take: Limiter["take"] = async (wish) => {
         const taking = await inner.take({
           ...wish,
-          claims: wish.claims.map((claim) => ({ ...claim, reportOnly: false })),
+          limitRequests: wish.limitRequests.map((limitRequest) => ({ ...limitRequest, reportOnly: false })),
         });
         const own = (given: LimitRequest) =>
-          wish.claims.find(({ name, unit }) => name === given.name && unit === given.unit) ?? given;
+          wish.limitRequests.find(({ name, unit }) => name === given.name && unit === given.unit) ?? given;
         return {
           ...taking,
           over: taking.over.map(own),
-          standings: taking.standings.map((standing) => ({ ...standing, claim: own(standing.claim) })),
+          statuses: taking.statuses.map((status) => ({ ...status, limitRequest: own(status.limitRequest) })),
         };
       };
       return { ...methodsOf(inner), take };
@@ -151,6 +158,6 @@ for (const [name, { words, spoil }] of Object.entries(BROKEN)) {
 }
 
 /** The bare methods: a spread leaves out what a getter gives. */
-function methodsOf({ take, end, undo, standings, healthy, close }: Limiter): Limiter {
-  return { take, end, undo, standings, healthy, close };
+function methodsOf({ take, end, undo, statuses, healthy, close }: Limiter): Limiter {
+  return { take, end, undo, statuses, healthy, close };
 }

@@ -111,9 +111,9 @@ Deno.test({
     hammer.kill("SIGKILL");
     await hammer.status;
     const freed = async () => {
-      const { id, admitted, standings } = await takeOne(node.limiter, [slot]);
+      const { id, admitted, statuses } = await takeOne(node.limiter, [slot]);
       await node.limiter.end(id, 0);
-      return admitted && standings[0]?.remaining === slots - 1;
+      return admitted && statuses[0]?.remaining === slots - 1;
     };
     await until(freed, { within: leaseMs + SLACK_MS, what: "free" });
   },

@@ -15,8 +15,8 @@ const limiter = await openLimiter(readLimitsAddress(Deno.args[0] ?? ""), {
   leaseMs: 5_000,
   log: () => {},
 });
-const claims = [{ name: "key:a", unit: "requests" as const, limit: 1, cost: 1, reportOnly: false }];
-console.log((await limiter.take({ id: "r", claims, forMs: 1_000 })).admitted);
+const limitRequests = [{ name: "key:a", unit: "requests" as const, limit: 1, cost: 1, reportOnly: false }];
+console.log((await limiter.take({ id: "r", limitRequests, forMs: 1_000 })).admitted);
 await limiter.close();
 `;
 

@@ -47,7 +47,10 @@ const OUTAGES = {
 };
 
 /** Takes of every node at once, as many from each. What is refused for want of Redis counts as such. */
-async function burst(nodes: readonly OpenNode[], { claims, each }: { claims: LimitRequest[]; each: number }) {
+async function burst(
+  nodes: readonly OpenNode[],
+  { limitRequests, each }: { limitRequests: LimitRequest[]; each: number },
+) {
   const seen = {
     admitted: 0,
     refused: 0,
@@ -62,7 +65,7 @@ async function burst(nodes: readonly OpenNode[], { claims, each }: { claims: Lim
     await Promise.all(Array.from({ length: each }, async () => {
       const begun = performance.now();
       try {
-        const { id, admitted } = await takeOne(limiter, claims);
+        const { id, admitted } = await takeOne(limiter, limitRequests);
         if (admitted) {
           seen.admitted++;
           seen.perNode[node] = (seen.perNode[node] ?? 0) + 1;
@@ -83,12 +86,12 @@ async function burst(nodes: readonly OpenNode[], { claims, each }: { claims: Lim
 /** Takes and ends on all nodes until it is stopped. Anything but an admission, a refusal or a 503 fails it. */
 function keepBusy(nodes: readonly OpenNode[]) {
   let [isOver, requests, longestMs] = [false, 0, 0];
-  const claims = [limitOf("key:busy", "tokens", 1_000_000, 100), limitOf("key:busy", "concurrency", 6)];
+  const limitRequests = [limitOf("key:busy", "tokens", 1_000_000, 100), limitOf("key:busy", "concurrency", 6)];
   async function work(limiter: Limiter): Promise<void> {
     while (!isOver) {
       const begun = performance.now();
       try {
-        const { id, admitted } = await takeOne(limiter, claims);
+        const { id, admitted } = await takeOne(limiter, limitRequests);
         longestMs = Math.max(longestMs, performance.now() - begun);
         if (admitted) await limiter.end(id, 10);
       } catch (error) {
@@ -100,7 +103,7 @@ function keepBusy(nodes: readonly OpenNode[]) {
   }
   const working = Promise.all(nodes.flatMap(({ limiter }) => Array.from({ length: 4 }, () => work(limiter))));
   return {
-    claims,
+    limitRequests,
     get requests() {
       return requests;
     },
@@ -135,20 +138,20 @@ Deno.test({
     const { nodes } = stack;
     const [first, second] = nodes as [OpenNode, OpenNode];
     for (const unit of ["concurrency", "requests"] as const) {
-      const claims = [limitOf("key:uneven", unit, 6)];
+      const limitRequests = [limitOf("key:uneven", unit, 6)];
       // The worst case: one node has taken all of it.
-      const before = await burst([first], { claims, each: 6 });
-      assertEquals([before.admitted, (await burst(nodes, { claims, each: 1 })).refused], [6, 3]);
+      const before = await burst([first], { limitRequests, each: 6 });
+      assertEquals([before.admitted, (await burst(nodes, { limitRequests, each: 1 })).refused], [6, 3]);
 
       await redis.stop("crash");
-      const during = await burst(nodes, { claims, each: 6 });
+      const during = await burst(nodes, { limitRequests, each: 6 });
       assertEquals(during.perNode, [0, 2, 2], "a share less what the node has taken itself");
-      const refused = await takeOne(second.limiter, claims);
+      const refused = await takeOne(second.limiter, limitRequests);
       assert(refused.retryAfterMs > 0 && refused.retryAfterMs <= 60_500, `${refused.retryAfterMs}`);
 
       await redis.start();
       await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
-      const after = await burst(nodes, { claims, each: 6 });
+      const after = await burst(nodes, { limitRequests, each: 6 });
       assertEquals(before.admitted + during.admitted + after.admitted, 3 * 6 - 2);
     }
   },
@@ -161,12 +164,12 @@ Deno.test({
     await using redis = await startRedis();
     await using stack = await openAll(redis, "local");
     const [first] = stack.nodes as [OpenNode];
-    const claims = [limitOf("key:uneven", "concurrency", 6)];
-    const busy = await Promise.all(Array.from({ length: 4 }, () => takeOne(first.limiter, claims)));
+    const limitRequests = [limitOf("key:uneven", "concurrency", 6)];
+    const busy = await Promise.all(Array.from({ length: 4 }, () => takeOne(first.limiter, limitRequests)));
     await redis.stop("crash");
-    assertEquals((await burst([first], { claims, each: 6 })).admitted, 0);
+    assertEquals((await burst([first], { limitRequests, each: 6 })).admitted, 0);
     for (const { id } of busy) await first.limiter.end(id, 0);
-    assertEquals((await burst([first], { claims, each: 6 })).admitted, 2);
+    assertEquals((await burst([first], { limitRequests, each: 6 })).admitted, 2);
   },
 });
 
@@ -184,23 +187,23 @@ for (const outage of ["local", "closed"] as const) {
         const rate = (name: string) => [limitOf(`key:${name}`, "requests", 60)];
         const slots = limitOf("key:slots", "concurrency", 30);
         const tokens = limitOf("key:before", "tokens", 1000, 100);
-        const before = await burst(nodes, { claims: [...rate("before"), tokens, slots], each: 2 });
+        const before = await burst(nodes, { limitRequests: [...rate("before"), tokens, slots], each: 2 });
         assertEquals(before.admitted, 6);
         const busy = keepBusy(nodes);
         await until(() => busy.requests > 200, { within: 10_000, what: "under load" });
 
         await go(redis);
-        const during = await burst(nodes, { claims: rate("during"), each: 50 });
+        const during = await burst(nodes, { limitRequests: rate("during"), each: 50 });
         if (outage === "local") assertEquals([during.perNode, during.unavailable], [[20, 20, 20], 0]);
         else assertEquals([during.admitted, during.unavailable], [0, 150]);
         assertLess(during.longestMs, TIMEOUT_MS + SLACK_MS);
         assertEquals(nodes.map(({ limiter }) => limiter.healthy), [false, false, false]);
         const at = performance.now();
-        await burst(nodes, { claims: rate("prompt"), each: 5 });
+        await burst(nodes, { limitRequests: rate("prompt"), each: 5 });
         assertLess(performance.now() - at, TIMEOUT_MS, "only the first wait for what does not come");
         // What ends now is not known to Redis before it is back.
         await first.limiter.end(before.ids[0]?.[0] ?? "", 40);
-        const alone = await burst(nodes, { claims: [slots], each: 3 });
+        const alone = await burst(nodes, { limitRequests: [slots], each: 3 });
         assertEquals(alone.admitted, outage === "local" ? 9 : 0);
         const was = busy.requests;
         await until(() => busy.requests > was + 200, { within: 10_000, what: "still under load" });
@@ -208,7 +211,7 @@ for (const outage of ["local", "closed"] as const) {
         await comeBack(redis);
         await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
         assertLess((await busy.end()).longestMs, TIMEOUT_MS + SLACK_MS);
-        const after = await burst(nodes, { claims: rate("after"), each: 50 });
+        const after = await burst(nodes, { limitRequests: rate("after"), each: 50 });
         assertEquals([after.admitted, after.refused], [60, 90]);
         for (const { limiter } of nodes) {
           const taken = 30 - await leftOf(limiter, slots);
@@ -220,7 +223,7 @@ for (const outage of ["local", "closed"] as const) {
           );
           // A Redis that stood still counts for a minute what it was asked before it was given up.
           if (!kept) assertEquals(await leftOf(limiter, rate("during")[0] as LimitRequest), 60);
-          assertEquals(await leftOf(limiter, busy.claims[1] as LimitRequest), 6, "nothing is held by nobody");
+          assertEquals(await leftOf(limiter, busy.limitRequests[1] as LimitRequest), 6, "nothing is held by nobody");
         }
         for (const [index, { limiter }] of nodes.entries()) {
           for (const id of [...before.ids[index] ?? [], ...alone.ids[index] ?? []]) await limiter.end(id, 0);
@@ -249,7 +252,7 @@ Deno.test({
     await using other = await openNode(redis.url);
     const slot = limitOf("key:a", "concurrency", 100);
     redis.signal("SIGSTOP");
-    assertEquals((await burst([node], { claims: [slot], each: 50 })).unavailable, 50);
+    assertEquals((await burst([node], { limitRequests: [slot], each: 50 })).unavailable, 50);
     redis.signal("SIGCONT");
     await until(() => node.limiter.healthy && other.limiter.healthy, UP_AGAIN);
     assertEquals(await leftOf(other.limiter, slot), slot.limit);
@@ -265,15 +268,15 @@ Deno.test({
     await using node = await openNode(redis.url);
     assertEquals(node.limiter.healthy, false);
     assertEquals(node.lines.map(({ event, cause }) => [event, cause]), [["limits_store_down", "ECONNREFUSED"]]);
-    const claims = [limitOf("key:a", "tokens", 1000, 100), limitOf("key:a", "concurrency", 5)];
-    const [runs, ended] = [await takeOne(node.limiter, claims), await takeOne(node.limiter, claims)];
+    const limitRequests = [limitOf("key:a", "tokens", 1000, 100), limitOf("key:a", "concurrency", 5)];
+    const [runs, ended] = [await takeOne(node.limiter, limitRequests), await takeOne(node.limiter, limitRequests)];
     assertEquals((await node.limiter.end(ended.id, 40)).map(({ remaining }) => remaining), [860, 4]);
     await redis.start();
     await until(() => node.limiter.healthy, UP_AGAIN);
     await using other = await openNode(redis.url);
-    assert((await takeOne(other.limiter, claims)).admitted);
+    assert((await takeOne(other.limiter, limitRequests)).admitted);
     await node.limiter.end(runs.id, 10);
-    assertEquals((await other.limiter.standings(claims)).map(({ remaining }) => remaining), [900, 4]);
+    assertEquals((await other.limiter.statuses(limitRequests)).map(({ remaining }) => remaining), [900, 4]);
   },
 });
 
@@ -302,7 +305,7 @@ Deno.test({
     const slot = limitOf("key:a", "concurrency", 1000);
     {
       await using node = await openNode(redis.url);
-      assertEquals((await burst([node], { claims: [slot], each: 900 })).admitted, 900);
+      assertEquals((await burst([node], { limitRequests: [slot], each: 900 })).admitted, 900);
       assertEquals(await leftOf(other.limiter, slot), 100);
     }
     assertEquals(await leftOf(other.limiter, slot), 1000);
@@ -315,9 +318,9 @@ Deno.test({
   fn: async () => {
     await using redis = await startRedis();
     await using node = await openNode(redis.url, { timeoutMs: 100 });
-    const claims = [limitOf("key:a", "requests", 100_000)];
+    const limitRequests = [limitOf("key:a", "requests", 100_000)];
     for (let round = 0; round < 6; round++) {
-      const taking = burst([node], { claims, each: 200 });
+      const taking = burst([node], { limitRequests, each: 200 });
       // The questions are written, and in every other round on their way.
       for (let turn = 0; turn < 20; turn++) await Promise.resolve();
       if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, 0));

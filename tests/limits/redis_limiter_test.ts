@@ -61,7 +61,7 @@ function anyOf(limiters: readonly Limiter[], before: () => Promise<void> = () =>
       }),
     end: (id, tokens) => then(async () => await homes.get(id)?.end(id, tokens) ?? []),
     undo: (id) => then(async () => await homes.get(id)?.undo(id)),
-    standings: (claims) => then(() => any().standings(claims)),
+    statuses: (limitRequests) => then(() => any().statuses(limitRequests)),
     healthy: true,
     async close() {
       await Promise.all(limiters.map((limiter) => limiter.close()));
@@ -130,10 +130,10 @@ Deno.test({
     const most = Number.MAX_SAFE_INTEGER;
     const { limiter, close } = await openOne({ monotonic: () => 1.8e12 });
     const tokens = limitOf("key:a", "tokens", most, most - 5);
-    await limiter.take({ id: "one", claims: [tokens], forMs: 1000 });
+    await limiter.take({ id: "one", limitRequests: [tokens], forMs: 1000 });
     assertEquals(await leftOf(limiter, tokens), 5);
     assertEquals((await limiter.end("one", most - 3))[0]?.remaining, 3);
-    const { admitted } = await limiter.take({ id: "two", claims: [{ ...tokens, cost: 3 }], forMs: 1000 });
+    const { admitted } = await limiter.take({ id: "two", limitRequests: [{ ...tokens, cost: 3 }], forMs: 1000 });
     assertEquals([admitted, await leftOf(limiter, tokens)], [true, 0]);
     await limiter.undo("two");
     assertEquals(await leftOf(limiter, tokens), 3);
@@ -147,15 +147,15 @@ Deno.test({
   fn: async () => {
     let now = 1.8e12;
     const { limiter, close } = await openOne({ monotonic: () => now });
-    const claims = [limitOf("key:a", "requests", 5), limitOf("key:a", "tokens", 500, 100)];
-    for (let count = 0; count < 5; count++) await takeOne(limiter, claims);
+    const limitRequests = [limitOf("key:a", "requests", 5), limitOf("key:a", "tokens", 500, 100)];
+    for (let count = 0; count < 5; count++) await takeOne(limiter, limitRequests);
     // A little is waited for: nothing counts for less than it should.
     now -= 700;
-    assertEquals((await takeOne(limiter, claims)).retryAfterMs, 61_200);
+    assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 61_200);
     now -= 3_600_000;
-    assertEquals((await takeOne(limiter, claims)).retryAfterMs, 60_500 - (now % 500));
+    assertEquals((await takeOne(limiter, limitRequests)).retryAfterMs, 60_500 - (now % 500));
     now += 61_000;
-    assertEquals((await takeOne(limiter, claims)).admitted, true);
+    assertEquals((await takeOne(limiter, limitRequests)).admitted, true);
     await close();
   },
 });

@@ -36,18 +36,18 @@ export function limitOf(name: string, unit: LimitUnit, limit: number, cost = 1):
 }
 
 /** What is left of a limit. */
-export async function leftOf(limiter: Limiter, claim: LimitRequest): Promise<number> {
-  return (await limiter.standings([claim]))[0]?.remaining ?? NaN;
+export async function leftOf(limiter: Limiter, limitRequest: LimitRequest): Promise<number> {
+  return (await limiter.statuses([limitRequest]))[0]?.remaining ?? NaN;
 }
 
 /** Takes with a fresh id. */
 export async function takeOne(
   limiter: Limiter,
-  claims: LimitRequest[],
+  limitRequests: LimitRequest[],
   forMs = 60_000,
 ): Promise<LimitDecision & { id: string }> {
   const id = crypto.randomUUID();
-  return { id, ...await limiter.take({ id, claims, forMs }) };
+  return { id, ...await limiter.take({ id, limitRequests, forMs }) };
 }
 
 /** Looks again and again until it is so. @throws after that many milliseconds */

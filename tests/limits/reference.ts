@@ -6,10 +6,10 @@ const BUCKET_MS = 500;
 const WINDOW_MS = 60_000;
 const LATE_MS = 60_000;
 
-/** One claim of one request, or a debt of it. */
+/** What one request took of one limit, or a debt of it. */
 interface Mark {
   id: string;
-  claim: LimitRequest;
+  limitRequest: LimitRequest;
   amount: number;
   at: number;
   /** From then on it does not count. */
@@ -25,33 +25,37 @@ export class Reference {
   readonly #open = new Map<string, number>();
 
   /** What a take must answer. */
-  expect({ claims }: { claims: readonly LimitRequest[] }, now: number): Omit<LimitDecision, "standings"> {
-    const waits = claims.map((claim) => ({ claim, waitMs: this.#waitFor(claim, now) })).filter(({ waitMs }) =>
-      waitMs > 0
-    );
-    const refusing = waits.filter(({ claim }) => !claim.reportOnly);
+  expect({ limitRequests }: { limitRequests: readonly LimitRequest[] }, now: number): Omit<LimitDecision, "statuses"> {
+    const waits = limitRequests.map((limitRequest) => ({ limitRequest, waitMs: this.#waitFor(limitRequest, now) }))
+      .filter(({ waitMs }) => waitMs > 0);
+    const refusing = waits.filter(({ limitRequest }) => !limitRequest.reportOnly);
     const longest = (list: typeof waits) =>
       list.toSorted((a, b) => a.waitMs < b.waitMs ? 1 : a.waitMs > b.waitMs ? -1 : 0);
     return {
       admitted: refusing.length === 0,
-      over: [...longest(refusing), ...longest(waits.filter(({ claim }) => claim.reportOnly))].map(({ claim }) => claim),
+      over: [...longest(refusing), ...longest(waits.filter(({ limitRequest }) => limitRequest.reportOnly))].map((
+        { limitRequest },
+      ) => limitRequest),
       retryAfterMs: Math.max(0, ...refusing.map(({ waitMs }) => waitMs)),
     };
   }
 
-  take({ id, claims, forMs }: { id: string; claims: readonly LimitRequest[]; forMs: number }, now: number): void {
-    if (claims.length > 0) this.#open.set(id, edgeFrom(now + forMs) + LATE_MS);
-    for (const claim of claims) {
-      const end = claim.unit === "concurrency" ? edgeFrom(now + forMs) : edgeFrom(now + 1) + WINDOW_MS;
-      this.#marks.push({ id, claim, amount: claim.cost, at: now, end, forMs });
+  take(
+    { id, limitRequests, forMs }: { id: string; limitRequests: readonly LimitRequest[]; forMs: number },
+    now: number,
+  ): void {
+    if (limitRequests.length > 0) this.#open.set(id, edgeFrom(now + forMs) + LATE_MS);
+    for (const limitRequest of limitRequests) {
+      const end = limitRequest.unit === "concurrency" ? edgeFrom(now + forMs) : edgeFrom(now + 1) + WINDOW_MS;
+      this.#marks.push({ id, limitRequest, amount: limitRequest.cost, at: now, end, forMs });
     }
   }
 
   end(id: string, tokens: number, now: number): void {
     if (!this.#close(id, now)) return;
     for (const mark of this.#marks.filter((mark) => mark.id === id)) {
-      if (mark.claim.unit === "concurrency") mark.amount = 0;
-      if (mark.claim.unit !== "tokens") continue;
+      if (mark.limitRequest.unit === "concurrency") mark.amount = 0;
+      if (mark.limitRequest.unit !== "tokens") continue;
       const debt = tokens - mark.amount;
       if (debt <= 0 || mark.end > now) mark.amount = tokens;
       else this.#marks.push({ ...mark, amount: debt, at: now, end: edgeFrom(now + 1) + WINDOW_MS });
@@ -63,12 +67,12 @@ export class Reference {
     for (const mark of this.#marks) if (mark.id === id) mark.amount = 0;
   }
 
-  standings(claims: readonly LimitRequest[], now: number): LimitStatus[] {
-    return claims.map((claim) => {
-      const counting = this.#of(claim).filter(({ end }) => end > now);
+  statuses(limitRequests: readonly LimitRequest[], now: number): LimitStatus[] {
+    return limitRequests.map((limitRequest) => {
+      const counting = this.#of(limitRequest).filter(({ end }) => end > now);
       return {
-        claim,
-        remaining: Math.max(0, claim.limit - this.#sum(claim, now)),
+        limitRequest,
+        remaining: Math.max(0, limitRequest.limit - this.#sum(limitRequest, now)),
         resetMs: Math.max(0, ...counting.map(({ end }) => end - now)),
       };
     });
@@ -79,28 +83,31 @@ export class Reference {
    * hold more than a limit. Or something was refused: 60.5 seconds would have.
    */
   checkPromise(
-    claims: readonly LimitRequest[],
+    limitRequests: readonly LimitRequest[],
     { admitted, over, now }: Pick<LimitDecision, "admitted" | "over"> & { now: number },
   ): void {
     assert(admitted || over.some(({ reportOnly }) => !reportOnly), "refused by what only reports");
-    for (const claim of claims) {
-      const { limit, cost, reportOnly } = claim;
+    for (const limitRequest of limitRequests) {
+      const { limit, cost, reportOnly } = limitRequest;
       if (admitted && !reportOnly) {
-        assert(this.#within(claim, { slackMs: 0, now }) <= limit, `more than a limit: ${describe(claim)}`);
-      }
-      if (!admitted && over.includes(claim)) {
         assert(
-          this.#within(claim, { slackMs: BUCKET_MS, now }) + cost > limit,
-          `refused without need: ${describe(claim)}`,
+          this.#within(limitRequest, { slackMs: 0, now }) <= limit,
+          `more than a limit: ${describe(limitRequest)}`,
+        );
+      }
+      if (!admitted && over.includes(limitRequest)) {
+        assert(
+          this.#within(limitRequest, { slackMs: BUCKET_MS, now }) + cost > limit,
+          `refused without need: ${describe(limitRequest)}`,
         );
       }
     }
   }
 
   /** After everything has ended, everything is there again. */
-  checkFree(standings: readonly LimitStatus[]): void {
-    for (const { claim, remaining, resetMs } of standings) {
-      assert(remaining === claim.limit && resetMs === 0, `never free again: ${describe(claim)}`);
+  checkFree(statuses: readonly LimitStatus[]): void {
+    for (const { limitRequest, remaining, resetMs } of statuses) {
+      assert(remaining === limitRequest.limit && resetMs === 0, `never free again: ${describe(limitRequest)}`);
     }
   }
 
@@ -111,26 +118,28 @@ export class Reference {
     return until > now;
   }
 
-  #within(claim: LimitRequest, { slackMs, now }: { slackMs: number; now: number }): number {
-    return this.#of(claim).filter(({ at, forMs }) =>
-      claim.unit === "concurrency" ? now < at + forMs + slackMs : at >= now - WINDOW_MS - slackMs
+  #within(limitRequest: LimitRequest, { slackMs, now }: { slackMs: number; now: number }): number {
+    return this.#of(limitRequest).filter(({ at, forMs }) =>
+      limitRequest.unit === "concurrency" ? now < at + forMs + slackMs : at >= now - WINDOW_MS - slackMs
     ).reduce((sum, { amount }) => sum + amount, 0);
   }
 
-  #waitFor(claim: LimitRequest, now: number): number {
-    const fits = (at: number) => this.#sum(claim, at) + claim.cost <= claim.limit;
+  #waitFor(limitRequest: LimitRequest, now: number): number {
+    const fits = (at: number) => this.#sum(limitRequest, at) + limitRequest.cost <= limitRequest.limit;
     if (fits(now)) return 0;
-    const ends = this.#of(claim).map(({ end }) => end).filter((end) => end > now).sort((a, b) => a - b);
+    const ends = this.#of(limitRequest).map(({ end }) => end).filter((end) => end > now).sort((a, b) => a - b);
     const waitMs = (ends.find(fits) ?? Infinity) - now;
-    return claim.unit === "concurrency" ? Math.min(5000, Math.max(1000, waitMs)) : waitMs;
+    return limitRequest.unit === "concurrency" ? Math.min(5000, Math.max(1000, waitMs)) : waitMs;
   }
 
-  #sum(claim: LimitRequest, now: number): number {
-    return this.#of(claim).filter(({ end }) => end > now).reduce((sum, { amount }) => sum + amount, 0);
+  #sum(limitRequest: LimitRequest, now: number): number {
+    return this.#of(limitRequest).filter(({ end }) => end > now).reduce((sum, { amount }) => sum + amount, 0);
   }
 
   #of({ name, unit }: LimitRequest): Mark[] {
-    return this.#marks.filter((mark) => mark.amount > 0 && mark.claim.name === name && mark.claim.unit === unit);
+    return this.#marks.filter((mark) =>
+      mark.amount > 0 && mark.limitRequest.name === name && mark.limitRequest.unit === unit
+    );
   }
 }
 

@@ -54,30 +54,30 @@ export async function simulate(
 
   function wish() {
     const names = NAMES.filter(() => below(2) === 0);
-    const claims: LimitRequest[] = limits.filter(({ name }) => names.includes(name)).map((limit) => ({
+    const limitRequests: LimitRequest[] = limits.filter(({ name }) => names.includes(name)).map((limit) => ({
       ...limit,
       cost: limit.unit === "tokens" ? below(limit.limit + (below(20) === 0 ? 50 : 1)) : 1,
     }));
-    return { claims, forMs: pick([0, 1, 300, 500, 5000.5, 30_000, LONGEST_MS]) };
+    return { limitRequests, forMs: pick([0, 1, 300, 500, 5000.5, 30_000, LONGEST_MS]) };
   }
 
   /** As many equal requests at one time. */
   async function take(
-    wish: { claims: LimitRequest[]; forMs: number },
+    wish: { limitRequests: LimitRequest[]; forMs: number },
     many: number,
-  ): Promise<Omit<LimitDecision, "standings">> {
+  ): Promise<Omit<LimitDecision, "statuses">> {
     const ids = Array.from({ length: many }, () => `r${++serial}`);
     const takings = await Promise.all(ids.map((id) => limiter.take({ id, ...wish })));
     // In whatever order they came, those that were admitted were first.
     const order = takings.map((taking, index) => ({ taking, id: ids[index] ?? "" }))
       .sort((a, b) => Number(b.taking.admitted) - Number(a.taking.admitted));
-    for (const { taking: { standings, ...taking }, id } of order) {
+    for (const { taking: { statuses, ...taking }, id } of order) {
       const expected = reference.expect(wish, now());
       if (taking.admitted) reference.take({ id, ...wish }, now());
-      reference.checkPromise(wish.claims, { ...taking, now: now() });
+      reference.checkPromise(wish.limitRequests, { ...taking, now: now() });
       if (!promisesOnly) {
         assertEquals(taking, expected, "not what the log says");
-        assertEquals(standings, reference.standings(wish.claims, now()), "not what the log leaves");
+        assertEquals(statuses, reference.statuses(wish.limitRequests, now()), "not what the log leaves");
       }
       if (taking.admitted) open.push(id);
       see(!taking.admitted ? "refused" : taking.over.length > 0 ? "reported" : "admitted");
@@ -89,8 +89,8 @@ export async function simulate(
 
   /** Waiting as long as was told is enough; a bucket less is not. */
   async function wait(
-    wish: { claims: LimitRequest[]; forMs: number },
-    { over, retryAfterMs }: Omit<LimitDecision, "standings">,
+    wish: { limitRequests: LimitRequest[]; forMs: number },
+    { over, retryAfterMs }: Omit<LimitDecision, "statuses">,
   ): Promise<void> {
     if (retryAfterMs === Infinity || over.some(({ unit, reportOnly }) => unit === "concurrency" && !reportOnly)) return;
     const before = Math.max(0, retryAfterMs - 500);
@@ -119,7 +119,7 @@ export async function simulate(
     ended.push(id);
   }
 
-  const claims: LimitRequest[] = limits.map((limit) => ({ ...limit, cost: 0 }));
+  const limitRequests: LimitRequest[] = limits.map((limit) => ({ ...limit, cost: 0 }));
   for (let step = 0; step < STEPS; step++) {
     const dice = below(20);
     if (dice < 10) {
@@ -130,16 +130,20 @@ export async function simulate(
     else if (dice < 15 && ended.length > 0) await endOne([pick(ended)]);
     else clock += pick(PAUSES);
     if (promisesOnly) continue;
-    assertEquals(await limiter.standings(claims), reference.standings(claims, now()), "not what the log leaves");
+    assertEquals(
+      await limiter.statuses(limitRequests),
+      reference.statuses(limitRequests, now()),
+      "not what the log leaves",
+    );
   }
   // What nobody ends is free when its time is over.
   const forgotten = below(2) === 0;
   while (!forgotten && open.length > 0) await endOne(open);
   if (!forgotten) {
-    const slots = claims.filter(({ unit }) => unit === "concurrency");
-    reference.checkFree(await limiter.standings(slots));
+    const slots = limitRequests.filter(({ unit }) => unit === "concurrency");
+    reference.checkFree(await limiter.statuses(slots));
   }
   clock += LONGEST_MS + 61_000;
-  reference.checkFree(await limiter.standings(claims));
+  reference.checkFree(await limiter.statuses(limitRequests));
   await close?.();
 }

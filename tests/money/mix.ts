@@ -172,7 +172,7 @@ async function compare(tried: readonly Tried[], { shop, random }: Ways): Promise
   const spent = entries.filter(({ group }) => group === "poor").reduce((sum, entry) => sum + entry.cost, 0n);
   assert(spent > 0n && spent <= parseUsd(POOR_USD), `${usd(spent)} of ${POOR_USD}`);
   const claim = { name: "group:default", unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
-  assertEquals((await limiter.standings([claim]))[0]?.remaining, SLOTS);
+  assertEquals((await limiter.statuses([claim]))[0]?.remaining, SLOTS);
   return { requests: tried.length, complete: seen.ids.size, endings, cost: usd(cost) };
 }
 

@@ -95,7 +95,7 @@ function start(
   const { store, key } = gateway;
   const free = async () => {
     const claim = { name: `key:${key.id}`, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
-    return (await gateway.gateway.limiter.standings([claim]))[0]?.remaining ?? 0;
+    return (await gateway.gateway.limiter.statuses([claim]))[0]?.remaining ?? 0;
   };
   return {
     gateway,

@@ -133,8 +133,8 @@ export function startWorld(options: WorldOptions): World {
       }
       for (const name of [`key:${gateway.key.id}`, "group:default", "model:acme/one"]) {
         const claim = { name, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
-        const [standing] = await gateway.gateway.limiter.standings([claim]);
-        assertEquals(standing?.remaining, SLOTS, `${about}: ${name}`);
+        const [status] = await gateway.gateway.limiter.statuses([claim]);
+        assertEquals(status?.remaining, SLOTS, `${about}: ${name}`);
       }
     },
     async [Symbol.asyncDispose]() {

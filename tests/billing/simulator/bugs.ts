@@ -244,10 +244,13 @@ export const BUGS: readonly Bug[] = [
       limiter: (limiter) => ({
         ...limiter,
         async take(request) {
-          const found = await limiter.standings(request.claims);
-          const isFree = found.every(({ claim, remaining }) => remaining >= claim.cost);
-          const plenty = request.claims.map((claim) => ({ ...claim, limit: isFree ? 1_000_000 : claim.limit + 1 }));
-          return await limiter.take({ ...request, claims: plenty });
+          const found = await limiter.statuses(request.limitRequests);
+          const isFree = found.every(({ limitRequest, remaining }) => remaining >= limitRequest.cost);
+          const plenty = request.limitRequests.map((claim) => ({
+            ...claim,
+            limit: isFree ? 1_000_000 : claim.limit + 1,
+          }));
+          return await limiter.take({ ...request, limitRequests: plenty });
         },
       }),
     },

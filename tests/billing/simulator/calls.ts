@@ -69,7 +69,7 @@ export function limiterBeyond(limiter: Limiter, cross: Border): Limiter {
     take: (request) => cross("take", async () => await limiter.take(request)),
     end: (id, tokens) => cross("end", async () => await limiter.end(id, tokens)),
     undo: (id) => cross("undo", () => limiter.undo(id)),
-    standings: (claims) => cross("standings", () => limiter.standings(claims)),
+    statuses: (limitRequests) => cross("statuses", () => limiter.statuses(limitRequests)),
     healthy: true,
     close: () => limiter.close(),
   };

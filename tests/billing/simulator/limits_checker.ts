@@ -45,7 +45,7 @@ export class LimitsChecker {
   /** Nothing runs: every slot is free. */
   async checkFree(limiter: Limiter): Promise<void> {
     for (const { claims } of this.#asked) {
-      for (const { claim, remaining } of await limiter.standings(claims)) {
+      for (const { limitRequest: claim, remaining } of await limiter.statuses(claims)) {
         if (claim.unit !== "concurrency") continue;
         must(remaining === claim.limit, "I17", () => `${claim.limit - remaining} slots of ${claim.name} stay taken`);
       }

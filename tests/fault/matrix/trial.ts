@@ -179,8 +179,8 @@ export function startBench(transport: TransportKind): Bench {
       cost: 1,
       reportOnly: false,
     };
-    const [standing] = await gateway.gateway.limiter.standings([claim]);
-    assertEquals(standing?.remaining, 1, "a slot is taken");
+    const [status] = await gateway.gateway.limiter.statuses([claim]);
+    assertEquals(status?.remaining, 1, "a slot is taken");
     assertEquals(gateway.gateway.running.count(), 0, "a request is under way");
     assertEquals(gateway.logs.filter(({ level }) => level === "error"), [], "errors in the log");
     // What upstreams do wrong is logged, and not wanted here.
