@@ -3,8 +3,8 @@ import { z } from "zod";
 import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
 
 /**
- * Block types that only this protocol knows: halves of calls that run at the vendor, search results, marks of beta
- * features. They are kept whole.
+ * Block types that only this protocol has: records of tools that ran at the vendor, search results, marks of beta
+ * features.
  */
 export const VENDOR_SPECIFIC_TYPES = [
   "search_result",
@@ -37,7 +37,7 @@ const mediaTypeField = z.string().max(128).regex(/^[A-Za-z0-9.+-]+\/[A-Za-z0-9.+
   error: "Expected a media type such as application/pdf",
 });
 const urlField = z.string().min(1);
-// Accepted here so that the reader can refuse it by its own name: the id belongs to one vendor's account.
+// Accepted so that the reader can name the file id in its refusal: it belongs to one vendor's account.
 const fileSource = z.looseObject({ type: z.literal("file"), file_id: z.string() });
 
 const textBlock = z.looseObject({
@@ -103,7 +103,7 @@ const toolUseBlock = z.looseObject({
   cache_control: cacheField,
 });
 
-/** Clients that met no signature in a stream send the block back without one. */
+/** Clients that got no signature in a stream send the block back without one. */
 const thinkingBlock = z.looseObject({
   type: z.literal("thinking"),
   thinking: z.string(),

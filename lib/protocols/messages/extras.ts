@@ -1,17 +1,17 @@
-/** What a messages request can ask of a vendor beyond tokens. */
+/** Features of messages requests that cost more than tokens. */
 import type { ExtrasTable } from "../extras.ts";
 
 /** Anthropic's members, tools and features. */
 export const messagesExtras: ExtrasTable = {
   members: {
-    // `auto`, as no member at all, uses capacity that the operator has bought, where there is any.
+    // `auto` is the default: it uses capacity that the operator has bought, if there is any.
     service_tier: { asks: "service_tier", plain: ["auto", "standard_only"] },
     speed: { asks: "service_tier", plain: ["standard"] },
     inference_geo: { asks: "service_tier", plain: ["global"], prefix: "inference_geo:" },
     mcp_servers: { asks: "remote_mcp" },
     container: { asks: "vendor_state" },
     thread: { asks: "vendor_state", code: "thread_unsupported_request" },
-    // Another model answers, at its own price. A list is for the gateway, which knows the prices.
+    // Another model answers, at its own price. A list is the gateway's own feature, with known prices.
     fallbacks: { asks: "unpriced", notLists: true },
     fallback_credit_token: { asks: "unpriced" },
     billing_policy: { asks: "unpriced" },

@@ -1,4 +1,4 @@
-/** The messages protocol: `POST /v1/messages` and `/v1/messages/count_tokens` under the native prefix. */
+/** The client's side of the messages protocol: `POST /v1/messages` and `/v1/messages/count_tokens`. */
 import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
@@ -18,7 +18,6 @@ export { writeInputs } from "./tool_input.ts";
 export { writeCount } from "./write_messages_usage.ts";
 export { checkVersion };
 
-/** The codec of the messages protocol. */
 export const messages: Codec = {
   protocol: "messages",
   schema,
@@ -32,7 +31,7 @@ export const messages: Codec = {
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,
   heartbeat: 'event: ping\ndata: {"type": "ping"}\n\n',
-  // Claude Code makes its conversation, or its max_tokens, shorter when an error begins with these words.
+  // These words make Claude Code shorten its conversation or its max_tokens.
   contextError({ input, output, limit }) {
     const message = input > limit
       ? `prompt is too long: ${input} tokens > ${limit} maximum`

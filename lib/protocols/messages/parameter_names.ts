@@ -1,4 +1,4 @@
-/** What clients call the things that this protocol cannot say, for the list of what was dropped. */
+/** Client's names of parameters that this protocol does not have. */
 import type { Protocol } from "../canonical/types.ts";
 
 type Thing = "stop" | "logprobs" | "format" | "strict" | "thinking" | "budget" | "effort";
@@ -33,7 +33,7 @@ const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
   },
 };
 
-/** The name of a thing in a client's protocol. */
+/** Returns the name in a client's protocol. */
 export function parameterName(thing: Thing, protocol: Protocol): string {
   return NAMES[protocol][thing];
 }

@@ -1,4 +1,4 @@
-/** Reads one content block of an answer, from its beginning over its pieces to its end. */
+/** Reads content blocks of an answer. */
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
@@ -6,27 +6,27 @@ import type { Texts } from "../codec.ts";
 import { redactedMembers, redactedSignature } from "./redacted_thinking.ts";
 import { parseInput } from "./tool_input.ts";
 
-/** What a block needs to know of its answer. */
+/** Facts about the answer of a block. */
 export interface BlockContext {
   /** Issuer of its signatures. */
   issuer: string;
   /** As in `Origin`. */
   texts?: Texts;
-  /** An id for a call that came without one. */
+  /** Returns an id for a call without one. */
   callId(): string;
-  /** Is told the length of each text that is kept. */
+  /** Counts the length of text that is kept. */
   keep(length: number): void;
 }
 
-/** A block that is being read. */
+/** A block being read. */
 export interface BlockReader {
-  /** Takes a piece. @returns false for a piece that does not belong into a block of this type */
+  /** Takes a delta. @returns false for one that does not belong to a block of this type */
   delta(delta: JsonObject): boolean;
   /** Ends the block. */
   stop(): void;
 }
 
-/** Begins a block. @returns undefined for one that cannot be used: a call of no tool, or no block at all */
+/** Begins a block. @returns undefined for an invalid block, such as a call without a name */
 export function readBlock(start: JsonObject, lane: BlockSequence, context: BlockContext): BlockReader | undefined {
   switch (start.type) {
     case "text":
@@ -42,7 +42,7 @@ export function readBlock(start: JsonObject, lane: BlockSequence, context: Block
   }
 }
 
-/** Text opens with the first it says: upstreams begin blocks that stay empty. */
+/** Text opens with its first characters: some upstreams begin blocks that stay empty. */
 function readText(start: JsonObject, lane: BlockSequence): BlockReader {
   function open(): void {
     if (!lane.opened) lane.open({ type: "text" });
@@ -73,7 +73,7 @@ function readText(start: JsonObject, lane: BlockSequence): BlockReader {
   };
 }
 
-/** Thinking opens with its text. If it ends with a signature and no text, the text was withheld. */
+/** Thinking opens with its text. A signature without a text means that the text was withheld. */
 function readThinking(start: JsonObject, lane: BlockSequence, { issuer, keep }: BlockContext): BlockReader {
   let signature: Signature | undefined;
 
@@ -83,7 +83,7 @@ function readThinking(start: JsonObject, lane: BlockSequence, { issuer, keep }: 
     lane.delta(text);
   }
 
-  /** A later signature is in place of an earlier one, not its continuation. */
+  /** A later signature replaces an earlier one. */
   function sign(value: Json | undefined): void {
     if (typeof value !== "string" || value === "") return;
     keep(value.length);
@@ -112,7 +112,7 @@ function readRedacted({ data }: JsonObject, lane: BlockSequence, { issuer }: Blo
   return { delta: () => false, stop: () => lane.end(signature) };
 }
 
-/** Input comes in pieces. Where none came, it is what the block began with, as servers send it that do not stream it. */
+/** Input comes in pieces. Servers that do not stream it put it into the block's start. */
 function readToolUse(
   start: JsonObject,
   lane: BlockSequence,
@@ -139,7 +139,7 @@ function readToolUse(
   };
 }
 
-/** A block of the protocol's own is kept whole, so it opens when it is. */
+/** A vendor-specific block is kept whole, so it opens when it is complete. */
 function readForeign(start: JsonObject, lane: BlockSequence, { keep }: BlockContext): BlockReader {
   const pieces: string[] = [];
   const block = { ...start };

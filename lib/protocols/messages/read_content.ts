@@ -27,14 +27,14 @@ const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cach
 const THINKING = new Set(["type", "thinking", "signature"]);
 const FOREIGN: ReadonlySet<string> = new Set(VENDOR_SPECIFIC_TYPES);
 
-/** Reads the system prompt as the message it is: none where it says nothing. */
+/** Reads the system prompt as a message; none if it is empty. */
 export function readSystem(value: Json | undefined, tally: ReadContext): Message[] {
   if (value === undefined || value === null || value === "") return [];
   const blocks = readContent(value, "system", tally);
   return blocks.every(isVoid) ? [] : [{ role: "system", blocks }];
 }
 
-/** Reads the conversation, in its order. @throws {GatewayError} `invalid` */
+/** Reads the conversation. @throws {GatewayError} `invalid` */
 export function readMessages(value: Json | undefined, tally: ReadContext): Message[] {
   return readArray(value, "messages").map((item, index) => {
     const path = `messages[${index}]`;
@@ -52,8 +52,8 @@ export function readMessages(value: Json | undefined, tally: ReadContext): Messa
 }
 
 /**
- * Reads a string or blocks. Blocks that say nothing are dropped: the vendor refuses empty text, yet its answers may hold
- * it, and clients send it back. A message that would lose its last block keeps it.
+ * Reads a string or blocks. Empty blocks are dropped: the vendor refuses empty text, yet its answers may have it, and
+ * clients send it back. The last block of a message stays.
  */
 function readContent(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
@@ -65,7 +65,7 @@ function readContent(value: Json | undefined, path: string, tally: ReadContext):
   return spoken.length > 0 ? spoken : blocks.slice(0, 1);
 }
 
-/** True for empty text and for thinking that has neither text nor signature. */
+/** True for empty text, and for thinking with neither text nor signature. */
 function isVoid(block: ContentBlock): boolean {
   if (block.type === "text") return block.text === "";
   return block.type === "reasoning" && block.text === "" && block.signature === undefined;
@@ -109,7 +109,7 @@ function readBlock(block: JsonObject, path: string, tally: ReadContext): Content
   }
 }
 
-/** A file by its id, where the client may name it. */
+/** True for a file id that the client may use. */
 function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean {
   return permits?.vendorState === true && isObject(source) && source.type === "file";
 }
@@ -153,7 +153,7 @@ function readThinking(block: JsonObject, path: string): ContentBlock {
     type: "reasoning",
     text,
     hidden: text === "" && signature !== "" ? true : undefined,
-    // We send an empty signature with thinking that nobody signed, and take it back.
+    // Unsigned thinking is sent with an empty signature, which comes back.
     signature: signature === "" ? undefined : readSignature(signature, "anthropic"),
     unknownMembers: readUnknownMembers(block, THINKING),
   });
@@ -167,7 +167,7 @@ function readResult(value: Json | undefined, path: string, tally: ReadContext): 
 function readDocument(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   const source = readObject(block.source, `${path}.source`);
   if (isVendorFile(block, tally)) return foreign(block, path, tally);
-  // Blocks inside a document can be cited one by one; nothing else has that.
+  // Only here can blocks inside a document be cited one by one.
   if (source.type === "content" && typeof source.content !== "string") {
     checkInnerFiles(source.content, `${path}.source.content`, tally);
     return foreign(block, path, tally);
@@ -193,7 +193,7 @@ function readDocumentSource(source: JsonObject, path: string): Media {
       };
     default: {
       const media = readSource(source, path);
-      // Documents behind URLs are PDFs by definition; without a media type a URL is taken for a picture.
+      // Documents behind URLs are PDFs by definition; a URL without a media type would count as an image.
       return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
     }
   }
@@ -221,7 +221,7 @@ function readForeign(block: JsonObject, path: string, tally: ReadContext): Conte
   throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
 }
 
-/** A block kept whole. Its cache mark stays inside it and is counted. */
+/** Keeps a block whole. Its cache mark stays inside and is counted. */
 function foreign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   readCache(block, tally);
   if (block.type === "tool_addition") checkAddition(block, path, tally);
@@ -234,12 +234,12 @@ function foreign(block: JsonObject, path: string, tally: ReadContext): ContentBl
   return { type: "vendor_specific", from: "messages", value: block };
 }
 
-/** A tool may also be defined in the middle of a conversation. */
+/** Tools may also be defined inside a conversation. */
 function checkAddition({ tool }: JsonObject, path: string, { permits }: ReadContext): void {
   if (isObject(tool) && isObject(tool.definition)) permits?.checkTool(tool.definition, `${path}.tool.definition`);
 }
 
-/** Pictures inside a document are not read one by one. */
+/** Images inside a document are not read one by one. */
 function checkInnerFiles(content: Json | undefined, path: string, { permits }: ReadContext): void {
   if (!Array.isArray(content) || permits?.vendorState === true) return;
   for (const [index, part] of content.entries()) {
@@ -253,7 +253,7 @@ function fileError(param: string): GatewayError {
   return new GatewayError("invalid", `Cannot use a file id: ${sendContent("the content")}`, { param });
 }
 
-/** Runs a decoder; what it cannot decode is the client's mistake. */
+/** Runs a decoder, whose errors are the client's. */
 function decoded<T>(decode: () => T, param: string): T {
   try {
     return decode();
@@ -263,11 +263,11 @@ function decoded<T>(decode: () => T, param: string): T {
   }
 }
 
-/** UTF-8 text as base64. */
+/** Encodes UTF-8 text as base64. */
 function encodeText(text: string): string {
   const bytes = new TextEncoder().encode(text);
   const pieces: string[] = [];
-  // More arguments than this in one call overflow the stack.
+  // More arguments in one call overflow the stack.
   for (let at = 0; at < bytes.length; at += 8192) {
     pieces.push(String.fromCharCode(...bytes.subarray(at, at + 8192)));
   }

@@ -1,9 +1,9 @@
-/** Reads errors: those that come in place of an answer, and those inside one. */
+/** Reads errors of upstreams: in place of an answer, and inside one. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 
-/** Kinds by the vendor's own type of error. Every other is told by the status. */
+/** Kinds by Anthropic's own error types. All others have the kind of their status. */
 const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefined, ErrorKind>([
   ["invalid_request_error", "invalid"],
   ["request_too_large", "too_large"],
@@ -13,7 +13,7 @@ const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefin
   ["not_found_error", "not_found"],
 ]);
 
-/** Kinds by status. What concerns the key or the account is for the operator: `upstream`. */
+/** Kinds by status. Errors of the key or the account concern the operator: `upstream`. */
 const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
   [400, "invalid"],
   [404, "not_found"],
@@ -26,7 +26,7 @@ const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
   [529, "overloaded"],
 ]);
 
-/** Whatever its status says, such an error is not the client's. */
+/** Errors that concern the operator, whatever their status is. */
 const OPERATORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
   ["authentication_error", "The upstream does not accept the gateway's credentials"],
   ["permission_error", "The upstream does not let the gateway use this model"],
@@ -39,7 +39,7 @@ const BY_OPERATOR_STATUS: ReadonlyMap<number | undefined, string> = new Map<numb
   [403, "permission_error"],
 ]);
 
-/** What the client is told. The upstream's own words are for the log, unless they say what is wrong with the request. */
+/** Fixed texts for clients. Upstream messages are only logged, unless they concern the request. */
 const MESSAGES: Partial<Record<ErrorKind, string>> = {
   exhausted: "The upstream's rate limit is reached",
   overloaded: "The upstream is overloaded",
@@ -51,20 +51,20 @@ const UNKNOWN_MODEL = "The upstream does not know this model";
 const FAILED = "The upstream failed to answer";
 const REFUSED = "The upstream refused the request";
 
-/** How the vendor says that the input, or the input and `max_tokens` together, are more than the model's context. */
+/** Messages for an exceeded context, by the input alone or with `max_tokens`. */
 const TOO_LONG = /prompt is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context/i;
 
-/** Longest text of an upstream's that is passed on, in UTF-16 code units. */
+/** Most UTF-16 code units of a message that is passed on. */
 const MESSAGE_LENGTH = 1000;
 
-/** Reads the answer to a request that failed. The body may be anything. */
+/** Reads an error answer with any body. */
 export function readError(status: number, body: Json | undefined): GatewayError {
   return errorOf(isObject(body) ? body.error : undefined, status);
 }
 
 /**
- * The error that an error object says.
- * @param status HTTP status it came with; absent: it came inside an answer
+ * Reads an error object.
+ * @param status HTTP status; absent: the error came inside an answer
  */
 export function errorOf(error: Json | undefined, status?: number): GatewayError {
   const { type, message } = isObject(error) ? error : { type: undefined, message: error };
@@ -84,7 +84,7 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   return new GatewayError(kind, redactShapes(said, MESSAGE_LENGTH) || REFUSED, { ...code, cause });
 }
 
-/** Why a conversation that the vendor was to hold cannot go on: clients act upon it. */
+/** Returns the code of a vendor-side conversation that cannot continue: clients react to it. */
 function threadCode(error: Json | undefined): string | undefined {
   const details = isObject(error) ? error.details : undefined;
   const code = isObject(details) ? details.error_code : undefined;

@@ -1,4 +1,3 @@
-/** Reads token counts. */
 import { PLAIN_TIERS, type TokenUsage, type UsageClass } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { withReported } from "../extras.ts";
@@ -6,13 +5,13 @@ import { spelledCountOf } from "../members.ts";
 
 /** Collects the token counts of one answer. */
 export interface UsageReader {
-  /** Takes the counts of the beginning. */
+  /** Takes the counts at the start. */
   start(usage: Json | undefined): void;
-  /** Takes the counts so far: they are of the whole answer, so they replace what was known. */
+  /** Takes later counts, which are of the whole answer and replace earlier ones. */
   update(usage: Json | undefined): void;
-  /** What is known of the input. */
+  /** Returns the known input classes. */
   input(): TokenUsage;
-  /** What is known of the whole answer. */
+  /** Returns the counts of the whole answer. */
   total(): TokenUsage;
 }
 
@@ -21,8 +20,8 @@ type Input = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write
 const NOTHING: TokenUsage = {};
 
 /**
- * Counts of one answer, whatever order they come in.
- * @param asked the service tier that the request asks for
+ * Reads counts in any order.
+ * @param asked the service tier of the request
  */
 export function usageReader(asked?: string): UsageReader {
   let input: Input = {};
@@ -38,7 +37,7 @@ export function usageReader(asked?: string): UsageReader {
 
   return {
     start(usage) {
-      // What it says of the output is a placeholder.
+      // The output count at the start is a placeholder.
       if (!isObject(usage)) return;
       input = readInput(usage, {});
       report(usage);
@@ -55,7 +54,7 @@ export function usageReader(asked?: string): UsageReader {
   };
 }
 
-/** The tier that served it. Each is told in a member of its own; one that is not there says nothing. */
+/** Returns the tier that served the request. Each kind has a member of its own. */
 function readTier(
   { service_tier, speed, inference_geo: geo }: JsonObject,
   asked: string | undefined,
@@ -72,7 +71,7 @@ function readTier(
   return isTold ? "standard" : undefined;
 }
 
-/** Calls of hosted tools: `web_search_requests` and its like. */
+/** Reads calls of hosted tools, such as `web_search_requests`. */
 function readCalls(value: Json | undefined): Record<string, number> | undefined {
   if (!isObject(value)) return undefined;
   const calls: Record<string, number> = {};
@@ -84,8 +83,8 @@ function readCalls(value: Json | undefined): Record<string, number> | undefined 
 }
 
 /**
- * Counts of the input, after an update. One that speaks of caches counts the whole input anew: some servers put all of it
- * into `input_tokens` at first and divide it at the end. Some repeat zeros for what they said before.
+ * Returns the input counts after an update. An update with cache counts counts the whole input again: some servers
+ * first put all of it into `input_tokens`. Zeros do not replace earlier counts.
  */
 function latest(usage: JsonObject, before: Input): Input {
   const after = readInput(usage, before);
@@ -100,7 +99,7 @@ function speaksOfCaches(counts: Input): boolean {
     counts.input_cache_write_1h !== undefined;
 }
 
-/** @param before counts that tell how cache writes divide, where these do not */
+/** @param before counts that divide cache writes, if these do not */
 function readInput(usage: JsonObject, before: Input): Input {
   const prompt = spelledCountOf(usage.input_tokens);
   const read = spelledCountOf(usage.cache_read_input_tokens);
@@ -111,7 +110,7 @@ function readInput(usage: JsonObject, before: Input): Input {
   };
 }
 
-/** Cache writes by how long they last. A sum without its parts is of the five minutes that are the default. */
+/** Reads cache writes by lifetime. An undivided sum has the default lifetime of five minutes. */
 function readWrites(usage: JsonObject, before: Input): Input {
   const total = spelledCountOf(usage.cache_creation_input_tokens);
   const parts = isObject(usage.cache_creation) ? usage.cache_creation : {};
@@ -135,7 +134,7 @@ function readOutput(usage: JsonObject): Pick<TokenUsage, "completion" | "reasoni
   return { ...(completion !== undefined && { completion }), ...(reasoning !== undefined && { reasoning }) };
 }
 
-/** Reasoning is part of the completion. */
+/** Limits reasoning to the completion, which includes it. */
 function clampReasoning(usage: TokenUsage): TokenUsage {
   const { completion, reasoning } = usage;
   return completion === undefined || reasoning === undefined || reasoning <= completion
@@ -143,7 +142,7 @@ function clampReasoning(usage: TokenUsage): TokenUsage {
     : { ...usage, reasoning: completion };
 }
 
-/** Rounds in which the vendor made the conversation shorter are billed, and not in the sums. */
+/** Compaction rounds are billed, but missing in the sums. */
 function readCompaction(iterations: Json | undefined): TokenUsage {
   if (!Array.isArray(iterations)) return NOTHING;
   return iterations.filter(isObject).filter(({ type }) => type === "compaction")

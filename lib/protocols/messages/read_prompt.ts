@@ -41,7 +41,7 @@ const THINKING = new Set(["type", "budget_tokens", "display"]);
 const OUTPUT_CONFIG = new Set(["effort", "format"]);
 const METADATA = new Set(["user_id"]);
 
-/** Reads a request for a message. @throws {GatewayError} `invalid`, for what the schema cannot say */
+/** Reads a messages request. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
   const prompt = readCountPrompt(body, texts, permits);
   const maxTokens = numberOf(body.max_tokens);
@@ -49,7 +49,7 @@ export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): 
   return withoutUndefined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
 }
 
-/** Reads a request to count the input: the same without `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
+/** Reads a token count request, which has no `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
 export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
   const tally: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
   const prompt: Prompt = withoutUndefined({
@@ -87,7 +87,7 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
     display: display === "summarized" || display === "omitted" ? display : undefined,
   };
   const unmodelled = readUnknownMembers(thinking, THINKING)?.members ?? {};
-  // Between tools the model reports progress but does not think: elsewhere that is `off`, here it keeps its name.
+  // Between tools the model reports progress without thinking: other protocols know this as `off`.
   if (type === "between_tools") unmodelled.type = type;
   if (typeof display === "string" && reasoning.display === undefined) unmodelled.display = display;
   return withoutUndefined({ ...reasoning, unknownMembers: restOf(unmodelled) });
@@ -105,7 +105,7 @@ function readFormat({ output_config: config, output_format: older }: JsonObject)
   return { type: "json_schema", schema: readObject(asked.schema, `${path}.schema`) };
 }
 
-/** Unmodelled members, also those of the objects of which only some members are modelled. */
+/** Returns unknown members, also of objects that are partly modelled. */
 function readTopRest(body: JsonObject): UnknownMembers | undefined {
   const members = readUnknownMembers(body, MODELLED)?.members ?? {};
   if (isOurs(members.fallbacks)) delete members.fallbacks;
@@ -126,7 +126,7 @@ function readStrings(value: Json | undefined, param: string): string[] | undefin
   return readArray(value, param).map((item, index) => readString(item, `${param}[${index}]`));
 }
 
-/** Models to try next: `models`, then those of `fallbacks`. */
+/** Reads the models to try next: `models`, then `fallbacks`. */
 function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined {
   const ids = readStrings(models, "models");
   if (!isOurs(fallbacks)) return ids;
@@ -141,7 +141,7 @@ function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined 
   return [...ids ?? [], ...more];
 }
 
-/** A list is for the gateway; the vendor's own feature of that name is passed on. */
+/** A list is the gateway's own feature; any other value is the vendor's. */
 function isOurs(fallbacks: Json | undefined): boolean {
   return Array.isArray(fallbacks);
 }

@@ -1,4 +1,3 @@
-/** Reads whole answers: as the stream that they would have been, so that both say the same. */
 import { ReplyAggregator } from "../canonical/aggregate_events.ts";
 import type { Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,7 +6,10 @@ import type { Origin } from "../upstream_codec.ts";
 import { errorOf } from "./read_error.ts";
 import { eventReader } from "./read_stream.ts";
 
-/** Reads a message object. @throws {GatewayError} `upstream` where it is none, or the error that it says */
+/**
+ * Reads a message object, as the stream that it would have been. @throws {GatewayError} `upstream` for anything else,
+ * or the error in its place
+ */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
   if (!Array.isArray(body.content)) {

@@ -13,13 +13,13 @@ import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts"
 import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_messages_usage.ts";
 
-/** Most that is kept of an answer at a time, in UTF-16 code units. */
+/** Most UTF-16 code units kept of an answer at a time. */
 const MOST_KEPT = 16 * 1024 * 1024;
 
 /** Most blocks of one answer. */
 const MOST_BLOCKS = 4096;
 
-/** Reasons by the vendor's word. `tool_use` and those it does not know are an ordinary end: the calls decide. */
+/** Finish reasons. `tool_use` and unknown reasons are an ordinary end: the calls decide. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
   ["max_tokens", "length"],
   ["model_context_window_exceeded", "length"],
@@ -28,10 +28,10 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>
   ["pause_turn", "pause"],
 ]);
 
-/** What the end of an answer says of its reason. */
+/** Members with the finish reason. */
 const STOP_MEMBERS = ["stop_reason", "stop_sequence", "stop_details"] as const;
 
-/** Reads frames. Whatever comes, the events are in legal order, and the last one is a finish or an error. */
+/** Reads frames. The events are always in legal order and end with a finish or an error. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const machine = eventReader(origin);
   const parse = alikeParser(tryParse, messagesTemplateRule);
@@ -49,7 +49,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** The value of a frame; undefined where it is no JSON. */
+/** Parses a frame; undefined if it is not JSON. */
 function tryParse(data: string): Json | undefined {
   try {
     return parseJson(data);
@@ -59,7 +59,7 @@ function tryParse(data: string): Json | undefined {
   }
 }
 
-/** Reads the protocol's events, already parsed. `undefined` stands for one that could not be. */
+/** Reads parsed events; `undefined` stands for an unreadable one. */
 export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
   let out: ReplyEvent[] = [];
   let kept = 0;
@@ -71,7 +71,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader(tier);
   const lanes = new BlockSerializer(emit);
-  /** Blocks that are open, by the upstream's index. */
+  /** Open blocks by the upstream's index. */
   const open = new Map<number, BlockReader>();
   let lastIndex = -1;
   const context: BlockContext = {
@@ -99,7 +99,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     emit({ type: "start", ...(id !== undefined && { id }), ...(Object.keys(known).length > 0 && { usage: known }) });
   }
 
-  /** Relays have been seen to send the beginning again; that of another message has no place inside this one. */
+  /** Some relays repeat the start. The start of another message is an error. */
   function startMessage(value: Json | undefined): void {
     const message = isObject(value) ? value : {};
     const other = started && typeof message.id === "string" && id !== undefined && message.id !== id;
@@ -114,7 +114,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks").with({ fault: "oversized" });
     const lane = lanes.addSequence();
     const block = isObject(value) ? readBlock(value, lane, context) : undefined;
-    // What is said in a block that cannot be used is not taken for another block's.
+    // Deltas of an invalid block are dropped, not added to another block.
     open.set(index, block ?? { delta: () => true, stop: () => lane.end() });
   }
 
@@ -123,7 +123,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     if (open.get(index)?.delta(value) === true) return;
     const type = implied(value);
     if (type === undefined) return;
-    // Its beginning is missing, but what it says is there.
+    // The block's start is missing, but not its content.
     startBlock(index, { type });
     open.get(index)?.delta(value);
   }
@@ -138,7 +138,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     for (const index of [...open.keys()]) stopBlock(index);
   }
 
-  /** Why it ends. What is null says nothing. */
+  /** Reads the finish reason. Null members are absent ones. */
   function end(delta: JsonObject): void {
     for (const name of STOP_MEMBERS) stop[name] = delta[name] ?? stop[name];
   }
@@ -185,13 +185,13 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     }
   }
 
-  /** Some servers forget the last event. The reason is the last thing that is missing nowhere. */
+  /** Some servers omit the last event, but never the reason. */
   function leave(): void {
     if (typeof stop.stop_reason !== "string") throw new GatewayError("upstream", CUT);
     finish();
   }
 
-  /** Runs a step; whatever goes wrong in it is the last thing to be said. */
+  /** Runs a step; an error in it ends the answer. */
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
     try {
       if (!over) step(body);
@@ -210,7 +210,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
 
 const CUT = "The model's answer ended before it was complete";
 
-/** Type of the block that a piece belongs to; undefined where nothing would be lost, and for a call: its tool is unknown. */
+/** Returns the block type that a delta implies; undefined for empty deltas, and for a call, whose tool is unknown. */
 function implied({ type, text, thinking, signature, citation, partial_json }: JsonObject): string | undefined {
   switch (type) {
     case "text_delta":

@@ -1,4 +1,4 @@
-/** Reads tools and the choice among them. */
+/** Reads tools and the tool choice. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -15,7 +15,7 @@ import {
 
 const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 
-/** Reads the tools. A tool with a type other than `custom` is the vendor's own and kept whole. */
+/** Reads the tools. A tool with another type than `custom` is the vendor's own and kept whole. */
 export function readTools(value: Json | undefined, tally: ReadContext): Tool[] {
   if (value === undefined || value === null) return [];
   return readArray(value, "tools").map((item, index) => {
@@ -37,7 +37,7 @@ export function readTools(value: Json | undefined, tally: ReadContext): Tool[] {
   });
 }
 
-/** What a `tool_choice` says: which tools, and whether several at once. */
+/** Reads `tool_choice`: the choice, and whether parallel calls are allowed. */
 export function readToolChoice(value: Json | undefined): { toolChoice?: ToolChoice; parallelToolCalls?: boolean } {
   if (!isObject(value)) return {};
   const single = booleanOf(value.disable_parallel_tool_use);

@@ -1,6 +1,6 @@
 /**
- * Messages through and through: the edits are the model's id at the start, and what keeps official clients from failing
- * over streams that are not quite Anthropic's own. They need an event's name beside its type, one beginning, and an end.
+ * Relays messages. Edits: the model id at the start, and corrections for servers that differ from Anthropic, because
+ * official clients need an `event:` line, one start and an end.
  */
 import type { Frame } from "../codec.ts";
 import { findInFrame } from "../long_frame.ts";
@@ -21,7 +21,7 @@ export const messagesRelay: Relay = {
         const named = event === undefined ? frame : { event, data: frame.data };
         if (event === STOP.event) stopped = true;
         if (event !== START) return [named];
-        // A server between us and the vendor may begin twice; where it begins another message, the reader says so.
+        // A server in between may repeat the start; the reader reports the start of another message.
         if (started) return [];
         started = true;
         return [{ ...named, data: withModel(frame, ["message", "model"], echo.model) }];

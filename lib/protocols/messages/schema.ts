@@ -1,4 +1,7 @@
-/** Schemas of the request bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
+/**
+ * Schemas of the bodies of `/v1/messages` and `/v1/messages/count_tokens`: types and ranges. Limits shared by all
+ * protocols are in `../fields.ts`; limits of a model are checked in `lib/request/rules.ts`.
+ */
 import { z } from "zod";
 import { COUNTS, fallbacksField, objectField, providerField, stopText, toolNameField } from "../fields.ts";
 import { cacheField, messagesField, systemField } from "./content_schema.ts";
@@ -12,7 +15,7 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-// OpenAI's `function` is named so that a tool in that protocol's shape is refused and not taken for a vendor's.
+// Excludes OpenAI's `function`, so that a tool of that form is refused instead of passed on as a vendor's.
 const typedTool = z.looseObject({
   type: z.string().max(128).regex(/^(?!custom$|function$)[a-z0-9_]+$/, {
     error: 'Expected "custom" or the type of a vendor\'s tool',
@@ -46,7 +49,7 @@ const thinkingField = z.discriminatedUnion("type", [
 
 const formatField = z.looseObject({ type: z.literal("json_schema"), schema: objectField }).nullish();
 
-/** What both bodies have. */
+/** Members of both bodies. */
 const shared = {
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   messages: messagesField,
@@ -84,7 +87,7 @@ const shared = {
 /** Body of `POST /v1/messages`. */
 export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   ...shared,
-  // Zero asks for no answer: it only fills the prompt cache.
+  // Zero only fills the prompt cache.
   max_tokens: z.number().int().min(0).max(1_000_000_000).describe("Most tokens of the answer, thinking included"),
   stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
 });

@@ -1,11 +1,10 @@
-/** Pieces of blocks that differ in what they say, and in nothing else. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import type { Likeness, Said } from "../alike.ts";
 
-/** Members of a piece that say something. */
+/** Members of a delta with text. */
 const SAID = ["text", "thinking", "partial_json"] as const;
 
-/** Pieces of text, of thinking and of input. */
+/** Applies to deltas of text, thinking and input. */
 export const messagesTemplateRule: Likeness = {
   said(event: JsonObject): Said | undefined {
     const { delta, ...others } = event;

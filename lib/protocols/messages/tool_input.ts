@@ -1,11 +1,11 @@
-/** Tool input is an object in this protocol, and JSON text in the canonical form. */
+/** Converts tool input, an object in this protocol, from and to JSON text. */
 import type { ContentBlockOf } from "../canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson, writeEachSliced } from "../../json/mod.ts";
 import type { Texts } from "../codec.ts";
 
 /**
- * A call's arguments as the object they are. No text at all is no argument; text that is no object, such as arguments
- * that were cut off, goes under `_raw`.
+ * Returns the arguments of a call as an object. Blank text is an empty object; other text, such as incomplete
+ * arguments, goes under `_raw`.
  */
 export function writeInput(call: ContentBlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
@@ -14,7 +14,7 @@ export function writeInput(call: ContentBlockOf<"tool_call">): JsonObject {
   return input ?? { _raw: call.arguments };
 }
 
-/** The object that JSON text says; undefined where it is no object. */
+/** Parses JSON text; undefined if it is not an object. */
 export function parseInput(text: string): JsonObject | undefined {
   try {
     const input = parseJson(text);
@@ -25,7 +25,7 @@ export function parseInput(text: string): JsonObject | undefined {
   }
 }
 
-/** The inputs of a conversation's calls as the arguments they are in the canonical form, in steps. */
+/** Writes the inputs of a conversation's calls as JSON text. */
 export function writeInputs({ messages }: JsonObject): Promise<Texts> {
   const inputs: JsonObject[] = [];
   for (const message of listOf(messages)) {

@@ -1,4 +1,3 @@
-/** The messages protocol as upstreams speak it: `POST /v1/messages`. */
 import { COUNTS } from "../fields.ts";
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
@@ -6,19 +5,19 @@ import { readReply } from "./read_reply.ts";
 import { streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
-/** The messages protocol from the upstream's side. Its dialect is Anthropic's. */
+/** The upstream's side of the messages protocol, `POST /v1/messages`. The dialect is Anthropic's. */
 export const messagesUpstream: UpstreamCodec = {
   protocol: "messages",
   dialect: {
     customTools: false,
     namespaces: false,
     hostedFrom: ["messages"],
-    // The vendor names no limit: as many as a client may send.
+    // Anthropic documents no limit: as many as a client may send.
     stops: COUNTS.stops,
     toolName: { legal: /[A-Za-z0-9_-]/, max: 128 },
     callId: { legal: /[A-Za-z0-9_-]/, max: 128 },
     alternates: true,
-    // The newest models refuse it; rows of those that do not say so.
+    // The newest models refuse it; rows of models that accept it say so.
     prefill: false,
     mediaInResults: true,
     unsignedReasoning: false,

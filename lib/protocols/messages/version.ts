@@ -1,16 +1,15 @@
-/** The version header of the messages protocol. */
 import { GatewayError } from "../../errors.ts";
 
 /**
- * Versions we answer to. 2023-06-01 is what the Python SDK and the npm SDK before 1.0 send, 2026-10-21 what the npm SDK
- * sends since. Both get the same treatment: the newer only forbids sampling parameters that many of our models take.
+ * Accepted versions. The Python SDK and the npm SDK before 1.0 send 2023-06-01, later npm SDKs 2026-10-21. Both are
+ * treated alike: the newer one only forbids sampling parameters that many models accept.
  */
 const VERSIONS: readonly string[] = ["2023-06-01", "2026-10-21"];
 
 /**
  * Checks the `anthropic-version` header.
- * @param header its value; `null` when it is missing
- * @throws {GatewayError} `invalid`, when it is missing or of a version we do not know
+ * @param header its value; `null` if it is missing
+ * @throws {GatewayError} `invalid`, for a missing or unknown version
  */
 export function checkVersion(header: string | null): void {
   const accepted = VERSIONS.join(" or ");

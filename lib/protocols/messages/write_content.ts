@@ -8,16 +8,16 @@ import { mediaText, writeMedia } from "./write_media.ts";
 
 const NOTHING: JsonObject = {};
 
-/** Content: a string where there is nothing but text, which every server of this protocol takes; else blocks. */
+/** Message content: a string for plain text, which every server accepts, else blocks. */
 export type WrittenContent = string | JsonObject[];
 
 /**
- * Writes blocks. Those that say nothing are left out: the vendor refuses empty text.
- * @throws {GatewayError} `invalid`, for media that the protocol cannot hold
+ * Writes blocks. Empty ones are dropped, because the vendor refuses empty text.
+ * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function writeBlocks(blocks: readonly ContentBlock[]): JsonObject[] {
   const [only] = blocks;
-  // Most messages have one. A list that is begun empty takes room for seventeen.
+  // Most messages have one block, and an array that grows from empty reserves room for seventeen.
   if (blocks.length === 1 && only !== undefined) {
     const written = writeBlock(only);
     return written === undefined ? [] : [written];
@@ -31,7 +31,7 @@ export function writeBlocks(blocks: readonly ContentBlock[]): JsonObject[] {
 }
 
 /**
- * Writes the blocks of a system message: text, and whole blocks of the protocol's own.
+ * Writes the blocks of a system message: text and vendor-specific blocks.
  * @throws {GatewayError} `invalid`, for anything else
  */
 export function writeSystemBlocks(blocks: readonly ContentBlock[]): JsonObject[] {
@@ -43,7 +43,7 @@ export function writeSystemBlocks(blocks: readonly ContentBlock[]): JsonObject[]
   }));
 }
 
-/** Content in its shortest form. */
+/** Returns content in its shortest form. */
 export function shortestContent(blocks: JsonObject[]): WrittenContent {
   const first = blocks[0];
   if (blocks.length !== 1 || first?.type !== "text" || typeof first.text !== "string") return blocks;
@@ -51,13 +51,13 @@ export function shortestContent(blocks: JsonObject[]): WrittenContent {
   return first.text;
 }
 
-/** A prompt-cache mark as a member. Five minutes are the default, and not every server knows the word. */
+/** Writes a prompt-cache mark. Five minutes are the default, and not every server knows `ttl`. */
 export function cacheControl(cache: CacheMark | undefined): JsonObject {
   if (cache === undefined) return NOTHING;
   return { cache_control: cache.ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" } };
 }
 
-/** The unmodelled members of the protocol's own. */
+/** Returns unknown members of this protocol. */
 export function ownUnknownMembers({ unknownMembers }: { unknownMembers?: UnknownMembers | undefined }): JsonObject {
   return unknownMembers?.from === "messages" ? unknownMembers.members : NOTHING;
 }
@@ -91,7 +91,7 @@ function writeBlock(block: ContentBlock): JsonObject | undefined {
 function writeText(block: ContentBlockOf<"text">): JsonObject | undefined {
   if (block.text === "") return undefined;
   const { text, citations, cache } = block;
-  // Most texts are nothing else.
+  // Most texts have no other members.
   if (block.unknownMembers === undefined && citations === undefined && cache === undefined) {
     return { type: "text", text };
   }
@@ -105,7 +105,7 @@ function writeText(block: ContentBlockOf<"text">): JsonObject | undefined {
   };
 }
 
-/** Reasoning has no cache mark of its own in this protocol. Text that nobody signed has an empty signature. */
+/** Reasoning has no cache mark in this protocol. Unsigned text has an empty signature. */
 function writeReasoning(block: ContentBlockOf<"reasoning">): JsonObject | undefined {
   const { text, signature } = block;
   if (text === "" && signature === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Writes pictures and files as the blocks this protocol has for them. */
+/** Writes images and files. */
 import { modalityOf, normalizeMediaType } from "../canonical/media.ts";
 import type { ContentBlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -9,10 +9,10 @@ type Bytes = Extract<Media, { kind: "bytes" }>;
 const PDF = "application/pdf";
 const PICTURES: readonly string[] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/** Files that are text although their type does not begin with `text/`. */
+/** Text files whose type does not begin with `text/`. */
 const TEXT_TYPE = /^(?:text\/.*|application\/(?:.*\+)?(?:json|xml|yaml|x-yaml|toml|javascript|sql|x-ndjson|x-sh))$/;
 
-/** How files of each type begin, in base64. */
+/** First characters of each type, in base64. */
 const BEGINNINGS: readonly [beginning: RegExp, type: string][] = [
   [/^iVBORw0KGg/, "image/png"],
   [/^\/9j\//, "image/jpeg"],
@@ -24,13 +24,13 @@ const BEGINNINGS: readonly [beginning: RegExp, type: string][] = [
 
 /**
  * Writes media as an image or a document.
- * @throws {GatewayError} `invalid`, for types that the protocol cannot hold
+ * @throws {GatewayError} `invalid`, for types that the protocol does not support
  */
 export function writeMedia({ media, name }: ContentBlockOf<"media">): JsonObject {
   return media.kind === "url" ? writeUrl(media, name) : writeBytes(media, name);
 }
 
-/** The text of a file that is text; undefined for every other. @throws {GatewayError} `invalid`, where it is not UTF-8 */
+/** Returns the text of a text file; undefined for other files. @throws {GatewayError} `invalid`, if it is not UTF-8 */
 export function mediaText({ media }: ContentBlockOf<"media">): string | undefined {
   return media.kind === "bytes" && TEXT_TYPE.test(media.mediaType) ? decodeText(media) : undefined;
 }
@@ -58,7 +58,7 @@ function document(source: JsonObject, name: string | undefined): JsonObject {
   return { type: "document", source, ...(name !== undefined && { title: name }) };
 }
 
-/** The vendor refuses bytes that are not what they claim to be, so what they are goes before what is claimed. */
+/** The vendor refuses bytes of another type than declared, so the detected type takes precedence. */
 function typeOf({ base64, mediaType }: Bytes): string {
   const claimed = normalizeMediaType(mediaType);
   if (TEXT_TYPE.test(claimed)) return claimed;

@@ -1,4 +1,4 @@
-/** Writes the conversation: the system prompt, and turns that alternate. */
+/** Writes the conversation: the system prompt, and alternating messages. */
 import type { Message, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -10,7 +10,7 @@ import {
   type WrittenContent,
 } from "./write_content.ts";
 
-/** A turn while it is composed. */
+/** A message being composed. */
 interface Turn {
   role: Message["role"];
   content: JsonObject[];
@@ -18,10 +18,10 @@ interface Turn {
 }
 
 /**
- * Writes the messages. System messages before all others are the system prompt. Later ones stay where they are if the
- * model takes them there, and are marked text of the user's if not: the system prompt would change with each turn, and
- * with it the cached prefix of everything after it.
- * @param lines what the system prompt says besides
+ * Writes the messages. Leading system messages are the system prompt. Later ones stay in place if the model accepts
+ * them, else they become marked user text: in the system prompt they would change with each request and invalidate the
+ * cached prefix.
+ * @param lines additional text of the system prompt
  */
 export function writeMessages(
   prompt: Prompt,
@@ -43,7 +43,9 @@ function writeJoined({ role, content, unknownMembers }: Turn): JsonObject {
   return Object.keys(unknownMembers).length === 0 ? written : { ...unknownMembers, ...written };
 }
 
-/** Turns that alternate. What the model takes as a system message it takes after a user's turn only. */
+/**
+ * Merges adjacent messages of one role. A model that accepts system messages accepts them after a user message only.
+ */
 function joinTurns(messages: readonly Message[], takesSystem: boolean): Turn[] {
   const turns: Turn[] = [];
   for (const message of messages) {
@@ -66,7 +68,7 @@ function writeTurn({ role, blocks, unknownMembers }: Message): Turn {
   };
 }
 
-/** System text as the user's, marked as what it is. */
+/** Writes system text as marked user text. */
 function asUser({ content }: Turn): Turn {
   return {
     role: "user",
@@ -77,7 +79,7 @@ function asUser({ content }: Turn): Turn {
   };
 }
 
-/** One turn of two. Results of tools come first: they must follow the calls directly. */
+/** Merges two messages. Tool results come first, because they must directly follow the calls. */
 function join(first: Turn, second: Turn): Turn {
   const content = [...first.content, ...second.content];
   const isResult = ({ type }: JsonObject) => type === "tool_result";

@@ -1,10 +1,9 @@
-/** Writes token counts in the words of the messages protocol. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
 /**
- * Token counts. Clients add the input classes and the output up, so these are numbers even where nothing is known; how
- * many tokens were thought is left out then.
+ * Writes token counts. Clients add up the input classes and the output, so unknown counts are 0; unknown reasoning is
+ * omitted.
  */
 export function writeUsage(usage: TokenUsage): JsonObject {
   const short = usage.input_cache_write_5m ?? 0;
@@ -21,15 +20,15 @@ export function writeUsage(usage: TokenUsage): JsonObject {
 }
 
 /**
- * Token counts before the answer begins. How cache writes divide is said only where it is known: SDKs take the later
- * counts over these, but not that division.
+ * Writes the token counts at the start. Cache writes are divided only if they are known: SDKs replace these counts by
+ * the later ones, but not their division.
  */
 export function writeStartUsage(usage: TokenUsage): JsonObject {
   const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;
   return known ? writeUsage(usage) : { ...writeUsage(usage), cache_creation: null };
 }
 
-/** The answer of `/v1/messages/count_tokens`. */
+/** Writes the answer of `/v1/messages/count_tokens`. */
 export function writeCount(tokens: number): JsonObject {
   return { input_tokens: tokens };
 }

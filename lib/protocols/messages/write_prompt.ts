@@ -1,4 +1,3 @@
-/** Writes request bodies. */
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
 import { GatewayError } from "../../errors.ts";
@@ -11,10 +10,10 @@ import { isThinking, writeThinking } from "./write_thinking.ts";
 import { enforcesSchemas, writeTools } from "./write_tools.ts";
 
 /**
- * Writes a prompt as the body of `POST /v1/messages`. Reading a body of this protocol and writing it again changes only
- * how things are spelled: defaults and nulls are left out, single texts are strings, pictures in `data:` URLs are bytes,
- * `output_format` is `output_config.format`, and turns that say nothing are gone.
- * @throws {GatewayError} `invalid`, for what cannot be said and must not be left out
+ * Writes the body of `POST /v1/messages`. A body of this protocol stays the same except for normalization: defaults and
+ * nulls are omitted, single texts are strings, images in `data:` URLs are bytes, `output_format` is
+ * `output_config.format`, and empty messages are dropped.
+ * @throws {GatewayError} `invalid`, for content that is not supported and must not be dropped
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   if ((prompt.n ?? 1) > 1) {
@@ -43,7 +42,10 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   return withObjects(body, { output_config: config, metadata });
 }
 
-/** A body with those of the objects that hold anything. After a `delete` its JSON takes twice the time: it is the exception. */
+/**
+ * Returns a body with the non-empty objects. Rarely deletes, because after a `delete` writing the JSON takes twice the
+ * time.
+ */
 function withObjects(body: JsonObject, objects: Readonly<Record<string, JsonObject>>): JsonObject {
   for (const name in objects) {
     const value = objects[name] ?? {};
@@ -54,8 +56,8 @@ function withObjects(body: JsonObject, objects: Readonly<Record<string, JsonObje
 }
 
 /**
- * The form of the answer. A model that cannot be held to a schema is told of it, which is less: so it is named. Plain
- * JSON has no form of its own here; the model is always told.
+ * Writes the format. A model without structured output gets the schema as text, and the loss is named. JSON without a
+ * schema is always requested as text.
  */
 function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject; lines: string[] } {
   const { format, protocol } = prompt;
@@ -70,7 +72,7 @@ function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject
         target.dropped.add(parameterName("format", protocol));
         return { lines: [schemaLine(format)] };
       }
-      // The protocol has no other place for what the client says about the answer as a whole.
+      // The protocol has no other place for a description of the answer.
       const { schema, description } = format;
       const described = description === undefined ? schema : { description, ...schema };
       return { format: { type: "json_schema", schema: described }, lines: [] };
@@ -87,10 +89,10 @@ function members(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** What is asked for where the client set no limit and the catalog states none either: every current model of the vendor gives as much. */
+/** Default limit if neither the client nor the catalog sets one: every current Anthropic model supports it. */
 const UNSTATED_MAX_TOKENS = 8192;
 
-/** The protocol requires a limit. A row whose limit is the whole context states none: no model can answer that long. */
+/** The protocol requires a limit. A row whose limit is the whole context has none of its own. */
 function defaultMaxTokens({ top_provider: { max_completion_tokens: most }, context_length: context }: Model): number {
   return most < context ? most : Math.min(most, UNSTATED_MAX_TOKENS);
 }

@@ -16,7 +16,7 @@ const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
   pause: "pause_turn",
 };
 
-/** Writes an answer as a message object. */
+/** Writes a message object. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {
   const omitted = omitsThinking(echo);
   const refused = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
@@ -28,12 +28,12 @@ export function writeReply(reply: Reply, echo: Echo): JsonObject {
   };
 }
 
-/** What a message says of itself before its content. */
+/** Returns the members of a message before its content. */
 export function writeHead({ requestId, model }: Echo): JsonObject {
   return { id: `msg_${requestId}`, type: "message", role: "assistant", model };
 }
 
-/** Why the message ended. A refusal that an upstream reported as an ordinary end is named. */
+/** Writes the finish reason. A refusal that an upstream reported as an ordinary end becomes `refusal`. */
 export function writeStop(
   reason: FinishReason,
   { stopSequence, refused }: { stopSequence: string | undefined; refused: boolean },
@@ -44,12 +44,12 @@ export function writeStop(
   };
 }
 
-/** True where the client wants to see that the model thought, but not what. */
+/** True if the client wants thinking blocks without their text. */
 export function omitsThinking({ prompt }: Echo): boolean {
   return prompt.reasoning?.display === "omitted";
 }
 
-/** A block, if it says anything: empty blocks would be sent back by the client and refused by the vendor. */
+/** Writes a block unless it is empty: the client would send it back, and the vendor refuses it. */
 function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefined {
   switch (block.type) {
     case "text":
@@ -67,7 +67,7 @@ function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefin
   }
 }
 
-/** Citations are the vendor's own objects: those of another protocol have no form here. */
+/** Citations of other protocols have no form here. */
 function writeText({ text, citations = [] }: ContentBlockOf<"text">): JsonObject | undefined {
   const own = citations.filter(({ from }) => from === "messages").map(({ value }) => value);
   if (text === "" && own.length === 0) return undefined;

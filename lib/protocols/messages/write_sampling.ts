@@ -1,15 +1,15 @@
-/** Writes the members that shape and end the text. */
+/** Writes sampling parameters and stop sequences. */
 import type { Prompt, Sampling } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { parameterName } from "./parameter_names.ts";
 
-/** The protocol's highest temperature. Scaling would change what 1 means, so higher ones become this one. */
+/** The highest temperature. Higher ones are clamped, because scaling would change the meaning of 1. */
 const HOTTEST = 1;
 
 /**
- * Writes temperature, top_p and top_k, as far as the model takes them; the others have no place in this protocol.
- * @param thinking whether the model thinks: the vendor then takes no sampling parameter
+ * Writes temperature, top_p and top_k if the model accepts them; other parameters do not exist in this protocol.
+ * @param thinking whether the model thinks: Anthropic then accepts no sampling parameter
  */
 export function writeSampling(
   { sampling, protocol }: Prompt,
@@ -23,7 +23,7 @@ export function writeSampling(
 
   function write(name: string, value: number | undefined): void {
     if (value === undefined) return;
-    // One is the default of temperature and top_p: leaving it out loses nothing.
+    // 1 is the default of temperature and top_p, so dropping it loses nothing.
     const neutral = value === 1 && name !== "top_k";
     if (row.supported_parameters.includes(name) && !thinking) members[name] = value;
     else if (!neutral) dropped.add(name);
@@ -41,14 +41,14 @@ export function writeSampling(
   return members;
 }
 
-/** Writes the stop sequences. Those of nothing but white space have no effect at the vendor, which refuses them. */
+/** Writes the stop sequences. Anthropic refuses those of white space only. */
 export function writeStop({ stop, protocol }: Prompt, { row, dropped }: WriteTarget): JsonObject {
   const usable = row.supported_parameters.includes("stop") ? stop.filter((text) => text.trim() !== "") : [];
   if (usable.length < stop.length) dropped.add(parameterName("stop", protocol));
   return usable.length === 0 ? {} : { stop_sequences: usable };
 }
 
-/** Parameters without a place here that would have made a difference. */
+/** Returns the names of unsupported parameters that would have an effect. */
 function unknownNames(sampling: Sampling): string[] {
   const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias, logprobs, topLogprobs = 0 } = sampling;
   const names: string[] = [];

@@ -9,21 +9,21 @@ import { isRedacted } from "./redacted_thinking.ts";
 import { omitsThinking, writeHead, writeStop } from "./write_reply.ts";
 import { writeStartUsage, writeUsage } from "./write_messages_usage.ts";
 
-/** Input of a custom tool: the JSON around the free text. */
+/** JSON around the input of a custom tool. */
 const CUSTOM_HEAD = '{"input":"';
 const CUSTOM_TAIL = '"}';
 
 const PING = frame("ping", {});
 
 /**
- * Writes an answer as the protocol's events. Text and thinking blocks begin with their first content, so that no empty
- * block goes out and indices have no gap.
+ * Writes the protocol's events. Text and thinking blocks begin with their first content, so that there are no empty
+ * blocks and no gaps between indexes.
  */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const omitted = omitsThinking(echo);
   let over = false;
   let refused = false;
-  /** Index of the block being written, or of the next one. */
+  /** Index of the open block, or of the next one. */
   let index = 0;
   let block: OpenBlock | undefined;
   let started = false;
@@ -64,7 +64,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
         return [...start(thinking()), delta({ type: "thinking_delta", thinking: text })];
       case "tool_call":
         hasInput = true;
-        // The pieces are joined as text by the client, so each is escaped on its own.
+        // The client joins the pieces as text, so each is escaped separately.
         return [input(block.custom === true ? JSON.stringify(text).slice(1, -1) : text)];
       default:
         return [];
@@ -82,7 +82,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 
   function sign(signature: Signature | undefined): Frame[] {
     if (block?.type !== "reasoning") return [];
-    // Clients keep a thinking block with its signature only where there was an event for it, and send it back as they keep it.
+    // Clients keep a thinking block only if it got a signature event, even an empty one.
     if (signature === undefined) return started ? [delta({ type: "signature_delta", signature: "" })] : [];
     const value = writeSignature(signature, "anthropic");
     if (isRedacted(block, signature)) return start({ type: "redacted_thinking", data: value });
@@ -137,7 +137,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   };
 }
 
-/** The message as it begins. SDKs fail without a usage object, so it is there even when nothing is known yet. */
+/** Writes the message at its start. SDKs require a usage object. */
 function writeStart(echo: Echo, usage: TokenUsage = {}): JsonObject {
   return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
 }
@@ -146,7 +146,7 @@ function thinking(): JsonObject {
   return { type: "thinking", thinking: "", signature: "" };
 }
 
-/** An event whose name is also its `type`: official SDKs drop an event without the name. */
+/** Returns an event. Official SDKs ignore events without an `event:` line. */
 function frame(event: string, members: JsonObject): Frame {
   return { event, data: JSON.stringify({ type: event, ...members }) };
 }

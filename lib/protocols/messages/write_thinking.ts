@@ -1,16 +1,16 @@
-/** Writes how much the model is to think, and how much of it to show. */
+/** Writes the reasoning options. */
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { parameterName } from "./parameter_names.ts";
 
-/** The least budget of thinking tokens the vendor takes. */
+/** Anthropic's minimum budget of thinking tokens. */
 const LEAST_BUDGET = 1024;
 
-/** Efforts of the protocol's own. */
+/** Efforts of this protocol. */
 const WORDS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
-/** Part of the answer's tokens to think with, for models that take a budget and no effort. */
+/** Share of the answer's tokens, for models with a budget instead of an effort. */
 const SHARES: Readonly<Record<Effort, number>> = {
   none: 0,
   minimal: 0.02,
@@ -21,25 +21,25 @@ const SHARES: Readonly<Record<Effort, number>> = {
   max: 0.95,
 };
 
-/** `thinking` and `output_config.effort`, each absent where there is nothing to say. */
+/** `thinking` and `output_config.effort`, if there are any. */
 export interface WrittenThinking {
   thinking?: JsonObject;
   effort?: Effort;
 }
 
-/** What the depth depends on besides the prompt. */
+/** The target, and the limit of the answer. */
 export interface ThinkingLimits {
   target: WriteTarget;
   /** `max_tokens` as written. */
   maxTokens: number;
 }
 
-/** True for `thinking` that switches thinking on. */
+/** True if `thinking` enables thinking. */
 export function isThinking(thinking: JsonObject | undefined): boolean {
   return thinking?.type === "enabled" || thinking?.type === "adaptive";
 }
 
-/** Writes what the client asked about reasoning. What the model cannot do about it is named as dropped. */
+/** Writes the reasoning options, and names those that the model does not have. */
 export function writeThinking(prompt: Prompt, limits: ThinkingLimits): WrittenThinking {
   if (prompt.reasoning === undefined || limits.target.row.reasoning === undefined) return {};
   return prompt.protocol === "messages"
@@ -49,7 +49,7 @@ export function writeThinking(prompt: Prompt, limits: ThinkingLimits): WrittenTh
 
 type Context = ThinkingLimits & { prompt: Prompt };
 
-/** In this protocol the client says itself how the model is to think. */
+/** Clients of this protocol set the mode themselves. */
 function writeOwn(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, display, effort } = reasoning;
   const { type, display: otherDisplay, ...others } = reasoning.unknownMembers?.from === "messages"
@@ -70,7 +70,7 @@ function writeOwn(reasoning: Reasoning, context: Context): WrittenThinking {
   }
 }
 
-/** In the other protocols the client says only how deep; the way there depends on the model. */
+/** Clients of other protocols set a depth only; the mode depends on the model. */
 function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, effort, budgetTokens, display } = reasoning;
   const adaptive = context.target.row.reasoning?.modes.includes("adaptive") === true;
@@ -80,7 +80,7 @@ function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
   }
   if (budgetTokens !== undefined) context.target.dropped.add(parameterName("budget", context.prompt.protocol));
   const wanted = mode !== undefined || effort !== undefined;
-  // A summary asked for and nothing else still asks for something to summarize.
+  // A request for a summary alone still needs thinking to summarize.
   if (!wanted && (!adaptive || display === undefined || display === "omitted")) return {};
   if (!adaptive) return budget(context.maxTokens * SHARES[effort ?? "medium"], { ...context, share: true });
   return {
@@ -89,13 +89,13 @@ function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
   };
 }
 
-/** Chat shows reasoning unless told otherwise; responses shows none unless it is asked for a summary. */
+/** Chat shows reasoning by default; responses shows it only if a summary is requested. */
 function showsReasoning({ protocol, reasoning }: Prompt): boolean {
   const display = reasoning?.display;
   return display === undefined ? protocol === "chat" : display !== "omitted";
 }
 
-/** Switches thinking off. A model that cannot is asked for as little as it can. */
+/** Disables thinking, or reduces it if the model cannot disable it. */
 function switchOff(context: Context, members: JsonObject = {}): WrittenThinking {
   const { row, dropped } = context.target;
   if (row.reasoning?.mandatory !== true) return { thinking: { ...members, type: "disabled" } };
@@ -104,10 +104,7 @@ function switchOff(context: Context, members: JsonObject = {}): WrittenThinking 
   return effort === undefined ? {} : { effort };
 }
 
-/**
- * A budget of thinking tokens: at least the vendor's least, less than `max_tokens`. Where there is no room for one, the
- * model does not think.
- */
+/** Writes a budget between Anthropic's minimum and `max_tokens`. Without room for one, the model does not think. */
 function budget(
   tokens: number,
   { target, prompt, maxTokens, share, members = {} }: Context & { share?: boolean; members?: JsonObject },
@@ -129,7 +126,7 @@ function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinki
   return supported === undefined ? {} : { effort: supported };
 }
 
-/** The effort nearest to the one wanted that both the protocol and the model know; of two, the greater. */
+/** Returns the effort nearest to the wanted one that the protocol and the model have; of two, the greater. */
 function nearest(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
   const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
   return WORDS.filter((effort) => supported.includes(effort))

@@ -1,4 +1,4 @@
-/** Writes tools and the choice among them. */
+/** Writes tools and the tool choice. */
 import { structuredOutputSchema } from "../canonical/structured_schema.ts";
 import type { Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,18 +7,18 @@ import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
 import { parameterName } from "./parameter_names.ts";
 
-/** What a tool without parameters takes. */
+/** Schema of a tool without parameters. */
 const NOTHING: JsonObject = { type: "object", properties: {} };
 
-/** What a tool takes whose input is free text, where nobody has said otherwise. */
+/** Schema of a custom tool's input. */
 const TEXT: JsonObject = { type: "object", properties: { input: { type: "string" } }, required: ["input"] };
 
-/** True where the model can be held to a schema. */
+/** True if the model supports structured output. */
 export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
   return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
 }
 
-/** Writes the tools and the choice, which means nothing without tools. @throws {GatewayError} `invalid` */
+/** Writes the tools and the choice. @throws {GatewayError} `invalid` */
 export function writeTools(prompt: Prompt, target: WriteTarget): JsonObject {
   const tools = prompt.tools.map((tool) => writeTool(tool, { prompt, target })).filter((tool) => tool !== undefined);
   return tools.length === 0 ? {} : { tools, ...writeToolChoice(prompt) };
@@ -35,14 +35,14 @@ function writeTool(tool: Tool, { prompt, target }: { prompt: Prompt; target: Wri
     ...own,
     name: tool.name,
     ...(tool.description !== undefined && { description: tool.description }),
-    // Clients of this protocol have made their schemas by its rules.
+    // Clients of this protocol follow its rules for schemas already.
     input_schema: strict && prompt.protocol !== "messages" ? structuredOutputSchema(schema) : schema,
     ...(strict && { strict }),
     ...cacheControl(tool.cache),
   };
 }
 
-/** At most one call is a flag of the choice here. `none` has no such flag, and needs none. */
+/** Parallel calls are disabled by a flag of the choice. `none` has no such flag. */
 function writeToolChoice(prompt: Prompt): JsonObject {
   const single = prompt.parallelToolCalls === false;
   const choice = writeChoice(prompt.toolChoice);

@@ -1,9 +1,9 @@
-/** Citations as annotations of a text part. */
+/** Writes citations as annotations of a text part. */
 import type { Citation } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 
-/** A piece of a text part, in code points. */
+/** A range of a text part, in code points. */
 export interface TextRange {
   start: number;
   end: number;
@@ -11,8 +11,8 @@ export interface TextRange {
 
 /**
  * Writes a citation as an annotation.
- * @param range the text it stands for, where its own protocol does not say
- * @returns nothing for citations without a URL: annotations know no other source
+ * @param range the cited text, for protocols that do not report it
+ * @returns undefined for citations without a URL
  */
 export function writeAnnotation({ from, value }: Citation, range: TextRange): JsonObject | undefined {
   switch (from) {

@@ -1,7 +1,6 @@
-/** Schema of the prompt-cache mark that content parts and tools may have. */
 import { z } from "zod";
 
-/** A prompt-cache mark, an extension that gateways' clients send. */
+/** A prompt-cache mark, an extension of gateways' clients. */
 export const cacheField: z.ZodType = z.looseObject({
   type: z.literal("ephemeral"),
   ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),

@@ -1,20 +1,20 @@
 /**
- * `encrypted_content`: a reasoning signature as this protocol's clients keep it. OpenAI's own values are bare; everything
- * else is in an envelope that names the issuer.
+ * Reasoning signatures in `encrypted_content`. OpenAI's own values have no envelope; all others have one that names the
+ * issuer.
  */
 import { readSignature, writeSignature } from "../canonical/signature.ts";
 import type { Signature } from "../canonical/types.ts";
 
-/** The issuer whose values the protocol carries bare. */
+/** The issuer of values without an envelope. */
 export const NATIVE_ISSUER = "openai";
 
-/** Ends the issuer's name in the envelope of a hidden block: items have no other place to say it. */
+/** Suffix of the issuer in the envelope of a hidden block: items have no other place for it. */
 const HIDDEN = "#hidden";
 
 /**
- * Writes a signature. OpenAI's values belong to the id of their own item, which is not the one written here, so those
- * that have an id go into an envelope that keeps it.
- * @param hidden whether the block's text was withheld by the issuer, not only by this answer
+ * Writes a signature. OpenAI's values belong to the id of their own item, which the gateway replaces, so those with an
+ * id get an envelope that keeps it.
+ * @param hidden whether the issuer withheld the block's text
  */
 export function writeEncrypted(signature: Signature, hidden: boolean): string {
   if (signature.issuer === NATIVE_ISSUER) {
@@ -24,8 +24,8 @@ export function writeEncrypted(signature: Signature, hidden: boolean): string {
 }
 
 /**
- * Reads what `writeEncrypted` or OpenAI wrote.
- * @param id id of the item it came in, which OpenAI's bare values belong to
+ * Reads a value of `writeEncrypted` or OpenAI.
+ * @param id id of the item, to which OpenAI's bare values belong
  */
 export function readEncrypted(encrypted: string, id: string | undefined): { signature: Signature; hidden: boolean } {
   const signature = readSignature(encrypted, NATIVE_ISSUER);

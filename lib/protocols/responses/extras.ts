@@ -1,10 +1,10 @@
-/** What a responses request can ask of a vendor beyond tokens. */
+/** Features of responses requests that cost more than tokens. */
 import type { ExtrasTable } from "../extras.ts";
 
-/** References to earlier responses, conversations, prompts and items are not here: the gateway never takes them. */
+/** References to earlier responses, conversations, prompts and items are refused elsewhere. */
 export const responsesExtras: ExtrasTable = {
   members: {
-    // `auto`, as no member at all, is the tier that the operator's own project at the vendor is set to.
+    // `auto` is the default: the tier of the operator's own project at the vendor.
     service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
     prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
     plugins: { asks: "hosted_tool", tool: "plugins" },
@@ -23,7 +23,7 @@ export const responsesExtras: ExtrasTable = {
   ]),
   remoteTools: new Set(["mcp"]),
   nested: { list: "input", types: new Set(["additional_tools", "tool_search_output"]) },
-  // A picture that is not there is looked up by its id.
+  // An image without its data is looked up by its id.
   lookedUp: { image_generation_call: "result" },
   toolReports: new Set(["mcp_list_tools"]),
 };

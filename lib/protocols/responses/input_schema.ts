@@ -14,7 +14,7 @@ const textParts = (["input_text", "output_text", "text"] as const).map((type) =>
   })
 );
 
-// File ids are accepted here so that the reader can refuse them by name: they belong to one vendor's account.
+// The schema accepts file ids so that the reader can name them in its refusal: they belong to one vendor's account.
 const part = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
   z.looseObject({
@@ -41,11 +41,11 @@ const contentField = z.union([z.string(), z.array(part).max(COUNTS.parts)], {
 });
 
 const message = z.looseObject({
-  // An item without a type that has a role is a message.
+  // An item with a role and without a type is a message.
   type: z.literal("message").optional(),
   role: z.enum(["user", "assistant", "system", "developer"]),
   content: contentField,
-  // Official clients leave these out of the model's own messages, although the document requires them there.
+  // Official clients omit these in the model's own messages, although the API reference requires them.
   id: z.string().nullish(),
   status: z.string().nullish(),
   phase: z.string().nullish(),
@@ -73,23 +73,23 @@ const item = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("custom_tool_call_output"), call_id: callIdField, output: contentField }),
   reasoning,
   z.looseObject({ type: z.literal("additional_tools"), role: z.string().nullish(), tools: toolsField }),
-  // Accepted here so that the reader can say why it is refused.
+  // Accepted so that the reader can explain the refusal.
   z.looseObject({ type: z.literal("item_reference") }),
   z.looseObject({ type: z.enum(foreignTypes) }),
 ], unknownType("item"));
 
-/** A reference in its short form. Accepted here so that the reader can say why it is refused. */
+/** The short form of a reference, accepted so that the reader can explain the refusal. */
 const absent = z.never().optional();
 const bareReference = z.looseObject({ id: z.string(), type: absent, role: absent, content: absent });
 
 const itemsField = z.array(z.union([item, bareReference], { error: "Expected an item" })).max(COUNTS.messages);
 
-/** The conversation: one text of the user's, or items. */
+/** The conversation: one user text, or items. */
 export const inputField: z.ZodType = z.union([z.string(), itemsField.min(1)], {
   error: "Expected a string or an array of items",
 }).describe("The conversation so far, oldest item first; a string is one text of the user's");
 
-/** System text, beside the conversation. */
+/** System text. */
 export const instructionsField: z.ZodType = z.union([z.string(), itemsField], {
   error: "Expected a string or an array of messages",
 }).nullish().describe("System instructions");

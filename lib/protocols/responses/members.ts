@@ -1,11 +1,9 @@
-/** Members of bodies of this protocol that are left over. */
 import type { UnknownMembers } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 
 /**
- * The members of an object that the canonical form does not model, as a `rest` member to spread; nothing where there are
- * none.
- * @param more members to keep that the wire has elsewhere
+ * Returns the members of an object that the canonical form does not model, for spreading; nothing if there are none.
+ * @param more members to add
  */
 export function unknownMembersOf(
   value: JsonObject,
@@ -18,6 +16,6 @@ export function unknownMembersOf(
   for (const name in more) {
     if (more[name] !== undefined) (left ??= []).push([name, more[name]]);
   }
-  // Made of entries, so that a member called `__proto__` stays a member.
+  // Entries keep a member called `__proto__` a member.
   return left === undefined ? {} : { unknownMembers: { from: "responses", members: Object.fromEntries(left) } };
 }

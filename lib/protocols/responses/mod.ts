@@ -1,4 +1,4 @@
-/** The responses protocol, `POST /v1/responses`, from the client's side. */
+/** The client's side of the responses protocol, `POST /v1/responses`. */
 import { GatewayError } from "../../errors.ts";
 import { findValue, spliceMembers } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
@@ -13,7 +13,7 @@ import { writeUsage } from "./write_responses_usage.ts";
 
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
 
-/** OpenAI's responses protocol, without state: every request carries its whole conversation. */
+/** OpenAI's responses protocol without state: every request has its whole conversation. */
 export const responses: Codec = {
   protocol: "responses",
   schema,
@@ -30,7 +30,7 @@ export const responses: Codec = {
     return replaceSpan(text, inside, spliceMembers(text.slice(inside.start, inside.end), edits));
   },
   writeError: openaiErrorReply,
-  // One line break: with two, some clients take the comment for an empty event.
+  // One line break only: after a blank line some clients dispatch an empty event.
   heartbeat: ": keep-alive\n",
   contextError({ input, output, limit }) {
     const message = input > limit

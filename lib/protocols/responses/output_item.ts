@@ -1,8 +1,8 @@
-/** What all items of an answer have in common, whatever they hold. */
+/** Output items of an answer. */
 import type { Citation, OpenBlock, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/** One event of the stream, before it is numbered. */
+/** An event of the stream without its number. */
 export interface ResponsesEvent {
   type: string;
   members: JsonObject;
@@ -11,44 +11,44 @@ export interface ResponsesEvent {
 /** How an item ended. */
 export type ItemStatus = "completed" | "incomplete";
 
-/** An item that is being written. Each method returns the events that say what happened. */
+/** An item being written. Each method returns the events to send. */
 export interface OutputItem {
-  /** Takes in a block that follows; `undefined` where the block needs an item of its own. */
+  /** Adds a following block; `undefined` if the block needs an item of its own. */
   join(block: OpenBlock): ResponsesEvent[] | undefined;
-  /** A piece of the block's text. */
+  /** Adds text to the block. */
   delta(text: string): ResponsesEvent[];
   citation(citation: Citation): ResponsesEvent[];
-  /** The block is over; the item may go on. */
+  /** Closes the block; the item may continue. */
   close(signature?: Signature): ResponsesEvent[];
-  /** The item is over. */
+  /** Ends the item. */
   done(status: ItemStatus): ResponsesEvent[];
-  /** The item as it stands, were it over now; `undefined` where it shows nothing. */
+  /** Returns the item as if it ended now; `undefined` if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;
 }
 
-/** Where an item stands in the answer. */
+/** Position of an item in the answer. */
 export interface ItemPosition {
   requestId: string;
   /** Counted from 0. */
   index: number;
 }
 
-/** The id of an item: its prefix, the request and its place. */
+/** Returns the id of an item, made of the request id and the index. */
 export function itemId(prefix: "msg" | "fc" | "ctc" | "rs", { requestId, index }: ItemPosition): string {
   return `${prefix}_${requestId}_${index}`;
 }
 
-/** The event that opens an item. */
+/** Returns the event that opens an item. */
 export function itemAdded(index: number, item: JsonObject): ResponsesEvent {
   return { type: "response.output_item.added", members: { output_index: index, item } };
 }
 
-/** The event that ends an item. */
+/** Returns the event that ends an item. */
 export function itemDone(index: number, item: JsonObject): ResponsesEvent {
   return { type: "response.output_item.done", members: { output_index: index, item } };
 }
 
-/** An item that shows nothing, for blocks the client has no use for. */
+/** Returns an item without output, for blocks that the client does not get. */
 export function emptyItem(): OutputItem {
   return {
     join: () => undefined,
@@ -60,7 +60,7 @@ export function emptyItem(): OutputItem {
   };
 }
 
-/** An item of this protocol that came whole. */
+/** Returns an item of this protocol that came whole. */
 export function wholeItem(item: JsonObject, { index }: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   return {
     item: { ...emptyItem(), done: () => [itemDone(index, item)], value: () => item },

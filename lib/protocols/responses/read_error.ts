@@ -1,10 +1,10 @@
-/** Errors of upstreams: as an answer of their own, inside a stream, inside a response. */
+/** Reads errors of upstreams: as an answer, inside a stream, inside a response. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 
-/** Kinds of errors by the words upstreams have for them, as `code` or as `type`. Words that are not here tell nothing. */
+/** Kinds by `code` or `type` of the error. */
 const KINDS = new Map<string, ErrorKind>([
   ["rate_limit_exceeded", "exhausted"],
   ["rate_limit_error", "exhausted"],
@@ -38,7 +38,7 @@ const KINDS = new Map<string, ErrorKind>([
 ]);
 
 const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
-  // The key that was refused is the gateway's, not the client's.
+  // The refused key is the gateway's, not the client's.
   401: "upstream",
   402: "exhausted",
   403: "upstream",
@@ -54,7 +54,7 @@ const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
   529: "overloaded",
 };
 
-/** What the client is told of things that are not its own. */
+/** Fixed texts for errors that the client did not cause. */
 const TEXTS: Partial<Record<ErrorKind, string>> = {
   exhausted: "The limit of requests at the model's vendor is reached",
   not_found: "The model's vendor does not know this model",
@@ -63,26 +63,26 @@ const TEXTS: Partial<Record<ErrorKind, string>> = {
   upstream: "The model's vendor failed to answer",
 };
 
-/** Nobody gets further by trying again: somebody has to pay first. */
+/** The vendor's account has no credit: a retry cannot help. */
 const UNPAID = new Set(["insufficient_quota", "credit_balance_exhausted", "payment_required"]);
 
-/** How servers say without a code that the input is more than the model's context. */
+/** Messages for an exceeded context, from servers without an error code. */
 const CONTEXT = /(?:maximum context length|context (?:window|length)|prompt is too long)/i;
 
-/** Most characters of an upstream's message that are passed on. */
+/** Most characters of a message that is passed on. */
 const MESSAGE_CHARACTERS = 1_000;
 
 /**
- * Reads an error answer. What is the gateway's own affair gets a fixed text; what the client can mend gets the vendor's
- * words, without addresses and keys.
- * @param body the parsed body; absent where it was not JSON
+ * Reads an error answer. Errors of the gateway or the vendor get a fixed text; errors of the request get the vendor's
+ * text without addresses and keys.
+ * @param body the parsed body; absent if it was not JSON
  */
 export function readError(status: number, body: Json | undefined): GatewayError {
   const error = errorMembers(body);
   return compose(error, STATUS_KINDS[status] ?? (status >= 400 && status < 500 ? "invalid" : "upstream"), status);
 }
 
-/** Reads an error that came in the place of an answer or inside one. Its status says nothing, so its words must. */
+/** Reads an error in place of an answer or inside one. Only its code and type determine the kind. */
 export function readInnerError(value: Json | undefined): GatewayError {
   const error = errorMembers(value);
   const status = numberOf(error.code) ?? numberOf(error.status);
@@ -93,18 +93,18 @@ export function readInnerError(value: Json | undefined): GatewayError {
 
 function kindOf(word: string | undefined): ErrorKind | undefined {
   if (word === undefined) return undefined;
-  // Everything that can be wrong with a picture is the client's to mend.
+  // Errors about images concern the request.
   return KINDS.get(word) ?? (/image/.test(word) ? "invalid" : undefined);
 }
 
-/** Members of the error, which stand at the top, under `error`, or both; `error` may be no more than a text. */
+/** Returns the members of an error, which are at the top, under `error`, or both; `error` may also be a string. */
 function errorMembers(value: Json | undefined): JsonObject {
   const outer = objectOf(value);
   if (outer === undefined) return {};
   const { error } = outer;
   if (typeof error === "string") return { ...outer, message: stringOf(outer.message) ?? error };
   const inner = objectOf(error);
-  // Around it stands the type of the event, which says nothing about the error.
+  // The outer type is the event's.
   return inner === undefined ? outer : { ...outer, type: undefined, ...inner };
 }
 
@@ -135,7 +135,7 @@ function compose(error: JsonObject, kind: ErrorKind, status: number | undefined)
   );
 }
 
-/** The vendor's own code, where it is a word. */
+/** Returns the vendor's code if it is a single word. */
 function codeOf(error: JsonObject): string | undefined {
   const code = stringOf(error.code);
   return code !== undefined && /^[a-z][\w.-]{0,63}$/i.test(code) ? code : undefined;

@@ -1,4 +1,4 @@
-/** Input items, read into messages. */
+/** Reads input items into messages. */
 import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -9,12 +9,15 @@ import { unknownMembersOf } from "./members.ts";
 import { readContent } from "./read_parts.ts";
 
 /**
- * Whose turn an item belongs to. Adjacent items of the model's, and adjacent results of tools, are one turn each; every
- * other message stands alone.
+ * The message that an item belongs to. Adjacent items of the model are one message, and so are adjacent tool results;
+ * all other items are messages of their own.
  */
 type Turn = "assistant" | "results" | "user" | "system";
 
-/** Items that only this protocol knows, and the turn they stand in: halves of calls that run at the vendor, mostly. */
+/**
+ * Items that only this protocol has, mostly records of tools that ran at the vendor, and the message that they belong
+ * to.
+ */
 export const VENDOR_SPECIFIC_ITEMS = {
   web_search_call: "assistant",
   file_search_call: "assistant",
@@ -54,9 +57,9 @@ interface Piece {
 }
 
 /**
- * Reads `input`: one text of the user's, or items.
- * @param permits what the input may name; absent: no files that the vendor keeps
- * @throws {GatewayError} `invalid`, for items that refer to something the gateway does not keep
+ * Reads `input`: one user text, or items.
+ * @param permits absent: no files that the vendor keeps
+ * @throws {GatewayError} `invalid`, for references to state that the gateway does not keep
  */
 export function readInput(input: Json | undefined, permits?: Permits): Message[] {
   if (typeof input === "string") return [{ role: "user", blocks: [{ type: "text", text: input }] }];
@@ -64,7 +67,7 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
   let turn: Turn | undefined;
   let last: Message | undefined;
   objectsOf(input).forEach((item, index) => {
-    // Brings tools, not words: it is read with the tools, and does not part a turn.
+    // These tools are read by `readTools`; the item does not split a message.
     if (item.type === "additional_tools") return;
     const piece = readItem(item, `input[${index}]`, permits);
     if (last !== undefined && piece.turn === turn && (turn === "assistant" || turn === "results")) {
@@ -83,12 +86,12 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
 }
 
 /**
- * Reads `instructions`: a string, or messages. They are one system message before all others.
+ * Reads `instructions`: a string or messages. They become one system message before all others.
  * @param permits as for `readInput`
- * @throws {GatewayError} `invalid`, for items that are not messages
+ * @throws {GatewayError} `invalid`, for items other than messages
  */
 export function readInstructions(instructions: Json | undefined, permits?: Permits): Message[] {
-  // Some clients always send the member: an empty one says nothing.
+  // Some clients always send the member.
   if (instructions === "") return [];
   if (typeof instructions === "string") return [{ role: "system", blocks: [{ type: "text", text: instructions }] }];
   const blocks = objectsOf(instructions).flatMap((item, index) => {
@@ -160,8 +163,8 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
 }
 
 /**
- * One assistant message holds several items, so what belongs to an item and not to its parts (`id`, `status`, `phase`) is
- * kept with its first block, as the member `item`.
+ * An assistant message has several items, so members of an item (`id`, `status`, `phase`) are kept with its first
+ * block, as the member `item`.
  */
 function markItem(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
   const { unknownMembers } = unknownMembersOf(item, { modelled: MESSAGE });
@@ -206,7 +209,7 @@ function readResult(item: JsonObject, path: string, permits: Permits | undefined
   };
 }
 
-/** Raw text (`content`) tells more than a summary. What the one text cannot hold of both stays in `rest`. */
+/** Raw text (`content`) is more than a summary. Members that the one text cannot represent stay unknown members. */
 function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
   const id = stringOf(item.id);
   const summary = texts(item.summary);

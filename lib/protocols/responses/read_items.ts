@@ -1,4 +1,4 @@
-/** Items of an answer, each read into the blocks it stands for. */
+/** Reads items of an answer into blocks. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
@@ -6,17 +6,17 @@ import { messageReader } from "./read_message.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
-/** What a reader needs to know beside the item. */
+/** Facts about the answer of an item. */
 export interface ItemOrigin {
   /** Issuer of the signatures. */
   issuer: string;
-  /** Id of the answer, as far as it is known. */
+  /** Id of the answer, once known. */
   answer: string | undefined;
-  /** How many items the answer had before this one. */
+  /** Number of items before this one. */
   number: number;
 }
 
-/** A reader for items of a type. */
+/** Returns a reader for items of a type. */
 export function itemReader(type: string, lane: BlockSequence, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
@@ -32,7 +32,7 @@ export function itemReader(type: string, lane: BlockSequence, origin: ItemOrigin
   }
 }
 
-/** A call opens once it has a name: without one there is nothing to call. */
+/** A call opens once its name is known. */
 function callReader(
   lane: BlockSequence,
   { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
@@ -88,17 +88,17 @@ function callReader(
   };
 }
 
-/** The id of a call that has none. */
+/** Returns an id for a call without one. */
 function inventedId({ answer, number }: ItemOrigin): string {
   return `call_${answer ?? "answer"}_${number}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64);
 }
 
-/** Arguments are JSON text; some servers send the JSON itself. */
+/** Arguments are JSON text; some servers send a JSON value. */
 function textOf(value: Json | undefined): string | undefined {
   return isObject(value) ? writeJson(value) : stringOf(value);
 }
 
-/** An item that only this protocol knows passes whole. */
+/** Passes a vendor-specific item whole. */
 function foreignReader(lane: BlockSequence): ItemReader {
   let begun: JsonObject | undefined;
   return {

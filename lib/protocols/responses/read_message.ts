@@ -1,4 +1,4 @@
-/** A message of an answer: text and refusals, each part a block. */
+/** Reads messages of an answer: text and refusals, one block for each part. */
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
@@ -6,18 +6,18 @@ import type { BlockSequence } from "../canonical/block_serializer.ts";
 
 type Kind = "text" | "refusal";
 
-/** A part as far as it was read. */
+/** A part as read so far. */
 interface Part {
   kind: Kind;
   index: number;
   text: string;
   citations: number;
   state: "new" | "open" | "closed";
-  /** Its whole was seen. */
+  /** True after the complete part was seen. */
   whole: boolean;
 }
 
-/** A reader of messages. A part opens with its first text; a refusal counts even without words. */
+/** Returns a reader of messages. A part opens with its first text; a refusal counts even without text. */
 export function messageReader(lane: BlockSequence): ItemReader {
   const parts = new Map<string, Part>();
   let open: Part | undefined;
@@ -31,7 +31,7 @@ export function messageReader(lane: BlockSequence): ItemReader {
     return part;
   }
 
-  /** The part that a whole one stands for. Not every server counts its parts right in the stream. */
+  /** Finds the part that a complete one stands for. Some servers number stream parts wrongly. */
   function partOf(kind: Kind, index: number, whole: string): Part {
     if (!parts.has(`${kind} ${index}`)) {
       for (const part of parts.values()) {
@@ -63,7 +63,7 @@ export function messageReader(lane: BlockSequence): ItemReader {
     lane.delta(text);
   }
 
-  /** Says what of the part is missing. What is missing from a closed part would be out of place. */
+  /** Adds the missing text of a part. A closed part gets no more text, because its order would be wrong. */
   function complete(part: Part, whole: string | undefined): void {
     if (part.state !== "closed") say(part, remainder(whole, part.text));
     if (part.kind === "refusal" && part.state === "new") enter(part);

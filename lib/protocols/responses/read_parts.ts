@@ -1,4 +1,4 @@
-/** Content parts of input items, read into blocks. */
+/** Reads content parts of input items into blocks. */
 import { readBase64, readMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -15,9 +15,9 @@ const IMAGE = new Set(["type", "image_url", "cache_control"]);
 const FILE = new Set(["type", "file_data", "file_url", "filename", "cache_control"]);
 
 /**
- * Reads content: one string, or parts.
- * @param path where it stands, such as `input[0].content`
- * @param permits what the content may name; absent: no files that the vendor keeps
+ * Reads content: a string or parts.
+ * @param path path of the content, such as `input[0].content`
+ * @param permits absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for parts that cannot be passed to a model
  */
 export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
@@ -30,13 +30,13 @@ export function readContent(content: Json | undefined, path: string, permits: Pe
   });
 }
 
-/** A prompt-cache mark in the spelling that gateways' clients use on any protocol. */
+/** Reads the prompt-cache mark, an extension of gateways' clients. */
 export function readCache(value: JsonObject): { cache?: CacheMark } {
   const mark = objectOf(value.cache_control);
   return mark === undefined ? {} : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
 }
 
-/** @throws {GatewayError} `invalid`, where there are more pictures than one request may hold */
+/** @throws {GatewayError} `invalid`, for more images than a request may have */
 export function checkImages(input: Json | undefined): void {
   const images = objectsOf(input)
     .flatMap((item) => [...listOf(item.content), ...listOf(item.output)])
@@ -110,13 +110,13 @@ function readFile(part: JsonObject, path: string): Media {
   return attempt(() => readMediaUrl(url), `${path}.file_url`);
 }
 
-/** Some clients send base64 without the data URL around it. Only the file's name then tells what it is. */
+/** Some clients send base64 without a data URL. Then only the file name shows the type. */
 function bareFile(data: string, part: JsonObject): Media {
   const pdf = /\.pdf$/i.test(stringOf(part.filename) ?? "");
   return { kind: "bytes", base64: readBase64(data), mediaType: pdf ? "application/pdf" : "application/octet-stream" };
 }
 
-/** Name of the file at a URL. A URL that tells neither type nor name is taken for a picture, so a file's always has one. */
+/** Returns the file name of a URL, never empty: a URL without a type and a name counts as an image. */
 export function fileName(url: string): string {
   return url.replace(/[?#].*$/s, "").split("/").at(-1) || "file";
 }

@@ -1,4 +1,4 @@
-/** The request body, read into a prompt. */
+/** Reads a responses request. */
 import {
   type Effort,
   EFFORTS,
@@ -47,7 +47,7 @@ const BODY = new Set([
 ]);
 const REASONING = new Set(["effort", "summary", "generate_summary", "max_tokens", "enabled"]);
 
-/** Members that ask for something the gateway would have to keep, and what to do instead. */
+/** Members that need state, and the alternative for the client. */
 const STATEFUL: Readonly<Record<string, string>> = {
   previous_response_id: "send the whole conversation in input",
   conversation: "send the whole conversation in input",
@@ -56,7 +56,8 @@ const STATEFUL: Readonly<Record<string, string>> = {
 
 /**
  * Reads a body that the schema has accepted.
- * @throws {GatewayError} `invalid`, for what needs state, for what cannot be passed on, and for too many images or tools
+ * @throws {GatewayError} `invalid`, for requests that need state, for content that cannot be passed on, and for too
+ * many images or tools
  */
 export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
   refuseState(body);
@@ -116,7 +117,7 @@ function readSampling(body: JsonObject): Sampling {
   });
 }
 
-/** What was asked about reasoning; nothing where every member is absent or null, as some clients always send them. */
+/** Reads the reasoning options; undefined if all are absent or null. */
 function readReasoning(body: JsonObject): Reasoning | undefined {
   const value = objectOf(body.reasoning) ?? {};
   const summary = stringOf(value.summary) ?? stringOf(value.generate_summary);
@@ -125,14 +126,14 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
     ...present({
       mode: value.enabled === false ? "off" as const : budgetTokens === undefined ? undefined : "manual" as const,
       budgetTokens,
-      // Where reasoning is only switched on, clients of this extension mean the middle.
+      // Reasoning enabled without a depth means `medium` to clients of this extension.
       effort: readEffort(value.effort) ?? (value.enabled === true && budgetTokens === undefined ? "medium" : undefined),
       display: summary === undefined ? undefined : "summarized" as const,
       encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
     }),
     ...unknownMembersOf(withoutNulls(value), {
       modelled: REASONING,
-      // `auto` is what a summary is where nothing more is said.
+      // `auto` is the default kind of summary.
       more: { summary: summary === "auto" ? undefined : summary },
     }),
   };
@@ -164,7 +165,7 @@ function readFormat(body: JsonObject): OutputFormat | undefined {
   }
 }
 
-/** `text` without the format: the verbosity. */
+/** Returns `text` without the format: the verbosity. */
 function otherText(body: JsonObject): JsonObject | undefined {
   const { format: _format, ...others } = objectOf(body.text) ?? {};
   return Object.keys(others).length === 0 ? undefined : others;

@@ -1,14 +1,14 @@
-/** A reasoning item of an answer: one block, signed at its end. */
+/** Reads reasoning items of an answer into one block each. */
 import type { Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import type { BlockSequence } from "../canonical/block_serializer.ts";
 
-/** Where reasoning text stands: told again for display, or as it was thought. */
+/** Member with the text: a summary, or the raw reasoning. */
 type Source = "summary" | "content";
 
-/** A reader of reasoning. The block's text is that of one source, its parts with a blank line between them. */
+/** Returns a reader of reasoning. The text comes from one member, with blank lines between its parts. */
 export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader {
   const texts = new Map<number, string>();
   let begun: JsonObject = {};
@@ -25,7 +25,7 @@ export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader
     lane.delta(text);
   }
 
-  /** Says what of a part is missing. What is missing from a part that others followed would be out of place. */
+  /** Adds the missing text of a part. A part that others follow gets no more text, because its order would be wrong. */
   function complete(from: Source, index: number, whole: string | undefined): void {
     const said = texts.get(index);
     if (said === undefined || index === current) say(from, index, remainder(whole, said ?? ""));
@@ -38,7 +38,7 @@ export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader
   }
 
   function sign(item: JsonObject): Signature | undefined {
-    // The token that an item begins with is not the one it ends with.
+    // An item ends with another token than it begins with.
     const value = stringOf(item.encrypted_content) || stringOf(begun.encrypted_content);
     const id = stringOf(item.id) ?? stringOf(begun.id);
     return value ? { issuer, value, ...(id !== undefined && { id }) } : undefined;

@@ -1,11 +1,10 @@
-/** Token counts as upstreams of this protocol report them. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json } from "../../json/mod.ts";
 import { objectOf, present, spelledCountOf } from "../members.ts";
 
 /**
- * Reads token counts into classes that do not overlap. The protocol counts cached tokens as input and reasoning as
- * output; servers that count them beside these are told by their own total. What is not reported stays unknown.
+ * Reads token counts into classes that do not overlap. The protocol includes cached tokens in the input and reasoning
+ * in the output; servers that exclude them are recognized by their total. Unreported counts stay unknown.
  */
 export function readUsage(value: Json | undefined): TokenUsage {
   const usage = objectOf(value);
@@ -22,13 +21,13 @@ export function readUsage(value: Json | undefined): TokenUsage {
   const beside = total === undefined || input === undefined || output === undefined ? 0 : total - input - output;
   const inputApart = cached > 0 && (beside === cached || beside === cached + (reasoning ?? 0));
   const outputApart = reasoning !== undefined && reasoning > 0 && beside === reasoning + (inputApart ? cached : 0);
-  // No part is more than its whole: nobody knows what these numbers count.
+  // Cached tokens cannot exceed the input: such counts are not usable.
   const isInputAbsurd = input !== undefined && !inputApart && cached > input;
   return present({
     ...(!isInputAbsurd && {
       prompt: input === undefined || inputApart ? input : input - cached,
       input_cache_read: read,
-      // The lifetimes on offer here are neither of the two that have a price; the shorter one is the usual one.
+      // The cache lifetimes of this protocol have no price of their own; the shorter one is the default.
       input_cache_write_5m: written,
     }),
     completion: output !== undefined && outputApart ? output + reasoning : output,

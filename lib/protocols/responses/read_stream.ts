@@ -1,4 +1,4 @@
-/** Answers, streamed and whole. */
+/** Reads answers, streamed and whole. */
 import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -14,10 +14,10 @@ import { readInnerError } from "./read_error.ts";
 
 const PREFIX = "response.";
 
-/** Ends of a stream. `done` is what some servers say for all of them. */
+/** Ends of a stream. Some servers send `done` for all of them. */
 const ENDS = new Set(["completed", "incomplete", "failed", "cancelled", "done"]);
 
-/** Types of the items that events are about, by the first word of the event's name. */
+/** Item types by the first word of an event's name. */
 const ITEM_TYPES = new Map([
   ["output_text", "message"],
   ["refusal", "message"],
@@ -25,21 +25,20 @@ const ITEM_TYPES = new Map([
   ["reasoning_summary_part", "reasoning"],
   ["reasoning_summary_text", "reasoning"],
   ["reasoning_text", "reasoning"],
-  // Open Responses' name for the same.
+  // Name in Open Responses.
   ["reasoning", "reasoning"],
   ["function_call_arguments", "function_call"],
   ["custom_tool_call_input", "custom_tool_call"],
 ]);
 
 /**
- * Reads a stream. `[DONE]` is neither needed nor minded, comments in the place of data are skipped, events of types that
- * are not known are let pass. Only a terminal event makes the answer whole.
+ * Reads a stream. Ignores `[DONE]`, comments in data and unknown events. Only a terminal event completes the answer.
  */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let id: string | undefined;
   let state: "new" | "open" | "over" = "new";
   const answer = responseItems(origin, () => id);
-  /** Most events are of the type of the one before. */
+  /** Most events have the type of the previous one. */
   let latest = eventType(PREFIX);
   const parse = alikeParser(tryParse, responsesTemplateRule);
 
@@ -54,10 +53,10 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
     return [{ type: "error", error }];
   }
 
-  /** Passes events on, up to the last one. */
+  /** Passes events on up to the last one. */
   function pass(events: ReplyEvent[]): ReplyEvent[] {
     const last = events.at(-1)?.type;
-    // An answer that only failed never began.
+    // A failed answer without other events was never started.
     const begun = state === "new" && last === "error" && events.length === 1 ? [] : start();
     if (last === "error" || last === "finish") state = "over";
     return begun.length === 0 ? events : [...begun, ...events];
@@ -87,7 +86,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         return fail(new GatewayError("upstream", "Cannot read the model's answer: an event of it is not JSON"));
       }
       const type = stringOf(event.type) ?? frameType ?? "";
-      // Servers put errors into streams in many ways, but never an object of this name elsewhere.
+      // Servers put errors into streams in many forms, but nothing else has these names.
       if (type === "error" || type === "response.error" || (!type.startsWith(PREFIX) && isObject(event.error))) {
         return fail(readInnerError(event));
       }
@@ -103,12 +102,12 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   };
 }
 
-/** What the type of an event says. */
+/** Parts of an event's type. */
 interface EventType {
   type: string;
   /** The type without `response.` */
   name: string;
-  /** Type of the item it is about; absent for all others. */
+  /** Type of the event's item; absent for other events. */
   item: string | undefined;
 }
 
@@ -118,7 +117,7 @@ function eventType(type: string): EventType {
   return { type, name, item: ITEM_TYPES.get(end < 0 ? name : name.slice(0, end)) };
 }
 
-/** Reads a whole answer. @throws {GatewayError} `upstream`, where it is none; the error that came in its place */
+/** Reads a whole answer. @throws {GatewayError} `upstream` for anything else, or the error in its place */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const status = stringOf(body.status);
   if (status === undefined && isObject(body.error)) throw readInnerError(body);

@@ -1,4 +1,4 @@
-/** Tools and the choice among them. */
+/** Reads tools and the tool choice. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -11,18 +11,18 @@ const FUNCTION = new Set(["type", "name", "description", "parameters", "strict",
 const CUSTOM = new Set(["type", "name", "description", "format", "cache_control"]);
 const NAMESPACE = new Set(["type", "name", "tools"]);
 
-/** What a tool takes over from the object it stands in. */
+/** Members that a tool inherits from the object around it. */
 interface Outside {
   namespace?: string;
-  /** Members for the tool's `rest`. */
+  /** Additional unknown members of the tool. */
   more?: JsonObject;
 }
 
 /**
- * All tools of a request: those of `tools`, then those that `additional_tools` items bring. Namespaces are flattened; what
- * else a namespace or an item says is kept in the `rest` of each of its tools, as `namespace` and `additional_tools`, the
- * latter with the item's place in the input (`index`).
- * @throws {GatewayError} `invalid`, where there are more than one request may hold
+ * Reads the tools of `tools`, then those of `additional_tools` items. Namespaces are flattened; other members of a
+ * namespace or an item are kept with each of its tools, as `namespace` and `additional_tools`, the latter with the
+ * item's index in the input.
+ * @throws {GatewayError} `invalid`, for too many tools
  */
 export function readTools(body: JsonObject): Tool[] {
   const tools = objectsOf(body.tools).flatMap((tool) => readTool(tool));
@@ -81,7 +81,7 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
   }
 }
 
-/** Reads `tool_choice`; nothing where the client sent none. */
+/** Reads `tool_choice`; nothing if it is absent. */
 export function readToolChoice({ tool_choice: value }: JsonObject): { toolChoice?: ToolChoice } {
   if (value === "auto" || value === "none" || value === "required") return { toolChoice: { type: value } };
   const choice = objectOf(value);
@@ -92,7 +92,7 @@ export function readToolChoice({ tool_choice: value }: JsonObject): { toolChoice
   if (choice.type === "allowed_tools") {
     const names = objectsOf(choice.tools).map((tool) => stringOf(tool.name));
     const mode = choice.mode === "required" ? "required" : "auto";
-    // A hosted tool among them has no name, and the choice then means something only to its vendor.
+    // A hosted tool has no name, so only its vendor can apply this choice.
     if (names.every((named) => named !== undefined)) return { toolChoice: { type: "allowed", mode, names } };
   }
   return { toolChoice: { type: "vendor_specific", from: "responses", value: choice } };

@@ -1,4 +1,4 @@
-/** Responses through and through: the model's id in the events that hold the response, and `[DONE]` at the end. */
+/** Relays responses. Edits: the model id in the events with the response, and `[DONE]` at the end. */
 import { findValue } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
 import type { Frame } from "../codec.ts";
@@ -7,13 +7,13 @@ import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
-/** What a fresh writer says before an error; here it was said already. */
+/** Events that a new writer sends before an error; here they are sent already. */
 const OPENING = new Set(["response.created", "response.in_progress"]);
 
-/** Relays responses. OpenAI's own stream has no end mark: it is added, as every other stream of this protocol has it. */
+/** OpenAI's own stream has no end mark, but every other stream of this protocol has one, so it is added. */
 export const responsesRelay: Relay = {
   machine(echo) {
-    /** The last frame that may tell its number. */
+    /** The last frame with a sequence number. */
     let numbered = "";
     return {
       push(frame) {
@@ -45,7 +45,7 @@ function sequenceNumber(data: string): number | undefined {
   return Number.isSafeInteger(number) ? number : undefined;
 }
 
-/** False where there can be no member of that name, however it is spelled. */
+/** False if there is certainly no member of this name, in any spelling. */
 function mayHave(data: string, name: string): boolean {
   return data.includes(`"${name}"`) || data.includes("\\u");
 }

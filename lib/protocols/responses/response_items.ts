@@ -1,4 +1,4 @@
-/** Gathers the items of an answer, whoever names them how. */
+/** Collects the items of an answer, whose events servers identify in different ways. */
 import { BlockSerializer } from "../canonical/block_serializer.ts";
 import type { FinishReason, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -14,43 +14,43 @@ import { readUsage } from "./read_responses_usage.ts";
 /** Most items of one answer. */
 const ITEMS = 4_096;
 
-/** Most characters that are kept of an answer's unfinished items. */
+/** Most characters kept of unfinished items. */
 const HELD_CHARACTERS = 16 * 1024 * 1024;
 
-/** An answer that is being read. No method throws; an answer that fails ends in an error event. */
+/** An answer being read. No method throws; a failed answer ends with an error event. */
 export interface ResponseItems {
-  /** An item begins. */
+  /** Takes the beginning of an item. */
   added(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /** An item is over. */
+  /** Takes the end of an item. */
   done(item: JsonObject, index: number | undefined): ReplyEvent[];
-  /** An event about an item. @param name its type without `response.`; @param type type of the item */
+  /** Takes an event of an item. @param name its type without `response.`; @param type type of the item */
   event(name: string, event: JsonObject, type: string): ReplyEvent[];
-  /** The answer is over. @param end how the last event put it */
+  /** Ends the answer. @param end name of the last event */
   end(response: JsonObject, end: string): ReplyEvent[];
 }
 
-/** An item that has been heard of. */
+/** A known item. */
 interface Entry {
   type: string;
   id: string | undefined;
   callId: string | undefined;
   index: number | undefined;
   reader: ItemReader;
-  /** Its beginning was seen, or its end. */
+  /** True after its beginning or its end. */
   announced: boolean;
-  /** Another event had the same id. */
+  /** True if two events had the same id. */
   steady: boolean;
   over: boolean;
   held: number;
 }
 
-/** Where an event says that its item is. */
+/** Identification of an item in an event. */
 interface Place {
   id: string | undefined;
   index: number | undefined;
 }
 
-/** Reads an answer from what is said about its items. @param answerId id of the answer, as far as it is known */
+/** Reads an answer from the events of its items. @param answerId returns the id of the answer, once known */
 export function responseItems({ issuer, tier: asked }: Origin, answerId: () => string | undefined): ResponseItems {
   const lanes = new BlockSerializer(emit);
   let out: ReplyEvent[] = [];
@@ -60,7 +60,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   const byCall = new Map<string, Entry>();
   let held = 0;
   let calls = 0;
-  /** Index of the refusal, and whether it has words. */
+  /** Index of the refusal block, and whether it has text. */
   let refusal: number | undefined;
   let worded = false;
 
@@ -106,8 +106,8 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   }
 
   /**
-   * The item that an event is about. Ids come first: servers are known to put items in one place. But others give each
-   * event an id of its own, so the place decides where no id was ever seen twice.
+   * Finds the item of an event. Ids take precedence, because some servers give several items one index; servers that
+   * give each event an id of its own are recognized by ids that never repeat, and then the index decides.
    */
   function find(type: string, { id, index }: Place): Entry | undefined {
     const known = named(type, id);
@@ -132,7 +132,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     entry.held = 0;
   }
 
-  /** Entries of the items that the end of the answer tells again. An item that none fits was never heard of. */
+  /** Assigns known items to the output at the end of the answer; undefined for items without earlier events. */
   function match(output: readonly JsonObject[]): (Entry | undefined)[] {
     const free = new Set(entries);
     const take = (entry: Entry | undefined): Entry | undefined =>
@@ -155,7 +155,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     return entry?.type === typeOf(item) ? entry : undefined;
   }
 
-  /** Takes an event that can go out, and sees what the end depends on. */
+  /** Emits an event and notes what the finish depends on. */
   function emit(event: ReplyEvent): void {
     if (event.type === "delta" && event.index === refusal) worded = true;
     if (event.type === "open") {
@@ -175,7 +175,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   function reason(incomplete: boolean, why: Json | undefined): FinishReason {
     if (incomplete && why !== "content_filter") return "length";
     if (calls > 0) return "tool_use";
-    // A refusal in words is an ordinary end, as it is in chat: the words say it.
+    // A refusal with text is an ordinary end, as in chat.
     return incomplete || (refusal !== undefined && !worded) ? "refusal" : "end";
   }
 
@@ -184,7 +184,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       const place = { id: stringOf(item.id), index };
       const type = typeOf(item);
       if (named(type, place.id)?.announced === true || calledBy(item) !== undefined) return [];
-      // Events may have come before the item itself.
+      // Events may precede the item itself.
       const early = find(type, place);
       const entry = early === undefined || early.over || early.announced ? create(type, place) : early;
       announce(entry, item);
@@ -248,7 +248,7 @@ function tooMuch(what: string): ReplyEvent {
   return { type: "error", error: new GatewayError("upstream", message, { fault: "oversized" }) };
 }
 
-/** Type of an item; a message may leave it out. */
+/** Returns the type of an item; a message may omit it. */
 export function typeOf(item: JsonObject): string {
   return stringOf(item.type) ?? (item.role === undefined ? "" : "message");
 }

@@ -1,4 +1,7 @@
-/** Schema of the request body of `/v1/responses`. */
+/**
+ * Schema of the body of `POST /v1/responses`: types and ranges. Limits shared by all protocols are in `../fields.ts`;
+ * limits of a model are checked in `lib/request/rules.ts`.
+ */
 import { z } from "zod";
 import {
   cacheOptionsField,
@@ -43,7 +46,7 @@ const textField = z.looseObject({
 });
 
 const penaltyField = z.number().min(-2).max(2).nullish();
-// What needs state is accepted here so that the reader can say why it is refused.
+// Accepted so that the reader can explain the refusal.
 const statefulField = z.union([z.string(), objectField]).nullish().describe("Not supported: the gateway is stateless");
 
 /** Body of `POST /v1/responses`. */
@@ -53,7 +56,7 @@ export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   instructions: instructionsField,
   stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
   stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
-  // The official floor is 16; smaller answers are no trouble here.
+  // OpenAI's minimum is 16; the gateway accepts less.
   max_output_tokens: tokensField.nullish().describe("Most tokens of the answer, reasoning included"),
   max_tool_calls: z.number().int().min(1).nullish().describe("Most calls of tools that run at the vendor"),
   temperature: z.number().min(0).max(2).nullish(),

@@ -1,4 +1,4 @@
-/** Schemas of tools and the choice among them. */
+/** Schemas of tools and the tool choice. */
 import { z } from "zod";
 import { COUNTS, objectField, toolNameField } from "../fields.ts";
 import { cacheField } from "./cache_schema.ts";
@@ -23,11 +23,11 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-/** Tools that run at the vendor, by whatever name and date. */
+/** Tools that run at the vendor, of any name and date. */
 const hostedTool = z.looseObject({
   type: z.string().max(128).regex(/^(?!(?:function|custom|namespace)$)[A-Za-z0-9_:.-]+$/, {
     error: "Expected a tool type",
-    // A check that lets go on would make this branch the one whose complaint is shown.
+    // Without aborting, this branch's error would be shown.
     abort: true,
   }),
 });
@@ -49,7 +49,7 @@ export const toolsField: z.ZodType = z.array(
 
 const named = z.looseObject({ type: z.string(), name: z.string().nullish() });
 
-/** Which tools the model may or must call. */
+/** Tool choice. */
 export const toolChoiceField: z.ZodType = z.union([
   z.enum(["auto", "none", "required"]),
   z.discriminatedUnion("type", [

@@ -1,10 +1,12 @@
-/** The responses protocol, from the upstream's side. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
 import { readReply, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
-/** OpenAI's responses protocol, spoken without state: nothing is stored, every request carries its whole conversation. */
+/**
+ * The upstream's side of OpenAI's responses protocol, without state: nothing is stored, every request has its whole
+ * conversation.
+ */
 export const responsesUpstream: UpstreamCodec = {
   protocol: "responses",
   dialect: {
@@ -13,12 +15,12 @@ export const responsesUpstream: UpstreamCodec = {
     hostedFrom: ["responses"],
     // OpenAI: max_output_tokens must be at least 16.
     leastTokens: 16,
-    // The protocol has no member for them.
+    // The protocol has no stop sequences.
     stops: 0,
     toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },
     callId: { legal: /[\x21-\x7e]/, max: 64 },
     alternates: false,
-    // A last turn of the assistant's is taken, but answered and not continued.
+    // A final assistant message is accepted, but answered instead of continued.
     prefill: false,
     mediaInResults: true,
     unsignedReasoning: false,

@@ -1,4 +1,3 @@
-/** A tool call of the answer. */
 import type { OpenBlock } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import {
@@ -14,7 +13,7 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-/** How a call of a function is told. */
+/** Names for a function call. */
 const FUNCTION = {
   type: "function_call",
   prefix: "fc",
@@ -23,7 +22,7 @@ const FUNCTION = {
   onDone: "response.function_call_arguments.done",
 } as const;
 
-/** How a call of a tool that takes free text is told. */
+/** Names for a call of a custom tool. */
 const CUSTOM = {
   type: "custom_tool_call",
   prefix: "ctc",
@@ -32,7 +31,7 @@ const CUSTOM = {
   onDone: "response.custom_tool_call_input.done",
 } as const;
 
-/** A call. The arguments of a function are never empty: one without parameters is called with `{}`. */
+/** Writes a tool call. Empty arguments of a function become `{}`. */
 export function callItem(call: Call, place: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const custom = call.custom === true;
   const { type, prefix, member, onDelta, onDone } = custom ? CUSTOM : FUNCTION;

@@ -1,20 +1,19 @@
-/** What every piece of a written prompt has to know about the whole. */
 import type { ContentBlock, Prompt, Protocol, UnknownMembers } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
-/** A prompt on its way to an upstream. */
+/** A prompt being written. */
 export interface ResponsesWriteContext {
-  /** The client speaks this protocol too: what it said goes out as it said it. */
+  /** True if the client speaks this protocol too: its members are written unchanged. */
   own: boolean;
   target: WriteTarget;
-  /** What the client calls the things that may have to be left out. */
+  /** The client's names of parameters that may be dropped. */
   names: Readonly<Names>;
-  /** Ids of the calls of tools that take free text. */
+  /** Ids of custom tool calls. */
   customCalls: ReadonlySet<string>;
 }
 
-/** Words of a client's protocol. */
+/** Parameter names of a client's protocol. */
 interface Names {
   stop: string;
   effort: string;
@@ -55,7 +54,7 @@ const NAMES: Readonly<Record<Protocol, Names>> = {
   },
 };
 
-/** The context of a prompt. */
+/** Returns the context of a prompt. */
 export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWriteContext {
   const calls = prompt.messages.flatMap(({ blocks }) => blocks).filter((block) => block.type === "tool_call");
   return {
@@ -66,15 +65,15 @@ export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWr
   };
 }
 
-/** Members that came from this protocol and go back into it. */
+/** Returns unknown members of this protocol. */
 export function ownMembers(unknownMembers: UnknownMembers | undefined): JsonObject {
   return unknownMembers?.from === "responses" ? unknownMembers.members : {};
 }
 
-/** Prompt-cache marks are an extension: they go back to where they came from, elsewhere they are named. */
+/** Writes a prompt-cache mark for clients of this protocol, where it is an extension; of other clients it is named. */
 export function writeCache({ cache }: Pick<ContentBlock, "cache">, { own, target }: ResponsesWriteContext): JsonObject {
   if (cache === undefined) return {};
-  // Five minutes is what a mark means that says nothing more.
+  // Five minutes are the default.
   if (own) return { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: cache.ttl }) } };
   target.dropped.add("cache_control");
   return {};

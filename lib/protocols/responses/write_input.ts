@@ -1,17 +1,16 @@
-/** Messages as instructions and input items. */
+/** Writes messages as instructions and input items. */
 import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf } from "../members.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";
 
-/** Stands before the output of a tool that failed: outputs have no flag for it. */
+/** Prefix of a failed tool's output, because outputs have no error flag. */
 const ERROR_MARK = "[tool error]";
 
 /**
- * Takes the system text off the head of the conversation. From this protocol's own clients that is the first message
- * only, from others all that lead. Text that is more than text stays an item, and so does text that nothing follows,
- * because a request needs input.
+ * Splits leading system text off the conversation: the first message of this protocol's own clients, all leading ones
+ * of others. Other content than text stays an item; so does text that nothing follows, because a request needs input.
  */
 export function splitInstructions(
   messages: readonly Message[],
@@ -36,7 +35,7 @@ export function splitInstructions(
 
 /**
  * Writes messages as items, each block in its place.
- * @throws {GatewayError} `invalid`, for media that the protocol cannot say
+ * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function writeInput(messages: readonly Message[], context: ResponsesWriteContext): JsonObject[] {
   return messages.flatMap((message) => writeMessage(message, context));
@@ -49,13 +48,13 @@ function isPlain({ role, blocks, unknownMembers }: Message, { own }: ResponsesWr
   return unknownMembers === undefined && blocks.length === 1 && block?.type === "text" && isBare(block);
 }
 
-/** True for text that a string says whole. */
+/** True for a text block without other members. */
 function isBare(block: ContentBlock): boolean {
   return block.type === "text" && block.unknownMembers === undefined && block.cache === undefined &&
     block.citations === undefined;
 }
 
-/** Adjacent parts are one message, unless a part says that another one begins. */
+/** Adjacent parts are one message, unless a part begins an item of its own. */
 function writeMessage(message: Message, context: ResponsesWriteContext): JsonObject[] {
   const speaker: MessageAuthor = message.role === "assistant" ? "model" : "others";
   const items: JsonObject[] = [];
@@ -84,7 +83,7 @@ function writeMessage(message: Message, context: ResponsesWriteContext): JsonObj
   return items;
 }
 
-/** Models of today take the system's words from the role `developer`. */
+/** Current models expect system text in the role `developer`. */
 function roleOf({ role, unknownMembers }: Message, { own }: ResponsesWriteContext): Json {
   if (role !== "system") return role;
   return own ? ownMembers(unknownMembers).role ?? role : "developer";
@@ -120,7 +119,7 @@ function writeCall(block: ContentBlockOf<"tool_call">, context: ResponsesWriteCo
 }
 
 function writeResult(block: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): JsonObject {
-  // Other protocols do not tell the results of the two kinds of calls apart.
+  // Other protocols do not distinguish results of custom tools.
   const custom = block.custom === true || (!context.own && context.customCalls.has(block.callId));
   writeCache(block, context);
   return {
@@ -131,7 +130,7 @@ function writeResult(block: ContentBlockOf<"tool_result">, context: ResponsesWri
   };
 }
 
-/** One string wherever that says it all: not every upstream takes parts here. */
+/** Writes a string if possible: not every upstream accepts parts here. */
 function writeOutput({ blocks, isError }: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): Json {
   if (context.own) {
     const [first] = blocks;
@@ -148,8 +147,8 @@ function writeOutput({ blocks, isError }: ContentBlockOf<"tool_result">, context
 }
 
 /**
- * A reasoning item goes back as it came, to the issuer that signed it and to no other: without the token it has nothing
- * in it for the model, and is refused where its id is not known.
+ * Writes reasoning for the issuer that signed it only: without its token it is useless to a model, and is refused if
+ * its id is unknown.
  */
 function writeReasoning(block: ContentBlockOf<"reasoning">, context: ResponsesWriteContext): JsonObject[] {
   const { own, target } = context;

@@ -1,4 +1,4 @@
-/** A message of the answer: text and refusals that follow each other. */
+/** Writes messages of an answer: adjacent text and refusals. */
 import type { Citation } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { writeAnnotation } from "./annotations.ts";
@@ -14,7 +14,7 @@ import {
 
 type Kind = "text" | "refusal";
 
-/** A part that is being written. */
+/** A part being written. */
 interface Part {
   kind: Kind;
   text: string;
@@ -22,8 +22,8 @@ interface Part {
 }
 
 /**
- * A message. Adjacent text blocks are one part. The item and its parts open with their first text, so that a model that
- * only clears its throat leaves no empty message; a refusal counts even without words.
+ * Adjacent text blocks are one part. The item and its parts open with their first text, so that an answer without text
+ * leaves no empty message; a refusal counts even without text.
  */
 export function messageItem(kind: Kind, place: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const id = itemId("msg", place);
@@ -32,7 +32,7 @@ export function messageItem(kind: Kind, place: ItemPosition): { item: OutputItem
   let started = false;
   let part: Part | undefined;
   let current = kind;
-  /** Where the text of the block begins in its part, in UTF-16 code units. */
+  /** Start of the block's text in its part, in UTF-16 code units. */
   let begin = 0;
   let citations: Citation[] = [];
 
@@ -53,7 +53,7 @@ export function messageItem(kind: Kind, place: ItemPosition): { item: OutputItem
     return events;
   }
 
-  /** The part that the block writes into, opened where it is not. */
+  /** Returns the part of the block, which is opened if necessary. */
   function openPart(): { part: Part; events: ResponsesEvent[] } {
     if (part?.kind === current) return { part, events: [] };
     const events: ResponsesEvent[] = endPart();
@@ -95,7 +95,7 @@ export function messageItem(kind: Kind, place: ItemPosition): { item: OutputItem
     close() {
       if (citations.length === 0) return [];
       const { part, events } = openPart();
-      // A citation stands for the whole block, so its range is known only now.
+      // A citation covers the whole block, so its range is known only now.
       const start = codePoints(part.text.slice(0, begin));
       const range = { start, end: start + codePoints(part.text.slice(begin)) };
       for (const citation of citations) {

@@ -1,4 +1,4 @@
-/** What a prompt says beside the conversation: sampling, reasoning, the form of the answer, who asks. */
+/** Writes the options of a request: sampling, reasoning, format, end user. */
 import { createHash } from "node:crypto";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -11,7 +11,7 @@ const LOGPROBS = "message.output_text.logprobs";
 /** Most characters of an end user's id. */
 const USER_CHARACTERS = 64;
 
-/** Efforts by the budget they stand for, in tokens: each up to, but not with, its bound. */
+/** Efforts by budget: each is used below its number of tokens. */
 const BUDGETS: readonly (readonly [below: number, effort: Effort])[] = [
   [2_048, "low"],
   [8_192, "medium"],
@@ -19,7 +19,7 @@ const BUDGETS: readonly (readonly [below: number, effort: Effort])[] = [
   [Infinity, "xhigh"],
 ];
 
-/** Sampling knobs that the protocol and the model have; the others are named. */
+/** Writes sampling parameters that the protocol and the model have; the others are named. */
 export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
   const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias, topLogprobs } = sampling;
   const { dropped, row } = target;
@@ -28,7 +28,7 @@ export function writeSampling({ sampling, stop }: Prompt, { own, target, names }
     if (!known) dropped.add(name);
     return known;
   };
-  // The penalties are Open Responses' own; OpenAI's service refuses them.
+  // The penalties exist in Open Responses; OpenAI refuses them.
   const penalty = (name: string): boolean => {
     if (own) return taken(name);
     dropped.add(name);
@@ -48,8 +48,7 @@ export function writeSampling({ sampling, stop }: Prompt, { own, target, names }
 }
 
 /**
- * What the answer is to hold beside its text. Nothing is stored, so reasoning must come with its token; a model that
- * does not reason refuses to be asked for it.
+ * Writes `include`. Nothing is stored, so reasoning must come with its token, which a model without reasoning refuses.
  */
 export function writeInclude(
   { sampling, reasoning, unknownMembers }: Prompt,
@@ -67,7 +66,7 @@ export function writeInclude(
   return include.length === 0 ? {} : { include };
 }
 
-/** How much to think, and whether to show it. */
+/** Writes `reasoning`. */
 export function writeReasoning(
   reasoning: Reasoning | undefined,
   prompt: Prompt,
@@ -75,7 +74,7 @@ export function writeReasoning(
 ): JsonObject {
   if (reasoning === undefined) return {};
   if (!context.own && context.target.row.reasoning === undefined) {
-    // A model that cannot think is not thinking already.
+    // A model without reasoning need not be told to stop.
     if (reasoning.mode !== "off" && reasoning.effort !== "none") context.target.dropped.add(context.names.effort);
     return {};
   }
@@ -86,7 +85,7 @@ export function writeReasoning(
   return Object.keys(members).length === 0 ? {} : { reasoning: members };
 }
 
-/** The form of the answer, and how wordy it is. */
+/** Writes `text`: format and verbosity. */
 export function writeText(
   { format, unknownMembers }: Prompt,
   { own, target, names }: ResponsesWriteContext,
@@ -107,18 +106,18 @@ export function writeText(
 }
 
 /**
- * Who asks. The protocol limits ids in length: longer ones are hashed, the same to the same. The one id that messages
- * clients send names their session, which is what prompts share a cache by.
+ * Writes the end user's id; one that is too long is hashed. The id of messages clients identifies their session, so it
+ * is the cache key, too.
  */
 export function writeUser({ user, protocol, unknownMembers }: Prompt, { own }: ResponsesWriteContext): JsonObject {
   if (user === undefined) return {};
-  // The client may have said the same under the newer name only, and that one is in the rest.
+  // The client may have sent the newer name only, which is an unknown member.
   if (own) return ownMembers(unknownMembers).safety_identifier === user ? {} : { user };
   const id = user.length <= USER_CHARACTERS ? user : createHash("sha256").update(user).digest("hex");
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
 }
 
-/** Members of this protocol that the canonical form does not model. Those of another one mean nothing here. */
+/** Writes unknown members of this protocol; those of others are named. */
 export function writeUnknownMembers({ unknownMembers }: Prompt, { target }: ResponsesWriteContext): JsonObject {
   if (unknownMembers === undefined) return {};
   if (unknownMembers.from !== "responses") {
@@ -141,16 +140,15 @@ function writeOwnReasoning({ mode, budgetTokens, effort, display, unknownMembers
   };
 }
 
-/** Clients of messages see thinking only where they switched it on, those of chat wherever they asked for any. */
+/** Messages clients see thinking only if they enabled it, chat clients whenever they asked for reasoning. */
 function showsReasoning({ mode, effort, display }: Reasoning, { protocol }: Prompt): boolean {
   if (display === "omitted" || mode === "off" || effort === "none") return false;
   return protocol === "chat" || display !== undefined || mode !== undefined;
 }
 
 /**
- * The effort that says what was asked; nothing where the model shall decide, as it does when nothing is said. A depth
- * that the model does not have becomes the next one below it, else its least. Thinking less than asked is one thing, not
- * thinking at all another.
+ * Returns the effort to send; undefined if the model decides. An unsupported effort becomes the next lower one, else
+ * the lowest; `none` is used only if it is wanted.
  */
 function writeEffort(
   { mode, budgetTokens, effort }: Reasoning,

@@ -1,4 +1,4 @@
-/** Blocks of a message as content parts. */
+/** Writes blocks of a message as content parts. */
 import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -6,21 +6,21 @@ import type { JsonObject } from "../../json/mod.ts";
 import { fileName } from "./read_parts.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
-/** Who says it: what the model said has part types of its own. */
+/** The author of a message: the model's parts have types of their own. */
 export type MessageAuthor = "model" | "others";
 
-/** Parts that are kept whole: sound, and files that the vendor keeps. */
+/** Parts that are kept whole: audio, and files that the vendor keeps. */
 const PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input_file"]);
 
-/** True for blocks that are parts of a message, and not items. */
+/** True for blocks that are parts of a message, not items. */
 export function isPart(block: ContentBlock): boolean {
   return block.type === "text" || block.type === "refusal" || block.type === "media" ||
     (block.type === "vendor_specific" && block.from === "responses" && PARTS.has(String(block.value.type)));
 }
 
 /**
- * Writes a block as a content part; nothing where it has no place here, which is then named.
- * @throws {GatewayError} `invalid`, for media that the protocol cannot say
+ * Writes a block as a content part; a block without a place is named.
+ * @throws {GatewayError} `invalid`, for media that the protocol does not support
  */
 export function writePart(block: ContentBlock, speaker: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {
   switch (block.type) {
@@ -53,7 +53,7 @@ function writeText(block: ContentBlockOf<"text">, speaker: MessageAuthor, contex
   };
 }
 
-/** The first part of a message of the model's also keeps the members of its item, which stand elsewhere. */
+/** The members of the item, which the first part of a model message keeps, are written elsewhere. */
 function partMembers({ unknownMembers }: ContentBlock): JsonObject {
   const { item: _item, ...members } = ownMembers(unknownMembers);
   return members;
@@ -90,7 +90,7 @@ function writeMedia(block: ContentBlockOf<"media">, context: ResponsesWriteConte
   };
 }
 
-/** The text of a text file; nothing where it is not UTF-8. */
+/** Decodes a text file; undefined if it is not UTF-8. */
 function decodeText(base64: string): string | undefined {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   try {

@@ -1,4 +1,3 @@
-/** A prompt as a request body. */
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -16,11 +15,10 @@ import {
 import { hasTools, insertTools, writeToolChoice, writeTools } from "./write_tools.ts";
 
 /**
- * Writes a prompt. What came from a client of this protocol goes back as it came, up to spelling: text as parts, leading
- * system text as `instructions`, `include` in one order, nothing that is null or empty, adjacent messages of the model's
- * without ids as one, and `provider` and `models` not at all. What came from others is written without state: nothing is
- * stored, and reasoning brings its token along.
- * @throws {GatewayError} `invalid`, for more than one answer, and for media that the protocol cannot say
+ * Writes a request body. Prompts of this protocol's own clients stay the same except for normalization: text as parts,
+ * leading system text as `instructions`, `include` in one order, no null or empty members, no `provider` and `models`.
+ * Prompts of other clients are stateless: nothing is stored, and reasoning comes with its token.
+ * @throws {GatewayError} `invalid`, for more than one answer, and for media that the protocol does not support
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   if (prompt.n !== undefined && prompt.n > 1) {
@@ -33,7 +31,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   const { instructions, others } = splitInstructions(prompt.messages, context);
   const { tools, added } = writeTools(prompt.tools, context);
   const { toolChoice, parallelToolCalls, truncation, maxTokens } = prompt;
-  // Without tools there is nothing to say about them.
+  // Without tools, a choice is meaningless.
   const chooses = own || hasTools(tools, added);
   const choice = toolChoice === undefined || !chooses ? undefined : writeToolChoice(toolChoice, prompt.tools);
   return {

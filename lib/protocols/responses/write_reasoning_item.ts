@@ -1,4 +1,3 @@
-/** Reasoning of the answer, as a summary and an opaque token, as far as the client asked for them. */
 import type { Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { writeEncrypted } from "./encrypted_content.ts";
@@ -13,7 +12,7 @@ import {
   type ResponsesEvent,
 } from "./output_item.ts";
 
-/** What is shown of a reasoning block. */
+/** Visible members of a reasoning block. */
 export interface ReasoningView {
   /** The text, as a summary. */
   summary: boolean;
@@ -23,7 +22,7 @@ export interface ReasoningView {
   hidden: boolean;
 }
 
-/** A reasoning item. Its one summary part opens with the first text, so hidden reasoning has none. */
+/** Writes reasoning. Its one summary part opens with the first text, so hidden reasoning has none. */
 export function reasoningItem(
   view: ReasoningView,
   place: ItemPosition,
@@ -36,7 +35,7 @@ export function reasoningItem(
 
   const part = () => ({ type: "summary_text", text });
 
-  /** These items have a status only where they were cut short. */
+  /** These items have a status only if they were cut short. */
   function write(status: ItemStatus): JsonObject {
     return {
       type: "reasoning",

@@ -1,4 +1,3 @@
-/** A whole answer as one response object. */
 import { eventsOf } from "../canonical/aggregate_events.ts";
 import type { Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -6,7 +5,7 @@ import type { Echo } from "../codec.ts";
 import { objectOf } from "../members.ts";
 import { outputItemWriter } from "./write_stream.ts";
 
-/** Writes a whole answer: the response that its stream would end with. */
+/** Writes a whole answer: the response at the end of its stream. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {
   const machine = outputItemWriter(echo);
   const last = eventsOf(reply).flatMap((event) => machine.push(event)).at(-1);

@@ -1,24 +1,24 @@
-/** The response object: everything but the output repeats the request. */
+/** Writes the response object: everything but the output repeats the request. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { writeUsage } from "./write_responses_usage.ts";
 
-/** What of a response object changes while it is made. */
+/** The variable members of a response object. */
 export interface ResponseProgress {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly JsonObject[];
-  /** Why the status is `incomplete`. */
+  /** Reason of the status `incomplete`. */
   incomplete?: "max_output_tokens" | "content_filter";
-  /** Why the status is `failed`. */
+  /** Reason of the status `failed`. */
   error?: { code: string; message: string };
   usage?: TokenUsage;
 }
 
 /**
- * A function that writes the response object as it stands. It has every member that official clients and the Open
- * Responses suite ask for, in each of its states.
+ * Returns a function that writes the response object. It has every member that official clients and the Open Responses
+ * suite require, in each state.
  */
 export function responseWriter(echo: Echo): (progress: ResponseProgress) => JsonObject {
   const { request } = echo;
@@ -33,7 +33,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     background: false,
     error: error === undefined ? null : { ...error },
     incomplete_details: incomplete === undefined ? null : { reason: incomplete },
-    // Clients' types allow only a string here, although items may be sent.
+    // Clients' types allow only a string, although items may be sent.
     instructions: typeof request.instructions === "string" ? request.instructions : null,
     max_output_tokens: request.max_output_tokens ?? null,
     max_tool_calls: request.max_tool_calls ?? null,
@@ -45,7 +45,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? reasoning.generate_summary ?? null },
     safety_identifier: request.safety_identifier ?? null,
     service_tier: request.service_tier ?? "default",
-    // Nothing is stored either way: the member only repeats what was asked for, and asking for nothing means true.
+    // Nothing is stored either way: the member repeats the request, whose default is true.
     store: request.store ?? true,
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,
@@ -62,7 +62,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
   });
 }
 
-/** A tool of the request; strict readers want every member of a function, absent or not. */
+/** Writes a tool of the request; strict clients require every member of a function. */
 function writeTool(tool: JsonObject): Json {
   if (tool.type !== "function") return tool;
   return {

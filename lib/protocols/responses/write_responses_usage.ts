@@ -1,11 +1,7 @@
-/** Token counts as this protocol writes them. */
 import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 
-/**
- * Writes token counts. Here the cached tokens are part of the input. Clients refuse an answer without the two totals, so
- * what is not known is written as 0.
- */
+/** Writes token counts. Cached tokens are part of the input. Clients require both totals, so unknown counts are 0. */
 export function writeUsage(usage: TokenUsage): JsonObject {
   const cached = usage.input_cache_read ?? 0;
   const written = (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);

@@ -1,4 +1,4 @@
-/** An answer as the events of this protocol. */
+/** Writes streamed answers. */
 import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -20,8 +20,8 @@ import { type ResponseProgress, responseWriter } from "./write_response_object.t
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
 /**
- * Writes an answer as a stream: numbered events, the last of which holds the whole response, then `[DONE]`. OpenAI's own
- * stream has no such mark, but others' clients wait for it and its own clients let it pass.
+ * Writes numbered events, the last one with the whole response, then `[DONE]`: OpenAI does not send this mark, but
+ * other vendors' clients wait for it and OpenAI's clients ignore it.
  */
 export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const machine = outputItemWriter(echo);
@@ -38,8 +38,8 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 }
 
 /**
- * Composes an answer from items, one open at a time. The events of an item that end it wait for what follows: only the
- * end of the answer says whether its last item is complete.
+ * Composes an answer from items, one open at a time. An item ends when the next one begins, or with the answer, whose
+ * end decides whether the item is complete.
  */
 export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
   const respond = responseWriter(echo);
@@ -82,8 +82,8 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
   }
 
   /**
-   * Published types have the error's members at the top, the live service and Open Responses have them under `error`:
-   * both are written. Clients that know neither still see the failed response, with what there is of the output.
+   * Published types have the error's members at the top, OpenAI's service and Open Responses under `error`, so both are
+   * written. Clients that know neither still get the failed response with its output so far.
    */
   function fail(thrown: GatewayError): ResponsesEvent[] {
     const events = start();
@@ -143,7 +143,7 @@ function openItem(
       return callItem(block, place);
     case "reasoning": {
       const { reasoning } = echo.prompt;
-      // The first item of an answer is its message, unless the client asked for reasoning.
+      // Unless the client asked for reasoning, it expects a message as the first item.
       if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
       return reasoningItem({ summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true }, place);
@@ -153,7 +153,7 @@ function openItem(
   }
 }
 
-/** A refusal that says nothing would look like an answer, were it not marked. */
+/** A refusal without text must be marked, or it would look like an answer. */
 function incompleteReason(reason: FinishReason, refused: boolean): ResponseProgress["incomplete"] {
   if (reason === "length") return "max_output_tokens";
   return reason === "refusal" && !refused ? "content_filter" : undefined;

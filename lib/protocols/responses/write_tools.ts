@@ -1,16 +1,16 @@
-/** Tools and the choice among them, as this protocol writes them. */
+/** Writes tools and the tool choice. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { numberOf, objectOf, objectsOf } from "../members.ts";
 import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
-/** An item that brings tools, and where in the input it stands. */
+/** An item with tools, and its index in the input. */
 export interface AddedTools {
   index: number;
   item: JsonObject;
 }
 
-/** Writes tools: those of the request, and those that stand in items of the input. */
+/** Writes the tools of the request, and those of input items. */
 export function writeTools(
   tools: readonly Tool[],
   context: ResponsesWriteContext,
@@ -35,14 +35,14 @@ export function writeTools(
   return { tools: nest(top, context), added };
 }
 
-/** Puts the items that bring tools back into their places. Items may have gone since: then they stand at the end. */
+/** Inserts the items with tools at their indexes, or at the end if items were removed since. */
 export function insertTools(items: readonly JsonObject[], added: readonly AddedTools[]): JsonObject[] {
   const all = [...items];
   for (const { index, item } of added) all.splice(index, 0, item);
   return all;
 }
 
-/** Writes a choice. An own name is enough: the protocol tells tools apart by it, in whatever namespace. */
+/** Writes a choice. The name is enough: the protocol finds a tool in any namespace. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json | undefined {
   switch (choice.type) {
     case "auto":
@@ -61,7 +61,7 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
   }
 }
 
-/** Adjacent tools of one namespace stand inside it. */
+/** Puts adjacent tools of one namespace into it. */
 function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObject[] {
   const written: JsonObject[] = [];
   let open: { name: string; members: string; tools: JsonObject[] } | undefined;
@@ -70,7 +70,7 @@ function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObjec
     if (value === undefined) continue;
     const about = objectOf(ownMembers(tool.unknownMembers).namespace);
     const members = JSON.stringify(about ?? {});
-    // A hosted tool does not know the name of its namespace, only what else is said of it.
+    // A hosted tool has no namespace of its own, only the namespace's other members.
     const name = tool.type !== "hosted" ? tool.namespace : about === undefined ? undefined : open?.name;
     if (name === undefined) {
       open = undefined;
@@ -93,7 +93,7 @@ function writeTool(tool: Tool, context: ResponsesWriteContext): JsonObject | und
     case "function": {
       const { name, description } = tool;
       const parameters = tool.parameters ?? (own ? undefined : { type: "object", properties: {} });
-      // Absent means strict here, and not strict everywhere else.
+      // Absent means strict here, and not strict in other protocols.
       const strict = tool.strict ?? (own ? undefined : false);
       return {
         ...members,
@@ -123,7 +123,7 @@ function writeTool(tool: Tool, context: ResponsesWriteContext): JsonObject | und
   }
 }
 
-/** True where a tool of this name is among the written ones, in a namespace or not. */
+/** True if there are any tools, at the top or in items. */
 export function hasTools(tools: readonly JsonObject[], added: readonly AddedTools[]): boolean {
   return tools.length > 0 || added.some(({ item }) => objectsOf(item.tools).length > 0);
 }
