@@ -1,5 +1,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { inFolder, run, type Running, start, startWithKey } from "../cli/program.ts";
+import { inFolder, reuseProcess, run, type Running, start, startWithKey } from "../cli/program.ts";
+
+reuseProcess();
 
 const ADMIN_KEY = "an-admin-key-in-a-variable";
 const ENV = { OPERATOR: ADMIN_KEY };

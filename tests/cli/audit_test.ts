@@ -3,7 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { DAY_MS, someEntries } from "../billing/reports/entries.ts";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 Deno.test("audit passes beside a gateway under load, and ends with 1 where a bill was changed", () =>
   inFolder(async (folder) => {

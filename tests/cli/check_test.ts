@@ -3,7 +3,9 @@ import { warningText } from "../../lib/cli/warnings/warning.ts";
 import { configWarnings } from "../../lib/cli/warnings/warnings.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 const NOW = Date.parse("2026-11-21T00:00:00Z");
 const ENV: Record<string, string> = {

@@ -2,7 +2,9 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startGateway } from "../upstreams/gateway.ts";
 import { json, startScripted } from "../upstreams/scripted.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 const TLS = new URL("../fixtures/tls/", import.meta.url);
 

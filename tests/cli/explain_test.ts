@@ -1,6 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 Deno.test("explain shows a request of a running gateway by the id that its client was told", () =>
   inFolder(async (folder) => {

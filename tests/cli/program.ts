@@ -1,7 +1,8 @@
 /** Runs the real program in a process of its own, in a folder of its own. */
 import { issueKey } from "../../lib/access/keys.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { canRun, skipIf } from "../skip.ts";
+import { canRun, skipIf, skipInQuick } from "../skip.ts";
+import type { HostedCommand } from "./command_host.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -55,6 +56,13 @@ export async function inFolder(test: (folder: string) => Promise<void>): Promise
 
 /** Runs a command to its end. */
 export async function run(args: readonly string[], place: Place): Promise<Ended> {
+  const { folder, env = {}, input = "", under, executable } = place;
+  // The runtime reads its own variables when it starts.
+  const needsOwn = under !== undefined || executable !== undefined ||
+    Object.keys(env).some((name) => /^DENO_/.test(name));
+  if (host !== undefined && !host.isBusy && !needsOwn) {
+    return await host.run({ args, folder, env: { ...OWN_VARIABLES, ...env }, input });
+  }
   const child = command(args, place).spawn();
   if (place.input !== undefined) {
     const writer = child.stdin.getWriter();
@@ -64,6 +72,50 @@ export async function run(args: readonly string[], place: Place): Promise<Ended>
   }
   const { code, stdout, stderr } = await child.output();
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+}
+
+/** A process that runs commands one after the other. */
+interface Host {
+  isBusy: boolean;
+  run(command: HostedCommand): Promise<Ended>;
+  close(): Promise<void>;
+}
+
+let host: Host | undefined;
+
+/** Has a quick run start one process for all commands of a file that are run one after the other. */
+export function reuseProcess(): void {
+  if (!skipInQuick("A process of its own for each command")) return;
+  Deno.test.beforeAll(() => void (host = startHost()));
+  Deno.test.afterAll(() => host?.close());
+}
+
+function startHost(): Host {
+  const [program = "", ...args] = sourceCommand(`${ROOT}tests/cli/command_host.ts`);
+  const child = new Deno.Command(program, { args, stdin: "piped", stdout: "piped" }).spawn();
+  const writer = child.stdin.getWriter();
+  const reader = child.stdout.getReader();
+  return {
+    isBusy: false,
+    async run(command) {
+      this.isBusy = true;
+      await writer.write(new TextEncoder().encode(`${JSON.stringify(command)}\n`));
+      const decoder = new TextDecoder();
+      let line = "";
+      while (!line.endsWith("\n")) {
+        const { done, value } = await reader.read();
+        if (done) throw new Error("The process that runs commands has ended");
+        line += decoder.decode(value, { stream: true });
+      }
+      this.isBusy = false;
+      return JSON.parse(line);
+    },
+    async close() {
+      await writer.close();
+      await reader.cancel();
+      await child.status;
+    },
+  };
 }
 
 /** Puts a key named `default` into the store of a folder, as `sluice keys add` does. */
@@ -157,7 +209,7 @@ export async function startAtTerminal(
 /** The configuration is that of the folder. */
 const OWN_VARIABLES = { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" };
 
-function sourceCommand(): string[] {
+function sourceCommand(entry = `${ROOT}main.ts`): string[] {
   const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];
   return [
     Deno.execPath(),
@@ -168,7 +220,7 @@ function sourceCommand(): string[] {
     "--config",
     `${ROOT}deno.json`,
     ...permissions,
-    `${ROOT}main.ts`,
+    entry,
   ];
 }
 

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import {
   HAS_TERMINAL,
   inFolder,
+  reuseProcess,
   run,
   type Running,
   type RunningWithKey,
@@ -9,6 +10,8 @@ import {
   startAtTerminal,
   startWithKey,
 } from "./program.ts";
+
+reuseProcess();
 
 const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
 

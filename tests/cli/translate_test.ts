@@ -1,6 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 const BODIES: Readonly<Record<string, JsonObject>> = {
   chat: { model: "acme/one", seed: 5, messages: [{ role: "user", content: "Hello" }] },

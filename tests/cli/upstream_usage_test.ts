@@ -1,6 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is an invoice that fits to the last unit", () =>
   inFolder(async (folder) => {

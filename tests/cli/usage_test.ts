@@ -1,6 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "./program.ts";
+
+reuseProcess();
 
 Deno.test("usage shows the bill of a running gateway as a table, as JSON and as CSV", () =>
   inFolder(async (folder) => {
