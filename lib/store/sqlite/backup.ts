@@ -88,7 +88,8 @@ function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
     if (name !== SEQUENCES) to.exec(sql);
   }
   for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) yield* copyRows(from, { to, name });
-  if (tables.some(({ name }) => name === SEQUENCES)) {
+  // SQLite makes it with the first table that needs it, and keeps it when the last one is gone.
+  if (to.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(SEQUENCES) !== undefined) {
     to.exec(`DELETE FROM ${SEQUENCES}`);
     yield* copyRows(from, { to, name: SEQUENCES });
   }

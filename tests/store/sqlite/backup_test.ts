@@ -15,7 +15,9 @@ async function names(folder: string): Promise<string[]> {
 
 function dump(file: string): unknown[] {
   const db = new DatabaseSync(file);
-  const schema = db.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").all();
+  const schema = db.prepare(
+    "SELECT type, name, sql FROM sqlite_schema WHERE name <> 'sqlite_sequence' ORDER BY type, name",
+  ).all();
   const tables = schema.filter(({ type }) => type === "table").map(({ name }) => {
     const rows = db.prepare(`SELECT * FROM ${name}`);
     rows.setReadBigInts(true);

@@ -207,7 +207,7 @@ Deno.test("the SQLite store looks through a large file in part, and where it is 
     const db = new DatabaseSync(path);
     const pageOf = (table: string) =>
       Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = ?").get(table)?.rootpage);
-    const [keys, pieces] = [pageOf("keys"), pageOf("answer_pieces")];
+    const [keys, answers] = [pageOf("keys"), pageOf("answers")];
     const damage = async (page: number) => {
       using file = await Deno.open(path, { write: true });
       await file.seek((page - 1) * 4096, Deno.SeekMode.Start);
@@ -215,17 +215,19 @@ Deno.test("the SQLite store looks through a large file in part, and where it is 
     };
     const own = () => openSqliteStore(`${path}`, { own: true });
 
-    db.exec("INSERT INTO answer_pieces VALUES (1, 0, zeroblob(10000))");
+    const insert = (key: string, bytes: number) =>
+      `INSERT INTO answers VALUES ('s', '${key}', '${"a".repeat(64)}', 200, '{}', 0, ${bytes}, zeroblob(${bytes}))`;
+    db.exec(insert("small", 10_000));
     db.close();
     const small = await Deno.readFile(path);
-    await damage(pieces);
+    await damage(answers);
     assertThrows(own, StoreError, "the file is damaged");
 
     await Deno.writeFile(path, small);
     const again = new DatabaseSync(path);
-    again.exec("INSERT INTO answer_pieces VALUES (1, 1, zeroblob(70000000))");
+    again.exec(insert("large", 70_000_000));
     again.close();
-    await damage(pieces);
+    await damage(answers);
     await own().close();
     await damage(keys);
     assertThrows(own, StoreError, "Cannot open the store");
