@@ -15,7 +15,7 @@ import { admitImages, admitReplay } from "../request/admission.ts";
 import { beginDrain } from "../request/draining.ts";
 import { droppedHeader } from "../request/dropped_header.ts";
 import { findImageModel } from "../request/find_model.ts";
-import { LEFT, type Metered, metered } from "../request/metered.ts";
+import { CLIENT_LEFT } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { checkModelId } from "./shared_fields.ts";
 import { byteStream, pieceStream } from "./json_chunks.ts";
@@ -25,6 +25,7 @@ import { readForm } from "./read_form.ts";
 import { readGeneration } from "./read_generation.ts";
 import { readIdempotencyKey } from "./idempotency_key.ts";
 import { hashRequest } from "./request_hash.ts";
+import { type MeteredImages, runMetered } from "./run_metered.ts";
 import { writeResult } from "./write_result.ts";
 import { sizeText } from "./size.ts";
 import { type RequestWatch, startImages, watchRequest } from "./start_images.ts";
@@ -35,7 +36,7 @@ import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** `POST /v1/images/generations`. */
 export function generateImages(request: Request, context: RouteContext): Promise<Response> {
-  return metered(request, { context, endpoint: "images.generations" }, async (under) => {
+  return runMetered(request, { context, endpoint: "images.generations" }, async (under) => {
     const { value: body } = await context.readJson();
     const model = findImageModel(checkModelId(body.model), context);
     const wanted = { ...readGeneration(body, defaultsOf(context)), model: model.id };
@@ -45,7 +46,7 @@ export function generateImages(request: Request, context: RouteContext): Promise
 
 /** `POST /v1/images/edits`. */
 export function editImages(request: Request, context: RouteContext): Promise<Response> {
-  return metered(
+  return runMetered(
     request,
     { context, endpoint: "images.edits" },
     async (under) => await answer(request, { ...await readEditJob(request, context), under }),
@@ -74,7 +75,7 @@ interface Job {
   context: RouteContext;
   model: Model;
   wanted: ImageRequest;
-  under: Metered;
+  under: MeteredImages;
 }
 
 /** A request that is being answered. */
@@ -148,7 +149,7 @@ async function charged(
   try {
     return await work();
   } catch (thrown) {
-    await meter.fail(signal.aborted ? LEFT : toGatewayError(thrown).status);
+    await meter.fail(signal.aborted ? CLIENT_LEFT : toGatewayError(thrown).status);
     throw thrown;
   }
 }
@@ -222,7 +223,7 @@ async function whole(running: Running, hasLeft: () => boolean): Promise<Response
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
   // Charged before the first byte goes out.
-  const cost = await charge(running, hasLeft() ? { status: LEFT, ending: "abandoned" } : {});
+  const cost = await charge(running, hasLeft() ? { status: CLIENT_LEFT, ending: "abandoned" } : {});
   const { usage, sizes } = tally.bill;
   const text = writeResult({ request: wanted, created, images, usage });
   return new Response(byteStream(text, { unreadMs: gateway.config.limits.answer_unread_ms, ended: leave }), {
@@ -280,7 +281,7 @@ async function charge(
 async function chargeLeft(running: Running, got: ImageBill): Promise<void> {
   const { meter, interrupted } = running.under;
   if (interrupted.aborted) return await meter.fail(200);
-  if (got.sizes.length === 0) return await meter.fail(LEFT);
+  if (got.sizes.length === 0) return await meter.fail(CLIENT_LEFT);
   await meter.deliver({ status: 200, ending: "abandoned", ...chargeable(got, running) });
 }
 

@@ -25,9 +25,9 @@ export interface Candidate {
   extraPrices: ExtraPrices | undefined;
 }
 
-/** Who may answer, and what the client wishes about them. */
+/** Who may answer, and the preferences of the client about them. */
 export interface Candidates {
-  wishes: ProviderPreferences;
+  preferences: ProviderPreferences;
   /** At least one; the one that is asked first leads. */
   candidates: readonly Candidate[];
 }
@@ -36,11 +36,11 @@ export interface Candidates {
  * Finds the models. One that the key may not use, that cannot do what is asked, or whose price is above what the client
  * allows is passed over where another one is left.
  * @param lost names of what was taken out of the request for every model
- * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's wishes leave none
+ * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's preferences leave none
  */
 export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
   const { provider, fallbacks } = asked;
-  const wishes = provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(context.gateway));
+  const preferences = provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(context.gateway));
   let refusal: GatewayError | undefined;
   const able: Candidate[] = [];
   for (const id of fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks])) {
@@ -56,14 +56,14 @@ export function findCandidates(asked: Prompt, context: RouteContext, lost: reado
     }
   }
   if (able.length === 0 && refusal !== undefined) throw refusal;
-  const candidates = wishes === NO_PREFERENCES
+  const candidates = preferences === NO_PREFERENCES
     ? able
-    : able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
+    : able.filter(({ sheet }) => isPayable(preferences, unitPrices(sheet)));
   if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
-  return { wishes, candidates };
+  return { preferences, candidates };
 }
 
-/** The error where the client's wishes leave nobody who could answer: to try again cannot help. */
+/** The error where the client's preferences leave nobody who could answer: to try again cannot help. */
 export function nobodyLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
 }

@@ -20,22 +20,22 @@ export type Routing = Pick<
   "config" | "health" | "retries" | "upstreams" | "monotonic" | "random" | "log"
 >;
 
-/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where wishes leave none */
+/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */
 export function planTargets(
   candidates: readonly Candidate[],
-  { gateway, wishes, key }: { gateway: Routing; wishes: ProviderPreferences; key: string },
+  { gateway, preferences, key }: { gateway: Routing; preferences: ProviderPreferences; key: string },
 ): Choice[] {
   const [first, ...others] = candidates;
   if (first === undefined) return [];
   const [target, ...alternatives] = first.model.targets;
   // Nothing to choose, as most of the time.
-  if (target !== undefined && alternatives.length + others.length === 0 && wishes === NO_PREFERENCES) {
+  if (target !== undefined && alternatives.length + others.length === 0 && preferences === NO_PREFERENCES) {
     return [{ model: first.model, target }];
   }
   const issuers = issuersIn(first.prompt);
   const choices = planChoices({
     models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
-    wishes,
+    wishes: preferences,
     facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key }),
     random: gateway.random,
   });

@@ -10,12 +10,12 @@ import { PhaseTimers } from "../phase_timers.ts";
 import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { corsHeaders, preflight } from "./cors.ts";
-import { describeCause } from "./cause.ts";
 import { addressOf, admit, createSenders, enter, noSuchRoute, type Senders, type Visit } from "./door.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
 import { Head } from "./head.ts";
 import { JsonAnswer } from "./json_response.ts";
 import { createRatedLog } from "./line_rate.ts";
+import { logFailure } from "./log_failure.ts";
 import { createPlaces, type Place } from "./places.ts";
 import { createRequestIds } from "./request_id.ts";
 import { type AnswerHeader, type JsonBody, METHODS, type Route } from "./router.ts";
@@ -363,15 +363,7 @@ function observed(
 function fail(thrown: unknown, { requestId, gateway, record }: Exchange, native: boolean): Response {
   const error = toGatewayError(thrown);
   gateway.observer.failed(record, error);
-  if (error.status >= 500) {
-    gateway.log({
-      level: error.kind === "internal" ? "error" : "warn",
-      event: "request_failed",
-      request_id: requestId,
-      kind: error.kind,
-      ...describeCause(error.cause),
-    });
-  }
+  if (error.status >= 500) logFailure(error, { gateway, requestId });
   const reply = native ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
   return new JsonAnswer(JSON.stringify(reply.body), {
     status: reply.status,

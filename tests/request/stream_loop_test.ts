@@ -1,7 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { pump } from "../../lib/request/pump.ts";
+import { PhaseTimers } from "../../lib/phase_timers.ts";
+import { StreamLoop } from "../../lib/request/stream_loop.ts";
+import { meteredStream } from "./metered_stream.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
 
@@ -46,9 +48,31 @@ function textOf(value: Uint8Array | undefined): string {
   return new TextDecoder().decode(value);
 }
 
+/** A stream over a feed, with the response's body, once it has begun or is late. */
+async function bodyOf(
+  { feed, heartbeat, keepAliveMs }: { feed: FrameFeed; heartbeat: string; keepAliveMs: number },
+): Promise<ReadableStream<Uint8Array>> {
+  const { stream, measurement } = await meteredStream();
+  const loop = new StreamLoop({
+    request: {
+      leave: () => false,
+      leaveUnanswered: () => feed.cancel(),
+      settleUnanswered() {},
+      failUnanswered: (error) => feed.fail(error),
+      errorFrames: (error) => feed.fail(error),
+    },
+    timers: new PhaseTimers(),
+    heartbeat,
+    keepAliveMs,
+    unreadMs: 60_000,
+  });
+  await loop.opensInTime(loop.open({ feed, meter: stream, target: measurement, totalMs: 60_000 }));
+  return loop.body();
+}
+
 const QUIET = { heartbeat: ": alive\n", keepAliveMs: 60_000 };
 
-Deno.test("pump() waits for something to be said, and gives the frames of every step as one chunk", async () => {
+Deno.test("a stream waits for something to be said, and gives the frames of every step as one chunk", async () => {
   const { feed, give, over } = handFed();
   give(step("1", START));
   give(step(""));
@@ -57,12 +81,12 @@ Deno.test("pump() waits for something to be said, and gives the frames of every 
   give(step(""));
   give(step("5"));
   give(undefined);
-  const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), textOf);
+  const chunks = await Array.fromAsync(await bodyOf({ feed, ...QUIET }), textOf);
   assertEquals(chunks, ["data: 1\n\n", "data: 2\n\n", "data: 3\n\nevent: e\ndata: 4\n\n", "data: 5\n\n"]);
   assertEquals(over(), 1);
 });
 
-Deno.test("pump() throws the error that comes before anything was said", async () => {
+Deno.test("a stream throws the error that comes before anything was said", async () => {
   const cases: (Step | Error)[][] = [
     [step("x", { type: "error", error: BUSY })],
     [step("1", START), step("x", { type: "error", error: BUSY })],
@@ -73,27 +97,27 @@ Deno.test("pump() throws the error that comes before anything was said", async (
   for (const steps of cases) {
     const { feed, give, over } = handFed();
     for (const each of steps) give(each);
-    assertEquals(await assertRejects(() => pump({ feed, ...QUIET }), GatewayError), BUSY);
+    assertEquals(await assertRejects(() => bodyOf({ feed, ...QUIET }), GatewayError), BUSY);
     assertEquals(over(), 1);
   }
 });
 
-Deno.test("pump() writes into the stream what fails after something was said", async () => {
+Deno.test("a stream writes into the stream what fails after something was said", async () => {
   for (const [thrown, kind] of [[BUSY, "overloaded"], [new TypeError("oops"), "internal"]] as const) {
     const { feed, give, over } = handFed();
     give(step("1", START, DELTA));
     give(thrown);
-    const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), textOf);
+    const chunks = await Array.fromAsync(await bodyOf({ feed, ...QUIET }), textOf);
     assertEquals(chunks, ["data: 1\n\n", `data: failed: ${kind}\n\n`]);
     assertEquals(over(), 1);
   }
 });
 
-Deno.test("pump() reads nothing ahead of the client", async () => {
+Deno.test("a stream reads nothing ahead of the client", async () => {
   const { feed, give, reads } = handFed();
   for (let number = 0; number < 10; number++) give(step(String(number), DELTA));
   give(undefined);
-  const reader = (await pump({ feed, ...QUIET })).getReader();
+  const reader = (await bodyOf({ feed, ...QUIET })).getReader();
   await new Promise((resolve) => setTimeout(resolve, 5));
   assertEquals(reads(), 1);
   await reader.read();
@@ -103,9 +127,9 @@ Deno.test("pump() reads nothing ahead of the client", async () => {
   await reader.cancel();
 });
 
-Deno.test("pump() begins with a heartbeat where nothing is said for long, and loses nothing", async () => {
+Deno.test("a stream begins with a heartbeat where nothing is said for long, and loses nothing", async () => {
   const { feed, give, reads } = handFed();
-  const body = await pump({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
+  const body = await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
   // The step comes while nobody waits for it.
   give(step("1", START, DELTA));
   await new Promise((resolve) => setTimeout(resolve, 5));
@@ -121,19 +145,19 @@ Deno.test("pump() begins with a heartbeat where nothing is said for long, and lo
   assertEquals(reads(), 3);
 });
 
-Deno.test("pump() tells of a failure that came while a heartbeat went out", async () => {
+Deno.test("a stream tells of a failure that came while a heartbeat went out", async () => {
   const { feed, give } = handFed();
-  const body = await pump({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
+  const body = await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
   give(BUSY);
   await new Promise((resolve) => setTimeout(resolve, 5));
   const chunks = await Array.fromAsync(body, textOf);
   assertEquals(chunks, [": alive\n", "data: failed: overloaded\n\n"]);
 });
 
-Deno.test("pump() sends no heartbeat into a lively stream or to a client that does not read", async () => {
+Deno.test("a stream sends no heartbeat into a lively stream or to a client that does not read", async () => {
   const { feed, give } = handFed();
   give(step("0", DELTA));
-  const reader = (await pump({ feed, heartbeat: ": alive\n", keepAliveMs: 200 })).getReader();
+  const reader = (await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 200 })).getReader();
   for (let number = 0; number < 10; number++) {
     assertEquals(textOf((await reader.read()).value), `data: ${number}\n\n`);
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -144,10 +168,10 @@ Deno.test("pump() sends no heartbeat into a lively stream or to a client that do
   await reader.cancel();
 });
 
-Deno.test("pump() lets go of the feed when the client leaves, also in the middle of a read", async () => {
+Deno.test("a stream lets go of the feed when the client leaves, also in the middle of a read", async () => {
   const { feed, give, over } = handFed();
   give(step("1", DELTA));
-  const reader = (await pump({ feed, ...QUIET })).getReader();
+  const reader = (await bodyOf({ feed, ...QUIET })).getReader();
   await reader.read();
   const reading = reader.read();
   await reader.cancel();
@@ -159,7 +183,7 @@ Deno.test("pump() lets go of the feed when the client leaves, also in the middle
   assert(over() >= 1);
 });
 
-Deno.test("pump() gives a long step in pieces, each in a turn of its own, and what comes behind it afterwards", async () => {
+Deno.test("a stream gives a long step in pieces, each in a turn of its own, and what comes behind it afterwards", async () => {
   const { feed, give } = handFed();
   const long = "字🙂".repeat(300_000);
   give(step(long, START, DELTA));
@@ -168,7 +192,7 @@ Deno.test("pump() gives a long step in pieces, each in a turn of its own, and wh
   let turns = 0;
   const turning = setInterval(() => turns++, 0);
   try {
-    const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), (chunk) => ({ chunk, turns }));
+    const chunks = await Array.fromAsync(await bodyOf({ feed, ...QUIET }), (chunk) => ({ chunk, turns }));
     assert(new Set(chunks.map(({ turns }) => turns)).size > 2);
     assert(chunks.every(({ chunk }) => chunk.length < 1_000_000));
     assert(chunks.map(({ chunk }) => textOf(chunk)).join("") === `data: ${long}\n\ndata: 2\n\n`);
@@ -177,10 +201,10 @@ Deno.test("pump() gives a long step in pieces, each in a turn of its own, and wh
   }
 });
 
-Deno.test("pump() gives no more of a long step to a client that has left", async () => {
+Deno.test("a stream gives no more of a long step to a client that has left", async () => {
   const { feed, give, over } = handFed();
   give(step("字".repeat(1_000_000), START, DELTA));
-  const reader = (await pump({ feed, ...QUIET })).getReader();
+  const reader = (await bodyOf({ feed, ...QUIET })).getReader();
   await reader.read();
   const next = reader.read();
   await reader.cancel();

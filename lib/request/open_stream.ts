@@ -1,0 +1,57 @@
+/** Opens the stream of a text request, and makes an answer of a target ready for it. */
+import { hostedCallsOf } from "../billing/extras.ts";
+import { isEstimated } from "../billing/parts.ts";
+import { EventWriter } from "./event_writer.ts";
+import type { TargetAnswer } from "./send_to_targets.ts";
+import type { RequestState } from "./state.ts";
+import { type StreamedAnswer, StreamLoop } from "./stream_loop.ts";
+import { StreamMeter } from "./stream_meter.ts";
+import { TargetMeasurement } from "./target_measurement.ts";
+import { targetMs } from "./targets.ts";
+
+/** The stream loop of a request, without an answer. */
+export function openStream(state: RequestState): StreamLoop {
+  const { codec, context: { gateway: { config }, timers } } = state;
+  return new StreamLoop({
+    request: state,
+    timers,
+    heartbeat: codec.heartbeat,
+    keepAliveMs: config.keep_alive_seconds * 1000,
+    unreadMs: config.limits.answer_unread_ms,
+  });
+}
+
+/** An answer with what measures, meters and writes it. */
+export function streamedAnswer(
+  { answer, admitted: { prompt, client }, attempt, begunAt, countInput }: TargetAnswer,
+  state: RequestState,
+): StreamedAnswer {
+  if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
+  const { codec, context: { gateway, record }, meter } = state;
+  const { health, monotonic, afterwork, observer, config } = gateway;
+  const shared = {
+    totalMs: targetMs(attempt, config),
+    target: new TargetMeasurement({
+      health,
+      monotonic,
+      pass: attempt.pass,
+      begunAt,
+      isAborted: () => state.signal.aborted,
+    }),
+    meter: new StreamMeter({
+      meter,
+      afterwork,
+      codec,
+      countInput,
+      isEstimate: () => isEstimated(prompt),
+      hostedCalls: hostedCallsOf(prompt),
+      wantsUsage: prompt.includeUsage === true,
+      hasLeft: () => state.clientHasLeft,
+      isInterrupted: () => state.isInterrupted,
+      noteFailure: (error) => observer.failed(record, error),
+    }),
+  };
+  return answer.type === "frames"
+    ? { feed: answer.feed, ...shared }
+    : { feed: answer.feed, writer: new EventWriter(codec.writer(client.echo)), ...shared };
+}

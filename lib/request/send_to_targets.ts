@@ -1,0 +1,117 @@
+/** Sends a text request to one target after another, until one of them answers. */
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import { ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
+import type { Reply } from "../protocols/canonical/types.ts";
+import { GatewayError } from "../errors.ts";
+import { memberNames } from "../observe/member_names.ts";
+import type { Choice } from "../routing/plan.ts";
+import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import type { Answer, EventFeed } from "../upstreams/upstream.ts";
+import { fitContext } from "./context.ts";
+import { streamedAnswer } from "./open_stream.ts";
+import type { AdmittedModel, RequestState } from "./state.ts";
+import type { StreamLoop } from "./stream_loop.ts";
+import { attemptsWith, deadlineMs } from "./targets.ts";
+
+/** An answer that has begun, and the attempt that it answers. */
+export interface TargetAnswer {
+  answer: Answer;
+  admitted: AdmittedModel;
+  attempt: Attempt;
+  /** When the attempt began, by the gateway's `monotonic`; 0 for a whole answer. */
+  begunAt: number;
+  /** Size of the prompt in o200k tokens. */
+  countInput: () => Promise<number>;
+}
+
+/** A whole answer. */
+export interface TargetReply extends Pick<TargetAnswer, "admitted" | "countInput"> {
+  reply: Reply;
+  /** Its JSON text, where that is in the client's own protocol. */
+  text: string | undefined;
+}
+
+/** Sends a request until a target gives a whole answer. @throws {GatewayError} as `attempt` of lib/routing/retry.ts */
+export function sendForReply(choices: readonly Choice[], state: RequestState): Promise<TargetReply> {
+  return sendToTargets(choices, state, async (attempt) => {
+    const { answer, admitted, countInput } = await callTarget(attempt, state);
+    if (answer.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
+    const reply = answer.type === "text" ? answer.reply : await collectReply(answer.feed);
+    return { admitted, countInput, reply, text: answer.type === "text" ? answer.text : undefined };
+  });
+}
+
+/** Sends a request until an answer of a target has begun in the loop. @throws {GatewayError} as `sendForReply` */
+export function sendForStream(choices: readonly Choice[], loop: StreamLoop, state: RequestState): Promise<void> {
+  return sendToTargets(choices, state, async (attempt) => {
+    await loop.open(streamedAnswer(await callTarget(attempt, state), state));
+  });
+}
+
+function sendToTargets<T>(
+  choices: readonly Choice[],
+  state: RequestState,
+  ask: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  const { context: { gateway, requestId }, key, signal, meter } = state;
+  return attemptTargets(
+    attemptsWith(gateway, {
+      requestId,
+      signal,
+      choices,
+      key,
+      deadlineMs: deadlineMs(choices, gateway),
+      ask,
+      isOver: () => signal.aborted || meter.ended || state.clientHasLeft,
+    }),
+  );
+}
+
+/** Makes one attempt. @throws {GatewayError} where the target does not even begin to answer */
+async function callTarget(attempt: Attempt, state: RequestState): Promise<TargetAnswer> {
+  const { codec, context: { gateway, record }, signal } = state;
+  state.throwIfAborted();
+  const { model, target } = attempt;
+  const admitted = state.admittedAs(model);
+  const { prompt, client, cap } = admitted;
+  const upstream = gateway.upstreams.get(target.upstream);
+  if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
+  await takeModelLimits(admitted, state);
+  const dropped = new UnsupportedParameters(client.echo);
+  for (const name of admitted.dropped.names) dropped.add(name);
+  const fitted = await fitContext(prompt, {
+    model,
+    codec,
+    checkedUpstream: upstream.checksContext,
+    // A limit that the gateway set leaves the answer the room there is.
+    maxTokens: cap === undefined ? prompt.maxTokens : undefined,
+  });
+  state.beginAttempt(attempt, dropped);
+  record.protocol = upstream.spokenTo?.(prompt.protocol, target);
+  const begunAt = prompt.stream ? gateway.monotonic() : 0;
+  const { countInput } = fitted;
+  const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
+  record.dropped = memberNames(dropped.names);
+  return { answer, admitted, attempt, begunAt, countInput };
+}
+
+/** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
+async function takeModelLimits(admitted: AdmittedModel, { meter }: RequestState): Promise<void> {
+  try {
+    await meter.turn(admitted);
+  } catch (error) {
+    throw error instanceof GatewayError && error.kind === "limited" ? error.with({ fault: "unfit" }) : error;
+  }
+}
+
+async function collectReply(feed: EventFeed): Promise<Reply> {
+  const folder = new ReplyAggregator();
+  try {
+    for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
+      for (const event of events) folder.push(event);
+    }
+  } finally {
+    feed.cancel();
+  }
+  return folder.end();
+}

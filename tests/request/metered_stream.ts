@@ -1,0 +1,102 @@
+import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
+import { createAfterwork } from "../../lib/billing/afterwork.ts";
+import { createLedger } from "../../lib/billing/ledger.ts";
+import { type Meter, openMeter } from "../../lib/billing/meter.ts";
+import { sheetAt } from "../../lib/billing/price.ts";
+import { modelSchema } from "../../lib/catalog/model.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
+import { StreamMeter } from "../../lib/request/stream_meter.ts";
+import { TargetMeasurement } from "../../lib/request/target_measurement.ts";
+import { forgivingHealth } from "../routing/forgiving.ts";
+import { chat } from "../../lib/protocols/chat/mod.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
+import type { Step } from "../../lib/upstreams/upstream.ts";
+import { entriesOf } from "./world.ts";
+
+/** A stream under a real meter. */
+export interface MeteredStream {
+  stream: StreamMeter;
+  measurement: TargetMeasurement;
+  meter: Meter;
+  /** The gateway itself ends the stream. */
+  interrupt(): void;
+  /** Reads one step, and takes it as sent. */
+  pass(step: Step): Promise<void>;
+  /** Ending, status and tokens of the ledger's entry. */
+  entry(): Promise<unknown[]>;
+}
+
+/** A stream whose steps come from a test, under a real meter. */
+export async function meteredStream({ countInput = () => Promise.resolve(7) } = {}): Promise<MeteredStream> {
+  // Loading it takes turns of the event loop that belong to no test.
+  await loadTokenCounter();
+  const store = openMemoryStore();
+  const monotonic = () => 0;
+  const now = () => 0;
+  const log = () => {};
+  const ledger = createLedger({ store: store.ledger, now, monotonic, log });
+  const limiter = createMemoryLimiter({ monotonic });
+  const afterwork = createAfterwork();
+  const model = modelSchema.parse({
+    id: "acme/one",
+    created: 1,
+    context_length: 1_000,
+    pricing: { prompt: "0.000001", completion: "0.000001" },
+    targets: [{ upstream: "one", model: "m" }],
+  });
+  const meter: Meter = openMeter({ ledger, limiter, now, monotonic, log }, {
+    id: "a",
+    keyId: "key_a",
+    group: "default",
+    endpoint: "chat",
+  });
+  await meter.admit({
+    model,
+    sheet: sheetAt(model, { factor: "1", now: 0 }),
+    claims: [],
+    budgets: [],
+    most: 1n,
+    forMs: 1,
+  });
+  meter.attempt("one");
+  let isInterrupted = false;
+  const stream = new StreamMeter({
+    meter,
+    afterwork,
+    codec: chat,
+    isEstimate: () => false,
+    countInput,
+    wantsUsage: false,
+    hasLeft: () => false,
+    isInterrupted: () => isInterrupted,
+    noteFailure: () => {},
+  });
+  const measurement = new TargetMeasurement({
+    health: forgivingHealth(),
+    monotonic,
+    pass: {
+      target: { upstream: "one", model: "m" },
+      key: "a",
+      isTrial: false,
+      tickets: { all: { epoch: 0 }, client: undefined },
+    },
+    begunAt: 0,
+    isAborted: () => true,
+  });
+  return {
+    stream,
+    measurement,
+    meter,
+    interrupt: () => void (isInterrupted = true),
+    async pass(step: Step) {
+      await stream.take(step);
+      stream.sent();
+    },
+    async entry() {
+      await afterwork.done();
+      await ledger.flush();
+      const [entry] = await entriesOf(store.ledger, 1);
+      return [entry?.ending, entry?.status, entry?.tokens.prompt, entry?.tokens.completion];
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { assertEquals } from "@std/assert";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { StreamMeter } from "../../lib/request/stream_meter.ts";
+import type { Step } from "../../lib/upstreams/upstream.ts";
+import { meteredStream } from "./metered_stream.ts";
+
+const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };
+const FINISH: ReplyEvent = { type: "finish", reason: "end", usage: { prompt: 7 } };
+const BROKEN = new GatewayError("upstream", "Broken");
+
+function says(text: string): Step {
+  return { frames: [{ data: text }], events: [{ type: "delta", index: 0, text }], spoken: 1 };
+}
+
+const SAID: Step = { frames: [{ data: "open" }], events: [OPEN], spoken: 1 };
+
+Deno.test("whatever comes of a read that is under way when the client leaves, what was sent is charged", async () => {
+  const comes: [name: string, come: (stream: StreamMeter) => unknown][] = [
+    ["nothing", (stream) => stream.take(undefined)],
+    ["more", (stream) => stream.take(says(" three four"))],
+    ["the end", (stream) => stream.take({ frames: [], events: [FINISH] })],
+    ["an error", (stream) => stream.take({ frames: [], events: [{ type: "error", error: BROKEN }] })],
+    ["a failure", (stream) => stream.fail(BROKEN)],
+  ];
+  for (const [name, come] of comes) {
+    const { pass, stream, entry } = await meteredStream();
+    await pass(SAID);
+    await pass(says("one two"));
+    stream.left(false);
+    await come(stream);
+    assertEquals(await entry(), ["abandoned", 200, 7, 2], name);
+  }
+});
+
+Deno.test("what was read and not yet sent when the client leaves is not charged", async () => {
+  const { pass, stream, entry } = await meteredStream();
+  await pass(SAID);
+  await pass(says("one two"));
+  await stream.take(says(" three four"));
+  stream.left(false);
+  assertEquals(await entry(), ["abandoned", 200, 7, 2]);
+});
+
+Deno.test("a client that leaves when its answer is complete and still being counted pays for all of it", async () => {
+  for (const drain of [false, true]) {
+    const counting = Promise.withResolvers<number>();
+    const { pass, stream, entry } = await meteredStream({ countInput: () => counting.promise });
+    // What is known at the beginning would be charged at once.
+    await pass({ ...SAID, events: [{ type: "start", usage: { prompt: 7 } }, OPEN] });
+    await pass(says("one two"));
+    const finished = stream.take({ ...says(" three"), events: [...says(" three").events, { ...FINISH, usage: {} }] });
+    stream.left(drain);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    counting.resolve(9);
+    await finished;
+    assertEquals(await entry(), ["abandoned", 200, 9, 3]);
+  }
+});
+
+Deno.test("an answer that is read to its end for nobody is charged as a whole, counted where it tells nothing", async () => {
+  const { pass, stream, entry } = await meteredStream();
+  await pass(SAID);
+  await pass(says("one two"));
+  stream.left(true);
+  await pass(says(" three four"));
+  await pass({ frames: [], events: [FINISH] });
+  assertEquals(await entry(), ["abandoned", 200, 7, 4]);
+});
+
+Deno.test("an error within the answer is entered before it is sent", async () => {
+  const { pass, stream, meter, entry } = await meteredStream();
+  await pass(SAID);
+  const step = await stream.take({ frames: [{ data: "error" }], events: [{ type: "error", error: BROKEN }] });
+  assertEquals(step?.frames, [{ data: "error" }]);
+  assertEquals(meter.ended, true);
+  assertEquals(await entry(), ["failed", 200, 0, 0]);
+});
+
+Deno.test("an answer that reaches a limit of the gateway's is charged by all that came before it", async () => {
+  const { pass, stream, meter, entry } = await meteredStream();
+  await pass(SAID);
+  await pass(says("one two"));
+  const more = says(" three four");
+  const error = new GatewayError("upstream", "Too many", { fault: "oversized" });
+  const frames = [...more.frames, { data: "error" }];
+  const step = await stream.take({ frames, events: [...more.events, { type: "error", error }] });
+  assertEquals(step?.frames, frames);
+  assertEquals(meter.ended, true);
+  assertEquals(await entry(), ["length", 200, 7, 4]);
+});
+
+Deno.test("what cannot be counted is not charged, and ends all the same", async () => {
+  for (const leaves of [false, true]) {
+    const { pass, stream, entry } = await meteredStream({ countInput: () => Promise.reject(new Error("No")) });
+    await pass(SAID);
+    await pass(says("one"));
+    if (leaves) stream.left(false);
+    else {
+      const finished = stream.take({ frames: [], events: [{ ...FINISH, usage: {} }] });
+      await Promise.resolve(finished).catch(() => stream.fail(BROKEN));
+    }
+    assertEquals(await entry(), ["failed", 200, 0, 0]);
+  }
+});
+
+Deno.test("a stream that the gateway itself cuts is not charged", async () => {
+  const { pass, stream, interrupt, entry } = await meteredStream();
+  await pass(SAID);
+  await pass(says("one"));
+  interrupt();
+  stream.left(false);
+  assertEquals(await entry(), ["failed", 200, 0, 0]);
+});

@@ -1,0 +1,56 @@
+import { assertEquals } from "@std/assert";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { TargetMeasurement } from "../../lib/request/target_measurement.ts";
+import type { Health } from "../../lib/routing/health.ts";
+
+const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };
+const ERROR: ReplyEvent = { type: "error", error: new GatewayError("overloaded", "busy") };
+
+function finish(completion?: number): ReplyEvent {
+  return { type: "finish", reason: "end", usage: completion === undefined ? {} : { completion } };
+}
+
+/** Reports about a stream whose steps take half a second each. */
+function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[] {
+  let now = 0;
+  const reports: unknown[] = [];
+  const health = {
+    recordSpeed: (_: unknown, measured: unknown) => reports.push(measured),
+    report: (_: unknown, outcome: { type: string }) => reports.push(outcome.type),
+  } as unknown as Health;
+  const pass = { target: { upstream: "one", model: "m" } } as never;
+  const measurement = new TargetMeasurement({
+    health,
+    monotonic: () => now,
+    pass,
+    begunAt: 0,
+    isAborted: () => isAborted,
+  });
+  for (const step of steps) {
+    now += 500;
+    if (step instanceof Error) measurement.broken(step);
+    else measurement.take(step);
+  }
+  return reports;
+}
+
+Deno.test("a stream is measured from its first event, and only long answers tell a speed", () => {
+  const cut = new GatewayError("upstream", "cut");
+  const cases: [(ReplyEvent[] | Error)[], unknown[]][] = [
+    [[[{ type: "start" }], [OPEN], [finish(100)]], [{ firstMs: 1000 }, { tokensPerSecond: 200 }]],
+    [[[{ type: "start" }], [OPEN], [finish(15)]], [{ firstMs: 1000 }]],
+    [[[{ type: "start" }], [OPEN], [finish()]], [{ firstMs: 1000 }]],
+    // All at once: that is no speed.
+    [[[{ type: "start" }, OPEN, finish(100)]], [{ firstMs: 500 }]],
+    [[[{ type: "start" }], [ERROR]], []],
+    [[[{ type: "start" }], [OPEN], [ERROR]], [{ firstMs: 1000 }, "busy"]],
+    [[[OPEN], cut], [{ firstMs: 500 }, "failure"]],
+    [[cut], []],
+  ];
+  for (const [steps, expected] of cases) assertEquals(reportsOf(steps), expected);
+});
+
+Deno.test("a stream that breaks off as its request was given up says nothing of its target", () => {
+  assertEquals(reportsOf([[OPEN], new GatewayError("upstream", "cut")], true), [{ firstMs: 500 }]);
+});
