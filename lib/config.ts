@@ -52,7 +52,7 @@ const httpUpstreamSchema = z.strictObject({
   base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
     error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
     abort: true,
-  }).refine(URL.canParse, { error: "Expected an address: this one has no host, or no port that can be" }).optional()
+  }).refine(URL.canParse, { error: "Expected an address: this one has no host, or an invalid port" }).optional()
     .describe("Address that the protocol's paths are added to; absent: the vendor's own"),
   api_key: secretSchema.optional().describe("The upstream's key; vLLM, Ollama and compatible hosts may have none"),
   protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
@@ -77,7 +77,7 @@ const clientListenSchema = listenSchema.extend({
     .describe("Whether several processes of this machine listen on this port (Linux only), for more cores than one"),
 });
 
-/** A model id in which `*` stands for any text. */
+/** A model id in which `*` matches any text. */
 const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
   error: 'Expected a model id in which * stands for any text, such as "acme/*"',
 });
@@ -99,7 +99,7 @@ const budgetSchema = z.strictObject({
     .describe("day, week (from Monday) or month, by UTC; total never starts anew"),
 });
 
-/** What one key may do beside, or less than, its group: absent members do not narrow anything. */
+/** Rules of one key that narrow those of its group; absent members do not narrow anything. */
 export const keyRulesSchema = z.strictObject({
   models: z.array(modelGlobSchema).optional().describe("Only these of the group's models; * stands for any text"),
   endpoints: z.array(endpointSchema).optional().describe("Only these of the group's endpoints"),
@@ -108,7 +108,7 @@ export const keyRulesSchema = z.strictObject({
   budget: budgetSchema.optional().describe("The key's own budget, in place of the group's `key_budget`"),
 });
 
-/** What the keys of a group may do. */
+/** Permissions, prices, limits and budgets of the keys of a group. */
 export const groupSchema = z.strictObject({
   models: z.array(modelGlobSchema).default(["*"])
     .describe("Ids of the models its keys may use; * stands for any text"),
@@ -261,9 +261,9 @@ export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
   listen: clientListenSchema.prefault({}).describe("Where the gateway listens"),
   store: z.string().regex(STORE_PATTERN, { error: `Expected ${STORE_FORMS}` }).default("sqlite:./data/sluice.db")
-    .describe(`Where keys and bills are kept: ${STORE_FORMS}; an address with a password belongs into SLUICE_STORE`),
+    .describe(`Where keys and bills are kept: ${STORE_FORMS}; put an address with a password into SLUICE_STORE`),
   limits_store: z.string().regex(LIMITS_STORE_PATTERN, { error: `Expected ${LIMITS_STORE_FORMS}` }).default("memory:")
-    .describe(`Where limits are counted: ${LIMITS_STORE_FORMS}; one with a password belongs into SLUICE_LIMITS_STORE`),
+    .describe(`Where limits are counted: ${LIMITS_STORE_FORMS}; put one with a password into SLUICE_LIMITS_STORE`),
   nodes: nodesSchema.prefault({}).describe("Several gateways on one store, and what they do while it is out of reach"),
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Where models run, by name; `embedded` is always there"),
@@ -291,15 +291,15 @@ export const configSchema = z.strictObject({
     .describe("Silence on a stream after which a keep-alive is sent, in seconds"),
 });
 
-/** What the keys of a group may do. */
+/** Permissions, prices, limits and budgets of the keys of a group. */
 export type Group = z.output<typeof groupSchema>;
 
-/** Where models run: inside the gateway, or at a host, whose key is kept as a secret. */
+/** An upstream: inside the gateway, or a host, whose key is kept as a secret. */
 export type UpstreamConfig =
   | z.output<typeof embeddedUpstreamSchema>
   | Omit<z.output<typeof httpUpstreamSchema>, "api_key"> & { api_key?: Secret };
 
-/** What one key may do beside, or less than, its group. */
+/** Rules of one key that narrow those of its group. */
 export type KeyRules = z.output<typeof keyRulesSchema>;
 
 /** An amount of money that may be spent in each period. */

@@ -39,7 +39,7 @@ export interface Gateway {
   /** Which configuration this is, and the way to another one. */
   readonly reloader: Reloader;
   readonly catalog: Catalog;
-  /** What outlives the process. */
+  /** Keys, ledger and kept answers. */
   readonly store: Store;
   readonly keys: KeyRing;
   /** The way to what every request cost. */
@@ -50,10 +50,10 @@ export interface Gateway {
   readonly running: Running;
   /** Watches requests, for the log and for metrics. */
   readonly observer: Observer;
-  /** How the targets of models are, and how many retries they get. */
+  /** Circuit breakers and statistics of targets, and their retry budgets. */
   readonly health: Health;
   readonly retries: RetryBudgets;
-  /** What is still to be done for clients that have gone. */
+  /** Work for clients that have disconnected. */
   readonly afterwork: Afterwork;
   /** Answers that are read to their end although their clients have left. */
   readonly drains: Drains;
@@ -62,9 +62,9 @@ export interface Gateway {
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
   /** Requests that may still ask the upstreams. */
   readonly uses: ReferenceCount;
-  /** What uploads pass before they are read. */
+  /** Queue in front of reading uploads. */
   readonly uploads: AdmissionQueue;
-  /** What requests pass before they work on pixels in this process. */
+  /** Queue in front of work on pixels in this process. */
   readonly pixels: AdmissionQueue;
   /** Image requests that may come again. */
   readonly idempotency: Idempotency;
@@ -84,7 +84,7 @@ export interface LogEntry {
   [fact: string]: string | number | boolean | undefined;
 }
 
-/** What a gateway is made from. */
+/** Parts of a gateway. */
 export interface GatewayParts {
   config: Config;
   store: Store;
@@ -106,7 +106,7 @@ export interface GatewayParts {
 /** An upstream's row, where it is no embedded one. */
 type HostConfig = Exclude<UpstreamConfig, { vendor: "embedded" }>;
 
-/** What a configuration alone decides. */
+/** The parts that a configuration alone decides. */
 type Configured = Pick<Gateway, "config" | "catalog" | "upstreams" | "imageUpstreams" | "uses">;
 
 /** Uploads that may wait for others to be read, and for how long, in milliseconds. */
@@ -239,7 +239,7 @@ function logWithStorePath({ store }: Config, log: Gateway["log"]): Gateway["log"
   return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
 }
 
-/** A refused key is for the operator to mend: nobody can be asked there until then. */
+/** A refused key needs the operator: its upstream is not asked until then. */
 function describeChange({ change, upstream, model, scope, key, forMs }: HealthChange): LogEntry {
   return {
     ...CHANGES[change],
@@ -270,14 +270,14 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
   return { config, catalog, upstreams, imageUpstreams, uses: createReferenceCount() };
 }
 
-/** Ends all requests that are still under way, without a charge: their clients are told why. */
+/** Ends all open requests without a charge, with an error that explains it. */
 export function stopRequests({ running, idempotency }: Pick<Gateway, "running" | "idempotency">): Promise<void> {
   const stopped = running.stop(shuttingDown());
   idempotency.close();
   return stopped;
 }
 
-/** Ends the requests for texts that are still under way, without a charge: their clients are told why. */
+/** Ends the open text requests without a charge, with an error that explains it. */
 export function stopTextRequests({ running }: Pick<Gateway, "running">): Promise<void> {
   return running.stop(shuttingDown(), "text");
 }
@@ -286,7 +286,7 @@ function shuttingDown(): GatewayError {
   return new GatewayError("overloaded", "The gateway is shutting down: try again");
 }
 
-/** Ends all work, frees the connections to the upstreams, and enters what is to be entered. */
+/** Ends all requests, closes the connections to upstreams, and writes the last ledger entries. */
 export async function closeGateway(gateway: Gateway): Promise<void> {
   const { ledger, limiter, afterwork, health } = gateway;
   await stopRequests(gateway);

@@ -29,7 +29,7 @@ function program(executable: string, folder: string) {
     let read = await out.read();
     for (; !read.done; read = await out.read()) {
       banner += read.value;
-      if (/(Another|Make) one: .*\n/.test(banner)) break;
+      if (/Add a key: .*\n/.test(banner)) break;
     }
     if (read.done) throw new Error(`The executable did not start:\n${banner}${await err}`);
     try {
@@ -156,7 +156,7 @@ Deno.test({
         const code = await serve(async (banner, origin) => {
           assertEquals(keyIn(banner), "");
           assertStringIncludes(banner, 'API key "default" exists since');
-          assertStringIncludes(banner, "Another one: sluice keys add NAME");
+          assertStringIncludes(banner, "Add a key: sluice keys add NAME");
           for (const request of REQUESTS) await ask(origin, keyIn(added.out), request);
         });
         assertEquals(code, 0);

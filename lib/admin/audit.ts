@@ -9,21 +9,21 @@ import { adminResponse } from "./response.ts";
 interface SharedAudit {
   report: Promise<AuditReport>;
   stop: AbortController;
-  /** Clients that want its report. */
+  /** Clients that wait for its report. */
   waiting: number;
 }
 
-/** Audits under way that nobody has given up, by their ledgers. */
+/** Running audits, by their ledgers. */
 const sharedAudits = new WeakMap<LedgerStore, SharedAudit>();
 
-/** Audits the ledger. What is wrong with it is in the answer, whose status is 200 all the same. */
+/** Audits the ledger. The status is 200 even if there are differences. */
 export async function audit({ signal }: Request, { gateway }: RouteContext): Promise<Response> {
   return adminResponse(await shareAudit(gateway.store.ledger, { now: gateway.now, signal }));
 }
 
 /**
- * Audits a ledger, one audit at a time, as each reads all of it: who asks during an audit gets the report of that one. It
- * ends where all of them have left. `now` in Unix milliseconds.
+ * Audits a ledger, one audit at a time, as each reads all of it: requests during an audit share its report. It is aborted
+ * when all of them are. `now` in Unix milliseconds.
  * @throws the reason of the signal, once it is given up
  */
 export async function shareAudit(
@@ -51,7 +51,7 @@ function begin(ledger: LedgerStore, now: () => number): SharedAudit {
   return audit;
 }
 
-/** Who asks from now on has another one begun. */
+/** The next request begins a new audit. */
 function forget(ledger: LedgerStore, audit: SharedAudit): void {
   if (sharedAudits.get(ledger) === audit) sharedAudits.delete(ledger);
 }

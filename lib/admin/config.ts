@@ -5,13 +5,13 @@ import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { adminResponse } from "./response.ts";
 
-/** The configuration in force, as it is told. */
+/** The response with the configuration in force. */
 export interface ConfigResponse extends ConfigStatus {
   object: "config";
   config: Record<string, unknown>;
 }
 
-/** What became of a reload, as it is told. */
+/** The response to a reload. */
 export interface ReloadResponse extends ConfigStatus {
   object: "reload";
   outcome: Exclude<ReloadResult["outcome"], "refused">;
@@ -29,7 +29,7 @@ export function showConfig(_request: Request, { gateway }: RouteContext): Respon
 }
 
 /**
- * Reads the configuration anew. Where nodes share one, all of them obey it from then on.
+ * Reloads the configuration, for all nodes where they share one.
  * @throws {GatewayError} `invalid` with every mistake, `overloaded` where the store that nodes share is out of reach; the
  * old one stays in force then
  */
@@ -43,7 +43,7 @@ export async function reload(_request: Request, { gateway: { reloader } }: Route
   return adminResponse(answer);
 }
 
-/** Hashes of keys are no secrets, but nobody needs them. Secrets of upstreams write themselves as such. */
+/** Leaves hashes of keys out. Secrets of upstreams redact themselves. */
 function withoutSecrets({ keys, admin, ...config }: Config): Record<string, unknown> {
   return {
     ...config,

@@ -1,11 +1,11 @@
-/** Everything an operator wants to see at one glance, over HTTP. */
+/** The health of the gateway for operators, over HTTP. */
 import type { ConfigStatus } from "../config/reloader.ts";
 import type { RouteContext } from "../server/router.ts";
 import { healthRows, type Readiness, readiness } from "../request/health.ts";
 import type { HealthRow } from "../routing/health.ts";
 import { adminResponse } from "./response.ts";
 
-/** The health of the gateway, as it is told. Names alone: no address, no key. */
+/** The response with the health of the gateway. It has names only: no address, no key. */
 export interface HealthResponse extends Readiness {
   object: "health";
   /** The configuration in force, and why the last other one is not. */
@@ -14,7 +14,7 @@ export interface HealthResponse extends Readiness {
   ledger_queue: number;
   /** Entries that wait in the journal for a store that is out of reach. */
   journal_entries: number;
-  /** Where limits are counted. */
+  /** The kind of store that counts limits. */
   limits: "memory" | "redis";
   /** Targets that were asked so far. */
   targets: HealthRow[];
@@ -25,7 +25,7 @@ export interface HealthResponse extends Readiness {
   memory: { rss_bytes: number; heap_used_bytes: number };
 }
 
-/** `GET /admin/v1/health`. Its status is 200, whatever it tells. */
+/** `GET /admin/v1/health`. The status is always 200. */
 export async function health(_request: Request, { gateway }: RouteContext): Promise<Response> {
   const { rss, heapUsed } = Deno.memoryUsage();
   const { config, ledger, observer, reloader, store } = gateway;

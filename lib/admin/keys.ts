@@ -1,4 +1,4 @@
-/** Keys over HTTP. What is done to a key binds at the next request. */
+/** Keys over HTTP. Changes apply to the next request. */
 import { z } from "zod";
 import {
   changeKey,
@@ -106,7 +106,7 @@ export async function rotateSecret(_request: Request, context: RouteContext): Pr
   return adminResponse(showSecret(shown, gateway));
 }
 
-/** Ends a key for ever. @throws {GatewayError} `not_found`, `invalid` where it has ended already */
+/** Revokes a key permanently. @throws {GatewayError} `not_found`, `invalid` where it is revoked already */
 export async function deleteKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const record = await revokeKey(gateway, key);
@@ -122,7 +122,7 @@ function readExpiry(text: string, now: number): number {
   return readParameter("expires_at", () => parseMoment(text, now));
 }
 
-/** What cannot be read is the operator's slip, not ours. */
+/** Values that cannot be parsed are errors of the operator. */
 function readParameter(param: string, read: () => number): number {
   try {
     return read();

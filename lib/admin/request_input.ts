@@ -1,4 +1,4 @@
-/** What an operator asks for: bodies and queries are checked whole, and what is wrong is named. */
+/** Validates bodies and queries of admin requests, and names what is wrong. */
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";

@@ -1,4 +1,4 @@
-/** Answers of the admin side: JSON that nobody keeps. */
+/** Responses of the admin side: JSON that is not cached. */
 import { runSliced } from "../scheduler.ts";
 
 const HEADERS = { "cache-control": "no-store" };
@@ -25,7 +25,7 @@ function isLong(member: unknown): member is readonly unknown[] {
   return Array.isArray(member) && member.length > ITEMS_AT_ONCE;
 }
 
-/** The bytes that `JSON.stringify` would make of it. */
+/** The same bytes as `JSON.stringify`. */
 function* writePieces(value: object): Generator<void, Uint8Array[]> {
   const encoder = new TextEncoder();
   const pieces: Uint8Array[] = [];

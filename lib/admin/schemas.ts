@@ -16,7 +16,7 @@ type Whole<T> = T extends object ? { [Name in keyof T]-?: Whole<T[Name]> } : T;
 /** `unknown` where all that is of the one type is of the other, and neither has members that the other lacks; else `never`. */
 type Same<One, Other> = [One, Whole<One>, Whole<Other>] extends [Other, Whole<Other>, Whole<One>] ? unknown : never;
 
-/** A schema that takes all values of a type that is answered, and knows all its members: a mere annotation asks for neither. */
+/** Checks that a schema has exactly the members of a response type, which a type annotation does not. */
 function exactly<T>(): <S extends z.ZodType<T>>(schema: S & Same<T, z.output<S>>) => z.ZodType<T> {
   return (schema) => schema;
 }
@@ -178,7 +178,7 @@ const runningRequest = z.strictObject({
 /** One request and its price. */
 export const explanationSchema = exactly<Explanation>()(z.discriminatedUnion("state", [endedRequest, runningRequest]));
 
-/** What an audit found. */
+/** The report of an audit. */
 export const auditSchema = exactly<AuditReport>()(z.strictObject({
   ok: z.boolean().describe("True where there is no difference"),
   checked: z.strictObject({
@@ -254,7 +254,7 @@ export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
   memory: z.strictObject({ rss_bytes: count, heap_used_bytes: count }),
 }));
 
-/** What became of a reload. */
+/** The outcome of a reload. */
 export const reloadSchema = exactly<ReloadResponse>()(z.strictObject({
   object: z.literal("reload"),
   outcome: z.enum(["changed", "unchanged"]),

@@ -11,7 +11,7 @@ import { readQuery } from "./request_input.ts";
 
 type Ends = Parameters<typeof readPeriod>[0];
 
-/** What the sums can be asked by. */
+/** The values of `by`. */
 const KNOWN_BY = [...USAGE_BY, "upstream"] as const;
 
 /** Sums from `since` to `until`, by key unless `by` says otherwise. @throws {GatewayError} `invalid` */
@@ -45,7 +45,7 @@ async function reportUpstreams(...[parts, query]: Parameters<typeof sumUpstreams
   }
 }
 
-/** One request and its price, line by line. @throws {GatewayError} `not_found` where the ledger does not know it */
+/** One request and its price, line by line. @throws {GatewayError} `not_found` where it is not in the ledger */
 export async function explainUsage(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { request_id: id = "" } = params;
   const explanation = await explainRequest(gateway.store.ledger, id);

@@ -1,4 +1,4 @@
-/** `audit`: whether the ledger is what was written. */
+/** `audit`: recalculates the ledger and compares. */
 import type { Config } from "../config.ts";
 import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { findDamage } from "../store/sqlite/integrity.ts";
@@ -6,7 +6,7 @@ import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { requireFile, withStore } from "./command_store.ts";
 
-/** Audits the ledger and the file it is kept in, and prints what was found. Returns 1 where anything differs. */
+/** Audits the ledger and its file, and prints the differences. Returns 1 if there are any. */
 export function audit({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {
   return withStore(config, async ({ ledger }) => {
     // Nothing else in this process waits for its turn.
@@ -22,7 +22,7 @@ function auditText({ ok, checked, differences, difference_count: count }: AuditR
   const { entries, first_seq, last_seq, day_sums, day_sums_in_motion, day_sums_alone, holds } = checked;
   const facts = [
     `Entries:      ${entries}${entries === 0 ? "" : `, from ${first_seq} to ${last_seq}`}`,
-    `Sums per day: ${day_sums}${day_sums_in_motion === 0 ? "" : `, ${day_sums_in_motion} of them in motion`}`,
+    `Sums per day: ${day_sums}${day_sums_in_motion === 0 ? "" : `, ${day_sums_in_motion}still changing`}`,
     ...(day_sums_alone === 0 ? [] : [`              ${day_sums_alone} more whose entries are pruned`]),
     `Open holds:   ${holds}`,
     "",
@@ -32,6 +32,6 @@ function auditText({ ok, checked, differences, difference_count: count }: AuditR
     return `${[kind, ...where].join(" ")}: ${message}`;
   });
   const more = count - differences.length;
-  const verdict = ok ? "Everything fits" : `${count} ${count === 1 ? "difference" : "differences"}`;
+  const verdict = ok ? "No differences found" : `${count} ${count === 1 ? "difference" : "differences"}`;
   return [...facts, ...lines, ...(more > 0 ? [`and ${more} more`] : []), verdict, ""].join("\n");
 }

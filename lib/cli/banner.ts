@@ -1,26 +1,26 @@
-/** What the operator sees when the gateway starts: how to reach it, and with what. Values in, text out. */
+/** Texts that the operator sees when the gateway starts. */
 import { containsPassword } from "../config/address.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import type { KeySummary } from "../store/keys.ts";
 
-/** Stands for the address of an app on Deno Deploy, which the platform does not tell it. */
+/** Placeholder for the address of an app on Deno Deploy, which the program cannot find out. */
 export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
 
-/** Where a gateway can be reached from its own machine, such as `http://localhost:8790`. */
+/** The URL of a gateway on its own machine, such as `http://localhost:8790`. */
 export function originOf({ hostname, port }: { hostname: string; port: number }): string {
   const isEverywhere = hostname === "0.0.0.0" || hostname === "::";
   const host = isEverywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
   return `http://${host}:${port}`;
 }
 
-/** Where a gateway was found to listen. */
+/** URLs of the listeners. */
 interface Origins {
   origin: string;
-  /** Where the admin side is; absent: there is none. */
+  /** URL of the admin side; absent: there is none. */
   admin?: string;
 }
 
-/** What the first start tells at a terminal. */
+/** Values of the text of the first start, at a terminal. */
 export interface FirstStart extends Origins {
   /** The new key. Shown here and nowhere else. */
   key: string;
@@ -63,10 +63,10 @@ Others
 `;
 }
 
-/** Most keys that a start tells one by one. */
+/** Most keys that the text of a start lists. */
 export const MOST_KEYS_TOLD = 5;
 
-/** What a later start tells. */
+/** Values of the text of a later start. */
 export interface LaterStart extends Origins {
   /** Keys of the store, `MOST_KEYS_TOLD` of them. */
   keys: Pick<KeySummary, "inUse" | "oldest">;
@@ -77,9 +77,8 @@ export interface LaterStart extends Origins {
 }
 
 /**
- * The command that adds a key, for this program as it was started: the executable, or the source under Deno. An address with
- * a password is left to the environment, where other users of the machine do not see it; and on Deno Deploy nothing can be
- * typed, so that it is a command for one's own machine.
+ * The command that adds a key, as this program was started: the executable, or the source under Deno. An address with a
+ * password is left to the environment, where other users of the machine do not see it.
  */
 export function addCommand(
   { config, store }: ConfigFlags,
@@ -96,8 +95,8 @@ export function addCommand(
   ].join(" ");
 }
 
-/** Stands for the command where no other process can add a key. */
-export const MEMORY_KEYS = 'name it in "keys" of the configuration, as the store is in memory';
+/** Shown instead of the command where no other process can add a key. */
+export const MEMORY_KEYS = 'list it in "keys" of the configuration, as the store is in memory';
 
 /** Which keys there are, and how to make another one. */
 export function laterStartText({ origin, admin, keys, configured, addCommand }: LaterStart): string {
@@ -106,11 +105,8 @@ export function laterStartText({ origin, admin, keys, configured, addCommand }: 
   );
   if (keys.inUse > lines.length) lines.push(`and ${keys.inUse - lines.length} more`);
   lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
-  const hasNone = lines.length === 0;
-  if (hasNone) lines.push("No API key is in use");
-  return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\n${
-    hasNone ? "Make one" : "Another one"
-  }: ${addCommand}\n\n`;
+  if (lines.length === 0) lines.push("No API key is in use");
+  return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
 }
 
 function listensText({ origin, admin }: { origin: string; admin: string | undefined }): string {

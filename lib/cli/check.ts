@@ -13,7 +13,7 @@ import { journalWarnings } from "./warnings/journal.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
 
-/** What is checked, and how it is told. */
+/** Input of `check` and its output format. */
 export interface CheckOptions {
   config: Config;
   /** The file; absent: there is none. */
@@ -113,7 +113,7 @@ function usableBy(group: Group, models: readonly Model[]): number {
   return models.filter((model) => mayUse({ group, rules: {} }, model.id)).length;
 }
 
-/** What a group may do, and below it what narrows that. */
+/** Lines about a group: its permissions, then its restrictions. */
 function groupLines(name: string, { group, models }: { group: Group; models: readonly Model[] }): string[] {
   const eachKey = [
     ...(group.key_limits === undefined ? [] : [limitsText(group.key_limits)]),
@@ -125,7 +125,7 @@ function groupLines(name: string, { group, models }: { group: Group; models: rea
     ...(group.hosted_tools === undefined ? [] : [`    hosted tools: ${listText(group.hosted_tools)}`]),
     ...(group.service_tiers === undefined ? [] : [`    service tiers: ${listText(group.service_tiers)}`]),
     ...(group.remote_mcp === true ? ["    remote MCP servers: allowed"] : []),
-    ...(group.vendor_state === true ? ["    what the vendor keeps: may be named"] : []),
+    ...(group.vendor_state === true ? ["    vendor state: allowed"] : []),
     ...(group.ips === undefined ? [] : [`    addresses: ${listText(group.ips)}`]),
     ...(group.price_factor === "1" ? [] : [`    prices: times ${group.price_factor}`]),
     ...(group.limits === undefined ? [] : [`    limits: ${limitsText(group.limits)}`]),

@@ -5,7 +5,7 @@ import { openStore } from "../store/open.ts";
 import { type Migrated, type Store, StoreError } from "../store/store.ts";
 import { writeErr } from "./output.ts";
 
-/** What a command does with the store. */
+/** Access of a command to the store. */
 interface Use {
   /** False for a command that changes something: it also brings an older store up to date. */
   readOnly?: boolean;
@@ -28,8 +28,8 @@ export async function withStore(
 
 /** Says on standard error that a store was brought up to date, and where the copy of its file is. */
 export function reportMigration({ from, to, copy }: Migrated): void {
-  const kept = copy === undefined ? "" : `; "${copy}" is a copy of it as it was`;
-  writeErr(`Brought the store up to date, from shape ${from} to ${to}${kept}\n`);
+  const kept = copy === undefined ? "" : `; the file as it was before is "${copy}"`;
+  writeErr(`Migrated the store from schema version ${from} to ${to}${kept}\n`);
 }
 
 /**
@@ -44,7 +44,7 @@ export function requireFile(address: StoreAddress): string {
     throw new StoreError(
       `Cannot copy the store "${
         addressWithoutPassword(address)
-      }": it is no file; pg_dump copies it, also while gateways run`,
+      }": it is a database; use pg_dump, which works while gateways run`,
     );
   }
   const { path } = address;
@@ -56,7 +56,7 @@ function isThere(path: string): boolean {
   try {
     return Deno.statSync(path).isFile;
   } catch (error) {
-    // Anything else than absence is told by the one who opens it.
+    // Opening the file reports every other error.
     return !(error instanceof Deno.errors.NotFound);
   }
 }

@@ -4,7 +4,7 @@ import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Checks at one time, where nothing else is said. */
+/** Default number of checks at one time. */
 const CONCURRENCY = 4;
 const MOST_CONCURRENCY = 32;
 
@@ -19,7 +19,7 @@ export async function conform(
   const origin = parseOrigin(operand);
   const key = values.key ?? (env("SLUICE_CONFORM_KEY") || undefined);
   if (key === undefined) throw new UsageError("Expected --key or the environment variable SLUICE_CONFORM_KEY");
-  // Also what no header can carry: the message of whoever refuses it would show it.
+  // A value that no header can carry would be quoted in the error of `fetch`.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("Expected a key of visible ASCII characters");
   rememberSecret(key);
   if (values.model === undefined) throw new UsageError("Expected --model");
@@ -45,7 +45,7 @@ export async function conform(
   }
 }
 
-/** The gateway's address, also where it was typed as SDKs want it, with `/v1`. */
+/** Parses the gateway's address, with or without the `/v1` that SDKs need. */
 export function parseOrigin(text: string): string {
   const url = URL.parse(text);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.search === "";

@@ -14,13 +14,13 @@ const TIMEOUT_MS = 10_000;
 const LONG_MS = 90_000;
 const ECHO = "sluice/echo";
 
-/** What the command needs beside its command line. */
+/** Inputs other than the command line. */
 export interface DoctorSources {
   load: () => Promise<LoadedConfig>;
   env: (name: string) => string | undefined;
 }
 
-/** Looks at everything and prints what it found. Returns 1 where anything is wrong. @throws {UsageError} */
+/** Runs all checks and prints the findings. Returns 1 if there is an error among them. @throws {UsageError} */
 export async function doctor(
   { values, switches }: Pick<Invocation, "values" | "switches">,
   { load, env }: DoctorSources,
@@ -59,7 +59,7 @@ export async function doctor(
         about: "configuration",
         level: "error",
         what,
-        advice: "Mend it: nothing starts with it",
+        advice: "Correct it: no command starts with it",
       }));
     }
   }

@@ -14,7 +14,7 @@ export function explain(
   return withStore(config, async ({ ledger, keys }) => {
     const explanation = await explainRequest(ledger, id);
     if (explanation === undefined) {
-      writeErr(`Cannot explain the request "${id}": the ledger does not know it\n`);
+      writeErr(`Cannot explain the request "${id}": it is not in the ledger\n`);
       return 1;
     }
     const keyName = (await keyNames({ keys, config }, [explanation.key_id])).get(explanation.key_id);

@@ -15,7 +15,7 @@ const PORT = 8795;
 export async function fault({ values }: Pick<Invocation, "values">): Promise<number> {
   const { hostname = HOSTNAME, port: typed = String(PORT), always: word } = values;
   const port = /^\d{1,5}$/.test(typed) ? Number(typed) : NaN;
-  if (!(port <= 65_535)) throw new UsageError(`Cannot listen on port "${typed}": expected a number up to 65535`);
+  if (!(port <= 65_535)) throw new UsageError(`Cannot listen on port "${typed}": expected a number from 0 to 65535`);
   const always = word === undefined ? undefined : readFault(word, "wire");
   if (word !== undefined && always === undefined) {
     const known = Object.values(FAULTS).map(({ example }) => example).join(", ");
@@ -43,8 +43,8 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
 }
 
 function banner({ url }: { url: string }, always: string | undefined): string {
-  const when = always === undefined ? "as the last user text or the model's id asks" : `always with ${always}`;
-  return `Misbehaving at ${url}, ${when}. As an upstream:\n` +
+  const when = always === undefined ? "faults as the last user text or the model id asks" : `always ${always}`;
+  return `Fault server at ${url}, ${when}. As an upstream:\n` +
     `  { "vendor": "openai-compatible", "base_url": "${url}/v1", "protocols": ["chat", "responses"] }\n`;
 }
 

@@ -1,7 +1,8 @@
 /** From flags to what a key may do. Values in, values out; what they mean is checked where the key is kept. */
 import type { KeyRules } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { type Switch, UsageError, type ValueFlag } from "./arguments.ts";
+import { UsageError } from "./arguments.ts";
+import type { Switch, ValueFlag } from "./commands.ts";
 import { parseMoment } from "./duration.ts";
 
 /** Flags as they were typed. */
@@ -10,7 +11,7 @@ export interface KeyRuleFlags {
   switches: ReadonlySet<Switch>;
 }
 
-/** The value that takes a rule away. */
+/** The value that removes a rule. */
 const UNSET = "unset";
 
 const LISTS = ["models", "endpoints", "ips"] as const;

@@ -18,7 +18,7 @@ export function keysTable(keys: readonly PublicKey[]): string {
   return tableText([["ID", "NAME", "GROUP", "STATE", "CREATED", "EXPIRES", "LAST USED"], ...rows]);
 }
 
-/** All that may be told of a key, one fact per line. */
+/** All public facts of a key, one per line. */
 export function keyText({ id, name, group, state, rules, ...key }: PublicKey): string {
   const facts: [string, string | null | undefined][] = [
     ["id", id],
@@ -28,7 +28,7 @@ export function keyText({ id, name, group, state, rules, ...key }: PublicKey): s
     ["expires", key.expires_at ?? "never"],
     ["last used", key.last_used_at ?? "never"],
     ["revoked", key.revoked_at],
-    ["old secret", key.former_until === null ? null : `good until ${key.former_until}`],
+    ["old secret", key.former_until === null ? null : `valid until ${key.former_until}`],
     ["models", rules.models && listText(rules.models)],
     ["endpoints", rules.endpoints && listText(rules.endpoints)],
     ["addresses", rules.ips && listText(rules.ips)],

@@ -13,7 +13,8 @@ import type { Config } from "../config.ts";
 import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import { type CommandName, type Invocation, UsageError } from "./arguments.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import type { CommandName } from "./commands.ts";
 import { warningText } from "./warnings/warning.ts";
 import { keyWarnings } from "./warnings/groups.ts";
 import { parseDuration } from "./duration.ts";
@@ -22,18 +23,18 @@ import { keysTable, keyText } from "./key_text.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { reportMigration, requireFile } from "./command_store.ts";
 
-/** Time for which a key and its successor are good together, unless it is told. */
+/** Default time for which the old and the new secret of a key are both valid. */
 const USUAL_OVERLAP = "24h";
 
 /** Commands about keys. */
 export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 
-/** What a command was told, and where the keys are. */
+/** The command line of a command, and the access to the keys. */
 interface KeysInvocation extends Pick<Invocation, "operand" | "values" | "switches"> {
   admin: KeyAdmin & { config: Config };
 }
 
-/** What each command does. Each says what it did; a new key alone goes to standard output, so that a script can take it. */
+/** Actions of the commands. Only a new key goes to standard output, so that a script can read it. */
 const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<void>>> = {
   async "keys add"({ admin, operand: name, values, switches }) {
     const group = values.group ?? "default";
@@ -58,7 +59,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     writeOut(switches.has("json") ? jsonText(key) : keyText(key));
   },
   async "keys change"({ admin, operand, values, switches }) {
-    // A change of nothing says of a key that cannot be changed what the change itself would say.
+    // An empty change throws if the key cannot be changed.
     const { rules: present } = await changeKey(admin, operand, {});
     const rules = parseKeyRules({ values, switches }, present);
     const expiresAt = parseExpiry(values.expires, admin.now());
@@ -88,7 +89,9 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     const overlapMs = readOverlap(values.overlap ?? USUAL_OVERLAP);
     const { key, record } = await rotateKey(admin, operand, { overlapMs });
     const { name, id, former_until } = publicKey(record, admin.now());
-    const former = former_until === null ? "The old secret has ended" : `The old secret is good until ${former_until}`;
+    const former = former_until === null
+      ? "The old secret is no longer valid"
+      : `The old secret is valid until ${former_until}`;
     writeErr(`Key "${name}" (${id}) has a new secret. ${former}. The new one is shown only now:\n`);
     writeOut(`${key}\n`);
   },
@@ -98,10 +101,10 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
 const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show"]);
 
 /**
- * Runs a command. Returns the exit code. Where a gateway of the same file runs, it obeys at its next request; gateways of the
- * same database do within two seconds.
+ * Runs a command and returns the exit code. A running gateway applies changes in its file at the next request, and in its
+ * database within two seconds.
  * @throws {StoreError} where the store cannot be opened
- * @throws {UsageError} where a flag's value is none
+ * @throws {UsageError} where the value of a flag is invalid
  */
 export async function keys(
   command: KeysCommand,
@@ -124,7 +127,7 @@ export async function keys(
   }
 }
 
-/** Says what may be a mistake: models may be added later, so it is not refused. */
+/** Prints warnings. Nothing is refused, as models may be added later. */
 function reportWarnings(config: Config, record: KeyRecord): void {
   for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
 }

@@ -1,4 +1,4 @@
-/** Opens the ports of a gateway, and tells the operator why one cannot be opened. */
+/** Opens the ports of a gateway, or explains to the operator why that fails. */
 import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
@@ -14,7 +14,7 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
 }
 
-/** What a listener serves. */
+/** The parts of a server. */
 export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "senders"> {
   listener: Listener;
 }
@@ -34,14 +34,14 @@ export function listen(current: () => Gateway, { listener, ...parts }: ListenPar
       hostname,
       port,
       reusePort,
-      // The address is told together with the key.
+      // The start text has the address.
       onListen: () => {},
       onError: (error) => {
         current().log({ level: "error", event: "response_failed", ...describeCause(error) });
         return new Response(null, { status: 500 });
       },
     }, app);
-    // Somebody may come at any time: a request that is alone starts and ends no timer, which costs 15,000 instructions.
+    // Keeps the timer running between requests: starting and stopping it costs 15,000 instructions per request.
     timers.hold();
     const leave = () => timers.release();
     server.finished.then(leave, leave);

@@ -9,7 +9,7 @@ import { readGroupBudgets } from "../billing/group_budgets.ts";
 import type { Store } from "../store/store.ts";
 import { createReloadRequests, type ReloadableConfig } from "./loaded_config.ts";
 
-/** What it is made of. */
+/** Parts of a gateway that can be reconfigured. */
 export interface LiveGatewayParts extends ReloadableConfig {
   store: Store;
   /** Absent: limits are counted in this process alone. */
@@ -19,7 +19,7 @@ export interface LiveGatewayParts extends ReloadableConfig {
   log: (entry: LogEntry) => void;
 }
 
-/** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
+/** Starts a gateway that every reload replaces. Returns a getter of the present one. */
 export function startLiveGateway({ loaded, load, latest, store, limiter, now, log }: LiveGatewayParts): () => Gateway {
   const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
   let gateway = createGateway({
@@ -40,9 +40,8 @@ export function startLiveGateway({ loaded, load, latest, store, limiter, now, lo
 }
 
 /**
- * Reloads when the process is told to (SIGHUP), when the file changes, and when another configuration was put into a store
- * that the node obeys. Returns the function that ends it. On Deno Deploy nobody can do either of the first two: another
- * file is another deployment.
+ * Reloads on SIGHUP, when the file changes, and when the configuration in the store changes. Returns a function that stops
+ * it. On Deno Deploy there is neither a signal nor a file that changes.
  */
 export function startReloading(
   { reloader, config, store }: Pick<Gateway, "reloader" | "config" | "store">,
@@ -53,7 +52,7 @@ export function startReloading(
   const configs = config.nodes.config === "store" ? store.shared?.configs : undefined;
   if (configs !== undefined) {
     ends.push(configs.watch(() => reloading.ask("store")));
-    // What was put between the start and the watch.
+    // Catches a configuration that was published between the start and the watch.
     reloading.ask("store");
   }
   if (!isOnDeploy((name) => Deno.env.get(name))) {

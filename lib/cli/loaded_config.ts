@@ -1,16 +1,16 @@
-/** Where the configuration of a node comes from: its own file, or the store that it shares with other nodes. */
+/** Loads the configuration of a node from its own file, or from the store that nodes share. */
 import { type ConfigFlags, findConfig, loadConfig, type LoadedConfig, readConfig } from "../config/load.ts";
 import type { Reloader, ReloaderParts, ReloadTrigger } from "../config/reloader.ts";
 import { openSharedConfig } from "../config/shared_config.ts";
 import type { LogEntry } from "../gateway.ts";
 import { type Store, StoreError } from "../store/store.ts";
 
-/** What is in force at the start, and how that is read anew. */
+/** The configuration at the start, and the functions that load it again. */
 export interface ReloadableConfig extends Pick<ReloaderParts, "load" | "latest"> {
   loaded: LoadedConfig;
 }
 
-/** What it is found with. */
+/** Inputs of {@linkcode openLoadedConfig}. */
 export interface ReloadableConfigParts {
   /** The node's own configuration. */
   loaded: LoadedConfig;
@@ -20,8 +20,8 @@ export interface ReloadableConfigParts {
 }
 
 /**
- * Finds the configuration that the node's own says it obeys. A file that was there at the start must be there: nothing
- * else takes its place. The environment is that of the moment.
+ * Loads the configuration from the source that the node's own file names. A reload fails if a file that existed at the
+ * start is missing, and reads the environment again.
  * @throws {ConfigError} where it has mistakes @throws {StoreError} where the store is out of reach
  */
 export async function openLoadedConfig(
@@ -34,7 +34,9 @@ export async function openLoadedConfig(
   };
   if (loaded.config.nodes.config === "own") return { loaded, load: () => loadConfig(sources) };
   const configs = store.shared?.configs;
-  if (configs === undefined) throw new StoreError("Cannot obey the store's configuration: it is one process's own");
+  if (configs === undefined) {
+    throw new StoreError("Cannot use the configuration of the store: the store belongs to one process");
+  }
   return await openSharedConfig({
     configs,
     find: () => findConfig(sources),
@@ -43,19 +45,19 @@ export async function openLoadedConfig(
   });
 }
 
-/** When a reload is tried again for which the store was out of reach, in milliseconds. */
+/** Time until a reload is retried after the store was unreachable, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Reloads that nobody waits for. */
+/** Requests for reloads that run in the background. */
 export interface ReloadRequests {
   ask(trigger: Exclude<ReloadTrigger, "admin">): void;
-  /** Ends the tries. */
+  /** Stops the retries. */
   end(): void;
 }
 
-/** Asks for reloads, again and again where the store is out of reach. */
+/** Requests reloads and retries them while the store is unreachable. */
 export function createReloadRequests(reloader: Pick<Reloader, "reload">, retryMs = RETRY_MS): ReloadRequests {
-  /** What was asked for and not done yet. */
+  /** Triggers of reloads that have not succeeded yet. */
   const open = new Set<Parameters<ReloadRequests["ask"]>[0]>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
@@ -63,7 +65,7 @@ export function createReloadRequests(reloader: Pick<Reloader, "reload">, retryMs
   async function reload(trigger: Parameters<ReloadRequests["ask"]>[0]): Promise<void> {
     const reloaded = await reloader.reload(trigger);
     if (reloaded.outcome !== "refused" || reloaded.isAway !== true) {
-      // Whatever an operator did before is in the store with it, or was refused.
+      // Earlier triggers are in the store with it, or were refused.
       if (trigger === "store") open.delete(trigger);
       else open.clear();
       return;

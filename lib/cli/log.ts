@@ -5,19 +5,19 @@ import { redactWholeSecrets } from "../redact.ts";
 /** Levels from the least to the most urgent. */
 const LEVELS = ["info", "warn", "error"] as const;
 
-/** Longest text of one fact, in UTF-16 units; what is longer is cut, and says so. */
+/** Longest value of one fact, in UTF-16 units; longer ones are cut and marked with `...`. */
 const MOST_UNITS = 4_096;
 
 /** Lines that wait for their reader, in UTF-16 units; what comes above that is lost, and counted. */
 const MOST_WAITING = 8_388_608;
 
-/** How long the end of the process waits for the last lines to be read, in milliseconds. */
+/** Longest wait for the last lines to be written at the end of the process, in milliseconds. */
 const FLUSH_MS = 1_000;
 
-/** What JSON leaves as it is although a terminal or a reader of lines may take it for more than a character. */
+/** Characters that JSON leaves unescaped although terminals or line readers may interpret them. */
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** What a log is made of. */
+/** Parts of a log. */
 export interface LogOptions {
   write: (line: string) => void;
   /** Unix time in milliseconds. */
@@ -30,7 +30,7 @@ export interface LogOptions {
 export function createLog({ write, now, level = () => "info" }: LogOptions): (entry: LogEntry) => void {
   return (entry) => {
     if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(level())) return;
-    // What went well has no text of an upstream's, and is most of what is written.
+    // Lines about successes are most of the log and hold no text of an upstream, which might contain a secret.
     const isOwn = entry.level === "info" && entry.kind === undefined;
     const text = JSON.stringify(
       { time: new Date(now()).toISOString(), ...entry },
@@ -58,13 +58,13 @@ export interface LogWriter {
   write(line: string): void;
   /** Lines that were lost, as they were not read fast enough or not at all. */
   readonly lost: number;
-  /** Resolves when all lines are written, or nobody has read any for a second. */
+  /** Resolves when all lines are written, or after a second. */
   flush(): Promise<void>;
 }
 
 /**
- * Writes lines one batch after another: those that come during a write go together with the next. A reader that is slow
- * makes nobody wait; one that has gone loses the lines.
+ * Writes lines in batches: lines that arrive during a write go with the next one. A slow reader delays nothing; lines for a
+ * closed one are lost.
  */
 export function createLogWriter(
   stream: { write(bytes: Uint8Array): Promise<number> },
@@ -92,7 +92,7 @@ export function createLogWriter(
         let bytes = encoder.encode(lines.join(""));
         while (bytes.length > 0) bytes = bytes.subarray(await stream.write(bytes));
       } catch {
-        // Nobody reads any more, or the disk under a log file is full. The gateway serves on without.
+        // The reader has closed the pipe, or the disk is full. The gateway goes on without its log.
         lost += lines.length;
       }
     }

@@ -4,7 +4,9 @@ import { ConfigError } from "../config.ts";
 import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
 import type { Route } from "../server/router.ts";
 import { StoreError } from "../store/store.ts";
-import { type CommandName, helpText, type Invocation, parseArguments, UsageError } from "./arguments.ts";
+import { type Invocation, parseArguments, UsageError } from "./arguments.ts";
+import type { CommandName } from "./commands.ts";
+import { helpText } from "./help.ts";
 import { audit } from "./audit.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
@@ -21,8 +23,8 @@ import { translate } from "./translate.ts";
 import { usage } from "./usage.ts";
 
 /**
- * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. What is
- * wrong is on standard error, one line per mistake; a mistake of ours has its stack there.
+ * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. Problems go to
+ * standard error, one line each; an internal error has its stack there.
  */
 export async function main(args: readonly string[], routes: readonly Route[]): Promise<number> {
   try {
@@ -36,7 +38,7 @@ export async function main(args: readonly string[], routes: readonly Route[]): P
       writeErr(`${error.message}\n`);
       return 1;
     }
-    // Not by the runtime, which would print what a driver quotes of an address.
+    // The runtime's own report could show a password that a driver quotes.
     writeErr(`${Deno.inspect(error)}\n`);
     return 1;
   }
@@ -44,12 +46,12 @@ export async function main(args: readonly string[], routes: readonly Route[]): P
 
 async function run(invocation: Invocation, routes: readonly Route[]): Promise<number> {
   const { command } = invocation;
-  if (command === "help") return print(helpText());
+  if (command === "help") return print(helpText(invocation.operand));
   if (command === "version") return print(`sluice ${denoJson.version}\n`);
   if (command === "fault") return await fault(invocation);
-  // Another gateway is tried out without any configuration of ours.
+  // Tests another gateway, so the configuration is not needed.
   if (command === "conform") return await conform(invocation, (name) => Deno.env.get(name));
-  // What is wrong with the configuration is a finding, too.
+  // The doctor reports a broken configuration as a finding.
   if (command === "doctor") {
     return await doctor(invocation, { load: () => load(invocation), env: (name) => Deno.env.get(name) });
   }
@@ -104,10 +106,10 @@ function load({ command, values }: Invocation): Promise<LoadedConfig> {
   });
 }
 
-/** Commands that need the secrets of the configuration. All others read and change what is kept, from any shell. */
+/** Commands that need the secrets of the configuration. All others work without them. */
 const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor"]);
 
-/** The environment, with something in the place of each secret that is not set. */
+/** The environment, with a placeholder for each secret that is not set. */
 function envWithout(name: string): string | undefined {
   const value = Deno.env.get(name);
   if (value !== undefined && value !== "") return value;

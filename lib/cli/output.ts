@@ -16,6 +16,6 @@ function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string
   try {
     while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
   } catch {
-    // Nobody reads any more, or the disk under a log file is full. The gateway serves on without.
+    // The reader has closed the pipe, or the disk is full. The gateway goes on without the output.
   }
 }

@@ -1,4 +1,4 @@
-/** `prune`: forgets single requests that are older than the configuration keeps them. */
+/** `prune`: deletes requests that are older than the configuration keeps them. */
 import type { Config } from "../config.ts";
 import { dayOf } from "../store/days.ts";
 import { writeOut } from "./output.ts";
@@ -9,7 +9,7 @@ export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): n
   return dayOf(now) - ledger.keep_days;
 }
 
-/** Forgets them all at once, however many there are; the gateway may run meanwhile. */
+/** Prunes all of them; the gateway may be running. */
 export function prune({ config }: { config: Config }): Promise<number> {
   return withStore(config, async ({ ledger }) => {
     const before = await ledger.start();
@@ -17,8 +17,8 @@ export function prune({ config }: { config: Config }): Promise<number> {
     const after = await ledger.start();
     const count = after.seq - before.seq;
     writeOut(
-      `Forgot ${count} ${count === 1 ? "entry" : "entries"} older than ${config.ledger.keep_days} days; ` +
-        "their sums per day stay\n",
+      `Pruned ${count} ${count === 1 ? "entry" : "entries"} older than ${config.ledger.keep_days} days; ` +
+        "the sums per day are kept\n",
     );
     return 0;
   }, { readOnly: false });

@@ -1,4 +1,4 @@
-/** Forgets single requests that are too old, while the gateway serves. */
+/** Prunes old requests while the gateway serves. */
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
 import { firstKeptDay } from "./prune.ts";
@@ -7,16 +7,13 @@ import { firstKeptDay } from "./prune.ts";
 const FIRST_MS = 60_000;
 const PRUNE_MS = 3_600_000;
 
-/** Pause between two steps of a round, in milliseconds: requests go first. */
+/** Pause between two steps of a round, in milliseconds, so that requests go first. */
 const PAUSE_MS = 20;
 
-/** What pruning needs of the gateway. */
+/** Parts of the gateway that pruning needs. */
 type Pruned = Pick<Gateway, "config" | "store" | "now" | "log">;
 
-/**
- * Begins to prune from time to time, by the gateway of the moment, first after `firstMs` milliseconds. Returns the function
- * that ends it.
- */
+/** Prunes every hour, first after `firstMs` milliseconds. Returns a function that stops it. */
 export function startPruning(current: () => Pruned, { firstMs = FIRST_MS } = {}): () => void {
   let isOver = false;
   async function round(): Promise<void> {

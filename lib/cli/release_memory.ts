@@ -1,34 +1,34 @@
 /**
- * Gives memory back after a peak. V8 collects only where it needs room, so that a peak would stay with the process; its own
- * idle collections (`--memory-reducer`) would cost every request after a pause half as much again.
+ * Releases memory after a peak. V8 collects only when it needs room, so the process would keep the memory of a peak; its own
+ * idle collections (`--memory-reducer`) make every request after a pause 1.5 times as expensive.
  */
 import type { LogEntry } from "../gateway.ts";
 
-/** Time between two looks, in milliseconds, and looks in a row that find it calm before anything is done. */
+/** Time between two checks, in milliseconds, and calm checks in a row before memory is released. */
 const LOOK_MS = 5_000;
 const CALM_LOOKS = 2;
 
 /** Growth of the heap that is worth the pause of a collection, in bytes. */
 const GROWN_BYTES = 128 * 1024 * 1024;
 
-/** Calm: no more than a quarter of the requests of the peak run, or no more than this many. */
+/** Calm: at most a quarter of the open requests of the peak, or at most this many. */
 const FEW = 4;
 
 const MIB = 1024 * 1024;
 
-/** What it looks at, and what it does. */
+/** Measurements and actions of the release. */
 export interface MemoryReleaseParts {
   /** Requests under way. */
   running: () => number;
   /** Size of the heap, in bytes. */
   heapBytes: () => number;
-  /** Collects what is no longer used. Returns false where it cannot. */
+  /** Runs a full garbage collection. Returns false if the runtime does not allow it. */
   collect: () => boolean;
   monotonic: () => number;
   log: (entry: LogEntry) => void;
 }
 
-/** Starts looking every five seconds. Returns the function that ends it. */
+/** Checks every five seconds. Returns a function that stops it. */
 export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "log">): () => void {
   const look = createMemoryRelease({
     ...parts,
@@ -40,7 +40,7 @@ export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "
   return () => clearInterval(timer);
 }
 
-/** A look at the memory: where it is calm after a peak, what the peak took is given back. */
+/** Creates a check that runs a collection when it is calm after a peak. */
 export function createMemoryRelease({ running, heapBytes, collect, monotonic, log }: MemoryReleaseParts): () => void {
   let least = heapBytes();
   let most = 0;

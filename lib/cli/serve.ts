@@ -1,4 +1,4 @@
-/** `serve`: opens the store, listens, tells the operator how to connect, and ends in good order. */
+/** `serve`: opens the store, listens, prints how to connect, and shuts down in good order. */
 import { issueKey } from "../access/keys.ts";
 import { isWithin } from "../access/networks.ts";
 import { mayUse } from "../access/permissions.ts";
@@ -39,25 +39,25 @@ import { openLoadedConfig } from "./loaded_config.ts";
 import { startLiveGateway, startReloading } from "./live_gateway.ts";
 import { listenForStopSignals, type ShutdownOutcome, shutDownServer, type StopSignals } from "./shutdown.ts";
 
-/** Time between two rounds of what is done from time to time, in milliseconds. */
+/** Interval of periodic maintenance, in milliseconds. */
 const SWEEP_MS = 60_000;
 
-/** What the end may take where the operator does not want to wait, in milliseconds: the store survives without. */
+/** Longest time for closing the store after a second signal, in milliseconds: it survives without. */
 const CUT_MS = 200;
 
 const never = new Promise<never>(() => {});
 
-/** What a server is made of. */
+/** Options of `serve`. */
 export interface ServeOptions {
   config: Config;
   /** The configuration's file; absent: there is none. */
   path?: string;
   routes: readonly Route[];
-  /** Flags the program was started with: a reload obeys them, and the command that adds a key needs the same. */
+  /** Flags of the command line: reloads use them, and the command that adds a key needs the same. */
   flags: ConfigFlags;
 }
 
-/** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
+/** Serves until a signal stops it. Returns the exit code. @throws {StoreError} where the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
   await checkExporter(config.private_networks);
   const lines = createLogWriter(Deno.stderr);
@@ -108,7 +108,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     endPruning();
     endRelease();
     endLoopWatch();
-    // The listeners of signals stay: a repetition of the first, which comes about now, would kill what writes here.
+    // The signal listeners stay: a repetition of the first signal would otherwise kill the process while it writes.
     const cut = signals?.second.then(() => new Promise<void>((resolve) => setTimeout(resolve, CUT_MS)));
     const isClosed = await Promise.race([close(current()).then(() => true), cut?.then(() => false) ?? never]);
     if (!isClosed) code = 1;
@@ -117,7 +117,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   return code;
 }
 
-/** Deno's own exporter takes no guard: its address is judged once. @throws {ConfigError} */
+/** Deno's own exporter accepts no address guard, so its address is checked once. @throws {ConfigError} */
 async function checkExporter(privateNetworks: Config["private_networks"]): Promise<void> {
   const address = URL.parse(Deno.env.get("OTEL_EXPORTER_OTLP_ENDPOINT") ?? "");
   if (address === null || (Deno.env.get("OTEL_DENO") ?? "") === "") return;
@@ -128,12 +128,12 @@ async function checkExporter(privateNetworks: Config["private_networks"]): Promi
       },
     });
   } catch (error) {
-    // A collector that is not there yet is not waited for.
+    // A collector that is not running yet is no error.
     if (error instanceof BlockedAddress) throw new ConfigError([`OTEL_EXPORTER_OTLP_ENDPOINT: ${error.message}`]);
   }
 }
 
-/** How this process gets along without a store that it shares with others. */
+/** Options for a store that nodes share. */
 function sharedStoreOptions({ nodes }: Config, log: Gateway["log"]): SharedStoreOptions {
   return {
     keyAgeMs: nodes.key_age_seconds * 1000,
@@ -186,8 +186,8 @@ async function close(gateway: Gateway): Promise<void> {
 }
 
 /**
- * Answers that nobody may ask for again do not stay in the store; what nodes held that are gone is void, also where nobody
- * asks for anything; when keys were last used gets there.
+ * Runs periodic maintenance: removes kept answers after their window and holds of nodes that have ended, and stores when
+ * keys were last used.
  */
 async function sweep(gateway: Gateway): Promise<void> {
   const { idempotency, ledger, log } = gateway;
@@ -233,7 +233,7 @@ function all(servers: readonly Server[]): { shutdown(): Promise<void> } {
   };
 }
 
-/** Where clients connect, and where the operator does, if anywhere. */
+/** URLs for clients and for the operator. */
 function originsOf(
   { admin }: Pick<Config, "admin">,
   [clients, operator = clients]: readonly [Server, ...Server[]],
@@ -247,14 +247,14 @@ interface Welcome {
   gateway: Gateway;
   store: Store;
   origin: string;
-  /** Where the admin side is; absent: there is none. */
+  /** URL of the admin side; absent: there is none. */
   admin?: string;
   flags: ServeOptions["flags"];
 }
 
 /**
- * Makes the first key where there is none at all and a person reads the output: a journal or the log of a container would
- * keep it. After the port is open: a start that fails must not use up the one time that the key is shown.
+ * Prints how to connect. Creates the first key if there is none and the output is a terminal, as a log would keep the key;
+ * only after the port is open, as a start that fails must not use up the one time that the key is shown.
  */
 async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<void> {
   const configured = gateway.config.keys.map(({ name }) => name);

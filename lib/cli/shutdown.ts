@@ -1,14 +1,14 @@
-/** How the server ends: open requests are let finish, within limits. */
+/** Shuts the server down: open requests may finish, within limits. */
 import type { LogEntry } from "../gateway.ts";
 import type { Drain } from "../server/drain.ts";
 import type { Running } from "../billing/running.ts";
 
-/** How long the last bytes may take to reach clients once everything was ended, in milliseconds. */
+/** Longest time for the last bytes to reach clients after everything has ended, in milliseconds. */
 const LAST_BYTES_MS = 800;
 
 /**
- * Time within which two signals are one, in milliseconds: Ctrl-C goes to everything in the terminal, and `deno task`
- * passes it on to the program that has got it already.
+ * Signals within this time count as one, in milliseconds: Ctrl-C goes to every process of the terminal, and `deno task`
+ * forwards it to the program that has received it already.
  */
 const SAME_SIGNAL_MS = 300;
 
@@ -16,9 +16,9 @@ const SAME_SIGNAL_MS = 300;
 export interface StopSignals {
   /** Resolves at the first signal. */
   first: Promise<void>;
-  /** Resolves at the next one that is no repetition of the first. */
+  /** Resolves at the next signal that is not a repetition of the first. */
   second: Promise<void>;
-  /** Takes the listeners away; a process that ends keeps them to its last, as the next signal would kill it. */
+  /** Removes the listeners. A process that exits keeps them, as without them the next signal would kill it. */
   forget: () => void;
 }
 
@@ -54,7 +54,7 @@ export interface ShutdownTimes {
   imagesDrainMs: number;
 }
 
-/** What is to end. */
+/** Parts that are shut down. */
 export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;
@@ -63,18 +63,18 @@ export interface ShutdownParts {
   stopTexts: () => Promise<void>;
   /** Ends whatever is still under way. */
   stopAll: () => Promise<void>;
-  /** Resolves when the operator does not want to wait. */
+  /** Resolves when the operator asks to stop immediately. */
   second: Promise<void>;
   times: ShutdownTimes;
   log: (entry: LogEntry) => void;
 }
 
-/** `drained`: everything came to its own end. `late`: some was ended. `cut`: the operator did not want to wait. */
+/** `drained`: all requests finished. `late`: some were ended by the timeout. `cut`: the operator stopped the wait. */
 export type ShutdownOutcome = "drained" | "late" | "cut";
 
 /**
- * Is not ready any more, then accepts nothing new and waits for what is open, but not for ever: what is then still open
- * is told so, in its protocol, and ended.
+ * Reports that it is not ready, then accepts no new requests and waits for the open ones. After the timeout the remaining
+ * ones end with an error of their protocol.
  */
 export async function shutDownServer(ending: ShutdownParts): Promise<ShutdownOutcome> {
   const { running, log, second } = ending;
@@ -92,7 +92,7 @@ async function endAll({ server, drain, running, stopTexts, stopAll, times }: Shu
   const begin = performance.now();
   const leftUntil = (limitMs: number): number => Math.max(0, begin + limitMs - performance.now());
 
-  // The listener closes when no body is arriving; whoever comes until then is told to come back.
+  // The listener closes when no body is arriving; new requests until then are refused with `retry-after`.
   const closed = settlesWithin(drainMs, drain.arrived()).then(() => server.shutdown());
   const ended = Promise.all([closed, running.over()]);
   if (await settlesWithin(leftUntil(drainMs), ended)) return "drained";

@@ -22,7 +22,7 @@ import { writeErr, writeOut } from "./output.ts";
 
 const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
 
-/** Protocols, and the vendor that stands for each where none is named. */
+/** Protocols, each with its default vendor. */
 const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
   chat: "openai-compatible",
   responses: "openai",
@@ -30,7 +30,7 @@ const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
   gemini: "gemini",
 };
 
-/** What to translate. */
+/** Options of `translate`. */
 export interface TranslateOptions {
   config: Config;
   from: string;

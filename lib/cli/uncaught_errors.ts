@@ -1,8 +1,8 @@
-/** Keeps the process alive: a promise nobody waited for must not end every other request. */
+/** Keeps the process alive: a rejection that is not handled must not end every other request. */
 import type { LogEntry } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
 
-/** Logs what nobody caught, one line each. Returns the function that takes the guard away. */
+/** Logs uncaught errors and rejections, one line each. Returns a function that stops it. */
 export function logUncaughtErrors(log: (entry: LogEntry) => void): () => void {
   const onRejection = (event: PromiseRejectionEvent): void => {
     event.preventDefault();

@@ -23,16 +23,16 @@ import { csvText, tableText } from "./table.ts";
 /** Flags that only mean something by upstream. */
 export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as const;
 
-/** What was asked for. */
+/** Options of the command. */
 interface UpstreamCommand extends Pick<Invocation, "values" | "switches"> {
   config: Config;
   period: Period;
 }
 
-/** How all of it is told. */
+/** Output formats. */
 type Format = "json" | "csv" | "table";
 
-/** What the sums are held against. */
+/** An invoice to compare with. */
 interface Comparison {
   invoice: Invoice;
   tolerance: Tolerance;
@@ -86,7 +86,7 @@ async function comparisonOf(values: UpstreamCommand["values"], period: Period): 
   return { invoice, tolerance };
 }
 
-/** A part of a day is not what an invoice tells of it, and a day that is not asked for is missing in the sums. */
+/** Invoices have whole days: a period must cover whole days, and all days of the invoice. */
 function requireDays({ rows }: Invoice, { since, until }: Period): void {
   if (since % DAY_MS !== 0 || until % DAY_MS !== 0) {
     throw new UsageError(
@@ -98,7 +98,7 @@ function requireDays({ rows }: Invoice, { since, until }: Period): void {
   throw new UsageError(`Cannot compare: the invoice has the day ${outside.day}, which is not in the period`);
 }
 
-/** What a file says, where one is named. @throws {UsageError} */
+/** Reads and parses a file, if one is named. @throws {UsageError} */
 async function read<Read>(path: string | undefined, reader: (text: string) => Read): Promise<Read | undefined> {
   if (path === undefined) return undefined;
   let text: string;
@@ -154,7 +154,7 @@ function endCells({ images, upstreamCost, cost }: UpstreamSum): string[] {
   return [String(images), formatUsd(upstreamCost), formatUsd(cost)];
 }
 
-/** Every number beside ours, and what neither can tell. */
+/** Every compared number, and the counts that cannot be compared. */
 function comparedText(
   lines: readonly ComparedLine[],
   { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
@@ -180,8 +180,8 @@ function comparedText(
   });
   const differing = lines.filter(({ within }) => !within).length;
   return `${table}
-${ok ? "Everything fits" : `${differing} of ${lines.length} numbers differ by more than they may`}
-Counted by the gateway: ${unverified.counted} requests; failed, with tokens that nobody told: ${unverified.failed}; attempts before \
-the one that counts: ${unverified.other_attempts}
+${ok ? "No differences found" : `${differing} of ${lines.length} numbers differ by more than the tolerance`}
+Token counts: ${unverified.counted} requests counted by the gateway, ${unverified.failed} failed without reported \
+tokens, ${unverified.other_attempts} earlier ${unverified.other_attempts === 1 ? "attempt" : "attempts"}
 `;
 }

@@ -16,7 +16,7 @@ import { withStore } from "./command_store.ts";
 import { csvText, tableText } from "./table.ts";
 import { UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
-/** What was asked for. */
+/** Options of the command. */
 type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
 
 /** Prints the sums of a period, the dearest first. @throws {UsageError} where the period or `by` is none */
@@ -75,7 +75,7 @@ function table({ since, until, by, lines, total }: UsageReport): string {
   return `From ${shortened(since)} to ${shortened(until)}\n\n${tableText(rows, { right })}`;
 }
 
-/** A moment that is told to the millisecond only where it is not on a second. */
+/** A time with milliseconds only where they are not zero. */
 function shortened(moment: string): string {
   return moment.replace(".000Z", "Z");
 }

@@ -1,23 +1,23 @@
-/** Addresses of what is kept outside the process: keys and bills, and the counts of limits. */
+/** Addresses of the stores: for keys and ledger, and for the counters of limits. */
 import { Secret } from "../secret.ts";
 
-/** What the address of a store looks like: `sqlite:PATH`, `memory:` or that of a Postgres database. */
+/** Pattern of a store's address: `sqlite:PATH`, `memory:` or that of a Postgres database. */
 export const STORE_PATTERN = /^(sqlite:.+|memory:|postgres(ql)?:\/\/.+)$/;
 
-/** What the address of the counts of limits looks like: `memory:` or that of a Redis or Valkey server. */
+/** Pattern of the address of a limits store: `memory:` or that of a Redis or Valkey server. */
 export const LIMITS_STORE_PATTERN = /^(memory:|rediss?:\/\/.+)$/;
 
-/** What the patterns say, in words. */
+/** The patterns in words. */
 export const STORE_FORMS = '"sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"';
 export const LIMITS_STORE_FORMS = '"memory:" or "redis://HOST"';
 
-/** What is said of an address that has the form and is none. */
-export const INVALID_ADDRESS = "Expected an address: this one has no host, or no port that can be";
+/** Problem of an address that matches the pattern but cannot be parsed. */
+export const INVALID_ADDRESS = "Expected an address: this one has no host, or an invalid port";
 
-/** Where keys and bills are kept. The address of a server may hold a password. */
+/** Address of the store of keys and ledger. That of a server may hold a password. */
 export type StoreAddress = { kind: "memory" } | { kind: "sqlite"; path: string } | { kind: "postgres"; url: Secret };
 
-/** Where limits are counted. */
+/** Address of the counters of limits. */
 export type LimitsAddress = { kind: "memory" } | { kind: "redis"; url: Secret };
 
 /** Reads an address that has the form of `STORE_PATTERN`. */
@@ -45,12 +45,12 @@ export function addressWithoutPassword(address: StoreAddress | LimitsAddress): s
   }
 }
 
-/** Whether two addresses are the same, passwords included. */
+/** True if two addresses are the same, passwords included. */
 export function isSameAddress(one: StoreAddress | LimitsAddress, other: StoreAddress | LimitsAddress): boolean {
   return textOf(one) === textOf(other);
 }
 
-/** Whether the text of an address names a password; `undefined` where it is no address at all. */
+/** True if an address contains a password; `undefined` if it cannot be parsed. */
 export function containsPassword(text: string): boolean | undefined {
   if (!text.includes("://")) return false;
   const url = URL.parse(text);

@@ -1,6 +1,6 @@
 /**
- * Deno Deploy: several instances of the program that come and go, on disks that go with them, and nobody to type flags.
- * What the platform tells of itself takes the place of flags, and what each instance would keep for itself is refused.
+ * Deno Deploy runs several short-lived instances without flags and durable disks. Variables of the platform replace the
+ * flags, and settings that would keep state in an instance are refused.
  */
 import type { Config } from "../config.ts";
 import { isObject, type Json } from "../json/mod.ts";
@@ -14,10 +14,10 @@ export const DEPLOY_VARIABLES: readonly string[] = [
   "REDIS_URL",
 ];
 
-/** What `Deno.serve` itself would listen on: the platform looks there, unless it names an address of its own. */
+/** The default address of `Deno.serve`, which the platform expects unless it sets another. */
 const LISTEN = { hostname: "0.0.0.0", port: 8000 };
 
-/** The platform kills an instance five seconds after it told it to end: bills must be written until then. */
+/** The platform kills an instance five seconds after it signals the end: all entries must be written by then. */
 const DRAIN_SECONDS = 3;
 
 /** True where the program runs on Deno Deploy. */
@@ -26,7 +26,7 @@ export function isOnDeploy(env: ReadEnvironment): boolean {
   return said !== "" && said !== "0" && said !== "false";
 }
 
-/** The environment, with the attached database as the store and `REDIS_URL` for limits where nothing else is said. */
+/** The environment, with the attached database as the default store and `REDIS_URL` as the default limits store. */
 export function deployEnv(env: ReadEnvironment): ReadEnvironment {
   return (name) => {
     const value = env(name);
@@ -36,13 +36,13 @@ export function deployEnv(env: ReadEnvironment): ReadEnvironment {
   };
 }
 
-/** The file, listening where the platform looks unless it says otherwise. */
+/** The file with the platform's address as the default of `listen`. */
 export function deployFile(file: Json): Json {
   if (!isObject(file) || file.listen !== undefined && !isObject(file.listen)) return file;
   return { ...file, listen: { ...LISTEN, ...file.listen } };
 }
 
-/** What the configuration of an instance is in any case: nothing on its disk, one listener, an end within its time. */
+/** Overrides for an instance: no journal on its disk, and a shutdown within the platform's time. */
 export function deployConfig(config: Config): Config {
   const { shutdown } = config;
   return {
@@ -56,7 +56,7 @@ export function deployConfig(config: Config): Config {
   };
 }
 
-/** What an instance cannot do, or would do for itself alone. `SLUICE_EPHEMERAL=yes` allows the latter. */
+/** Settings that an instance does not support, or would not share. `SLUICE_EPHEMERAL=yes` allows the latter. */
 export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   if (config.admin?.listen !== undefined) {
@@ -78,7 +78,7 @@ export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** Whether anything is limited by the configuration. Keys of the store may have limits beside. */
+/** True if the configuration limits anything. Keys of the store may have limits of their own. */
 function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | "keys">): boolean {
   return models.some(({ limits }) => limits !== undefined) ||
     Object.values(groups).some(({ limits, key_limits }) => limits !== undefined || key_limits !== undefined) ||
@@ -99,7 +99,7 @@ function attachedDatabase(env: ReadEnvironment): string | undefined {
   return withTls(url.href, env);
 }
 
-/** The platform tells beside the address whether the database wants TLS. */
+/** Adds the platform's separate TLS mode to the address of the database. */
 function withTls(address: string, env: ReadEnvironment): string {
   const mode = env("PGSSLMODE") ?? "";
   const url = URL.parse(address);

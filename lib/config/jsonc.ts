@@ -7,7 +7,7 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /[A-Za-z_$][A-Za-z0-9_$]*/y;
 const WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([["true", true], ["false", false], ["null", null]]);
 
-/** Reads a whole text. A member that stands twice in one object is a mistake. @throws {JsonError} with its position */
+/** Parses a whole text. A duplicate member is an error. @throws {JsonError} with its position */
 export function parseJsonc(text: string): Json {
   let at = text.startsWith("\ufeff") ? 1 : 0;
 

@@ -38,20 +38,20 @@ export interface ConfigFlags {
   "limits-store"?: string;
 }
 
-/** What the loader reads from. */
+/** Sources of the loader. */
 export interface ConfigInputs {
   flags: ConfigFlags;
   env: ReadEnvironment;
   readTextFile: (path: string) => Promise<string>;
 }
 
-/** Where a configuration came from. Nothing of it: it is built in. */
+/** The origin of a configuration; empty: it is built in. */
 export interface ConfigOrigin {
   /** Path of the file; absent: it came from elsewhere. */
   path?: string;
   /** Name of the variable that holds its text; absent where none does. */
   variable?: string;
-  /** Its version in the store, where all nodes obey what is there; absent where it did not come from or go there. */
+  /** Its version in the store that nodes share; absent where it is not from there. */
   shared?: number;
 }
 
@@ -60,7 +60,7 @@ export interface LoadedConfig extends ConfigOrigin {
   config: Config;
 }
 
-/** The text of a configuration and where it came from; no text: nobody names any, and there is none where it would be. */
+/** The text of a configuration and its origin; no text: no file is named, and the default one does not exist. */
 export interface ConfigText extends ConfigOrigin {
   text?: string;
 }
@@ -79,7 +79,7 @@ export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
 /**
  * Checks the text of a configuration, with the flags and the environment over it.
  *
- * @param change what is made of the file before they are
+ * @param change transforms the file before flags and environment override it
  * @throws {ConfigError} with every mistake
  */
 export function readConfig(
@@ -115,7 +115,7 @@ export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs
   return text === undefined ? {} : { text, path: named ?? DEFAULT_FILE };
 }
 
-/** What mistakes of a text begin with. */
+/** The prefix of problems with a text. */
 function placeName({ path, variable, shared }: ConfigOrigin): string {
   if (shared !== undefined) return `store, version ${shared}`;
   return path ?? variable ?? DEFAULT_FILE;
@@ -199,7 +199,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
   }
 
-  /** What is refused may hold a password: it is not told. */
+  /** The problem does not quote the value, which may hold a password. */
   function isUsable(pattern: RegExp, { value, name, forms }: { value: string; name: string; forms: string }): boolean {
     if (!pattern.test(value)) problems.push(`${name}: Expected ${forms}`);
     else if (containsPassword(value) === undefined) problems.push(`${name}: ${INVALID_ADDRESS}`);

@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, one line per mistake, each with the path of the member. */
+/** Describes the problems of a configuration, one line each, with the path of the member. */
 import { z } from "zod";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
@@ -15,7 +15,7 @@ const TYPES: Readonly<Record<string, string>> = {
   boolean: "true or false",
 };
 
-/** Members of an object up to which all of them are told where something else stands in its place. */
+/** Objects with at most this many members are described with all of them. */
 const MOST_MEMBERS_TOLD = 4;
 
 /** `models[1].pricing.prompt`; a name that is no word is quoted: `groups["a b"]`. */
@@ -77,7 +77,7 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
   }
 }
 
-/** A type as it is called; of a small object, such as `{ "env": "NAME" }`, also what is in it. */
+/** The name of a type; with the members of a small object, such as `{ "env": "NAME" }`. */
 function typeText(expected: string, schema: JsonObject | undefined): string {
   const text = TYPES[expected] ?? expected;
   const isOne = schema?.oneOf === undefined && schema?.anyOf === undefined;
@@ -90,7 +90,7 @@ function isSecretive(path: Path): boolean {
   return path.at(-1) === "env" || path.length === 1 && (path[0] === "store" || path[0] === "limits_store");
 }
 
-/** The values a discriminated union knows. */
+/** The values of a discriminated union. */
 function issueOptions(issue: z.core.$ZodIssueInvalidUnion): unknown[] {
   return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
 }

@@ -1,4 +1,4 @@
-/** How a configuration takes the place of another while the gateway serves, and what is told of that. */
+/** Replaces the configuration while the gateway serves, and reports the outcome. */
 import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
@@ -7,13 +7,13 @@ import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
 import { keepRestartOnlySettings } from "./restart_only_settings.ts";
 
-/** Most mistakes of one file that are told, each on a line of its own. */
+/** Most problems of one file that are reported. */
 const MOST_PROBLEMS = 50;
 
-/** What asks for a reload. */
+/** The cause of a reload. */
 export type ReloadTrigger = "signal" | "file" | "admin" | "store";
 
-/** What is asked for beside another one is done with it, where it comes later here. */
+/** Triggers by rank: a reload that serves several triggers runs as the highest of them. */
 const TRIGGERS: readonly ReloadTrigger[] = ["store", "file", "signal", "admin"];
 
 /** Which configuration is in force. */
@@ -24,26 +24,26 @@ export interface ConfigStatus {
   loaded_at: string;
   /** Path of its file, or name of the variable that holds its text; `store`; `built in` where there is none of them. */
   source: string;
-  /** Absent: this node obeys its own file. */
+  /** Absent: this node uses its own file. */
   shared?: SharedConfigStatus;
   /** Why the latest one was refused; absent where it was not. */
   last_error?: { at: string; problems: string[] };
 }
 
-/** How a node stands to the configuration that all nodes shall obey. */
+/** The state of a node that uses the configuration of the store. */
 export interface SharedConfigStatus {
-  /** The version in force; absent: this node could not use any, and obeys its own file. */
+  /** The version in force; absent: this node cannot use any, and uses its own file. */
   version?: number;
-  /** The version that was put into the store last, as far as this node knows. */
+  /** The latest version in the store that this node has seen. */
   latest: number;
-  /** Whether that is the one in force. */
+  /** True if that version is in force. */
   is_current: boolean;
 }
 
 /** The store of the configuration is out of reach. The message is for the operator. */
 export class ConfigStoreError extends StoreError {}
 
-/** What became of a reload. */
+/** The outcome of a reload. */
 export type ReloadResult =
   | { outcome: "changed" | "unchanged"; /** Changes that need a new start. */ ignored: string[] }
   | {
@@ -53,7 +53,7 @@ export type ReloadResult =
     isAway?: boolean;
   };
 
-/** Reads the configuration anew. */
+/** Reloads the configuration. */
 export interface Reloader {
   status(): ConfigStatus;
   /** Reads the configuration as it is now or later. One reading at a time. Never rejects. */
@@ -67,13 +67,13 @@ interface Line {
   [fact: string]: string | number | undefined;
 }
 
-/** What a reloader is made of. */
+/** Parts of a reloader. */
 export interface ReloaderParts {
-  /** What the gateway was started with. */
+  /** The configuration at the start. */
   first: LoadedConfig;
   /** Reads and checks the configuration. @throws {ConfigError} @throws {ConfigStoreError} */
   load: (trigger: ReloadTrigger) => Promise<LoadedConfig>;
-  /** The version that was put into the store last; absent where this node obeys its own file. */
+  /** The latest version in the store; absent where this node uses its own file. */
   latest?: () => number;
   /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
   apply: (config: Config) => void | Promise<void>;
@@ -82,14 +82,14 @@ export interface ReloaderParts {
   log: (line: Line) => void;
 }
 
-/** Makes a reloader. What cannot be used is refused and told; what was in force goes on. */
+/** Creates a reloader. A configuration with problems is refused and reported; the old one stays in force. */
 export function createReloader({ first, load, latest, apply, now, log }: ReloaderParts): Reloader {
   let status: ConfigStatus = { version: 1, loaded_at: time(), source: sourceOf(first) };
   let inForce = configDigest(first.config);
   let shared = first.shared;
   let reading: Promise<ReloadResult> | undefined;
   let next: Promise<ReloadResult> | undefined;
-  /** What asked for the next one. */
+  /** The trigger of the next reload. */
   let asking: ReloadTrigger = "store";
 
   function time(): string {
@@ -128,7 +128,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
     log({ level: "info", event, ...facts });
   }
 
-  /** It is tried again: that is told once. That the store is away, others tell. */
+  /** Reloads are retried while the store is unreachable, so the failure is reported once. */
   function refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): ReloadResult {
     const isKnown = status.last_error?.problems[0] === message;
     if (trigger !== "store" && !isKnown) refuse([message], trigger);
@@ -137,7 +137,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
 
   function refuse(all: readonly string[], trigger: ReloadTrigger): ReloadResult {
     const problems = all.slice(0, MOST_PROBLEMS);
-    if (all.length > problems.length) problems.push(`And ${all.length - problems.length} more mistakes`);
+    if (all.length > problems.length) problems.push(`and ${all.length - problems.length} more problems`);
     status = { ...status, last_error: { at: time(), problems } };
     const { version } = status;
     for (const problem of problems) log({ level: "error", event: "reload_refused", trigger, version, problem });
@@ -151,7 +151,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
         event: "reload_ignored",
         version: status.version,
         member,
-        reason: "It changes when the gateway is started anew",
+        reason: "It takes effect after a restart",
       });
     }
   }
@@ -170,7 +170,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
       }
       if (reading !== undefined) {
         asking = trigger;
-        // What is being read may be older than what this one asks for.
+        // The file that is being read may be older than this trigger.
         next = reading.then(() => {
           next = undefined;
           return start(asking);
@@ -190,10 +190,10 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
   }
 }
 
-/** For a gateway that was given its configuration: there is nothing to read anew. */
+/** A reloader for a gateway with a fixed configuration: every reload is refused. */
 export function createStaticReloader(now: () => number): Reloader {
   const status: ConfigStatus = { version: 1, loaded_at: new Date(now()).toISOString(), source: "built in" };
-  const problems = ["Cannot read the configuration anew: this gateway was started without a way to"];
+  const problems = ["Cannot reload the configuration: this gateway was started without a file"];
   return { status: () => status, reload: () => Promise.resolve({ outcome: "refused", problems }) };
 }
 
@@ -201,7 +201,7 @@ function sourceOf({ path, variable, shared }: LoadedConfig): string {
   return shared !== undefined ? "store" : path ?? variable ?? "built in";
 }
 
-/** What makes two configurations the same: all they say, secrets included, without keeping these. SHA-256, hexadecimal. */
+/** SHA-256 of a configuration, hexadecimal. Secrets count by their hashes. */
 export function configDigest(config: Config): string {
   const text = JSON.stringify(config, function (this: Record<string, unknown>, name, value: unknown) {
     const given = this[name];

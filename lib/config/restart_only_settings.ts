@@ -8,7 +8,7 @@ export interface KeptSettings {
   ignored: string[];
 }
 
-/** What the store was opened with, what is listened on, and what was built once for all requests. */
+/** Keeps the settings that the store, the listeners and process-wide parts were created with. */
 export function keepRestartOnlySettings(first: Config, next: Config): KeptSettings {
   const ignored: string[] = [];
   const keep = <T>(path: string, [one, other]: readonly [T, T]): T => {

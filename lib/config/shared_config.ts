@@ -12,23 +12,23 @@ const OWN = ["listen", "store", "limits_store", "nodes"] as const;
 /** A line of the log. */
 type Line = { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined };
 
-/** What a node needs to obey the configuration of all. */
+/** Parts of a node that uses the configuration of the store. */
 export interface SharedConfigParts {
   configs: SharedConfigs;
   /** Finds the text of the node's own file. @throws {ConfigError} */
   find: () => Promise<ConfigText>;
-  /** Checks a text, with the node's flags and environment over what the change makes of it. @throws {ConfigError} */
+  /** Parses a text after the change, with the node's flags and environment over it. @throws {ConfigError} */
   read: (text: ConfigText, change?: (file: Json) => Json) => LoadedConfig;
   log: (line: Line) => void;
 }
 
 /** The configuration of all nodes, as one of them has it. */
 export interface SharedConfigSource {
-  /** What is in force at the start. */
+  /** The configuration at the start. */
   readonly loaded: LoadedConfig;
   /**
    * Gives what shall be in force. What an operator did here puts the text of the node's own file into the store first:
-   * it is checked, and from then on all nodes obey it.
+   * it is validated, and from then on all nodes use it.
    * @throws {ConfigError} where this node cannot use it
    * @throws {ConfigStoreError} where the store is out of reach
    */
@@ -41,13 +41,13 @@ export interface SharedConfigSource {
  * Starts with the store's text, or puts the node's own there where there is none yet. A node that cannot use the store's
  * text starts with its own.
  * @throws {ConfigError} where the node's own file has mistakes
- * @throws {ConfigStoreError} where the store is out of reach: then nobody knows what is in force
+ * @throws {ConfigStoreError} where the store is unreachable, so that the configuration in force is unknown
  */
 export async function openSharedConfig({ configs, find, read, log }: SharedConfigParts): Promise<SharedConfigSource> {
   const started = await find();
   const own = read(started);
   const ownFile = parseJsonc(textOf(started));
-  /** What was put last, or stood aside for the store's text. */
+  /** The text of this node's file that was published last, or that the store's text replaced. */
   let ownText = textOf(started);
   let latest = 0;
 
@@ -88,7 +88,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
       loaded = readShared(found);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      // What is wrong with it is told as soon as it is looked at again, which is when the node serves.
+      // The first reload after the start reports its problems.
       log({ level: "error", event: "config_not_shared", version: latest });
       return own;
     }
@@ -134,7 +134,7 @@ function withOwn(file: Json, own: Json): Json {
   ]));
 }
 
-/** Where the admin side listens is the node's own; who may ask there is not. */
+/** The address of the admin side is the node's own; its key is shared. */
 function adminWithOwn({ listen: _, ...admin }: JsonObject, own: Json | undefined): JsonObject {
   return isObject(own) && own.listen !== undefined ? { ...admin, listen: own.listen } : admin;
 }

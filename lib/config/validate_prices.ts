@@ -1,4 +1,4 @@
-/** What the prices of models demand of the factors of groups, and of each other. */
+/** Validates prices of models against the price factors of groups, and against each other. */
 import { mayUse } from "../access/permissions.ts";
 import { EMBEDDED_MODELS } from "../catalog/embedded.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -17,7 +17,7 @@ interface Price {
 
 /**
  * Checks prices and factors. Takes the file as it was written and passes over what has the wrong form, as `crossProblems`
- * does. Of a group only the first price that its factor does not fit is told, and how many others there are.
+ * does. Of a group only the first price that does not fit its factor is reported, with the number of others.
  */
 export function validatePrices(file: JsonObject): string[] {
   const problems: string[] = [];
@@ -34,13 +34,13 @@ export function validatePrices(file: JsonObject): string[] {
   return problems;
 }
 
-/** What groups allow beyond tokens: the member of a group, that of prices, and what both are called. */
+/** Extras that groups allow: the member of the group and of prices, and its name. */
 const EXTRAS = [
   { member: "hosted_tools", what: "hosted tool" },
   { member: "service_tiers", what: "service tier" },
 ] as const;
 
-/** What a group allows has a price, at every model that its keys may use and that can be asked for it. */
+/** Every extra that a group allows needs a price at every model that can be asked for it. */
 function extraProblems(group: JsonObject, { name, file }: { name: string; file: JsonObject }): string[] {
   const models = globsOf(group);
   const asked = (Array.isArray(file.models) ? file.models : []).filter(isObject).filter((model) =>
@@ -57,14 +57,14 @@ function extraProblems(group: JsonObject, { name, file }: { name: string; file: 
       return [
         formatProblem(
           ["groups", name, member, index],
-          `The ${what} "${extra}" has no price in ${first}${more}: set it ("0" is a price), or take it out here`,
+          `The ${what} "${extra}" has no price in ${first}${more}: set it ("0" is a price), or remove it here`,
         ),
       ];
     });
   });
 }
 
-/** Where a model's prices do not name an extra. */
+/** Paths of the prices of a model that lack an extra. */
 function lackingPrices({ id, pricing, price_changes }: JsonObject, member: string, extra: string): string[] {
   const rows: [place: string, prices: unknown][] = [
     ["pricing", pricing],
@@ -121,13 +121,13 @@ interface Decimals {
   decimals: number;
 }
 
-/** `undefined` for what is no decimal number: the schema says so. */
+/** `undefined` for text that is not a decimal number, which the schema reports. */
 function decimalsOf(text: Json | undefined): Decimals | undefined {
   const [, whole, fraction = ""] = typeof text === "string" ? /^(\d{1,6})(?:\.(\d{1,12}))?$/.exec(text) ?? [] : [];
   return whole === undefined ? undefined : { digits: BigInt(whole + fraction), decimals: fraction.length };
 }
 
-/** Whether the product has at most 12 decimals, noughts at its end aside. */
+/** True if the product has at most 12 decimals, trailing zeros aside. */
 function fits(price: string, factor: Decimals): boolean {
   const { digits, decimals } = decimalsOf(price) ?? { digits: 0n, decimals: 0 };
   const extra = decimals + factor.decimals - MAX_DECIMALS;
@@ -154,7 +154,7 @@ function pricesIn(row: unknown, { model, path }: { model: string; path: string }
   });
 }
 
-/** Of two changes at one moment nobody could say which is in force. */
+/** Two changes at the same time would be ambiguous. */
 function changeProblems({ price_changes }: JsonObject, path: Path): string[] {
   const problems: string[] = [];
   const taken = new Map<number, number>();

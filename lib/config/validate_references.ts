@@ -1,4 +1,4 @@
-/** What one member of a configuration demands of another, and of the environment. */
+/** Validates references between members of a configuration, and to the environment. */
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -29,7 +29,7 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
 /** Every protocol that any vendor speaks. */
 const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(spokenBy));
 
-/** What all nodes obey is where all of them look. */
+/** A shared configuration needs a store that nodes share. */
 function nodeProblems({ nodes, store }: JsonObject): string[] {
   if (!isObject(nodes) || nodes.config !== "store") return [];
   if (isPostgres(store)) return [];
@@ -66,7 +66,7 @@ function isPostgres(store: Json | undefined): boolean {
   return typeof store === "string" && /^postgres(ql)?:/.test(store);
 }
 
-/** A host has an address, a key where its vendor wants one, and protocols that its vendor speaks. */
+/** A host needs an address, a key where its vendor requires one, and protocols that its vendor speaks. */
 function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   for (const [name, row] of Object.entries(isObject(file.upstreams) ? file.upstreams : {})) {
@@ -115,7 +115,7 @@ function modelProblems(file: JsonObject): string[] {
   return problems;
 }
 
-/** An id, a canonical slug or an alias belongs to one row. Ids are looked at first: the other names give way to them. */
+/** An id, a canonical slug or an alias belongs to one row. Ids take precedence over the other names. */
 function modelNameProblems(file: JsonObject): string[] {
   const taken = new Map<string, string>();
   if (file.embedded_models !== false) {
@@ -157,7 +157,7 @@ function imagePriceProblems({ pricing, price_changes }: JsonObject, path: Path):
   );
 }
 
-/** What a row's model is asked for: text wherever it gives any, else images; `undefined` for anything else. */
+/** The output of a row's model: text wherever it has any, else images; `undefined` for anything else. */
 function makesOf(model: JsonObject): "text" | "image" | undefined {
   const output = isObject(model.architecture) ? model.architecture.output_modalities : undefined;
   if (!Array.isArray(output) || output.includes("text")) return "text";
@@ -294,7 +294,7 @@ function isSameAddress(one: JsonObject, other: JsonObject): boolean {
   return a.hostname === b.hostname || [a, b].some(({ hostname }) => EVERYWHERE.includes(hostname));
 }
 
-/** The variable that holds a secret. What is no name of one may be the secret itself, and is passed over. */
+/** The variable that holds a secret. Text that is not a valid name may be the secret itself, and is ignored. */
 function variableOf(secret: Json | undefined): string | undefined {
   return secretSchema.safeParse(secret).data?.env;
 }
@@ -307,7 +307,7 @@ function secretProblem(variable: string, value: string | undefined): string | un
   return `The environment variable "${variable}" must hold 16 to 256 visible ASCII characters, no spaces`;
 }
 
-/** What a header can carry. Never shows the value. */
+/** The problem of a secret that a header cannot carry. Never shows the value. */
 function upstreamSecretProblem(variable: string, value: string | undefined): string | undefined {
   if (value === undefined) return `The environment variable "${variable}" is not set`;
   if (value === "") return `The environment variable "${variable}" is empty`;

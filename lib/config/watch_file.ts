@@ -1,30 +1,30 @@
 /**
- * Notices that the file of the configuration has changed, in whatever way it was written, by looking at it.
+ * Detects changes of the configuration's file by polling, however it is written.
  *
- * Its folder is not watched: the runtime's watcher opens and closes each file of a folder that somebody touches, and POSIX
- * takes all locks of a process on a file away when it closes any descriptor of it. Where a store lies in that folder, the
- * next command that closes it would take itself for the last one, and remove the log that this process writes to.
+ * A watcher of its folder would open and close every file that changes there, and POSIX drops all locks of a process on a
+ * file when it closes any descriptor of that file. A store in the same folder would lose its locks, and the next command
+ * that closes the store would remove the WAL that this process writes to.
  */
 
-/** What is watched, and how. */
+/** Options of {@linkcode watchFile}. */
 export interface WatchFileOptions {
   path: string;
   /** Called when the file may say something else. */
   changed: () => void;
   /** Time for which the file has to be as it is to count as written, in milliseconds. */
   settleMs?: number;
-  /** Time between two looks at the file, in milliseconds. */
+  /** Time between two checks of the file, in milliseconds. */
   lookMs?: number;
 }
 
 /** Editors and tools write a file in several steps; these are over by then. */
 const SETTLE_MS = 100;
-/** A file that is written without a pause is read in between, after as many looks. */
+/** A file that is written continuously is read after this many checks. */
 const MOST_SETTLES = 4;
-/** Together with the above, a change is noticed well within a second. A look takes some microseconds. */
+/** Together with the above, a change is noticed well within a second. A check takes some microseconds. */
 const LOOK_MS = 250;
 
-/** Watches a file, also one that is not there yet, or is reached by links that are turned. Returns the function that ends it. */
+/** Watches a file, which may not exist yet or be a symbolic link that changes. Returns a function that stops it. */
 export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_MS }: WatchFileOptions): () => void {
   let over = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -45,7 +45,7 @@ export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_M
       for (let looks = 0; looks < MOST_SETTLES && !over && told === undefined; looks++) {
         await pause(settleMs);
         const next = await stateOf(path);
-        // What has not settled is told now, and looked at once more: it may change within one tick of its time stamps.
+        // An unsettled file is reported now and checked again: it may change within one tick of its time stamps.
         if (next === state) told = next;
         state = next;
       }
@@ -60,7 +60,7 @@ export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_M
   };
 }
 
-/** What changes with the file's content; the same text for every file that is not there. */
+/** A text that changes with the file's content; the same for every missing file. */
 async function stateOf(path: string): Promise<string> {
   try {
     const { mtime, size, ino, dev } = await Deno.stat(path);

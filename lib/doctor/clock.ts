@@ -1,10 +1,10 @@
 /** The clock of this machine against those of the upstreams. */
 import { createNotes, type Finding } from "./finding.ts";
 
-/** More than this is told, in milliseconds. */
+/** Larger differences are reported, in milliseconds. */
 const MOST_MS = 5_000;
 
-/** Looks at how far others are ahead of us, in milliseconds. One that differs alone is wrong itself. */
+/** Checks how far the upstreams' clocks are ahead, in milliseconds, by their median. */
 export function checkClock(ahead: readonly number[]): Finding[] {
   const notes = createNotes("clock");
   const [middle] = [...ahead].sort((a, b) => a - b).slice(Math.floor((ahead.length - 1) / 2));
@@ -13,8 +13,8 @@ export function checkClock(ahead: readonly number[]): Finding[] {
   if (Math.abs(middle) > MOST_MS) {
     notes.warn(
       `This machine's clock is ${text}`,
-      "Let it be set over the network: limits, budgets and expiries of keys go by it",
+      "Synchronize it over the network (NTP): limits, budgets and expiry of keys depend on it",
     );
-  } else notes.ok(`It agrees with the upstreams (${ahead.length} asked)`);
+  } else notes.ok(`The clock agrees with the upstreams (${ahead.length} asked)`);
   return notes.found;
 }

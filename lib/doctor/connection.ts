@@ -5,10 +5,10 @@ import { connect } from "node:tls";
 import { DAY_MS } from "../store/days.ts";
 import { type Notes, reasonOf } from "./finding.ts";
 
-/** A certificate that ends within this many days is told. */
+/** Certificates that expire within this many days are reported. */
 const SOON_DAYS = 14;
 
-/** What bounds and times the steps. */
+/** Clock and timeout of the checks. */
 export interface ConnectionCheckOptions {
   /** Unix time in milliseconds. */
   now: () => number;
@@ -28,9 +28,9 @@ export async function checkConnection(notes: Notes, url: URL, steps: ConnectionC
     const late = error instanceof DOMException && error.name === "TimeoutError";
     notes.error(
       late
-        ? `${hostname}:${port} does not open a connection within ${steps.timeoutMs / 1000} s`
-        : `${hostname}:${port} cannot be connected to: ${reasonOf(error)}`,
-      "Look at base_url, and at the firewalls in between",
+        ? `${hostname}:${port} does not accept a connection within ${steps.timeoutMs / 1000} s`
+        : `Cannot connect to ${hostname}:${port}: ${reasonOf(error)}`,
+      "Check base_url and the firewalls on the way",
     );
     return false;
   }
@@ -53,8 +53,8 @@ async function findName(notes: Notes, hostname: string, { timeoutMs }: Connectio
     return true;
   } catch (error) {
     notes.error(
-      `The name ${hostname} cannot be found: ${reasonOf(error)}`,
-      "Look at base_url, and at the name servers of this machine",
+      `The name ${hostname} cannot be resolved: ${reasonOf(error)}`,
+      "Check base_url and the DNS servers of this machine",
     );
     return false;
   } finally {
@@ -68,7 +68,7 @@ interface Tls extends ConnectionCheckOptions {
   took: string;
 }
 
-/** Version and end of the certificate, where the runtime tells them. */
+/** Checks TLS: version and expiry of the certificate, where the runtime provides them. */
 async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: Tls): Promise<boolean> {
   const where = `${hostname}:${port}`;
   try {
@@ -81,15 +81,15 @@ async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: 
   }
 }
 
-/** Tells that a host's certificate is not believed, or that there is none. */
+/** Notes that a TLS connection failed. */
 export function noteTlsFailure(notes: Notes, where: string, error: unknown): void {
   notes.error(
     `TLS with ${where} fails: ${reasonOf(error)}`,
-    "Name the certificate of its authority in DENO_CERT, or set DENO_TLS_CA_STORE to system, if you trust it",
+    "If you trust it, set DENO_CERT to the certificate of its authority, or DENO_TLS_CA_STORE to system",
   );
 }
 
-/** Tells version and end of the certificate, as far as they are known. */
+/** Notes TLS version and expiry of the certificate, as far as they are known. */
 export function noteCertificate(
   notes: Notes,
   { text, version = "TLS", validTo, now }: {
@@ -104,7 +104,7 @@ export function noteCertificate(
   const days = Math.floor((end - now()) / DAY_MS);
   const whole = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
   if (days >= SOON_DAYS) notes.ok(whole);
-  else notes.warn(`${whole}: ${days} days`, "Tell its operator, or renew it, if it is yours");
+  else notes.warn(`${whole}: ${days} days`, "Renew it, or notify its operator");
 }
 
 function shakeHands(

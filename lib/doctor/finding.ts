@@ -1,17 +1,17 @@
-/** What was looked at, and what is to be thought of it. */
+/** Findings of the doctor. */
 import { redactSecrets } from "../redact.ts";
 
 /** `warning`: it may be intended. `error`: users will run into it. */
 export type Level = "ok" | "warning" | "error";
 
-/** One thing that was looked at. */
+/** The result of one check. */
 export interface Finding {
   /** Such as `store` or `upstream openai`. */
   about: string;
   level: Level;
-  /** What is the case, in one sentence. */
+  /** The finding, in one sentence. */
   what: string;
-  /** What to do about it, in one sentence; absent where it is ok. */
+  /** The remedy, in one sentence; absent where there is no problem. */
   advice?: string;
 }
 
@@ -34,7 +34,7 @@ export function createNotes(about: string): Notes {
   };
 }
 
-/** What was thrown, in one line. */
+/** The message of an error and its cause, in one line. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, cause } = error;

@@ -1,4 +1,4 @@
-/** Where an upstream lives. */
+/** Upstreams that are reached over the network. */
 import type { UpstreamConfig } from "../config.ts";
 import { vendorOf } from "../upstreams/vendors.ts";
 

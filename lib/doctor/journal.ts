@@ -1,22 +1,22 @@
-/** Whether a file can be written where the configuration wants it. */
+/** Checks that the journal can be written. */
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config.ts";
 import { createNotes, type Finding, reasonOf } from "./finding.ts";
 
-/** Looks at the place for entries that wait for a store that is out of reach. Only a store of several nodes needs one. */
+/** Checks the journal of entries that wait for the store. Only a store that nodes share needs one. */
 export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">): Finding[] {
   const notes = createNotes("journal");
   if (store.kind !== "postgres") return notes.found;
   if (nodes.journal === null) {
     notes.warn(
       "There is no journal: while the store is out of reach, requests that cost are refused",
-      "Name a file in nodes.journal, unless no disk outlives the process",
+      "Set nodes.journal to a file, unless no disk outlives the process",
     );
     return notes.found;
   }
   const why = whyNotWritable(nodes.journal);
-  if (why === undefined) notes.ok(`"${nodes.journal}" can be written to`);
-  else notes.error(`"${nodes.journal}" cannot be written to: ${why}`, "Name another file in nodes.journal, or null");
+  if (why === undefined) notes.ok(`"${nodes.journal}" is writable`);
+  else notes.error(`"${nodes.journal}" is not writable: ${why}`, "Set nodes.journal to another file, or to null");
   return notes.found;
 }
 
@@ -24,10 +24,10 @@ export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">):
 export function whyNotWritable(path: string): string | undefined {
   const file = resolve(path);
   if (Deno.permissions.querySync({ name: "write", path: file }).state !== "granted") {
-    return "this program was made for other folders";
+    return "this executable may not write there";
   }
   try {
-    if (Deno.statSync(file).isDirectory) return "there is a folder of this name";
+    if (Deno.statSync(file).isDirectory) return "it is a folder";
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) return reasonOf(error);
   }

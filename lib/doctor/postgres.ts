@@ -6,18 +6,18 @@ import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import type { ConnectionCheckOptions } from "./connection.ts";
 import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 
-/** The oldest version that is known to do, as `server_version_num` tells it. */
+/** The oldest tested version, as `server_version_num`. */
 const OLDEST = 130_000;
-/** A longer round trip is told, in milliseconds: requests with a budget wait for some. */
+/** Longer round trips are reported, in milliseconds: requests with a budget wait for some. */
 const SLOW_MS = 10;
-/** More than this is told, in milliseconds: what is held lapses by the database's clock, periods begin by the node's. */
+/** Larger clock differences are reported, in milliseconds: leases use the database's clock, periods the node's. */
 const CLOCK_MS = 5_000;
 /** Connections that a node takes at most. */
 const NODE_CONNECTIONS = 10;
 /** Time for a notification to come back, in milliseconds. */
 const NOTIFY_MS = 2_000;
 
-/** Looks at the database, and changes nothing in it. */
+/** Checks the database without changing it. */
 export async function checkPostgres(
   { store }: Pick<Config, "store">,
   steps: ConnectionCheckOptions,
@@ -25,7 +25,7 @@ export async function checkPostgres(
   const notes = createNotes("store");
   if (store.kind !== "postgres") return notes.found;
   const where = addressWithoutPassword(store);
-  // Only who has such a store pays for loading what talks to it.
+  // The driver is loaded only where it is needed.
   const { connect, isPoolerRefusal } = await import("../store/postgres/client.ts");
   let sql: Sql | undefined;
   try {
@@ -42,7 +42,7 @@ export async function checkPostgres(
   } catch (error) {
     notes.error(
       `${where} cannot be used: ${reasonOf(error)}`,
-      "Look at the address, at its user and password in SLUICE_STORE, and whether the server lets this machine in",
+      "Check the address, user and password in SLUICE_STORE, and whether the server accepts this machine",
     );
   } finally {
     await sql?.end({ timeout: 1 });
@@ -62,7 +62,7 @@ async function look(notes: Notes, visit: Visit): Promise<void> {
   else {
     notes.warn(
       `${where} takes ${formatMs(ms)} to answer`,
-      "Bring gateway and database nearer to each other: requests with a budget wait for it",
+      "Move gateway and database closer together: requests with a budget wait for it",
     );
   }
   await lookAtServer(notes, sql);
@@ -79,12 +79,14 @@ async function lookAtServer(notes: Notes, sql: Sql): Promise<void> {
       current_setting('transaction_read_only') = 'on' AS standby`;
   if (row === undefined) return;
   if (row.version >= OLDEST) notes.ok(`It is Postgres ${row.name}`);
-  else notes.warn(`It is Postgres ${row.name}, which was never tried`, "Use version 13 or later");
-  if (row.standby) notes.error("It can only be read: it is a standby", "Name the primary server");
-  if (row.syncs === "off") notes.error("fsync is off: a crash of its machine may spoil everything", "Set fsync = on");
+  else notes.warn(`It is Postgres ${row.name}, which is not tested`, "Use version 13 or later");
+  if (row.standby) notes.error("It is a read-only standby", "Use the primary server");
+  if (row.syncs === "off") notes.error("fsync is off: a crash of the machine may corrupt everything", "Set fsync = on");
   if (row.commits === "off") {
-    notes.error("synchronous_commit is off: a crash forgets the last bills", "Take it out of the address");
-  } else notes.ok(`What is committed stays (fsync ${row.syncs}, synchronous_commit ${row.commits})`);
+    notes.error("synchronous_commit is off: a crash loses the last entries", "Remove it from the address");
+  } else if (row.syncs !== "off") {
+    notes.ok(`Commits are durable (fsync ${row.syncs}, synchronous_commit ${row.commits})`);
+  }
 }
 
 async function lookAtClock(notes: Notes, { sql, now }: Visit): Promise<void> {
@@ -96,23 +98,23 @@ async function lookAtClock(notes: Notes, { sql, now }: Visit): Promise<void> {
   if (Math.abs(ahead) <= CLOCK_MS) notes.ok("Its clock agrees with this machine's");
   else {notes.warn(
       `This machine's clock is ${text}`,
-      "Let both be set over the network: leases and expiries go by them",
+      "Synchronize both over the network (NTP): leases and expiry depend on them",
     );}
 }
 
 async function lookAtShape(notes: Notes, sql: Sql): Promise<void> {
   const { MIGRATIONS } = await import("../store/postgres/migrations.ts");
   const [table] = await sql<{ there: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS there`;
-  if (table?.there !== true) return notes.ok("It has no tables yet; they are made at the first start");
+  if (table?.there !== true) return notes.ok("It has no tables yet; the first start creates them");
   const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
   const version = row?.version ?? 0;
   if (version > MIGRATIONS.length) {
     notes.error(
-      `Its tables are of a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
-      "Use that version, or a database of its own",
+      `Its tables are from a newer version of Sluice (schema ${version}, known up to ${MIGRATIONS.length})`,
+      "Use that version, or another database",
     );
-  } else if (version === MIGRATIONS.length) notes.ok(`Its tables are of this version (shape ${version})`);
-  else notes.ok(`Its tables are of shape ${version}; the next start brings them to ${MIGRATIONS.length}`);
+  } else if (version === MIGRATIONS.length) notes.ok(`Its tables are up to date (schema ${version})`);
+  else notes.ok(`Its tables have schema ${version}; the next start migrates them to ${MIGRATIONS.length}`);
 }
 
 async function lookAtOthers(notes: Notes, sql: Sql): Promise<void> {
@@ -134,13 +136,13 @@ async function lookAtOthers(notes: Notes, sql: Sql): Promise<void> {
   }
   if (most - used < NODE_CONNECTIONS) {
     notes.warn(
-      `${used} of its ${most} connections are taken`,
+      `${used} of its ${most} connections are in use`,
       `Raise max_connections: a node takes up to ${NODE_CONNECTIONS}`,
     );
   }
 }
 
-/** Poolers that hand a connection to somebody else after each transaction lose them. */
+/** Poolers in transaction mode lose notifications. */
 async function lookAtNotifications(notes: Notes, sql: Sql): Promise<void> {
   const channel = `sluice_doctor_${crypto.randomUUID().replaceAll("-", "")}`;
   const heard = Promise.withResolvers<void>();
@@ -152,8 +154,8 @@ async function lookAtNotifications(notes: Notes, sql: Sql): Promise<void> {
     notes.ok("Its notifications arrive");
   } catch (error) {
     notes.warn(
-      `Its notifications do not arrive (${reasonOf(error)}): what another node changes is seen some seconds later`,
-      "Connect to the server itself, or to a pooler that keeps a session together",
+      `Its notifications do not arrive (${reasonOf(error)}): changes by other nodes take some seconds`,
+      "Connect to the server itself, or to a pooler in session mode",
     );
   }
 }

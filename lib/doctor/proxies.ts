@@ -9,7 +9,7 @@ function proxyName(proxy: string): string {
   return url === null ? "a proxy whose address cannot be read" : `${url.protocol}//${url.host}`;
 }
 
-/** Looks at the variables. */
+/** Checks the proxy variables of the environment. */
 export function checkProxies(upstreams: readonly { name: string; url: string }[], env: EnvLookup): Finding[] {
   const notes = createNotes("proxies on the way out");
   let addresses = 0;
@@ -20,15 +20,18 @@ export function checkProxies(upstreams: readonly { name: string; url: string }[]
     if (isAddress(hostname.replace(/^\[(.*)\]$/, "$1"))) addresses++;
     const text = `Upstream "${name}" is reached through ${proxyName(proxy)}`;
     if (/^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1)/.test(hostname)) {
-      notes.warn(`${text}, although it is near (${hostname})`, `Add ${hostname} to NO_PROXY, unless it is meant so`);
+      notes.warn(
+        `${text}, although it is a local address (${hostname})`,
+        `Add ${hostname} to NO_PROXY, unless this is intended`,
+      );
     } else notes.ok(text);
   }
   if (notes.found.length === 0 && upstreams.length > 0) notes.ok("None: every upstream is reached directly");
   const isAll = (env("NO_PROXY") ?? env("no_proxy") ?? "").split(",").map((entry) => entry.trim()).includes("*");
   if (isAll && addresses > 0) {
     notes.warn(
-      "NO_PROXY is *, which exempts names, and no addresses",
-      "Name networks, too, or unset the proxy itself",
+      "NO_PROXY is *, which exempts names but not addresses",
+      "List networks too, or unset the proxy",
     );
   }
   return notes.found;

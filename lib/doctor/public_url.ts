@@ -8,10 +8,10 @@ const PACE_MS = 400;
 /** Pieces that come within this belong together, in milliseconds. */
 const TOGETHER_MS = PACE_MS / 2;
 
-/** An address that nobody has: it is for documents. */
+/** An address of a network that is reserved for documentation. */
 const FORGED = "192.0.2.77";
 
-/** How the public side is looked at. */
+/** Options of the check of the public URL. */
 export interface PublicUrlOptions {
   /** The public address, without a slash at the end. */
   url: string;
@@ -26,12 +26,12 @@ export interface PublicUrlOptions {
   timeoutMs: number;
 }
 
-/** Looks at the gateway from outside. */
+/** Checks the gateway from outside. */
 export async function checkPublicUrl(look: PublicUrlOptions): Promise<Finding[]> {
   const notes = createNotes(look.url);
   if (!await isAlive(notes, look)) return notes.found;
   if (look.key === undefined) {
-    notes.warn("Streams were not tried: there is no key", "Give one of the gateway's own with --key");
+    notes.warn("Streams were not tested: there is no key", "Pass an API key of the gateway with --key");
     return notes.found;
   }
   const paced = await paceThrough(notes, look, { pauseMs: PACE_MS, pieces: PIECES });
@@ -47,11 +47,11 @@ async function isAlive(notes: Notes, { url, timeoutMs }: PublicUrlOptions): Prom
     await response.body?.cancel();
     if (response.ok && /^req_/.test(response.headers.get("x-request-id") ?? "")) return true;
     notes.error(
-      response.ok ? "Something else than a gateway answers there" : `/healthz answers ${response.status} there`,
-      "Look at the routes of the proxy in front",
+      response.ok ? "Something other than a gateway answers there" : `/healthz answers ${response.status} there`,
+      "Check the routes of the proxy in front",
     );
   } catch (error) {
-    notes.error(`It cannot be reached: ${reasonOf(error)}`, "Look at its name, its certificate and the proxy in front");
+    notes.error(`It cannot be reached: ${reasonOf(error)}`, "Check its name, its certificate and the proxy in front");
   }
   return false;
 }
@@ -66,7 +66,7 @@ interface Paced {
   times: number[];
   /** Longest time between any two bytes, in milliseconds. */
   silenceMs: number;
-  /** Whether it came to its end. */
+  /** True if the stream was complete. */
   whole: boolean;
   /** Time it took, in milliseconds. */
   tookMs: number;
@@ -98,8 +98,8 @@ async function paceThrough(
     if (response.status !== 200) {
       await response.body?.cancel();
       notes.warn(
-        `Streams could not be tried: ${model} answers ${response.status}`,
-        'Give a key that may use it with --key, or a model with the target "echo" of "embedded" with --model',
+        `Streams could not be tested: ${model} answers ${response.status}`,
+        'Pass a key that may use it with --key, or a model with the target "echo" of "embedded" with --model',
       );
       return undefined;
     }
@@ -112,9 +112,9 @@ async function paceThrough(
       for (const _ of piece.matchAll(/"content":"[^"]/g)) times.push(now - begun);
     }
   } catch (error) {
-    // How far it came is told by the times.
+    // The times say how far it got.
     if (times.length === 0) {
-      notes.error(`The stream broke off before any text: ${reasonOf(error)}`, "Look at the time limits of the proxy");
+      notes.error(`The stream ended before any text: ${reasonOf(error)}`, "Check the timeouts of the proxy");
       return undefined;
     }
   }
@@ -127,17 +127,17 @@ function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
   // A pace that was not kept says that another model answered.
   if (tookMs < PACE_MS * (PIECES - 2)) {
     notes.warn(
-      "Streams could not be tried: the model does not keep the pace",
-      'Name a model with the target "echo" of "embedded" with --model',
+      "Streams could not be tested: the model ignores the requested pace",
+      'Pass a model with the target "echo" of "embedded" with --model',
     );
   } else if (!whole) {
-    notes.error("The stream did not come to its end", "Look at the log of the proxy in front");
+    notes.error("The stream was cut off", "Check the log of the proxy in front");
   } else if (groups >= PIECES - 2) {
     notes.ok("Events arrive one by one");
   } else {
     notes.error(
-      groups <= 1 ? "Events are held back and arrive all at once" : "Events are held back and arrive in heaps",
-      "Switch buffering and compression of text/event-stream off in the proxy (nginx: proxy_buffering off)",
+      groups <= 1 ? "Events are buffered and arrive all at once" : "Events are buffered and arrive in bursts",
+      "Disable buffering and compression of text/event-stream in the proxy (nginx: proxy_buffering off)",
     );
   }
 }
@@ -156,7 +156,7 @@ async function lookAtSilence(notes: Notes, look: PublicUrlOptions, longMs: numbe
   }
   notes.error(
     `A stream was cut off after ${seconds(paced.tookMs)} without text`,
-    "Raise the time limit of the proxy (nginx: proxy_read_timeout 600s), or lower keep_alive_seconds",
+    "Raise the timeout of the proxy (nginx: proxy_read_timeout 600s), or lower keep_alive_seconds",
   );
 }
 
@@ -167,15 +167,15 @@ async function lookAtAddress(notes: Notes, look: PublicUrlOptions): Promise<void
   const own = await ownAddress(look.url);
   if (own !== undefined && isWithin(own, look.trusted)) {
     return notes.warn(
-      `Whose address the gateway sees could not be tried: this machine (${own}) is one of the trusted proxies`,
-      "Run the same command on another machine",
+      `The client's address could not be tested: this machine (${own}) is a trusted proxy`,
+      "Run the command on another machine",
     );
   }
   const forged = await shownAddress(look, { "x-forwarded-for": FORGED });
   if (forged === FORGED) {
     return notes.error(
-      "Clients can forge their address: the gateway believes an X-Forwarded-For of theirs",
-      "Have the proxy append to that header or set it anew, and name only proxies in trusted_proxies",
+      "Clients can forge their address: the gateway trusts X-Forwarded-For from them",
+      "Have the proxy append to or replace that header, and list only proxies in trusted_proxies",
     );
   }
   if (seen === own) return notes.ok(`The gateway sees the client's address (${seen})`);
@@ -201,7 +201,7 @@ async function shownAddress(
     await response.body?.cancel();
     return response.headers.get("x-sluice-client-address") ?? undefined;
   } catch {
-    // That it cannot be reached was told before.
+    // An earlier check reports that it is unreachable.
     return undefined;
   }
 }

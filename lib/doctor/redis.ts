@@ -8,13 +8,13 @@ import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 
 /** The oldest version that is known to do. */
 const OLDEST = 7;
-/** A longer round trip is told, in milliseconds: every request that has limits waits for one. */
+/** Longer round trips are reported, in milliseconds: every request with limits waits for one. */
 const SLOW_MS = 5;
 
-/** What is looked at. */
+/** The settings that are checked. */
 type Looked = Pick<Config, "limits_store" | "nodes">;
 
-/** Looks at the server, and keeps nothing in it. */
+/** Checks the server without storing anything. */
 export async function checkRedis(
   { limits_store: address, nodes }: Looked,
   steps: ConnectionCheckOptions,
@@ -22,7 +22,7 @@ export async function checkRedis(
   const notes = createNotes("limits_store");
   if (address.kind !== "redis") return notes.found;
   const where = addressWithoutPassword(address);
-  // Only who has such a server pays for loading what talks to it.
+  // The driver is loaded only where it is needed.
   const { Redis } = await import("ioredis");
   const redis = new Redis(address.url.reveal(), {
     lazyConnect: true,
@@ -39,7 +39,7 @@ export async function checkRedis(
   } catch (error) {
     notes.error(
       `${where} cannot be used: ${reasonOf(last ?? error)}`,
-      "Look at the address, at the password in SLUICE_LIMITS_STORE, and whether the server lets this machine in",
+      "Check the address and password in SLUICE_LIMITS_STORE, and whether the server accepts this machine",
     );
   } finally {
     await hangUp(redis);
@@ -58,7 +58,7 @@ async function hangUp(redis: Redis): Promise<void> {
 interface Visit {
   redis: Redis;
   where: string;
-  /** How long it may take to answer before it counts as out of reach, in milliseconds. */
+  /** Answers that take longer count as unreachable, in milliseconds. */
   timeoutMs: number;
 }
 
@@ -70,7 +70,7 @@ async function look(notes: Notes, { redis, where, timeoutMs }: Visit): Promise<v
   else {
     notes.warn(
       `${where} takes ${formatMs(ms)} to answer; after ${timeoutMs} ms it counts as out of reach`,
-      "Bring gateway and server nearer to each other, or raise nodes.limits_timeout_ms",
+      "Move gateway and server closer together, or raise nodes.limits_timeout_ms",
     );
   }
   const facts = factsOf(await redis.info());
@@ -83,26 +83,29 @@ function checkServer(notes: Notes, facts: ReadonlyMap<string, string>): void {
   const version = valkey ?? facts.get("redis_version") ?? "of an unknown version";
   const name = `${valkey === undefined ? "Redis" : "Valkey"} ${version}`;
   if (parseInt(version) >= OLDEST) notes.ok(`It is ${name}`);
-  else notes.warn(`It is ${name}, which was never tried`, `Use version ${OLDEST} or later`);
+  else notes.warn(`It is ${name}, which is not tested`, `Use version ${OLDEST} or later`);
   if ((facts.get("redis_mode") ?? facts.get("server_mode")) === "cluster") {
-    notes.error("It is part of a cluster, and one request's limits may be in several parts", "Name a single server");
+    notes.error(
+      "It is part of a cluster, and the limits of one request may be on several nodes",
+      "Use a single server",
+    );
   }
-  if (facts.get("role") === "slave") notes.error("It can only be read: it is a replica", "Name the primary server");
+  if (facts.get("role") === "slave") notes.error("It is a read-only replica", "Use the primary server");
 }
 
 function checkMemory(notes: Notes, facts: ReadonlyMap<string, string>): void {
   const policy = facts.get("maxmemory_policy");
   const most = Number(facts.get("maxmemory") ?? 0);
-  if (policy === undefined || policy === "noeviction") return notes.ok("It forgets nothing before its time");
+  if (policy === undefined || policy === "noeviction") return notes.ok("It evicts nothing");
   if (most === 0) {
     notes.warn(
-      `maxmemory-policy is ${policy}: as soon as a maxmemory is set, it may forget limits`,
-      "Set maxmemory-policy noeviction, or give limits a server of their own",
+      `maxmemory-policy is ${policy}: once maxmemory is set, it may evict limits`,
+      "Set maxmemory-policy to noeviction, or use a separate server for limits",
     );
   } else {
     notes.error(
-      `maxmemory-policy is ${policy}: when its memory is full, it forgets limits, and they admit too much`,
-      "Set maxmemory-policy noeviction, or give limits a server of their own",
+      `maxmemory-policy is ${policy}: when its memory is full, it evicts limits, and too much is admitted`,
+      "Set maxmemory-policy to noeviction, or use a separate server for limits",
     );
   }
 }

@@ -1,4 +1,4 @@
-/** How long a server takes to answer a question for nothing. */
+/** Measures round trips to a server. */
 
 /** Times it is asked; the shortest counts, as the others waited for something else. */
 const ROUNDS = 5;

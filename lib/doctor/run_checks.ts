@@ -1,4 +1,4 @@
-/** Everything that can be looked at, in the order of the report. */
+/** Runs all checks, in the order of the report. */
 import type { Config } from "../config.ts";
 import { checkClock } from "./clock.ts";
 import { type Finding, withoutSecrets } from "./finding.ts";
@@ -14,18 +14,18 @@ import { createAddressGuard } from "../upstreams/address_guard.ts";
 import { baseUrlOf, type Host } from "./host.ts";
 import { checkUpstream, type UpstreamCheckOptions } from "./upstream.ts";
 
-/** What is looked at. */
+/** Options of the doctor. */
 export interface DoctorOptions extends UpstreamCheckOptions {
   config: Config;
   /** Path of the configuration's file; absent: it is built in. */
   path?: string;
-  /** Absent: what is in front is not looked at. */
+  /** Absent: the public URL is not checked. */
   public?: Omit<PublicUrlOptions, "timeoutMs" | "trusted">;
-  /** Whether a gateway answers where the configuration listens. */
+  /** True if a gateway answers at the address of the configuration. */
   isServing: () => Promise<boolean>;
 }
 
-/** Looks at everything. No finding shows a key. */
+/** Runs all checks. No finding shows a secret. */
 export async function runChecks({ config, path, isServing, public: from, ...look }: DoctorOptions): Promise<Finding[]> {
   if (from?.key !== undefined) rememberSecret(from.key);
   const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: Host }[] =>
@@ -57,7 +57,7 @@ export async function runChecks({ config, path, isServing, public: from, ...look
   return withoutSecrets(findings);
 }
 
-/** What targets call their models at an upstream, each once. */
+/** The distinct model names of targets at an upstream. */
 function modelsAt(upstream: string, { models }: Config): string[] {
   const targets = models.flatMap((model) => model.targets).filter((target) => target.upstream === upstream);
   return [...new Set(targets.map(({ model }) => model))];

@@ -1,10 +1,10 @@
-/** What a valid configuration may still mean by mistake. */
+/** Checks a valid configuration for likely mistakes. */
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { Config } from "../config.ts";
 import { createNotes, type Finding } from "./finding.ts";
 import { baseUrlOf } from "./host.ts";
 
-/** Looks through a configuration that loads. */
+/** Checks the settings of a configuration that loads. */
 export function checkSettings(config: Config, path: string | undefined): Finding[] {
   const notes = createNotes("configuration");
   notes.ok(path === undefined ? "There is no file: the built-in one is valid" : `"${path}" is valid`);
@@ -12,7 +12,7 @@ export function checkSettings(config: Config, path: string | undefined): Finding
   for (const [name, row] of Object.entries(config.upstreams)) {
     if (row.vendor === "embedded") continue;
     if (!targeted.has(name) && name !== EMBEDDED_UPSTREAM) {
-      notes.warn(`No model has a target at upstream "${name}"`, "Add a model for it, or take the upstream out");
+      notes.warn(`No model has a target at upstream "${name}"`, "Add a model for it, or remove the upstream");
     }
     const { protocol, hostname } = new URL(baseUrlOf(row));
     if (protocol === "http:" && row.api_key !== undefined && !isLoopback(hostname)) {
@@ -21,15 +21,15 @@ export function checkSettings(config: Config, path: string | undefined): Finding
   }
   if (!isLoopback(config.listen.hostname)) {
     notes.warn(
-      `It listens on ${config.listen.hostname} without TLS, so that keys of clients travel unencrypted`,
+      `It listens on ${config.listen.hostname} without TLS: API keys of clients travel unencrypted`,
       "Make sure that only a reverse proxy with TLS can reach it",
     );
   }
   const rules = [...Object.values(config.groups), ...config.keys.map(({ rules }) => rules)];
   if (rules.some(({ ips }) => ips !== undefined) && config.trusted_proxies.length === 0) {
     notes.warn(
-      "There are rules about addresses, and no trusted_proxies",
-      "Name the proxy in trusted_proxies if there is one: without, its address is everybody's",
+      "There are address rules, but no trusted_proxies",
+      "If there is a proxy, add it to trusted_proxies: otherwise every client has its address",
     );
   }
   if (config.store.kind === "memory") {

@@ -6,15 +6,15 @@ import type { Config } from "../config.ts";
 import { takeOwnership } from "../store/sqlite/owner_lock.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
-/** What stands beside a database in WAL mode, and the lock of its owner. */
+/** Suffixes of the database's files in WAL mode, and of its owner's lock. */
 const FILES = ["", "-wal", "-shm", "-owner"];
 
-/** Room that is tried out, in bytes: where the system does not tell how much is free, that much is written. */
+/** Bytes that are written as a test where the system does not report the free space. */
 const ROOM_BYTES = 16 * 1024 * 1024;
-/** Less than this is told, in bytes. */
+/** Less free space is reported, in bytes. */
 const LITTLE_BYTES = 1024 * 1024 * 1024;
 
-/** Looks at the store. `isServing` tells whether a gateway answers where this configuration listens. */
+/** Checks the files of the store. `isServing` is true if a gateway answers at the address of the configuration. */
 export async function checkStoreFiles(
   { store }: Pick<Config, "store">,
   isServing: () => Promise<boolean>,
@@ -26,11 +26,11 @@ export async function checkStoreFiles(
   try {
     const info = await Deno.stat(folder).catch(absent);
     if (info === undefined) {
-      notes.ok(`"${folder}" is not there yet; it is made at the first start`);
+      notes.ok(`"${folder}" does not exist yet; the first start creates it`);
       return notes.found;
     }
     if (!info.isDirectory) {
-      notes.error(`"${folder}" is no folder`, "Name another path as store");
+      notes.error(`"${folder}" is not a folder`, "Set store to another path");
       return notes.found;
     }
     await checkModes(notes, { folder, path });
@@ -39,10 +39,10 @@ export async function checkStoreFiles(
   } catch (error) {
     const denied = error instanceof Deno.errors.NotCapable;
     notes.error(
-      `"${folder}" cannot be looked at: ${reasonOf(error)}`,
+      `"${folder}" cannot be read: ${reasonOf(error)}`,
       denied
-        ? "This program was made for other folders: keep the store in ./data or /var/lib/sluice"
-        : "Let the user who runs the gateway read and write it",
+        ? "This executable may only use ./data and /var/lib/sluice: keep the store there"
+        : "Give the user who runs the gateway read and write permission",
     );
   }
   return notes.found;
@@ -53,7 +53,7 @@ function absent(error: unknown): undefined {
   throw error;
 }
 
-/** Keys are kept as hashes, but bills and names are nobody else's business. Not every system has modes. */
+/** Keys are stored as hashes, but costs and names are private. Not every system has file modes. */
 async function checkModes(notes: Notes, { folder, path }: { folder: string; path: string }): Promise<void> {
   const wanted = [{ place: folder, octal: "0700" }, ...FILES.map((end) => ({ place: path + end, octal: "0600" }))];
   let open = 0;
@@ -62,9 +62,9 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
     if ((mode & 0o077) === 0) continue;
     open++;
     const bits = (mode & 0o777).toString(8).padStart(4, "0");
-    notes.warn(`"${place}" is open to others of this machine (${bits})`, `Run chmod ${octal} on it`);
+    notes.warn(`"${place}" can be accessed by other users of this machine (${bits})`, `Run chmod ${octal} on it`);
   }
-  if (open === 0) notes.ok(`"${folder}" and its files are their owner's alone`);
+  if (open === 0) notes.ok(`"${folder}" and its files are accessible to their owner only`);
 }
 
 /** Writes into the folder, as much as shows whether a disk is nearly full. */
@@ -75,17 +75,17 @@ async function checkRoom(notes: Notes, folder: string): Promise<void> {
     await Deno.writeFile(file, new Uint8Array(free === undefined ? ROOM_BYTES : 1), { createNew: true, mode: 0o600 });
   } catch (error) {
     notes.error(
-      `"${folder}" cannot be written to: ${reasonOf(error)}`,
-      "Let the user who runs the gateway write there, and make room on the disk",
+      `"${folder}" is not writable: ${reasonOf(error)}`,
+      "Give the user who runs the gateway write permission, and free disk space",
     );
     return;
   } finally {
     await Deno.remove(file).catch(() => {});
   }
-  if (free === undefined) return notes.ok(`"${folder}" can be written to, at least ${ROOM_BYTES / 1024 / 1024} MiB`);
-  const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB are free in "${folder}"`;
-  if (free >= LITTLE_BYTES) return notes.ok(`It can be written to; ${text}`);
-  notes.warn(`Only ${text}`, "Make room: where nothing can be entered in the ledger, nothing is answered");
+  if (free === undefined) return notes.ok(`"${folder}" is writable, at least ${ROOM_BYTES / 1024 / 1024} MiB`);
+  const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB free in "${folder}"`;
+  if (free >= LITTLE_BYTES) return notes.ok(`It is writable; ${text}`);
+  notes.warn(`Only ${text}`, "Free disk space: without room for the ledger, requests are refused");
 }
 
 /** Only where the program may ask the system, which the executable may not. */
@@ -102,11 +102,11 @@ async function checkOwner(notes: Notes, path: string, isServing: () => Promise<b
     takeOwnership(`${path}-owner`).close();
   } catch (error) {
     if (!/another gateway/.test(reasonOf(error))) throw error;
-    if (await isServing()) return notes.ok("A gateway is serving from it, and answers");
+    if (await isServing()) return notes.ok("A gateway uses it and answers");
     return notes.warn(
-      "Another process serves from it, and nobody answers where this configuration listens",
-      "End that process before the next start, or look whether it has another configuration",
+      "Another process uses it, but no gateway answers at the address of this configuration",
+      "End that process before the next start, or check whether it has another configuration",
     );
   }
-  notes.ok("No gateway is serving from it");
+  notes.ok("No gateway uses it");
 }

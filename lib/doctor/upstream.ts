@@ -1,4 +1,4 @@
-/** One upstream: whether it can be reached, takes the key, and knows the models. Nothing here costs anything. */
+/** Checks one upstream: that it is reachable, accepts the key, and has the models. No request costs anything. */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
@@ -19,26 +19,26 @@ import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./
 
 /** Largest list of models that is read, in UTF-16 code units. */
 const LIST_LENGTH = 8 * 1024 * 1024;
-/** An answer that takes longer than this is told, in milliseconds. */
+/** Slower answers are reported, in milliseconds. */
 const SLOW_MS = 3_000;
-/** Models that are told by name. */
+/** Most models that a finding names. */
 const NAMED = 5;
 
-/** What one upstream is looked at with. */
+/** Options of the check. */
 export interface UpstreamCheckOptions extends ConnectionCheckOptions {
   env: (name: string) => string | undefined;
   /** Judges what its host resolves to; absent: metadata addresses are refused. */
   guard?: AddressGuard;
 }
 
-/** What was found at one upstream. */
+/** The result of the check of one upstream. */
 export interface UpstreamCheckResult {
   findings: Finding[];
-  /** How far its clock is ahead of ours, in milliseconds; absent: it did not tell. */
+  /** The lead of its clock over ours, in milliseconds; absent: it sent no date. */
   aheadMs?: number;
 }
 
-/** Looks at one upstream. `models` are the ids that targets name. */
+/** Checks one upstream. `models` are the ids that targets name. */
 export async function checkUpstream(
   name: string,
   { host, models, look }: { host: Host; models: readonly string[]; look: UpstreamCheckOptions },
@@ -69,19 +69,19 @@ export async function checkUpstream(
   }
 }
 
-/** Where requests would not go, the key does not go either. A name that cannot be found is told later. */
+/** The key is sent only to addresses that requests may reach. A name that cannot be resolved is reported later. */
 async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
   try {
     await allowedAddresses(hostname.replace(/^\[(.*)\]$/, "$1"), { guard });
   } catch (error) {
     if (!(error instanceof BlockedAddress)) return true;
-    notes.error(error.message, "Look at base_url and at your name servers; private_networks lists what may be reached");
+    notes.error(error.message, "Check base_url and your DNS servers; private_networks lists what may be reached");
     return false;
   }
   return true;
 }
 
-/** What carries requests there. */
+/** Reports the transport that requests use. */
 function tellClient(
   notes: Notes,
   { host, base, look }: { host: Host; base: string; look: UpstreamCheckOptions },
@@ -90,12 +90,12 @@ function tellClient(
   const proxied = proxyFor(base, look.env) !== undefined;
   if (client === "http1" && proxied) {
     return notes.warn(
-      `Requests go out over http1, past the proxy that the environment names; these looks go through it`,
-      `Say "transport": "auto", unless it is meant so`,
+      `Requests use http1 and bypass the proxy of the environment; these checks go through it`,
+      `Set "transport": "auto", unless this is intended`,
     );
   }
   notes.ok(
-    `Requests go out over ${client}${host.transport === "auto" && proxied ? ", as they go through a proxy" : ""}`,
+    `Requests use ${client}${host.transport === "auto" && proxied ? ", as they go through a proxy" : ""}`,
   );
 }
 
@@ -121,8 +121,8 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
     const ended = look.now();
     if (ended - begun > SLOW_MS) {
       notes.warn(
-        `It took ${((ended - begun) / 1000).toFixed(1)} s to answer a request for nothing`,
-        "Look whether it is always so slow: clients wait as long for every first word",
+        `It took ${((ended - begun) / 1000).toFixed(1)} s to answer a trivial request`,
+        "Check whether it is always so slow: clients wait as long for the first token",
       );
     }
     const told = Date.parse(reply.date ?? "");
@@ -131,8 +131,8 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
   } catch (error) {
     if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
       notes.warn(
-        "It speaks HTTP/2 alone: requests go out over fetch, from the first refusal on",
-        "Have it offer HTTP/1.1, if it is yours: that costs less, and no request is ever sent twice unseen",
+        "It speaks only HTTP/2: requests use fetch after the first refusal",
+        "Enable HTTP/1.1 there if you can: it costs less, and no request is silently repeated",
       );
       return undefined;
     }
@@ -144,7 +144,7 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
     const late = error instanceof DOMException && error.name === "TimeoutError";
     notes.error(
       late ? `No answer within ${look.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
-      late ? "Look whether the address is right and the host is well" : "Look at base_url, and at what is in between",
+      late ? "Check the address and the state of the host" : "Check base_url and the network on the way",
     );
     return undefined;
   }
@@ -155,20 +155,20 @@ async function judge(visit: Visit, list: Heard): Promise<void> {
   if (list.status >= 300 && list.status < 400) return redirected(notes, list);
   if (mayRefuseKey(list)) return refused(visit, list);
   if (list.status === 429 || list.status >= 500) {
-    return notes.warn(`It answers ${list.status} at the moment`, "Try again later, and look at its status page");
+    return notes.warn(`It answers ${list.status} at the moment`, "Try again later, or see its status page");
   }
   if (list.status === 200) {
     const isOpen = host.api_key === undefined || await isPublic(visit);
-    if (!isOpen) notes.ok("It takes the key");
+    if (!isOpen) notes.ok("It accepts the key");
     else if (host.api_key === undefined && vendorOf(host.vendor).keyless === true) {
-      notes.ok("It wants no key for its list of models");
+      notes.ok("It needs no key for its list of models");
     } else await tryEmpty(visit);
     return knows(visit, list);
   }
   await tryEmpty(visit, list.status);
 }
 
-/** Some hosts show their models to everybody: their list tells nothing about a key. */
+/** Some hosts list their models without a key: there the list proves nothing about it. */
 async function isPublic(visit: Visit): Promise<boolean> {
   const heard = await ask(visit, modelList(visit.host, { key: false }));
   return heard?.status === 200;
@@ -184,27 +184,27 @@ async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
   if (heard.status === 404 && listStatus === 404) {
     return notes.error(
       "It answers 404 for its list of models and for its endpoint",
-      "Look at base_url: a path such as /v1 may be missing",
+      "Check base_url: a path such as /v1 may be missing",
     );
   }
   if (heard.status === 429 || heard.status >= 500) {
-    return notes.warn(`It answers ${heard.status} at the moment`, "Try again later, and look at its status page");
+    return notes.warn(`It answers ${heard.status} at the moment`, "Try again later, or see its status page");
   }
   if (heard.status < 300) {
     return notes.warn(
-      `It answers an empty request with ${heard.status}, as hosts of models do not`,
-      "Look at base_url: something else may answer there",
+      `It answers an empty request with ${heard.status}, which model hosts do not`,
+      "Check base_url: something else may answer there",
     );
   }
   notes.ok(`It refuses an empty request with ${heard.status}, and not the key`);
 }
 
 function refused({ notes, host }: Visit, { status }: Heard): void {
-  if (host.api_key === undefined) notes.error(`It wants a key: ${status}`, "Add api_key to the upstream");
+  if (host.api_key === undefined) notes.error(`It needs a key: ${status}`, "Add api_key to the upstream");
   else {
     notes.error(
       `It refuses the key: ${status}`,
-      "Put a good key into its variable; every request would be answered with 502",
+      "Put a valid key into its variable; until then requests get 502",
     );
   }
 }
@@ -213,8 +213,8 @@ function redirected(notes: Notes, { status, location }: Heard): void {
   const url = location === null ? null : URL.parse(location);
   const to = url === null ? "elsewhere" : `${url.origin}${url.pathname}`;
   notes.error(
-    `It redirects (${status}) to ${to}, which is not followed: the key would be carried there`,
-    "Write the address that it really has as base_url",
+    `It redirects (${status}) to ${to}, which is not followed: it would receive the key`,
+    "Set base_url to its real address",
   );
 }
 
@@ -223,26 +223,26 @@ function knows({ notes, host, models }: Visit, { text }: Heard): void {
   const listed = readIds(text);
   if (listed === undefined) {
     return notes.warn(
-      "What it gives as its list of models is none",
-      "Look at base_url: something else seems to answer there",
+      "Its list of models is not one",
+      "Check base_url: something else seems to answer there",
     );
   }
   // Azure lists what can be deployed; targets name deployments.
   if (host.vendor === "azure" || models.length === 0) return;
   const known = new Set(listed);
   const missing = models.filter((model) => !known.has(model) && !known.has(`${model}:latest`));
-  if (missing.length === 0) return notes.ok(`It knows every model that targets name (${models.length})`);
+  if (missing.length === 0) return notes.ok(`It has every model that targets name (${models.length})`);
   const names = missing.slice(0, NAMED).map((model) => `"${model}"`).join(", ");
   const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : "";
   notes.warn(
     `Its list of ${listed.length} models does not have ${names}${more}`,
-    "Look for misspelled targets; an alias may work without being listed",
+    "Check the spelling of targets; an alias may work without being listed",
   );
 }
 
 function readIds(text: string): string[] | undefined {
   try {
-    // Of names, only three are looked at, in a process that reads nobody else's: the runtime's parser will do.
+    // The runtime's parser is sufficient: this process serves no requests.
     const body: unknown = JSON.parse(text);
     if (!isObject(body)) return undefined;
     const rows = [body.data, body.models].find(Array.isArray);

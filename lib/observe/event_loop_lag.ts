@@ -1,4 +1,4 @@
-/** How late the event loop is: a timer that should fire in time tells by how much it does not. */
+/** Measures the delay of the event loop with a timer. */
 
 /** A watch over the event loop. */
 export interface EventLoopMonitor {
@@ -6,13 +6,13 @@ export interface EventLoopMonitor {
   readonly lagMs: number;
   /** Begins to watch. The function it returns ends that. */
   start(): () => void;
-  /** How long something that is due at once waits now, in milliseconds. */
+  /** The present delay of a task that is due immediately, in milliseconds. */
   now(): Promise<number>;
 }
 
-/** Time between two looks, in milliseconds. */
+/** Time between two measurements, in milliseconds. */
 const TICK_MS = 500;
-/** Looks that count: those of 15 seconds. */
+/** Measurements that count: those of 15 seconds. */
 const TICKS = 30;
 
 /** A watch that does not run yet. `monotonic` in milliseconds that only grow. */

@@ -1,6 +1,6 @@
 /** Names of members that a log or a label may hold. All others are words of a client, and may be anything. */
 
-/** What the protocols know, in the words of all of them. */
+/** Member names of all protocols. */
 const NAMES: ReadonlySet<string> = new Set(
   `annotations audio background betas cache_control citations container content context_management diagnostics
   conversation document effort encrypted_content fallbacks file file_data file_id filename frequency_penalty

@@ -90,7 +90,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
   };
 }
 
-/** How a request ended, also where no meter tells. */
+/** The ending of a request, also without a meter. */
 export function endingOf({ entry, status }: RequestRecord): string {
   if (entry !== undefined) return entry.ending;
   if (status === 499) return "abandoned";
@@ -98,7 +98,7 @@ export function endingOf({ entry, status }: RequestRecord): string {
   return status >= 400 ? "refused" : "done";
 }
 
-/** What is read from the gateway at each rendering. */
+/** Values that are read from the gateway at each rendering. */
 export interface Vitals {
   openRequests: () => number;
   openStreams: () => number;
@@ -110,13 +110,13 @@ export interface Vitals {
   linesLost: () => number;
   ledgerQueue: () => number;
   ledgerHealthy: () => boolean;
-  /** Whether the store of keys and bills answers, and how many entries wait for it. */
+  /** True while the store of keys and ledger answers, and the number of entries that wait for it. */
   storeUp: () => boolean;
   journalEntries: () => number;
-  /** Whether limits hold for all nodes. */
+  /** True while limits hold for all nodes. */
   limitsStoreUp: () => boolean;
   configVersion: () => number;
-  /** Whether the configuration in force is the one that shall be. */
+  /** True while the configuration in force is the intended one. */
   configCurrent: () => boolean;
   /** Breakers by upstream and model, the worst first. */
   breakers: () => readonly Reading[];
@@ -130,7 +130,7 @@ export interface Vitals {
 /** Most breakers shown; those that are closed go without first. */
 const MOST_BREAKERS = 150;
 
-/** Declares what is read from the gateway. */
+/** Declares the metrics that are read from the gateway. */
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   const gauge = (name: string, help: string, value: () => number) =>
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });

@@ -1,10 +1,10 @@
-/** Bodies that tell by themselves what passes, so that nobody has to put another stream around them. */
+/** Response bodies that report their own progress, so that no second stream has to wrap them. */
 
-/** Told of a body on its way to the client. */
+/** Callbacks for a body on its way to the client. */
 export interface BodyObserver {
   /** So many bytes were handed on. */
   gave(bytes: number): void;
-  /** It is over, whoever ended it. */
+  /** It has ended, was cancelled or has failed. */
   over(): void;
 }
 
@@ -15,7 +15,7 @@ export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (lis
   tellers.set(body, listen);
 }
 
-/** Listens to a body. Returns false where it does not tell. */
+/** Observes a body. Returns false if it is not observable. */
 export function observeBody(body: ReadableStream<Uint8Array>, listener: BodyObserver): boolean {
   const listen = tellers.get(body);
   if (listen === undefined) return false;

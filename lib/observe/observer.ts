@@ -17,21 +17,21 @@ type Log = (
   line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
 ) => void;
 
-/** What a request is watched with. */
+/** Log options of a request. */
 export interface ObserveOptions {
   log: Log;
   logged: Logged;
-  /** Whether good answers of health and metrics have a line where all requests have one. */
+  /** True if successful health and metrics requests have a line. */
   probes: boolean;
 }
 
-/** What only the rest of the gateway can tell. */
+/** Values that only the rest of the gateway has. */
 export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
 >;
 
-/** Told of what happens; tells operators. */
+/** Receives the events of requests, and turns them into log lines, metrics and spans. */
 export interface Observer {
   /** A request has come in. */
   began(request: { id: string; method: string }, watching: ObserveOptions): RequestRecord;
@@ -51,12 +51,12 @@ export interface Observer {
   refused(owner: string, unit: string): void;
   /** A limit that only reports would have refused a request. */
   exceeded(): void;
-  /** What holds bytes of request bodies, for the sum. */
+  /** Registers a holder of request bodies, for the sum of their bytes. */
   holds(bytes: () => number): void;
-  /** What counts lines of the log that were lost. */
+  /** Registers the counter of lost log lines. */
   losesLines(lines: () => number): void;
   readonly loop: EventLoopMonitor;
-  /** What is under way. */
+  /** Open requests and streams. */
   readonly open: { requests: number; streams: number };
   readonly uptimeMs: number;
   /** All metrics, as Prometheus reads them. */
@@ -69,8 +69,7 @@ export function createObserver({ monotonic, now }: { monotonic: () => number; no
 }
 
 /**
- * A request under way. Its record goes with its end: old tables of a `Map` keep what stood in them for longer than that, and
- * with it all that it held, until a full collection.
+ * An open request. Its record is cleared at the end, as old tables of a `Map` would retain it until a full collection.
  */
 interface Open {
   record: RequestRecord | undefined;
@@ -88,7 +87,7 @@ class RequestObserver implements Observer {
   readonly #begin: number;
   #linesLost: () => number = () => 0;
   #streams = 0;
-  /** What the vitals are read from; declared at the first reading. */
+  /** Sources of the vitals; declared at the first rendering. */
   #surroundings: GatewayVitals | undefined;
 
   constructor(monotonic: () => number, now: () => number) {

@@ -28,7 +28,7 @@ export interface Reading {
   value: number;
 }
 
-/** What a family of series is. */
+/** Options of a family of series. */
 export interface FamilyOptions {
   help: string;
   labels?: readonly string[];

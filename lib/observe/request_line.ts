@@ -59,7 +59,7 @@ function answeredBy({ entry }: RequestRecord): string | undefined {
   return entry.model === "" ? undefined : entry.model;
 }
 
-/** The gateway's own faults are errors; those of others, and of what is too much, are warnings. */
+/** The gateway's own failures are errors; those of others, and overload, are warnings. */
 function levelOf({ kind, status }: RequestRecord): RequestLogLine["level"] {
   if (kind === "internal") return "error";
   return status >= 500 || kind === "upstream" || kind === "timeout" || kind === "overloaded" ? "warn" : "info";

@@ -1,4 +1,4 @@
-/** What is known of one request while it runs. No body, no key, no word of a prompt or an answer is ever put here. */
+/** The facts of a running request, for log and metrics. It never holds a body, a key or text of a prompt or an answer. */
 import type { Entry } from "../store/ledger.ts";
 
 /** Endpoints as metrics name them. Routes that no endpoint belongs to are `other`. */
@@ -12,10 +12,10 @@ export type ObservedEndpoint =
   | "admin"
   | "other";
 
-/** One request. Whoever learns a fact about it writes it down. */
+/** One request. Every step adds the facts that it finds out. */
 export interface RequestRecord {
   readonly id: string;
-  /** A method that the gateway knows, or `other`. */
+  /** A known method, or `other`. */
   readonly method: string;
   /** When it came in, in milliseconds that only grow. */
   readonly start: number;
@@ -24,15 +24,15 @@ export interface RequestRecord {
   keyId?: string;
   keyName?: string;
   group?: string;
-  /** Address of the client, where the operator wants it in the log. */
+  /** Address of the client, if the operator has enabled it in the log. */
   address?: string;
-  /** Public id of the model asked for; `other` for what is not in the catalog. */
+  /** Public id of the requested model; `other` if it is not in the catalog. */
   asked?: string;
   /** The protocol spoken to the upstream. */
   protocol?: string;
   /** Names of members that were not passed on, as the gateway's own words. */
   dropped: readonly string[];
-  /** What went wrong: kind of the error, and its code where it has one. */
+  /** Kind of the error, and its code if it has one. */
   kind?: string;
   code?: string;
   /** Bytes of the request's body, inflated. */
@@ -43,11 +43,11 @@ export interface RequestRecord {
   streamed: boolean;
   /** Status of the response; 0 until there is one. */
   status: number;
-  /** What it was charged, and how it ended; only of requests under a meter. */
+  /** Its ledger entry; only of requests under a meter. */
   entry?: Entry;
-  /** Where its trace is; of the observer. */
+  /** The context of its trace; for the observer. */
   trace?: unknown;
-  /** What it still waits for before it is over. */
+  /** Number of events that must happen before the request is over. */
   waits: number;
 }
 
@@ -59,7 +59,7 @@ export function endpointOf(route: string): ObservedEndpoint {
   return /^(?:\/v1|\/anthropic\/v1)\/models(?:\/|$)/.test(route) ? "models" : "other";
 }
 
-/** Whether a route is there for those who watch over the gateway, and ask again and again. */
+/** True for routes that monitoring polls. */
 export function isProbe(route: string): boolean {
   const endpoint = endpointOf(route);
   return endpoint === "health" || endpoint === "metrics";

@@ -1,6 +1,6 @@
 /**
  * Spans for OpenTelemetry, where Deno's own is on (`OTEL_DENO=true`). Deno registers itself under the name that every
- * copy of the OpenTelemetry API looks for; without it there is nothing there, and nothing to do.
+ * copy of the OpenTelemetry API uses; without it tracing is off.
  */
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
@@ -8,7 +8,7 @@ type Attribute = string | number | readonly string[];
 
 /** A request to an upstream, in a trace. */
 export interface CallSpan {
-  /** What tells the upstream where it stands. */
+  /** Headers that pass the trace context on. */
   headers: Readonly<Record<string, string>>;
   /** Ends its span. Absent: there was no answer. */
   end(status?: number): void;
@@ -40,7 +40,7 @@ interface Api {
   };
 }
 
-/** Where the API is registered, and where a context keeps its span: both are the API's own, for all versions 1. */
+/** Symbols of the API for its registration and for the span of a context, in all versions 1. */
 const API = Symbol.for("opentelemetry.js.api.1");
 const SPAN = Symbol.for("OpenTelemetry Context Key SPAN");
 
@@ -56,7 +56,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   "images.edits": "generate_content",
 };
 
-/** Where a request stands in its trace; `undefined` where nothing is traced. */
+/** The active trace context; `undefined` where tracing is off. */
 export function captureTraceContext(): unknown {
   return apiOf()?.context?.active();
 }
@@ -70,8 +70,8 @@ export function nameServerSpan({ trace, method, route }: RequestRecord): void {
 }
 
 /**
- * Begins the span of a request to an upstream, for what is not `fetch`, which has them from Deno; these are like those.
- * `undefined` where nothing is traced.
+ * Starts the span of a request to an upstream. Only for other transports than `fetch`, whose spans Deno makes.
+ * `undefined` where tracing is off.
  */
 export function startCallSpan(address: string): CallSpan | undefined {
   const api = apiOf();

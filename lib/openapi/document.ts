@@ -1,4 +1,4 @@
-/** The API description, made of the schemas that check requests: what it says is what is enforced. */
+/** The API description, generated from the schemas that validate requests. */
 import { z } from "zod";
 import { editSchema } from "../images/read_edit.ts";
 import { generationSchema } from "../images/read_generation.ts";
@@ -25,7 +25,7 @@ import {
 
 const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
-/** What only an operation that asks a model may answer with. */
+/** Statuses of operations that ask a model. */
 const UPSTREAM = [502, 504];
 
 /** Every operation for clients by `METHOD path`; a test holds this against the access table. */
@@ -117,15 +117,14 @@ const WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
   }),
 );
 
-/** What of the configuration the description depends on. */
+/** The configuration that the description depends on. */
 export interface DocumentOptions {
-  /** Whether a request for images must name its quality. */
+  /** True if image requests must name their quality. */
   needsQuality: boolean;
 }
 
 /**
- * The OpenAPI 3.1 document for clients. The admin side has one of its own: that there is an admin side is nobody's
- * business here.
+ * The OpenAPI 3.1 document for clients. The admin side has its own, so that this one does not reveal it.
  */
 export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuality: true }): JsonObject {
   return {

@@ -4,7 +4,7 @@ import { ACCESS } from "../access/access_table.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 
-/** What one method of one path does. */
+/** One method of one path. */
 export interface Operation {
   summary: string;
   /** Parameters of the query by their names, with what they mean. None is required. */

@@ -1,13 +1,7 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import {
-  type CommandName,
-  COMMANDS,
-  helpText,
-  type Invocation,
-  parseArguments,
-  type Switch,
-  UsageError,
-} from "../../lib/cli/arguments.ts";
+import { type Invocation, parseArguments, UsageError } from "../../lib/cli/arguments.ts";
+import { type CommandName, COMMANDS, type Switch } from "../../lib/cli/commands.ts";
+import { helpText } from "../../lib/cli/help.ts";
 
 Deno.test("parseArguments() finds the command, its operand and its flags", () => {
   const cases: [string, CommandName, string, Invocation["values"], Switch[]][] = [
@@ -34,8 +28,11 @@ Deno.test("parseArguments() finds the command, its operand and its flags", () =>
     ["help", "help", "", {}, []],
     ["--help", "help", "", {}, []],
     ["-h", "help", "", {}, []],
-    ["keys add --help", "help", "", {}, []],
-    ["keys --help", "help", "", {}, []],
+    ["keys add --help", "help", "keys add", {}, []],
+    ["keys add ci --rpm 5 -h", "help", "keys add", {}, []],
+    ["keys --help", "help", "keys", {}, []],
+    ["--port 0 --help", "help", "serve", {}, []],
+    ["help usage", "help", "usage", {}, []],
     ["--version", "version", "", {}, []],
   ];
   for (const [line, command, operand, values, switches] of cases) {
@@ -49,6 +46,8 @@ Deno.test("parseArguments() says in one line what it does not know", () => {
   const cases: [string, string][] = [
     ["start", 'Unknown command "start"; known: serve, keys add'],
     ["keys", 'Unknown command "keys"; known: keys add, keys list'],
+    ["help start", 'Unknown command "start"; known: serve, keys add'],
+    ["start --help", 'Unknown command "start"; known: serve, keys add'],
     ["keys drop ci", 'Unknown command "keys drop"'],
     ["constructor", 'Unknown command "constructor"'],
     ["serve --prot 1", 'Unknown flag "--prot" of "serve"; known: --config, --store, --limits-store'],
@@ -67,6 +66,21 @@ Deno.test("parseArguments() says in one line what it does not know", () => {
   }
 });
 
-Deno.test("the help names every command", () => {
-  for (const name of Object.keys(COMMANDS)) assertStringIncludes(helpText(), `  ${name}`);
+Deno.test("the help names every command, and that of a command its flags", () => {
+  for (const [name, { flags }] of Object.entries(COMMANDS)) {
+    assertStringIncludes(helpText(), `  ${name}`);
+    for (const flag of flags) assertStringIncludes(helpText(name), `\n  --${flag}`);
+  }
+  assertEquals(helpText("keys").match(/^ {2}keys /gm)?.length, 8);
+  assertEquals(
+    helpText("explain"),
+    `Usage: sluice explain REQUEST_ID [FLAGS]
+
+Show a request and how its price adds up
+
+  --config FILE    Configuration file (default: SLUICE_CONFIG, else ./sluice.jsonc if it exists)
+  --store ADDRESS  Keys and ledger: sqlite:PATH, memory: or postgres://USER:PASSWORD@HOST/DATABASE (SLUICE_STORE)
+  --json           Print JSON
+`,
+  );
 });

@@ -18,7 +18,7 @@ Deno.test("audit passes beside a gateway under load, and ends with 1 where a bil
     isOver = true;
     await load;
     assertEquals([passed.code, passed.err], [0, ""]);
-    assertMatch(passed.out, /^Entries: +\d.*\nSums per day: .*\nOpen holds: +\d+\n\nEverything fits\n$/);
+    assertMatch(passed.out, /^Entries: +\d.*\nSums per day: .*\nOpen holds: +\d+\n\nNo differences found\n$/);
     await gateway.stop();
 
     const db = new DatabaseSync(`${folder}/data/sluice.db`);
@@ -52,10 +52,10 @@ Deno.test("prune forgets what is older than the configuration keeps, and the sum
     await store.close();
     const bill = await run(["usage", "--since", "60d", "--by", "key", "--csv"], { folder });
     const pruned = await run(["prune"], { folder });
-    assertEquals([pruned.code, pruned.out], [0, "Forgot 1200 entries older than 30 days; their sums per day stay\n"]);
+    assertEquals([pruned.code, pruned.out], [0, "Pruned 1200 entries older than 30 days; the sums per day are kept\n"]);
     assertEquals(
       (await run(["prune"], { folder })).out,
-      "Forgot 0 entries older than 30 days; their sums per day stay\n",
+      "Pruned 0 entries older than 30 days; the sums per day are kept\n",
     );
     assertEquals((await run(["usage", "--since", "60d", "--by", "key", "--csv"], { folder })).out, bill.out);
     const { code, out } = await run(["audit"], { folder });

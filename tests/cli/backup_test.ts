@@ -79,7 +79,7 @@ Deno.test("backup names the tool for a database, without its password, and write
     assertEquals([code, out], [1, ""]);
     assertEquals(
       err,
-      'Cannot copy the store "postgres://sluice@db.example/sluice": it is no file; pg_dump copies it, also while gateways ' +
+      'Cannot copy the store "postgres://sluice@db.example/sluice": it is a database; use pg_dump, which works while gateways ' +
         "run\n",
     );
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);

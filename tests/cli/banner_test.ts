@@ -65,8 +65,8 @@ Deno.test("a later start tells which keys there are", () => {
   assertEquals(
     told([key("a"), key("b", { disabled: true })], ["ci"]),
     'Sluice listens on O\n\nAPI key "a" exists since 1970-01-01\nAPI key "b" exists since 1970-01-01 (disabled)\n' +
-      'API key "ci" comes from the environment\nAnother one: ADD\n\n',
+      'API key "ci" comes from the environment\nAdd a key: ADD\n\n',
   );
-  assertEquals(told([]), "Sluice listens on O\n\nNo API key is in use\nMake one: ADD\n\n");
+  assertEquals(told([]), "Sluice listens on O\n\nNo API key is in use\nAdd a key: ADD\n\n");
   assertStringIncludes(told([..."abcdefg"].map((name) => key(name))), "\nand 2 more\n");
 });

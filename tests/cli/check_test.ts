@@ -69,13 +69,13 @@ Deno.test("what is as it should be has no warnings", () => {
 Deno.test("each warning names the member and what to do", () => {
   const cases: [file: JsonObject, lines: string[]][] = [
     [hosted({}), [
-      "upstreams.host.api_key: No key for a host that is not your own",
+      "upstreams.host.api_key: No key for a host that is not yours",
       "models[0].targets: No target is usable",
     ]],
     [keyed({ base_url: "http://api.example.com/v1" }), ['upstreams.host.base_url: Prompts and the key go to "api.']],
     [keyed({ base_url: "https://api.example.com" }), ["upstreams.host.base_url: It has no path"]],
     [keyed({ base_url: "https://a.example.com/v1/chat/completions" }), [
-      'upstreams.host.base_url: The protocol\'s path is added to it: leave "/chat/completions" out',
+      'upstreams.host.base_url: The protocol\'s path is appended to it: remove "/chat/completions"',
     ]],
     [
       keyed({ vendor: "anthropic", base_url: "https://api.anthropic.com/v1" }, {
@@ -87,7 +87,7 @@ Deno.test("each warning names the member and what to do", () => {
           input_cache_write_1h: "0.000002",
         },
       }),
-      ['upstreams.host.base_url: "/v1/messages" is added to it'],
+      ['upstreams.host.base_url: "/v1/messages" is appended to it'],
     ],
     [keyed({ vendor: "anthropic", base_url: "https://api.anthropic.com" }), [
       "models[0].pricing: `input_cache_read`, `input_cache_write_5m`, `input_cache_write_1h` cost what `prompt` does",
@@ -122,19 +122,19 @@ Deno.test("each warning names the member and what to do", () => {
     ],
     [{ models: [model({ expiration_date: "2026-11-20" })] }, ["models[0].expiration_date: 2026-11-20 is past"]],
     [{ models: [model({ limits: { tokens_per_minute: 1_279 } })] }, [
-      "models[0].limits.tokens_per_minute: 1279 admit no usual request, which has about 1280 tokens",
+      "models[0].limits.tokens_per_minute: 1279 are less than one usual request of about 1280 tokens",
     ]],
     [{ groups: { team: { models: [] } } }, ["groups.team.models: None of the 2 models is allowed"]],
     [{ groups: { team: { models: ["acme/*"] } } }, ["groups.team.models: None of the 2 models is allowed"]],
     [{ groups: { team: { models: ["sluice/*", "acme/*"] } } }, ['groups.team.models[1]: "acme/*" matches no model']],
-    [{ groups: { team: { endpoints: [] } } }, ["groups.team.endpoints: Nothing may be called"]],
-    [{ groups: { team: { endpoints: ["chat"], protocols: ["messages"] } } }, ["groups.team.endpoints: Nothing may be"]],
+    [{ groups: { team: { endpoints: [] } } }, ["groups.team.endpoints: No endpoint is allowed"]],
+    [{ groups: { team: { endpoints: ["chat"], protocols: ["messages"] } } }, ["groups.team.endpoints: No endpoint is"]],
     [{ groups: { team: { key_limits: { tokens_per_minute: 10 } } } }, [
       "groups.team.key_limits.tokens_per_minute: 10 ",
     ]],
     [
       { models: [model()], groups: { team: { models: ["acme/*"], price_factor: "2", budget: { usd: "0.37" } } } },
-      ['groups.team.budget.usd: 0.37 USD do not pay for one request of the largest size to "acme/one", up to 0.38 USD'],
+      ['groups.team.budget.usd: 0.37 USD are less than one request of the largest size to "acme/one", up to 0.38 USD'],
     ],
     [
       { groups: { team: {} }, keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
@@ -144,23 +144,23 @@ Deno.test("each warning names the member and what to do", () => {
       { keys: [{ name: "ci", key: { env: "CI_KEY" }, models: ["acme/*"], endpoints: [] }] },
       [
         'keys[0].models: None of the models of group "default" is left',
-        'keys[0].endpoints: Nothing of group "default" is left to be called',
+        'keys[0].endpoints: None of the endpoints of group "default" is left',
       ],
     ],
-    [{ listen: { hostname: "0.0.0.0" } }, ['listen.hostname: "0.0.0.0" can be reached from elsewhere']],
-    [{ listen: { hostname: "203.0.113.7" } }, ['listen.hostname: "203.0.113.7" can be reached from elsewhere']],
+    [{ listen: { hostname: "0.0.0.0" } }, ['listen.hostname: "0.0.0.0" can be reached from other machines']],
+    [{ listen: { hostname: "203.0.113.7" } }, ['listen.hostname: "203.0.113.7" can be reached from other machines']],
     [
       { listen: { hostname: "::" }, trusted_proxies: ["10.0.0.1"], admin: { key: { env: "OPERATOR_KEY" } } },
       ["admin: The admin side listens on every interface"],
     ],
-    [{ store: "memory:" }, ["store: Keys and bills are gone when the process ends"]],
+    [{ store: "memory:" }, ["store: Keys and bills are lost when the process ends"]],
     [{ store: "postgres://db/sluice" }, ["limits_store: Several nodes can share this store, but each counts limits"]],
     [{ limits_store: "redis://cache" }, ["limits_store: Limits are counted together with other nodes, but no other"]],
     [{ trusted_proxies: ["10.0.0.0/8", "0.0.0.0/0", "::/0"] }, [
-      'trusted_proxies[1]: "0.0.0.0/0" lets almost anybody',
-      'trusted_proxies[2]: "::/0" lets almost anybody',
+      'trusted_proxies[1]: "0.0.0.0/0" lets almost anyone',
+      'trusted_proxies[2]: "::/0" lets almost anyone',
     ]],
-    [{ cors: { origins: ["http://app.example.com"] } }, ['cors.origins[0]: Pages of "http://app.example.com" come']],
+    [{ cors: { origins: ["http://app.example.com"] } }, ['cors.origins[0]: Pages of "http://app.example.com" are']],
     [{ limits: { json_body_bytes: 1_000_000_000 } }, [
       "limits.body_budget_bytes: 268435456 is less than 4 times `limits.json_b",
     ]],

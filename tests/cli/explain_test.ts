@@ -29,7 +29,7 @@ Deno.test("explain shows a request of a running gateway by the id that its clien
     assertEquals([unknown.code, unknown.out, unknown.err], [
       1,
       "",
-      'Cannot explain the request "req_never": the ledger does not know it\n',
+      'Cannot explain the request "req_never": it is not in the ledger\n',
     ]);
     await gateway.stop();
   }));

@@ -20,7 +20,7 @@ Deno.test("fault serves until it is told to stop, and tells what it did", async 
     assert(!done, out);
     out += value;
   }
-  assertMatch(out, /always with status:503/);
+  assertMatch(out, /always status:503/);
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(out)?.[0] ?? "";
   const body = JSON.stringify({ model: "any", max_tokens: 5, messages: [{ role: "user", content: "Hello" }] });
   const response = await fetch(`${url}/v1/messages`, { method: "POST", body });

@@ -56,7 +56,7 @@ Deno.test("keyText() tells what a key may do, and nothing that is not there", ()
   });
   assertEquals(
     text.slice(keyText(KEY).length),
-    `  old secret:  good until 2026-01-02T00:00:00.000Z
+    `  old secret:  valid until 2026-01-02T00:00:00.000Z
   models:      acme/*, b/c
   endpoints:   none
   addresses:   ::1

@@ -150,7 +150,7 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
     }
     return true;
   }
-  if (!await readUntil(/(Others\n.*|(Another|Make) one: .*)\n\n/)) {
+  if (!await readUntil(/(Others\n.*|Add a key: .*)\n\n/)) {
     await child.status;
     throw new Error(`The gateway did not start:\n${out}${await errors}`);
   }

@@ -52,7 +52,7 @@ Deno.test({
       const second = await start(["serve"], { folder });
       assertEquals(keyIn(second.banner), "");
       assertStringIncludes(second.banner, 'API key "default" exists since');
-      assertStringIncludes(second.banner, "Another one: npx -y deno@2.9.6 task sluice keys add NAME\n");
+      assertStringIncludes(second.banner, "Add a key: npx -y deno@2.9.6 task sluice keys add NAME\n");
       assertEquals((await chat(second, key)).status, 200);
       second.kill("SIGINT");
       const ended = await second.ended;
@@ -72,7 +72,7 @@ Deno.test("a first start without a terminal prints no key, makes none, and says 
     assertEquals(
       first.banner,
       `Sluice listens on ${first.origin}\n\nNo API key is in use\n` +
-        "Make one: npx -y deno@2.9.6 task sluice keys add NAME\n\n",
+        "Add a key: npx -y deno@2.9.6 task sluice keys add NAME\n\n",
     );
     const added = await run(["keys", "add", "first"], { folder });
     assertEquals([added.code, await status(first, keyIn(added.out))], [0, 200]);
@@ -158,11 +158,11 @@ Deno.test("keys add and change say what of a rule matches nothing, and obey", ()
     assertEquals(added.code, 0);
     assertMatch(
       added.err,
-      /^Warning: models\[1\]: "nope\/x" matches no model: correct it, or take it out\nAdded key "ci"/,
+      /^Warning: models\[1\]: "nope\/x" matches no model: correct it, or remove it\nAdded key "ci"/,
     );
     assertMatch(added.out, /^sk-\S+\n$/);
     const changed = await run(["keys", "change", "ci", "--models", "nope/*"], { folder });
-    assertMatch(changed.err, /^Warning: models: None of the models of group "default" is left: name some of them\n$/);
+    assertMatch(changed.err, /^Warning: models: None of the models of group "default" is left: list some of them\n$/);
     assertEquals([changed.code, (await run(["keys", "change", "ci", "--rpm", "5", "--models", "*"], { folder })).err], [
       0,
       "",
@@ -298,7 +298,7 @@ Deno.test("a memory store without a terminal says where its keys come from, and 
     const gateway = await start(["--store", "memory:"], { folder });
     assertStringIncludes(
       gateway.banner,
-      'Make one: name it in "keys" of the configuration, as the store is in memory\n',
+      'Add a key: list it in "keys" of the configuration, as the store is in memory\n',
     );
     gateway.kill("SIGTERM");
     await gateway.ended;

@@ -114,22 +114,22 @@ Deno.test("what a group allows has a price at every model that its keys may ask 
     [{ remote_mcp: true, vendor_state: true }, []],
     [{ hosted_tools: ["web_search"] }, [
       'groups.g.hosted_tools[0]: The hosted tool "web_search" has no price in pricing.hosted_tools of model ' +
-      '"acme/bare": set it ("0" is a price), or take it out here',
+      '"acme/bare": set it ("0" is a price), or remove it here',
     ]],
     [{ service_tiers: ["priority"], models: ["acme/later"] }, [
       'groups.g.service_tiers[0]: The service tier "priority" has no price in price_changes[0].service_tiers of model ' +
-      '"acme/later": set it ("0" is a price), or take it out here',
+      '"acme/later": set it ("0" is a price), or remove it here',
     ]],
     [{ hosted_tools: ["web_search", "toString"], models: ["acme/b*"] }, [
       'groups.g.hosted_tools[1]: Expected a name such as "web_search", "priority" or "inference_geo:us", not "toString"',
       'groups.g.hosted_tools[0]: The hosted tool "web_search" has no price in pricing.hosted_tools of model ' +
-      '"acme/bare": set it ("0" is a price), or take it out here',
+      '"acme/bare": set it ("0" is a price), or remove it here',
       'groups.g.hosted_tools[1]: The hosted tool "toString" has no price in pricing.hosted_tools of model ' +
-      '"acme/bare": set it ("0" is a price), or take it out here',
+      '"acme/bare": set it ("0" is a price), or remove it here',
     ]],
     [{ service_tiers: ["ultrafast"] }, [
       'groups.g.service_tiers[0]: The service tier "ultrafast" has no price in pricing.service_tiers of model ' +
-      '"acme/bare", nor in 3 more places: set it ("0" is a price), or take it out here',
+      '"acme/bare", nor in 3 more places: set it ("0" is a price), or remove it here',
     ]],
   ];
   for (const [group, expected] of cases) {

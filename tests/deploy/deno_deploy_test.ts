@@ -301,7 +301,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     for (const instance of instances) instance.kill("SIGINT");
     const told = await Promise.all([first.ended, second.ended, third.ended]);
     for (const { out, err } of told) {
-      assertStringIncludes(out, "Make one: SLUICE_STORE=ADDRESS npx");
+      assertStringIncludes(out, "Add a key: SLUICE_STORE=ADDRESS npx");
       assertEquals([ADMIN_KEY, "sk-sluice-"].filter((key) => `${out}${err}`.includes(key)), []);
     }
   });

@@ -22,10 +22,10 @@ function lines(findings: readonly Finding[]): string[] {
 Deno.test("a clock more than 5 s away from the upstreams' is a warning; one upstream that differs alone is not", () => {
   const cases: [number[], string][] = [
     [[], ""],
-    [[0, 4_900], "ok: It agrees with the upstreams (2 asked)"],
+    [[0, 4_900], "ok: The clock agrees with the upstreams (2 asked)"],
     [[60_000, 61_000, 0], "warning: This machine's clock is 60.0 s behind the upstreams"],
     [[-60_000], "warning: This machine's clock is 60.0 s ahead of the upstreams"],
-    [[0, 0, 99_000], "ok: It agrees with the upstreams (3 asked)"],
+    [[0, 0, 99_000], "ok: The clock agrees with the upstreams (3 asked)"],
   ];
   for (const [ahead, line] of cases) assertEquals(lines(checkClock(ahead))[0] ?? "", line);
 });
@@ -67,9 +67,10 @@ Deno.test("proxies are told without their passwords, and one for a near host is 
     return lines(checkProxies(hosts, (name) => env[name]));
   };
   const far = 'ok: Upstream "far" is reached through http://proxy.test:3128';
-  const near = 'warning: Upstream "near" is reached through http://proxy.test:3128, although it is near (10.0.0.7)';
+  const near =
+    'warning: Upstream "near" is reached through http://proxy.test:3128, although it is a local address (10.0.0.7)';
   assertEquals(look({}), [far, near]);
-  assertEquals(look({ NO_PROXY: "*" }), [near, "warning: NO_PROXY is *, which exempts names, and no addresses"]);
+  assertEquals(look({ NO_PROXY: "*" }), [near, "warning: NO_PROXY is *, which exempts names but not addresses"]);
   assertEquals(look({ NO_PROXY: "*, 10.0.0.0/8" }), ["ok: None: every upstream is reached directly"]);
 });
 
@@ -81,7 +82,7 @@ Deno.test("a valid configuration may have warnings", () => {
       /travels unencrypted to far.test/,
     ],
     [{ listen: { hostname: "0.0.0.0" } }, /listens on 0.0.0.0 without TLS/],
-    [{ groups: { default: { ips: ["10.0.0.0/8"] } } }, /rules about addresses, and no trusted_proxies/],
+    [{ groups: { default: { ips: ["10.0.0.0/8"] } } }, /address rules, but no trusted_proxies/],
     [{ store: "memory:" }, /keys and bills end with the process/],
   ];
   for (const [file, form] of cases) {
@@ -100,7 +101,7 @@ Deno.test("files of the store: modes, room and owner", async () => {
     const stopped = () => Promise.resolve(false);
     const store = { kind: "sqlite", path: `${folder}/data/sluice.db` } as const;
     assertEquals(lines(await checkStoreFiles({ store }, stopped)), [
-      `ok: "${folder}/data" is not there yet; it is made at the first start`,
+      `ok: "${folder}/data" does not exist yet; the first start creates it`,
     ]);
     await Deno.mkdir(`${folder}/data`, { mode: 0o755 });
     await Deno.writeTextFile(`${folder}/data/sluice.db`, "");
@@ -109,35 +110,35 @@ Deno.test("files of the store: modes, room and owner", async () => {
     await Deno.chmod(`${folder}/data/sluice.db-owner`, 0o600);
     const open = await checkStoreFiles({ store }, stopped);
     assertEquals(lines(open).slice(0, 2), [
-      `warning: "${folder}/data" is open to others of this machine (0755)`,
-      `warning: "${folder}/data/sluice.db" is open to others of this machine (0640)`,
+      `warning: "${folder}/data" can be accessed by other users of this machine (0755)`,
+      `warning: "${folder}/data/sluice.db" can be accessed by other users of this machine (0640)`,
     ]);
     assertEquals(open[0]?.advice, "Run chmod 0700 on it");
-    assertMatch(lines(open)[2] ?? "", /can be written to/);
-    assertEquals(lines(open).at(-1), "ok: No gateway is serving from it");
+    assertMatch(lines(open)[2] ?? "", /is writable/);
+    assertEquals(lines(open).at(-1), "ok: No gateway uses it");
 
     await Deno.chmod(`${folder}/data`, 0o700);
     await Deno.chmod(`${folder}/data/sluice.db`, 0o600);
     assertEquals(
       lines(await checkStoreFiles({ store }, stopped))[0],
-      `ok: "${folder}/data" and its files are their owner's alone`,
+      `ok: "${folder}/data" and its files are accessible to their owner only`,
     );
 
     const owner = takeOwnership(`${folder}/data/sluice.db-owner`);
     assertMatch(
       lines(await checkStoreFiles({ store }, stopped)).at(-1) ?? "",
-      /^warning: Another process serves from it/,
+      /^warning: Another process uses it/,
     );
     assertEquals(
       lines(await checkStoreFiles({ store }, () => Promise.resolve(true))).at(-1),
-      "ok: A gateway is serving from it, and answers",
+      "ok: A gateway uses it and answers",
     );
     owner.close();
     // Nothing of the look stays behind.
     const left = (await Array.fromAsync(Deno.readDir(`${folder}/data`))).map(({ name }) => name);
     assertEquals(left.sort(), ["sluice.db", "sluice.db-owner"]);
     const file = { kind: "sqlite", path: `${folder}/data/sluice.db/more.db` } as const;
-    assertMatch(lines(await checkStoreFiles({ store: file }, stopped))[0] ?? "", /^error: .* is no folder$/);
+    assertMatch(lines(await checkStoreFiles({ store: file }, stopped))[0] ?? "", /^error: .* is not a folder$/);
   });
 });
 
@@ -150,7 +151,7 @@ Deno.test({
       () => Promise.resolve(false),
     );
     assertEquals(found.filter(({ level }) => level === "error").length, 1);
-    assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" cannot be written to');
+    assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" is not writable');
   },
 });
 

@@ -92,8 +92,8 @@ Deno.test("streams that come one by one are told from those that are held back",
   const [own, passed, heaped, buffered] = await Promise.all(urls.map((url) => look(url, gateway.key)));
   assertEquals(own, ["ok: Events arrive one by one", "ok: The gateway sees the client's address (127.0.0.1)"]);
   assertEquals(passed?.[0], "ok: Events arrive one by one");
-  assertEquals(heaped?.[0], "error: Events are held back and arrive in heaps");
-  assertEquals(buffered?.[0], "error: Events are held back and arrive all at once");
+  assertEquals(heaped?.[0], "error: Events are buffered and arrive in bursts");
+  assertEquals(buffered?.[0], "error: Events are buffered and arrive all at once");
 });
 
 Deno.test("a long silence survives thanks to keep-alives, or is told with the time it lasted", async () => {
@@ -130,7 +130,7 @@ Deno.test("whose address the gateway sees is told", async () => {
   assertMatch(forged?.[1] ?? "", /^error: Clients can forge their address/);
   assertEquals(proxy?.[1], "warning: The gateway takes this client for 127.0.0.1, although it is ::1");
   const near = await look(trusting.url, trusting.key, { trusted: ["127.0.0.1"] });
-  assertMatch(near[1] ?? "", /^warning: Whose address the gateway sees could not be tried/);
+  assertMatch(near[1] ?? "", /^warning: The client's address could not be tested/);
 });
 
 Deno.test("what cannot be tried is told", async () => {
@@ -138,14 +138,14 @@ Deno.test("what cannot be tried is told", async () => {
   assertEquals(await checkPublicUrl({ url: gateway.url, model: "sluice/echo", trusted: [], timeoutMs: 5_000 }), [{
     about: gateway.url,
     level: "warning",
-    what: "Streams were not tried: there is no key",
-    advice: "Give one of the gateway's own with --key",
+    what: "Streams were not tested: there is no key",
+    advice: "Pass an API key of the gateway with --key",
   }]);
   const refused = await look(gateway.url, { id: "", key: "sk-wrong" });
-  assertMatch(refused[0] ?? "", /^warning: Streams could not be tried: sluice\/echo answers 401$/);
+  assertMatch(refused[0] ?? "", /^warning: Streams could not be tested: sluice\/echo answers 401$/);
   await using other = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("hello"));
   const elsewhere = await look(`http://127.0.0.1:${other.addr.port}`, gateway.key);
-  assertEquals(elsewhere, ["error: Something else than a gateway answers there"]);
+  assertEquals(elsewhere, ["error: Something other than a gateway answers there"]);
   await using missing = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     () => new Response(null, { status: 404 }),

@@ -27,7 +27,7 @@ Deno.test("deno task start serves with the permissions it grants, and ends in go
     let banner = "";
     for (let read = await out.read(); !read.done; read = await out.read()) {
       banner += read.value;
-      if (/Make one: .*\n/.test(banner)) break;
+      if (/Add a key: .*\n/.test(banner)) break;
     }
     const [, origin] = /listens on (\S+)/.exec(banner) ?? [];
     const health = await fetch(`${origin}/healthz`);

@@ -22,7 +22,7 @@ function oneGroupWarnings(group: Group, { path, ids }: { path: string[]; ids: re
   if (usable.length === 0) {
     warnings.push({
       path: pathText([...path, "models"]),
-      message: `None of the ${ids.length} models is allowed: name some`,
+      message: `None of the ${ids.length} models is allowed: list some`,
     });
   } else {
     warnings.push(...globWarnings(group.models, { path: [...path, "models"], ids }));
@@ -30,7 +30,7 @@ function oneGroupWarnings(group: Group, { path, ids }: { path: string[]; ids: re
   if (!ENDPOINTS.some((endpoint) => mayCall({ group, rules: {} }, endpoint))) {
     warnings.push({
       path: pathText([...path, "endpoints"]),
-      message: "Nothing may be called: name endpoints, and the protocols they speak",
+      message: "No endpoint is allowed: list endpoints and protocols",
     });
   }
   return warnings;
@@ -43,7 +43,7 @@ function globWarnings(
   return globs.flatMap((glob, index) =>
     ids.some((id) => mayUse({ group: { models: [glob] }, rules: {} }, id)) ? [] : [{
       path: pathText([...path, index]),
-      message: `"${glob}" matches no model: correct it, or take it out`,
+      message: `"${glob}" matches no model: correct it, or remove it`,
     }]
   );
 }
@@ -57,7 +57,7 @@ function oneKeyWarnings(config: Config, { index, ids }: { index: number; ids: re
   if (key.group !== "default" || Object.keys(config.groups).length < 2 || !isOpen(group)) return warnings;
   return [{
     path: pathText([...path, "group"]),
-    message: 'It is in "default", which may do everything: name a group, or say what "default" may',
+    message: 'It is in "default", which may do everything: choose another group, or restrict "default"',
   }, ...warnings];
 }
 
@@ -68,7 +68,7 @@ export function keyWarnings(config: Config, key: Ruled): Warning[] {
   return group === undefined ? [] : rulesWarnings(key, { group, path: [], ids });
 }
 
-/** What of a key is about what it may do. */
+/** The part of a key that decides its permissions. */
 interface Ruled {
   group: string;
   rules: KeyRules;
@@ -84,14 +84,14 @@ function rulesWarnings(
     if (!allowed.some((id) => mayUse({ group, rules }, id))) {
       warnings.push({
         path: pathText([...path, "models"]),
-        message: `None of the models of group "${name}" is left: name some of them`,
+        message: `None of the models of group "${name}" is left: list some of them`,
       });
     } else warnings.push(...globWarnings(rules.models, { path: [...path, "models"], ids: allowed }));
   }
   if (rules.endpoints !== undefined && !ENDPOINTS.some((endpoint) => mayCall({ group, rules }, endpoint))) {
     warnings.push({
       path: pathText([...path, "endpoints"]),
-      message: `Nothing of group "${name}" is left to be called: name some of its endpoints`,
+      message: `None of the endpoints of group "${name}" is left: list some of them`,
     });
   }
   return warnings;

@@ -1,4 +1,4 @@
-/** A warning that needs a look at the disk: where entries wait for a store that is out of reach. */
+/** A warning that needs access to the disk: about the journal of entries that wait for the store. */
 import type { Config } from "../../config.ts";
 import { whyNotWritable } from "../../doctor/journal.ts";
 import type { Warning } from "./warning.ts";

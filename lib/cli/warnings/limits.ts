@@ -66,7 +66,7 @@ function makesText({ architecture }: Model): boolean {
   return architecture.output_modalities.includes("text");
 }
 
-/** Where even the smallest usual request is more than a minute admits. */
+/** Token limits that are smaller than the smallest usual request. */
 function tokenLimitWarnings(limits: Limits | undefined, { path, models }: HolderScope): Warning[] {
   const most = limits?.tokens_per_minute;
   if (most === undefined || models.length === 0) return [];
@@ -76,11 +76,11 @@ function tokenLimitWarnings(limits: Limits | undefined, { path, models }: Holder
   const least = Math.min(...usual);
   return most >= least ? [] : [{
     path: pathText([...path, "tokens_per_minute"]),
-    message: `${most} admit no usual request, which has about ${least} tokens: raise it`,
+    message: `${most} are less than one usual request of about ${least} tokens: raise it`,
   }];
 }
 
-/** Where the dearest request that a model takes could not be paid even by an untouched budget. */
+/** Budgets that do not cover the dearest request that a model takes. */
 function budgetWarnings(
   budget: Budget | undefined,
   { path, models, factor, now }: HolderScope & Pick<Holder, "factor"> & { now: number },
@@ -94,8 +94,8 @@ function budgetWarnings(
   if (dearest === undefined || parseUsd(budget.usd) >= dearest.cost) return [];
   return [{
     path: pathText([...path, "usd"]),
-    message: `${budget.usd} USD do not pay for one request of the largest size to "${dearest.id}", up to ` +
-      `${formatUsd(dearest.cost)} USD: raise it, or take the model away`,
+    message: `${budget.usd} USD are less than one request of the largest size to "${dearest.id}", up to ` +
+      `${formatUsd(dearest.cost)} USD: raise it, or remove the model`,
   }];
 }
 

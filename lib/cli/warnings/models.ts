@@ -17,7 +17,7 @@ export function modelWarnings(config: Config, now: number): Warning[] {
     if (own.length === model.targets.length && own.every(lacksKey)) {
       warnings.push({
         path: `${path}.targets`,
-        message: "No target is usable, as their upstreams have no key: set one",
+        message: "No target is usable: their upstreams have no key",
       });
     }
     return [
@@ -36,9 +36,10 @@ function targetWarnings({ targets }: Model, path: string): Warning[] {
     const place = JSON.stringify([upstream, model, protocol]);
     const first = seen.get(place);
     if (first === undefined) seen.set(place, index);
-    return first === undefined
-      ? []
-      : [{ path: `${path}.targets[${index}]`, message: `The same as targets[${first}]: failing over gains nothing` }];
+    return first === undefined ? [] : [{
+      path: `${path}.targets[${index}]`,
+      message: `The same as targets[${first}]: failing over to it has no effect`,
+    }];
   });
 }
 
@@ -59,7 +60,7 @@ function priceWarnings(model: Model, { path, now, billed }: { path: string; now:
   }];
 }
 
-/** What is written to and read from Anthropic's cache has prices of its own; left out, they are that of the prompt. */
+/** Anthropic prices cache reads and writes separately; prices that are left out default to that of the prompt. */
 function cachePriceWarnings(
   model: Model,
   { path, now, anthropic }: { path: string; now: number; anthropic: boolean },
@@ -96,7 +97,7 @@ function dateWarnings(
   if (isExpired({ expiration_date }, now)) {
     warnings.push({
       path: `${path}.expiration_date`,
-      message: `${expiration_date} is past: clients cannot use the model; take it out`,
+      message: `${expiration_date} is past: clients cannot use the model; remove it`,
     });
   }
   return warnings;

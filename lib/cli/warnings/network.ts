@@ -24,14 +24,14 @@ function listenWarnings({ listen, admin, trusted_proxies }: Config): Warning[] {
   if (open && trusted_proxies.length === 0) {
     warnings.push({
       path: "listen.hostname",
-      message: `"${listen.hostname}" can be reached from elsewhere, and no proxy is named in front: name it in ` +
+      message: `"${listen.hostname}" can be reached from other machines, and there is no trusted proxy: list it in ` +
         "`trusted_proxies`, or listen on 127.0.0.1",
     });
   }
   if (admin !== undefined && isEverywhere((admin.listen ?? listen).hostname)) {
     warnings.push({
       path: admin.listen === undefined ? "admin" : "admin.listen.hostname",
-      message: "The admin side listens on every interface: give it `admin.listen` with an address of its own",
+      message: "The admin side listens on every interface: set `admin.listen`",
     });
   }
   return warnings;
@@ -39,7 +39,7 @@ function listenWarnings({ listen, admin, trusted_proxies }: Config): Warning[] {
 
 function storeWarnings({ store }: Config): Warning[] {
   return store.kind === "memory"
-    ? [{ path: "store", message: 'Keys and bills are gone when the process ends: use "sqlite:PATH" to keep them' }]
+    ? [{ path: "store", message: 'Keys and bills are lost when the process ends: use "sqlite:PATH" to keep them' }]
     : [];
 }
 
@@ -50,7 +50,7 @@ function proxyWarnings({ trusted_proxies, cors }: Config): Warning[] {
     if (bits === undefined || Number(bits) >= NARROW_BITS) continue;
     warnings.push({
       path: `trusted_proxies[${index}]`,
-      message: `"${network}" lets almost anybody choose the address they seem to come from: name your proxies alone`,
+      message: `"${network}" lets almost anyone forge their address: list only your proxies`,
     });
   }
   for (const [index, origin] of cors.origins.entries()) {
@@ -58,13 +58,13 @@ function proxyWarnings({ trusted_proxies, cors }: Config): Warning[] {
     if (url.protocol === "https:" || isOwnHost(url.hostname)) continue;
     warnings.push({
       path: `cors.origins[${index}]`,
-      message: `Pages of "${origin}" come unprotected, so that anybody on the way can call the gateway: use https`,
+      message: `Pages of "${origin}" are loaded without encryption and can be tampered with: use https`,
     });
   }
   return warnings;
 }
 
-/** What is smaller than what must fit into it refuses everything of that size. */
+/** Limits that are smaller than another limit that must fit into them. */
 function sizeWarnings({ limits, images, shutdown }: Config): Warning[] {
   const { uploads } = images;
   const budget = limits.body_budget_bytes;

@@ -13,7 +13,7 @@ export function httpUpstreams({ upstreams }: Pick<Config, "upstreams">): [name: 
   return Object.entries(upstreams).flatMap(([name, row]) => row.vendor === "embedded" ? [] : [[name, row]]);
 }
 
-/** Where an upstream is. */
+/** The base URL of an upstream. */
 function addressOf({ base_url, vendor }: HttpUpstream): URL {
   return new URL(base_url ?? vendorOf(vendor).baseUrl ?? "http://localhost");
 }
@@ -38,13 +38,13 @@ export function upstreamWarnings(config: Config): Warning[] {
     if (lacksKey(row)) {
       warnings.push({
         path: path("api_key"),
-        message: "No key for a host that is not your own: add one, unless it wants none",
+        message: "No key for a host that is not yours: add one, unless the host needs none",
       });
     }
     if (!used.has(name)) {
       warnings.push({
         path: pathText(["upstreams", name]),
-        message: "No model goes there: add a target, or take it out",
+        message: "No model goes there: add a target, or remove it",
       });
     }
     const place = `${addressOf(row)} ${row.vendor} ${row.api_key?.reveal() ?? ""}`;
@@ -54,7 +54,7 @@ export function upstreamWarnings(config: Config): Warning[] {
       warnings.push({
         path: path("base_url"),
         message:
-          `The same address and key as upstream "${first}": one of them is enough, and failing over gains nothing`,
+          `The same address and key as upstream "${first}": keep one, as failing over to the other has no effect`,
       });
     }
     return warnings;
@@ -66,15 +66,15 @@ function addressWarnings({ base_url, vendor }: HttpUpstream, path: string): Warn
   const { protocol, hostname, pathname } = new URL(base_url);
   const warnings: Warning[] = [];
   if (protocol === "http:" && !isOwnHost(hostname)) {
-    warnings.push({ path, message: `Prompts and the key go to "${hostname}" unprotected: use https` });
+    warnings.push({ path, message: `Prompts and the key go to "${hostname}" unencrypted: use https` });
   }
   const whole = /\/(chat\/completions|responses|messages|images\/(generations|edits))\/?$/.exec(pathname)?.[0];
   if (whole !== undefined) {
-    warnings.push({ path, message: `The protocol's path is added to it: leave "${whole}" out` });
+    warnings.push({ path, message: `The protocol's path is appended to it: remove "${whole}"` });
   } else if (vendor === "anthropic" && /\/v1\/?$/.test(pathname)) {
-    warnings.push({ path, message: '"/v1/messages" is added to it: leave "/v1" out' });
+    warnings.push({ path, message: '"/v1/messages" is appended to it: remove "/v1"' });
   } else if (vendor !== "anthropic" && pathname === "/") {
-    warnings.push({ path, message: 'It has no path; hosts of this kind usually answer below "/v1": add it' });
+    warnings.push({ path, message: 'It has no path; such hosts usually answer below "/v1": add it' });
   }
   return warnings;
 }

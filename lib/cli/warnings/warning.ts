@@ -1,10 +1,10 @@
-/** What may be meant as it is written, and may be a mistake: each with the member it is about, and what to do. */
+/** Settings that are valid but may be a mistake. */
 
 /** One warning. */
 export interface Warning {
   /** Path of the member, such as `models[1].pricing`. */
   path: string;
-  /** What is the case, and what to do; one line. */
+  /** The problem and its remedy, in one line. */
   message: string;
 }
 

@@ -1,0 +1,151 @@
+/** The commands and flags of the program, with their help texts. */
+
+/** Flags that take a value: its placeholder and the help text. */
+export const VALUE_FLAGS = {
+  config: ["FILE", "Configuration file (default: SLUICE_CONFIG, else ./sluice.jsonc if it exists)"],
+  store: [
+    "ADDRESS",
+    "Keys and ledger: sqlite:PATH, memory: or postgres://USER:PASSWORD@HOST/DATABASE (SLUICE_STORE)",
+  ],
+  "limits-store": ["ADDRESS", "Counters of limits: memory: or redis://:PASSWORD@HOST (SLUICE_LIMITS_STORE)"],
+  hostname: ["NAME", "Address to listen on; 0.0.0.0 is every interface (SLUICE_HOSTNAME)"],
+  port: ["N", "Port to listen on; 0 takes a free one (SLUICE_PORT)"],
+  "admin-port": ["N", "Port of the admin side, if it has its own (SLUICE_ADMIN_PORT)"],
+  group: ["GROUP", "Group of the key"],
+  from: ["PROTOCOL", "Protocol of the request body: chat, responses or messages"],
+  to: ["PROTOCOL", "Protocol of the upstream: chat, responses, messages or gemini"],
+  vendor: ["VENDOR", "Vendor of the upstream (default: the usual one of the protocol)"],
+  expires: ["WHEN", "A span such as 30d, or a day such as 2027-01-01"],
+  models: ["IDS", 'Models it may use, such as "acme/*,beta/one"'],
+  endpoints: ["NAMES", 'Endpoints it may call, such as "chat,models"'],
+  ips: ["NETWORKS", 'Client addresses it is valid for, such as "10.0.0.0/8,2001:db8::1"'],
+  rpm: ["N", "Most requests per minute, instead of the group's key_limits"],
+  tpm: ["N", "Most tokens per minute, instead of the group's key_limits"],
+  concurrency: ["N", "Most requests at one time, instead of the group's key_limits"],
+  budget: ["USD", "Budget of each period, instead of the group's key_budget"],
+  period: ["PERIOD", "Period of the budget: day, week, month or total"],
+  overlap: ["TIME", "How long the old secret stays valid, such as 90s or 30d (default: 24h)"],
+  since: ["WHEN", "Start: a day such as 2027-01-01, or a span back from now such as 7d (default: this month)"],
+  until: ["WHEN", "End, not included: a day or a span back from now (default: the end of today)"],
+  always: ["FAULT", "Fault of every answer, such as status:429"],
+  by: ["WHAT", "Sum up by key (default), group, model, day or upstream"],
+  upstream: ["NAME", "Only this upstream; needs --by upstream"],
+  invoice: ["FILE", "Compare with this invoice of the upstream; needs --upstream"],
+  prices: ["FILE", "Prices of the upstream, where they differ from the catalog's"],
+  tolerance: ["PERCENT", "How much an invoice may differ, such as 0.1% (default: 0%)"],
+  key: ["KEY", "API key of the gateway"],
+  model: ["MODEL", "Model to test with"],
+  "image-model": ["MODEL", "Image model to test with"],
+  only: ["PARTS", 'Parts to test, such as "chat,models": models, chat, responses, messages, images'],
+  url: ["URL", "Public address of the gateway: also check what is in front of it"],
+} as const satisfies Record<string, readonly [placeholder: string, help: string]>;
+
+/** Flags without a value, with their help texts. */
+export const SWITCHES = {
+  json: "Print JSON",
+  csv: "Print CSV",
+  "report-only": "Report exceeded limits and refuse nothing",
+  enforce: "Enforce limits that were only reported",
+  long: "Also test 90 seconds of silence on a stream",
+} as const;
+
+/** A flag that takes a value. */
+export type ValueFlag = keyof typeof VALUE_FLAGS;
+
+/** A flag without a value. */
+export type Switch = keyof typeof SWITCHES;
+
+/** Any flag. */
+export type Flag = ValueFlag | Switch;
+
+/** Syntax of a command. */
+export interface CommandSyntax {
+  /** Placeholder of the only operand; absent: the command takes none. */
+  operand?: string;
+  /** The operand may be left out. */
+  isOptional?: boolean;
+  flags: readonly Flag[];
+  /** One line for the help. */
+  about: string;
+  /** Help texts of flags that mean something else here. */
+  help?: Partial<Record<Flag, string>>;
+}
+
+const LISTEN: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port", "admin-port"];
+const FILES: readonly Flag[] = ["config", "store"];
+const RULES: readonly Flag[] = [
+  ...["group", "expires", "models", "endpoints", "ips"] as const,
+  ...["rpm", "tpm", "concurrency", "report-only", "budget", "period"] as const,
+];
+
+/** Every command, in the order of the help. */
+export const COMMANDS = {
+  "serve": { flags: LISTEN, about: "Start the gateway (the default command)" },
+  "keys add": { operand: "NAME", flags: [...FILES, ...RULES], about: "Create an API key and print it once" },
+  "keys list": { flags: [...FILES, "json"], about: "List the API keys of the store" },
+  "keys show": { operand: "NAME_OR_ID", flags: [...FILES, "json"], about: "Show a key and its rules" },
+  "keys change": {
+    operand: "NAME_OR_ID",
+    flags: [...FILES, ...RULES, "enforce"],
+    about: "Change the group, expiry or rules of a key; the value unset removes one",
+  },
+  "keys disable": { operand: "NAME_OR_ID", flags: FILES, about: "Refuse a key until it is enabled again" },
+  "keys enable": { operand: "NAME_OR_ID", flags: FILES, about: "Accept a disabled key again" },
+  "keys revoke": { operand: "NAME_OR_ID", flags: FILES, about: "Revoke a key permanently" },
+  "keys rotate": {
+    operand: "NAME_OR_ID",
+    flags: [...FILES, "overlap"],
+    about: "Give a key a new secret and print it once; the old one stays valid for a while",
+  },
+  "usage": {
+    flags: [...FILES, "since", "until", "by", "upstream", "invoice", "prices", "tolerance", "json", "csv"],
+    about: "Show usage and cost of a period, or compare them with an upstream's invoice",
+  },
+  "explain": { operand: "REQUEST_ID", flags: [...FILES, "json"], about: "Show a request and how its price adds up" },
+  "audit": { flags: [...FILES, "json"], about: "Recalculate the whole ledger and list every difference" },
+  "prune": { flags: FILES, about: "Delete requests older than ledger.keep_days now; the sums per day stay" },
+  "backup": { operand: "FILE", flags: FILES, about: "Copy the store to a new file; the gateway may be running" },
+  "check": { flags: [...LISTEN, "json"], about: "Check the configuration and show what it would serve" },
+  "doctor": {
+    flags: [...LISTEN, "json", "url", "key", "model", "long"],
+    about: "Look for problems: files, clock, stores, upstreams, and with --url proxies in front",
+    help: { key: "API key of the gateway at --url", model: "Model to test streams with (default: sluice/echo)" },
+  },
+  "conform": {
+    operand: "URL",
+    flags: ["key", "model", "image-model", "only", "concurrency", "json"],
+    about: "Test any gateway against the protocols",
+    help: {
+      key: "API key of the gateway (SLUICE_CONFORM_KEY)",
+      concurrency: "Checks at one time, 1 to 32 (default: 4)",
+    },
+  },
+  "fault": {
+    flags: ["hostname", "port", "always"],
+    about: "Start an upstream that fails on request, to rehearse failures",
+    help: {
+      hostname: "Address to listen on (default: 127.0.0.1)",
+      port: "Port to listen on; 0 takes a free one (default: 8795)",
+    },
+  },
+  "translate": {
+    flags: ["config", "from", "to", "vendor"],
+    about: "Show what an upstream would receive for the request body on standard input",
+  },
+  "health": { flags: LISTEN, about: "Check whether the gateway of this configuration is alive" },
+  "help": { operand: "COMMAND", isOptional: true, flags: [], about: "Show this text, or the flags of a command" },
+  "version": { flags: [], about: "Show the version" },
+} as const satisfies Record<string, CommandSyntax>;
+
+/** A command's name. */
+export type CommandName = keyof typeof COMMANDS;
+
+/** True for a flag without a value. */
+export function isSwitch(flag: Flag): flag is Switch {
+  return Object.hasOwn(SWITCHES, flag);
+}
+
+/** True for the name of a command. */
+export function isCommand(text: string): text is CommandName {
+  return Object.hasOwn(COMMANDS, text);
+}

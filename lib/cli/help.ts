@@ -1,0 +1,44 @@
+/** The help texts: one of all commands, and one of each. */
+import { COMMANDS, type CommandSyntax, type Flag, isSwitch, SWITCHES, VALUE_FLAGS } from "./commands.ts";
+
+/** The help of a command, of all commands that begin with this word, or of the whole program. */
+export function helpText(command = ""): string {
+  const all = Object.entries<CommandSyntax>(COMMANDS);
+  const named = all.find(([name]) => name === command);
+  if (named !== undefined) return commandHelp(...named);
+  const some = all.filter(([name]) => command === "" || name.startsWith(`${command} `));
+  const commands = columns(some.map(([name, syntax]) => [withOperand(name, syntax), syntax.about]));
+  const usage = command === "" ? "sluice [COMMAND] [FLAGS]" : `sluice ${command} COMMAND [FLAGS]`;
+  return `Sluice: one gateway in front of every model.
+
+Usage: ${usage}
+
+${commands}
+Run "sluice COMMAND --help" for the flags of a command.
+`;
+}
+
+function commandHelp(name: string, syntax: CommandSyntax): string {
+  const { about, flags, help = {} } = syntax;
+  const usage = `sluice ${withOperand(name, syntax)}${flags.length === 0 ? "" : " [FLAGS]"}`;
+  const rows = flags.map((flag): [string, string] => [flagForm(flag), help[flag] ?? flagHelp(flag)]);
+  return `Usage: ${usage}\n\n${about}\n${rows.length === 0 ? "" : `\n${columns(rows)}`}`;
+}
+
+function withOperand(name: string, { operand, isOptional }: CommandSyntax): string {
+  if (operand === undefined) return name;
+  return `${name} ${isOptional === true ? `[${operand}]` : operand}`;
+}
+
+function flagForm(flag: Flag): string {
+  return isSwitch(flag) ? `--${flag}` : `--${flag} ${VALUE_FLAGS[flag][0]}`;
+}
+
+function flagHelp(flag: Flag): string {
+  return isSwitch(flag) ? SWITCHES[flag] : VALUE_FLAGS[flag][1];
+}
+
+function columns(rows: readonly (readonly [left: string, right: string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join("");
+}
