@@ -1,7 +1,7 @@
 /** What one request has taken of limits, until it is given back. */
 import { nameOf } from "../errors.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
-import { createLimitError } from "../limits/headers.ts";
+import { createLimitError } from "../limits/errors.ts";
 import type { AdmissionRequest, LimitDecision, Limiter, LimitStatus } from "../limits/limiter.ts";
 import type { Log } from "./entry_queue.ts";
 

@@ -1,87 +1,84 @@
-/** Limits of rate and concurrency: what a request takes, and whether there is room for it. */
+/** Limits of rate and concurrency: the interface of everything that counts them. */
 import type { Hold } from "../store/ledger.ts";
 
-/** What a limit counts. Requests and tokens are counted over any 60 seconds, concurrency at one time. */
+/** Unit of a limit. Requests and tokens are counted over any 60 seconds, concurrency at one time. */
 export type LimitUnit = "requests" | "tokens" | "concurrency";
 
 /** One limit that a request counts against. */
 export interface LimitRequest {
-  /** Whose limit it is, such as `key:key_abc`, `group:default` or `model:acme/one`: those of one name and unit share it. */
+  /** Owner of the limit, such as `key:key_abc`, `group:default` or `model:acme/one`. Name and unit identify a limit. */
   name: string;
   unit: LimitUnit;
   limit: number;
-  /** What the request takes of it: 1, or an estimate of its tokens. More than `limit` can never be admitted. */
+  /** Amount that the request takes: 1, or an estimate of its tokens. More than `limit` is never admitted. */
   cost: number;
   /** True: it is counted, but refuses nothing. */
   reportOnly: boolean;
 }
 
-/** How a limit stands after a request was looked at. */
+/** Status of a limit after a request was looked at. */
 export interface LimitStatus {
   limitRequest: LimitRequest;
-  /** What is left of it, at least 0. */
+  /** Amount that is left, at least 0. */
   remaining: number;
-  /** Milliseconds until all of it is there again. */
+  /** Milliseconds until nothing is taken any more. */
   resetMs: number;
 }
 
-/** What came of a wish to take. */
+/** Whether a request is admitted. */
 export interface LimitDecision {
   /** False: nothing was taken of any limit. */
   admitted: boolean;
   statuses: LimitStatus[];
   /**
-   * The limitRequests that there is no room for; of those, only report-only ones where the request is admitted. Those that
-   * refuse come first, the one with the longest wait before the others.
+   * Limits without room for the request, those that refuse it first and the one with the longest wait before the others.
+   * Where the request is admitted, they only report.
    */
   over: LimitRequest[];
-  /**
-   * Milliseconds until there is room, as far as that is known now; 0 where the request is admitted, `Infinity` where it
-   * takes more than a whole limit.
-   */
+  /** Milliseconds until there is room, as far as is known: 0 where admitted, `Infinity` above a whole limit. */
   retryAfterMs: number;
 }
 
-/** What the ledger has to know of a request where its process is killed. */
+/** Facts for the ledger about a request whose process is killed. */
 export type RunningRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model" | "endpoint">;
 
-/** What a request wishes to take. */
+/** A request that is to be admitted. */
 export interface AdmissionRequest {
   id: string;
-  /** No two of the same name and unit. */
+  /** At most one for each name and unit. */
   limitRequests: readonly LimitRequest[];
-  /** Longest time the request can last, in milliseconds; after it, its slots are free again whatever happens. */
+  /** Longest time the request can last, in milliseconds. Its slots are free after it whatever happens. */
   forMs: number;
-  /** True: how limits stand is not asked where it is admitted, and need not be told. */
+  /** True: a decision that admits it need not hold statuses. */
   skipStatuses?: boolean;
   /** Makes the request known to other nodes, which enter it as lost where this process is killed. */
   running?: RunningRequest | undefined;
 }
 
 /**
- * Keeps count of limits. A request is known by its id from `take` to `end` or `undo`, at most for its longest time and a
- * minute: about an id that is not known there is nothing to do. Who counts in memory answers at once.
+ * Counts limits. It knows a request by its id from `take` to `end` or `undo`, at most for its longest time and a minute;
+ * calls about an unknown id do nothing. A limiter in memory answers synchronously.
  */
 export interface Limiter {
   /**
-   * Takes every limitRequest, or none: what one limit refuses takes nothing of the others.
-   * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
+   * Takes of every limit, or of none where one of them refuses.
+   * @throws {RangeError} where the id was taken before, or an amount is not a whole number of at least 0
    */
-  take(wish: AdmissionRequest): LimitDecision | Promise<LimitDecision>;
+  take(request: AdmissionRequest): LimitDecision | Promise<LimitDecision>;
   /**
-   * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
-   * @returns how its limits stand afterwards; nothing where the id is not known
-   * @throws {RangeError} where that is no number of tokens; the slots are free and the estimate stands
+   * Ends a request: its slots are free, and the number of its tokens replaces their estimate. A second call does nothing.
+   * @returns the statuses of its limits afterwards; none where the id is not known
+   * @throws {RangeError} where the number is none; the slots are free and the estimate stays
    */
   end(id: string, tokens: number): LimitStatus[] | Promise<LimitStatus[]>;
-  /** Takes a request back as if it had never been. */
+  /** Gives back all that a request took. */
   undo(id: string): Promise<void>;
-  /** How these limits stand now. */
+  /** Reads statuses without taking anything. */
   statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]>;
-  /** Whether the limits hold for all nodes. False while each keeps to a share of its own, or admits nothing. */
+  /** Whether the limits hold for all nodes. False while each keeps to its share, or admits nothing. */
   readonly healthy: boolean;
   /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
   readonly othersHeardMs?: number | undefined;
-  /** Frees what it holds. */
+  /** Frees what it holds, and closes its connection. */
   close(): Promise<void>;
 }

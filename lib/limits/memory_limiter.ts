@@ -1,4 +1,4 @@
-/** Limits in the memory of one process. They begin anew with it. */
+/** Counts limits in the memory of one process. */
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus, LimitUnit } from "./limiter.ts";
 import { assertAdmissionRequest, decide, isAmount } from "./decide.ts";
 import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
@@ -7,26 +7,26 @@ import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 export interface MemoryLimiter extends Limiter {
   take(wish: AdmissionRequest): LimitDecision;
   end(id: string, tokens: number): LimitStatus[];
-  /** Names of limits and requests that it remembers; what is idle or over is forgotten by and by. */
+  /** Number of limits and requests that it remembers. Idle limits and ended requests are removed gradually. */
   readonly size: number;
 }
 
-/** What counts against the limits of one name. */
+/** Windows of one owner. */
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
-/** A request that has taken. */
+/** A request that was admitted. */
 interface Taken {
   limitRequests: readonly LimitRequest[];
-  /** When its requests and tokens leave their windows. */
+  /** End of its requests and tokens. */
   windowEnd: number;
-  /** When its slots are free whatever happens. */
+  /** End of its slots. */
   leaseEnd: number;
 }
 
-/** How long after its slots are free whatever happens a request may still tell its tokens, in milliseconds. */
+/** Time after the end of its slots in which a request can still be ended with its tokens, in milliseconds. */
 export const LATE_MS = WINDOW_MS;
 
-/** Entries looked at by each `take`, and whenever a name is added: more than are added, so that what is idle goes. */
+/** Entries looked at by each `take`, and whenever an owner is added: more than are added, so that the map shrinks. */
 const SWEPT = 2;
 
 /** Opens a limiter in which nothing is taken. @param monotonic milliseconds of a clock that never goes back */
@@ -36,10 +36,9 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   const sweepCounts = createSweep(counts, isIdle);
   const sweepRequests = createSweep(requests, isForgotten);
 
-  /** Whole milliseconds, so that every wait is exact. */
+  /** Returns whole milliseconds, so that every wait is exact. */
   const clock = () => Math.floor(monotonic());
 
-  /** What counts against a limit; absent where nothing does. */
   function find({ name, unit }: LimitRequest): Window | undefined {
     return counts.get(name)?.[unit];
   }
@@ -80,7 +79,6 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     requests.set(id, taken);
   }
 
-  /** What an id took. It is not known any more afterwards. */
   function forget(id: string, now: number): Taken | undefined {
     const taken = requests.get(id);
     requests.delete(id);
@@ -88,7 +86,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   }
 
   return {
-    // Nothing waits between the look and the taking, so that no other request comes between them.
+    // Synchronous from the decision to the change: no other request comes between them.
     take({ id, limitRequests, forMs, skipStatuses = false }) {
       assertAdmissionRequest({ id, limitRequests, forMs }, { known: requests.has(id) });
       const now = clock();
@@ -106,7 +104,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       for (const limitRequest of taken.limitRequests) {
         if (limitRequest.unit === "concurrency") find(limitRequest)?.remove(limitRequest.cost, taken.leaseEnd);
       }
-      if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is no number of tokens`);
+      if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
       for (const limitRequest of taken.limitRequests) {
         if (limitRequest.unit !== "tokens") continue;
         const window = tokens > limitRequest.cost ? findOrAdd(limitRequest, now) : find(limitRequest);
@@ -142,18 +140,18 @@ function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean
   return requests.sum(now) === 0 && tokens.sum(now) === 0 && concurrency.sum(now) === 0;
 }
 
-/** Looks at a few entries of a map at each call, round and round, and deletes those that are over. */
+/** Makes a function that looks at the next few entries of a map at each call and deletes those that have ended. */
 function createSweep<Value>(
   map: Map<string, Value>,
   isOver: (value: Value, now: number) => boolean,
 ): (now: number) => void {
-  let hand = map.entries();
+  let cursor = map.entries();
   return (now) => {
     for (let count = 0; count < SWEPT; count++) {
-      const { done, value } = hand.next();
-      // An iterator that has come to its end stays there.
+      const { done, value } = cursor.next();
+      // A finished iterator stays finished.
       if (done === true) {
-        hand = map.entries();
+        cursor = map.entries();
         return;
       }
       const [key, entry] = value;

@@ -1,4 +1,4 @@
-/** A node's session in Redis: its connection, the beats that renew the session, and requests of nodes that died. */
+/** A node's session in Redis: its connection, the heartbeats that renew the session, and requests of nodes that died. */
 import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { RunningRequest } from "./limiter.ts";
@@ -18,12 +18,12 @@ export interface NodeSessionOptions extends LimiterOptions {
   clock?: () => number;
 }
 
-/** Longest time between two beats, in milliseconds; less where the lease is short. */
-const BEAT_MS = 5_000;
-const BEATS_PER_LEASE = 3;
+/** Longest time between two heartbeats, in milliseconds; less where the lease is short. */
+const HEARTBEAT_MS = 5_000;
+const HEARTBEATS_PER_LEASE = 3;
 
 /** The same where nodes report whether they reach a store, in milliseconds. */
-const STORE_BEAT_MS = 2_000;
+const STORE_HEARTBEAT_MS = 2_000;
 
 /** Time between two attempts to reach Redis, in milliseconds, give or take a fifth. */
 const RETRY_MS = 500;
@@ -36,9 +36,9 @@ export class NodeSession {
   readonly #url: Secret;
   readonly #parts: NodeSessionOptions;
   readonly #running: () => Iterable<string>;
-  #link: RedisConnection | undefined;
-  /** The counts of the current session; absent while Redis is out of reach. Every session has its own. */
-  #counts: RedisCommands | undefined;
+  #connection: RedisConnection | undefined;
+  /** Scripts of the current session; absent while Redis is out of reach. Every session has an object of its own. */
+  #commands: RedisCommands | undefined;
   /** Connections that open or close, and ledger entries under way. */
   readonly #pending = new Set<Promise<void>>();
   #rejoining: Promise<void> | undefined;
@@ -50,7 +50,7 @@ export class NodeSession {
   #othersHeardAt: number | undefined;
   #downSince: number | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
-  #beatTimer: ReturnType<typeof setTimeout> | undefined;
+  #heartbeatTimer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   /** @param running ids of the requests that Redis has admitted and that have not ended */
@@ -62,7 +62,7 @@ export class NodeSession {
 
   /** Whether Redis counts. */
   get healthy(): boolean {
-    return this.#counts !== undefined;
+    return this.#commands !== undefined;
   }
 
   /** Last known number of nodes, at least 1. */
@@ -78,7 +78,7 @@ export class NodeSession {
   /** Tries to reach Redis once, and goes on trying in the background. */
   async open(): Promise<void> {
     await this.#connect();
-    this.#scheduleBeat();
+    this.#scheduleHeartbeat();
   }
 
   /** Frees what the node holds in Redis, and closes the connection. */
@@ -86,12 +86,12 @@ export class NodeSession {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#retryTimer);
-    clearTimeout(this.#beatTimer);
-    await this.ask(async (counts) => {
-      await counts.retire();
+    clearTimeout(this.#heartbeatTimer);
+    await this.ask(async (commands) => {
+      await commands.retire();
       return true;
     });
-    this.#counts = undefined;
+    this.#commands = undefined;
     this.#disconnect();
     await Promise.all(this.#pending);
   }
@@ -101,19 +101,19 @@ export class NodeSession {
    * @param question answers `undefined` where the session has ended: a new one begins, and it is asked again
    * @returns `undefined` where Redis is out of reach
    */
-  async ask<Result>(question: (counts: RedisCommands) => Promise<Result | undefined>): Promise<Result | undefined> {
+  async ask<Result>(question: (commands: RedisCommands) => Promise<Result | undefined>): Promise<Result | undefined> {
     for (let tries = 0; tries < TRIES; tries++) {
       if (this.#rejoining !== undefined) await this.#rejoining;
-      const counts = this.#counts;
-      if (counts === undefined) return undefined;
+      const commands = this.#commands;
+      if (commands === undefined) return undefined;
       try {
-        const answer = await question(counts);
+        const answer = await question(commands);
         if (answer !== undefined) return answer;
       } catch (error) {
         if (error instanceof RedisUnreachable) return undefined;
         throw error;
       }
-      await this.#rejoin(counts);
+      await this.#rejoin(commands);
     }
     return undefined;
   }
@@ -125,23 +125,27 @@ export class NodeSession {
 
   async #connect(): Promise<void> {
     const { prefix, timeoutMs } = this.#parts;
-    let link: RedisConnection | undefined;
+    let connection: RedisConnection | undefined;
     try {
-      link = await openRedisConnection(this.#url, { prefix, timeoutMs, lost: (cause) => this.#lose(link, cause) });
-      if (this.#closed) return await link.close();
-      this.#link = link;
-      await this.#join(link);
+      connection = await openRedisConnection(this.#url, {
+        prefix,
+        timeoutMs,
+        lost: (cause) => this.#lose(connection, cause),
+      });
+      if (this.#closed) return await connection.close();
+      this.#connection = connection;
+      await this.#join(connection);
       this.#logUp();
     } catch (error) {
       if (!(error instanceof RedisUnreachable)) throw error;
-      this.#lose(link, error.message);
+      this.#lose(connection, error.message);
     }
   }
 
   /** From now on Redis is out of reach. */
-  #lose(link: RedisConnection | undefined, cause: string): void {
-    if (this.#closed || link !== this.#link) return;
-    this.#counts = undefined;
+  #lose(connection: RedisConnection | undefined, cause: string): void {
+    if (this.#closed || connection !== this.#connection) return;
+    this.#commands = undefined;
     this.#othersHeardAt = undefined;
     this.#disconnect();
     this.#logDown(cause);
@@ -153,8 +157,8 @@ export class NodeSession {
   }
 
   #disconnect(): void {
-    if (this.#link !== undefined) this.#waitAtClose(this.#link.close());
-    this.#link = undefined;
+    if (this.#connection !== undefined) this.#waitAtClose(this.#connection.close());
+    this.#connection = undefined;
   }
 
   #waitAtClose(work: Promise<void>): void {
@@ -164,52 +168,52 @@ export class NodeSession {
 
   /** Begins a session after Redis has ended or forgotten the one before. */
   async #rejoin(ended: RedisCommands): Promise<void> {
-    const link = this.#link;
-    if (this.#counts === ended && this.#rejoining === undefined && link !== undefined) {
-      this.#rejoining = this.#joinAgain(link).finally(() => this.#rejoining = undefined);
+    const connection = this.#connection;
+    if (this.#commands === ended && this.#rejoining === undefined && connection !== undefined) {
+      this.#rejoining = this.#joinAgain(connection).finally(() => this.#rejoining = undefined);
     }
     await this.#rejoining;
   }
 
-  async #joinAgain(link: RedisConnection): Promise<void> {
+  async #joinAgain(connection: RedisConnection): Promise<void> {
     try {
-      await this.#join(link);
+      await this.#join(connection);
       this.#parts.log({ level: "warn", event: "limits_session_ended", nodes: this.#nodes });
     } catch (error) {
       if (!(error instanceof RedisUnreachable)) throw error;
-      this.#lose(link, error.message);
+      this.#lose(connection, error.message);
     }
   }
 
-  async #join(link: RedisConnection): Promise<void> {
+  async #join(connection: RedisConnection): Promise<void> {
     const { leaseMs, node, clock } = this.#parts;
-    this.#settledAt = this.now() + leaseMs + BEAT_MS;
-    const counts = createRedisCommands({ link, node, ...(clock !== undefined && { clock }) });
-    this.#nodes = Math.max(this.#nodes, await counts.join(leaseMs, this.#running()));
-    this.#counts = counts;
+    this.#settledAt = this.now() + leaseMs + HEARTBEAT_MS;
+    const commands = createRedisCommands({ connection, node, ...(clock !== undefined && { clock }) });
+    this.#nodes = Math.max(this.#nodes, await commands.join(leaseMs, this.#running()));
+    this.#commands = commands;
   }
 
-  #scheduleBeat(ms = this.#beatMs()): void {
+  #scheduleHeartbeat(ms = this.#heartbeatMs()): void {
     if (this.#closed) return;
-    this.#beatTimer = setTimeout(async () => {
+    this.#heartbeatTimer = setTimeout(async () => {
       let isMore = false;
       try {
-        isMore = await this.#beat();
+        isMore = await this.#renew();
       } finally {
-        this.#scheduleBeat(isMore ? 0 : undefined);
+        this.#scheduleHeartbeat(isMore ? 0 : undefined);
       }
     }, ms);
   }
 
-  #beatMs(): number {
+  #heartbeatMs(): number {
     const { leaseMs, storeHeardMs } = this.#parts;
-    return Math.min(storeHeardMs === undefined ? BEAT_MS : STORE_BEAT_MS, leaseMs / BEATS_PER_LEASE);
+    return Math.min(storeHeardMs === undefined ? HEARTBEAT_MS : STORE_HEARTBEAT_MS, leaseMs / HEARTBEATS_PER_LEASE);
   }
 
-  /** @returns whether the next beat comes at once */
-  async #beat(): Promise<boolean> {
+  /** @returns whether the next heartbeat comes at once */
+  async #renew(): Promise<boolean> {
     const { leaseMs, storeHeardMs } = this.#parts;
-    const answer = await this.ask((counts) => counts.beat(leaseMs, storeHeardMs?.()));
+    const answer = await this.ask((commands) => commands.renew(leaseMs, storeHeardMs?.()));
     if (answer === undefined || !this.healthy) return false;
     this.#othersHeardAt = answer.othersHeardMs === undefined ? undefined : this.now() - answer.othersHeardMs;
     const isSettled = this.now() >= this.#settledAt;
@@ -225,14 +229,14 @@ export class NodeSession {
     if (enterLost === undefined || this.#entering) return;
     this.#entering = true;
     try {
-      let found = await this.ask((counts) => counts.lost([]));
+      let found = await this.ask((commands) => commands.lost([]));
       while (found !== undefined && found.length > 0) {
         const requests = new Map<string, RunningRequest>(found.map(([, request]) => [request.id, request]));
         const isNew = await enterLost([...requests.values()]);
         const entered = isNew.filter(Boolean).length;
         if (entered > 0) log({ level: "warn", event: "requests_lost", requests: entered });
         const ids = found.map(([id]) => id);
-        found = await this.ask((counts) => counts.lost(ids));
+        found = await this.ask((commands) => commands.lost(ids));
       }
     } catch (cause) {
       log({ level: "error", event: "lost_requests_not_entered", cause: nameOf(cause) });

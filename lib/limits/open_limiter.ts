@@ -1,21 +1,21 @@
-/** Finds the limiter that the configuration names. */
+/** Opens the limiter that the configuration names. */
 import type { LimitsAddress } from "../config/address.ts";
 import type { Limiter, RunningRequest } from "./limiter.ts";
 import { createMemoryLimiter } from "./memory_limiter.ts";
 
-/** What a limiter is opened with. */
+/** Options of every limiter. */
 export interface LimiterOptions {
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   monotonic: () => number;
-  /** While the shared counts are out of reach: this node's share of every limit, or nothing that has limits. */
+  /** While Redis is out of reach a node admits its share of every limit, or no request that has limits. */
   outage: "local" | "closed";
-  /** How long the shared counts may take to answer before they count as out of reach, in milliseconds. */
+  /** Time in which Redis must answer before it counts as out of reach, in milliseconds. */
   timeoutMs: number;
-  /** How long the slots of this process outlive it, in milliseconds. */
+  /** Time that the slots of this process outlive it, in milliseconds. */
   leaseMs: number;
   /**
-   * Milliseconds since the store that nodes share answered this one last; `undefined` while it is out of reach. Other nodes
-   * are told. Absent: there is no such store.
+   * Returns the milliseconds since the store that nodes share answered this one, `undefined` while it is out of reach. Other
+   * nodes learn it from Redis. Absent: there is no shared store.
    */
   storeHeardMs?: () => number | undefined;
   /**
@@ -23,16 +23,15 @@ export interface LimiterOptions {
    * node repeats it where this one is killed meanwhile. Absent: the ledger is not shared.
    */
   enterLost?: (requests: readonly RunningRequest[]) => Promise<boolean[]>;
-  /** Told of what happens to them. */
   log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
 }
 
-/** Opens a limiter. One that is out of reach at the start is waited for as at any other time. */
+/** Opens a limiter, also where Redis is out of reach. */
 export async function openLimiter(address: LimitsAddress, options: LimiterOptions): Promise<Limiter> {
   if (address.kind === "memory") return createMemoryLimiter(options);
-  // The client of Redis would write all that it sends to standard error, its password included.
+  // With DEBUG set, the client of Redis writes all that it sends to standard error, its password included.
   Deno.env.delete("DEBUG");
-  // Only who uses it pays for loading it.
+  // Imported here, as most gateways never load it.
   const { openRedisLimiter } = await import("./redis_limiter.ts");
   return await openRedisLimiter(address.url, options);
 }

@@ -21,8 +21,8 @@ export type UsedTokens = number | "unknown" | "undone";
  * silent for too long or Redis has forgotten it, and nothing was done.
  */
 export interface RedisCommands {
-  take(wish: AdmissionRequest): Promise<{ taking: LimitDecision; at: TakenAt } | undefined>;
-  /** How its limits stand afterwards. It ends once: afterwards, and when it is too late, nothing is changed. */
+  take(wish: AdmissionRequest): Promise<{ decision: LimitDecision; at: TakenAt } | undefined>;
+  /** Ends a request once and returns the statuses afterwards. A second or a late call changes nothing. */
   end(
     id: string,
     request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens },
@@ -34,14 +34,14 @@ export interface RedisCommands {
    * Renews the session.
    * @param storeHeardMs milliseconds since the store answered this node; absent: it is out of reach, or not shared
    */
-  beat(leaseMs: number, storeHeardMs?: number): Promise<HeartbeatAnswer | undefined>;
+  renew(leaseMs: number, storeHeardMs?: number): Promise<HeartbeatAnswer | undefined>;
   /** Ends the session and frees what the node holds. */
   retire(): Promise<void>;
   /** Some requests that ran when their node's session ended. They are returned again until they are named as `entered`. */
   lost(entered: readonly string[]): Promise<[id: string, RunningRequest][]>;
 }
 
-/** What a node learns when it renews its session. */
+/** Facts that a node learns when it renews its session. */
 export interface HeartbeatAnswer {
   nodes: number;
   /** Slots of an ended session are to be freed: the next beat comes at once. */
@@ -54,7 +54,7 @@ export interface HeartbeatAnswer {
 
 /** Parts of the counts. */
 export interface RedisCommandsOptions {
-  link: RedisConnection;
+  connection: RedisConnection;
   /** Name of the node. */
   node: string;
   /** A clock in place of the server's, for tests. */
@@ -62,52 +62,56 @@ export interface RedisCommandsOptions {
 }
 
 /** Binds the scripts to a connection. Each function fails with `OutOfReach` where Redis does not answer. */
-export function createRedisCommands({ link, node, clock }: RedisCommandsOptions): RedisCommands {
+export function createRedisCommands({ connection, node, clock }: RedisCommandsOptions): RedisCommands {
   const now = () => clock === undefined ? "" : Math.floor(clock());
   return {
     async take({ id, limitRequests, forMs, running }) {
       const facts = running === undefined ? "" : JSON.stringify(running);
       const [admitted = 0, at = 0, ...rest] = numbers(
-        await link.run("take", [now(), node, id, forMs, facts, writeClaims(limitRequests)]),
+        await connection.run("take", [now(), node, id, forMs, facts, writeLimitRequests(limitRequests)]),
       );
       if (admitted < 0) return undefined;
-      const judgement = decide(limitRequests, (_, index) => {
+      const decided = decide(limitRequests, (_, index) => {
         const waitMs = rest[index] ?? 0;
         return waitMs < 0 ? Infinity : waitMs;
       });
-      const statuses = readStandings(limitRequests, rest.slice(limitRequests.length));
+      const statuses = readStatuses(limitRequests, rest.slice(limitRequests.length));
       return {
-        taking: { ...judgement, statuses },
+        decision: { ...decided, statuses },
         at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
       };
     },
     async end(id, { limitRequests, at: { bucket, leaseEnd }, used }) {
       const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
       const [known = 0, ...rest] = numbers(
-        await link.run("end", [now(), node, id, writeClaims(limitRequests), bucket, leaseEnd, tokens]),
+        await connection.run("end", [now(), node, id, writeLimitRequests(limitRequests), bucket, leaseEnd, tokens]),
       );
       if (known < 0) return undefined;
-      return known === 0 ? [] : readStandings(limitRequests, rest);
+      return known === 0 ? [] : readStatuses(limitRequests, rest);
     },
     async statuses(limitRequests) {
-      const [known = 0, ...rest] = numbers(await link.run("look", [now(), node, writeClaims(limitRequests)]));
-      return known < 0 ? undefined : readStandings(limitRequests, rest);
+      const [known = 0, ...rest] = numbers(
+        await connection.run("look", [now(), node, writeLimitRequests(limitRequests)]),
+      );
+      return known < 0 ? undefined : readStatuses(limitRequests, rest);
     },
     async join(leaseMs, running) {
-      const [nodes] = numbers(await link.run("join", [now(), node, leaseMs, ...running]));
+      const [nodes] = numbers(await connection.run("join", [now(), node, leaseMs, ...running]));
       return nodes ?? 1;
     },
-    async beat(leaseMs, storeHeardMs) {
+    async renew(leaseMs, storeHeardMs) {
       const heard = storeHeardMs === undefined ? "" : Math.round(storeHeardMs);
-      const [nodes = 0, more, others = -1, lost = 0] = numbers(await link.run("beat", [now(), node, leaseMs, heard]));
+      const [nodes = 0, more, others = -1, lost = 0] = numbers(
+        await connection.run("beat", [now(), node, leaseMs, heard]),
+      );
       if (nodes < 0) return undefined;
       return { nodes, more: more === 1, lost, ...(others >= 0 && { othersHeardMs: others }) };
     },
     async retire() {
-      while ((await link.run("retire", [now(), node]))[0] === 1);
+      while ((await connection.run("retire", [now(), node]))[0] === 1);
     },
     async lost(entered) {
-      const answer = (await link.run("lost", [now(), ...entered])).map(String);
+      const answer = (await connection.run("lost", [now(), ...entered])).map(String);
       const found: [string, RunningRequest][] = [];
       for (let at = 0; at + 1 < answer.length; at += 2) {
         found.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
@@ -122,15 +126,15 @@ function numbers(answer: ScriptReply): number[] {
 }
 
 /** Names hold no line ends: they are made of ids. */
-function writeClaims(limitRequests: readonly LimitRequest[]): string {
+function writeLimitRequests(limitRequests: readonly LimitRequest[]): string {
   return limitRequests.map(({ name, unit, limit, cost, reportOnly }) =>
     `${UNIT_LETTERS[unit]}${reportOnly ? 1 : 0} ${limit} ${cost} ${name}`
   ).join("\n");
 }
 
-function readStandings(limitRequests: readonly LimitRequest[], told: readonly number[]): LimitStatus[] {
+function readStatuses(limitRequests: readonly LimitRequest[], numbers: readonly number[]): LimitStatus[] {
   return limitRequests.map((limitRequest, index) => {
-    const [sum = 0, resetMs = 0] = told.slice(2 * index, 2 * index + 2);
+    const [sum = 0, resetMs = 0] = numbers.slice(2 * index, 2 * index + 2);
     return { limitRequest, remaining: Math.max(0, limitRequest.limit - sum), resetMs };
   });
 }

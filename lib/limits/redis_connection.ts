@@ -1,65 +1,65 @@
-/** A connection to Redis that runs scripts, and is given up as soon as Redis is out of reach. */
+/** A connection to Redis that runs scripts and closes as soon as Redis is out of reach. */
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Secret } from "../secret.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
 
-/** What is thrown where Redis did not answer. Whether it has done what it was asked is not known. */
+/** Redis did not answer. It may have run the script all the same. */
 export class RedisUnreachable extends Error {
   override readonly name = "RedisUnreachable";
 }
 
-/** What scripts answer. */
+/** Reply of a script. */
 export type ScriptReply = readonly (number | string)[];
 
-/** A connection. It does not come back: once it is lost, everything asked of it fails at once. */
+/** A connection. It never reconnects: once it is lost, every call fails at once. */
 export interface RedisConnection {
-  /** Runs a script. In the order of the calls. @throws {RedisUnreachable} */
+  /** Runs a script, in the order of the calls. @throws {RedisUnreachable} */
   run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply>;
-  /** Ends it. Resolves when nothing of it is left. */
+  /** Closes it. Resolves when the socket is closed. */
   close(): Promise<void>;
 }
 
-/** What a connection is made with. */
+/** Options of a connection. */
 export interface RedisConnectionOptions {
-  /** The key that every script is given. */
+  /** Key that every script is given. */
   prefix: string;
-  /** How long an answer may take, in milliseconds. */
+  /** Time in which Redis must answer, in milliseconds. */
   timeoutMs: number;
-  /** Told once when it is lost, why in a word; not when it is closed. */
+  /** Called once when the connection is lost, with the cause in one word; not when it is closed. */
   lost: (cause: string) => void;
 }
 
-/** Longest time until a connection can be used, in milliseconds. */
+/** Time in which a connection must be usable, in milliseconds. */
 const CONNECT_MS = 2_000;
 
-/** How long the server may take to hang up before the connection is cut, in milliseconds. */
+/** Time in which the server must close before the connection is cut, in milliseconds. */
 const HANG_UP_MS = 100;
 
 /**
- * Parts in which the time for an answer is waited for. A stall of our own event loop takes no more than one of them: it is
- * none of Redis, which may have been asked only after it.
+ * The timeout consists of this many timers. A stall of our own event loop uses up at most one of them, as Redis may have
+ * been asked only after the stall.
  */
 const PARTS = 5;
 
-/** How often it is looked again at the end, after a turn of the event loop, whether answers that should be there come in after all. */
+/** Turns of the event loop at the end of the timeout in which replies that have arrived are still read. */
 const LOOKS = 10;
 
-/** Opens a connection with all scripts loaded. @throws {RedisUnreachable} whose message is the cause in a word */
+/** Opens a connection with all scripts loaded. @throws {RedisUnreachable} with the cause in one word as its message */
 export async function openRedisConnection(
   url: Secret,
   { prefix, timeoutMs, lost }: RedisConnectionOptions,
 ): Promise<RedisConnection> {
   const redis = new Redis(url.reveal(), {
     lazyConnect: true,
-    // What cannot be done now is not done later: nobody waits for it any more.
+    // A command that fails now is not repeated later, as its caller has gone on.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     retryStrategy: () => null,
     connectTimeout: CONNECT_MS,
     disconnectTimeout: HANG_UP_MS,
-    // All that is needed, and every server and proxy speaks it.
+    // RESP2 is enough, and every server and proxy speaks it.
     protocol: 2,
     disableClientInfo: true,
     connectionName: "sluice",
@@ -78,7 +78,7 @@ export async function openRedisConnection(
     if (wasOpen) lost(cause);
   }
 
-  /** Fails where Redis takes too long, but not before all that it has answered is read. */
+  /** Rejects where Redis takes too long, but not before all its replies are read. */
   function within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       let timer = setTimeout(() => wait(PARTS - 1), ms / PARTS);
@@ -115,13 +115,13 @@ export async function openRedisConnection(
     try {
       return await redis.evalsha(SHAS[script], 1, prefix, ...args) as ScriptReply;
     } catch (error) {
-      // Somebody has made the server forget its scripts.
+      // The server has forgotten its scripts.
       if (wordOf(error) !== "NOSCRIPT") throw error;
       return await redis.eval(SCRIPTS[script], 1, prefix, ...args) as ScriptReply;
     }
   }
 
-  // Without a listener it writes to the console.
+  // Without a listener the client writes errors to the console.
   redis.on("error", (error: unknown) => lose(wordOf(error)));
   redis.on("close", () => lose("closed"));
   try {
@@ -150,7 +150,7 @@ const SHAS = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, text]) => [name, createHash("sha1").update(text).digest("hex")]),
 ) as Record<ScriptName, string>;
 
-/** An error in a word, without what an address or a reply may hold: `ECONNREFUSED`, `READONLY`, `timeout`. */
+/** Names an error in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `timeout`. */
 function wordOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   if (error instanceof RedisUnreachable) return error.message;

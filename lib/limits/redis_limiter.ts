@@ -48,29 +48,29 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
   const pending = new Map<string, Promise<LimitDecision>>();
   const own = createMemoryLimiter(parts);
   const session = new NodeSession(url, { parts, running: () => idsInRedis(requests.values()) });
-  let hand = requests.values();
+  let cursor = requests.values();
 
-  async function takeAnywhere(wish: AdmissionRequest): Promise<LimitDecision> {
-    const answer = await session.ask(async (counts) => {
-      const answer = await counts.take(wish);
-      if (answer?.taking.admitted) {
-        remember(wish, answer.at);
-        own.take({ id: wish.id, limitRequests: wish.limitRequests.map(onlyCounted), forMs: wish.forMs });
+  async function takeFromAll(request: AdmissionRequest): Promise<LimitDecision> {
+    const answer = await session.ask(async (commands) => {
+      const answer = await commands.take(request);
+      if (answer?.decision.admitted) {
+        remember(request, answer.at);
+        own.take({ id: request.id, limitRequests: request.limitRequests.map(onlyCounted), forMs: request.forMs });
       }
       return answer;
     });
-    return answer === undefined ? takeShare(wish) : answer.taking;
+    return answer === undefined ? takeShare(request) : answer.decision;
   }
 
-  function takeShare(wish: AdmissionRequest): LimitDecision {
-    const { limitRequests } = wish;
+  function takeShare(request: AdmissionRequest): LimitDecision {
+    const { limitRequests } = request;
     if (parts.outage === "closed" && limitRequests.some(({ reportOnly }) => !reportOnly)) {
       throw new GatewayError("overloaded", "Cannot count limits now: try again", { retryAfterMs: RETRY_MS });
     }
     const shares = divideLimits(limitRequests, session.nodes);
-    const taking = own.take({ ...wish, limitRequests: shares });
-    if (taking.admitted) remember(wish);
-    return nameLimits(taking, { limitRequests, shares });
+    const decision = own.take({ ...request, limitRequests: shares });
+    if (decision.admitted) remember(request);
+    return nameLimits(decision, { limitRequests, shares });
   }
 
   function remember({ id, limitRequests, forMs }: AdmissionRequest, at?: TakenAt): void {
@@ -92,12 +92,12 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     const { limitRequests, at } = request;
     const statuses = at === undefined
       ? undefined
-      : await session.ask((counts) => counts.end(id, { limitRequests, at, used }));
+      : await session.ask((commands) => commands.end(id, { limitRequests, at, used }));
     // Not before: a session that begins meanwhile must not free it without its tokens.
     requests.delete(id);
     if (used === "undone") await own.undo(id);
     else endOwn(id, used);
-    return statuses ?? await standAlone(limitRequests);
+    return statuses ?? await statusesOfShares(limitRequests);
   }
 
   function endOwn(id: string, used: number | "unknown"): void {
@@ -108,31 +108,31 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     }
   }
 
-  async function standAlone(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
+  async function statusesOfShares(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
     return nameLimitsInStatuses(await own.statuses(divideLimits(limitRequests, session.nodes)), limitRequests);
   }
 
   /** Ends requests that were not ended in their longest time. */
   function sweep(): void {
     for (let count = 0; count < SWEPT; count++) {
-      const { done, value } = hand.next();
-      // An iterator that has come to its end stays there.
-      if (done === true) hand = requests.values();
+      const { done, value } = cursor.next();
+      // A finished iterator stays finished.
+      if (done === true) cursor = requests.values();
       else if (value.leaseEnd + LATE_MS < session.now()) void finish(value.id, "unknown");
     }
   }
 
   await session.open();
   return {
-    async take(wish) {
-      const { id, limitRequests } = wish;
-      assertAdmissionRequest(wish, { known: requests.has(id) || pending.has(id) });
+    async take(request) {
+      const { id, limitRequests } = request;
+      assertAdmissionRequest(request, { known: requests.has(id) || pending.has(id) });
       if (limitRequests.length === 0) return { admitted: true, statuses: [], over: [], retryAfterMs: 0 };
       sweep();
-      const taking = takeAnywhere(wish);
-      pending.set(id, taking);
+      const decision = takeFromAll(request);
+      pending.set(id, decision);
       try {
-        return await taking;
+        return await decision;
       } finally {
         pending.delete(id);
       }
@@ -141,14 +141,14 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
       const isNumber = isAmount(tokens);
       const statuses = await finish(id, isNumber ? tokens : "unknown");
       if (statuses === undefined) return [];
-      if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is no number of tokens`);
+      if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
       return statuses;
     },
     async undo(id) {
       await finish(id, "undone");
     },
     statuses: async (limitRequests) =>
-      await session.ask((counts) => counts.statuses(limitRequests)) ?? await standAlone(limitRequests),
+      await session.ask((commands) => commands.statuses(limitRequests)) ?? await statusesOfShares(limitRequests),
     get healthy() {
       return session.healthy;
     },

@@ -1,43 +1,43 @@
 /**
- * The exact sliding window: never more than a limit within any 60 seconds. What is taken counts until no instant of its
- * bucket lies within the last 60 seconds, so that no window ever holds more, and at most 0.9 % less is admitted.
+ * An exact sliding window: never more than a limit within any 60 seconds. An amount counts until its whole bucket lies
+ * before the last 60 seconds, so no window holds more than the limit, and at most 0.9 % less is admitted.
  */
 
-/** How long what was taken counts, in milliseconds. */
+/** Time that an amount counts, in milliseconds. */
 export const WINDOW_MS = 60_000;
 
 /** Width of a bucket, in milliseconds. */
 export const BUCKET_MS = 500;
 
-/** When what is taken now leaves the window. Milliseconds of a monotonic clock, as all times here. */
+/** End of an amount that is taken now. All times here are milliseconds of a monotonic clock. */
 export function windowEnd(now: number): number {
   return (Math.floor(now / BUCKET_MS) + 1) * BUCKET_MS + WINDOW_MS;
 }
 
-/** When a slot that is taken now is free whatever happens: with the bucket in which its time is over. */
+/** End of the lease of a slot that is taken now: the end of the bucket in which its time ends. */
 export function leaseEnd(now: number, forMs: number): number {
   return Math.ceil((now + forMs) / BUCKET_MS) * BUCKET_MS;
 }
 
-/** What ends at one time. */
+/** Sum of the amounts that end at one time. */
 interface Bucket {
   end: number;
   amount: number;
 }
 
-/** Amounts that count until their ends: takings until they leave the window, or slots until their leases are over. */
+/** Amounts that count until they end: requests and tokens in the window, or slots with their leases. */
 export class Window {
-  /** Those with an amount, by their ends. */
+  /** By their ends, none of them empty. */
   readonly #buckets: Bucket[] = [];
   #sum = 0;
 
-  /** What counts now. */
+  /** Sum of what counts now. */
   sum(now: number): number {
     this.#forget(now);
     return this.#sum;
   }
 
-  /** Milliseconds until there is room for a cost within a limit: 0 at once, `Infinity` never. Nothing less is enough. */
+  /** Returns the exact wait until there is room for a cost within a limit, in milliseconds: 0 none, `Infinity` never. */
   waitFor(cost: number, { limit, now }: { limit: number; now: number }): number {
     let excess = this.sum(now) + cost - limit;
     if (excess <= 0) return 0;
@@ -48,14 +48,14 @@ export class Window {
     return Infinity;
   }
 
-  /** Milliseconds until nothing counts any more. */
+  /** Returns the milliseconds until nothing counts any more. */
   resetMs(now: number): number {
     this.#forget(now);
     const last = this.#buckets[this.#buckets.length - 1];
     return last === undefined ? 0 : last.end - now;
   }
 
-  /** Counts an amount until its end. @throws {RangeError} where the amount is no whole number of at least 0 */
+  /** Counts an amount until its end. @throws {RangeError} where the amount is not a whole number of at least 0 */
   add(amount: number, end: number): void {
     checkAmount(amount);
     if (amount === 0) return;
@@ -67,7 +67,7 @@ export class Window {
     this.#sum += amount;
   }
 
-  /** Gives back what was added for this end; nothing where that is over. @throws {RangeError} as `add` does */
+  /** Gives back an amount that was added for this end, if it still counts. @throws {RangeError} as `add` does */
   remove(amount: number, end: number): void {
     checkAmount(amount);
     const at = this.#find(end);
@@ -82,9 +82,9 @@ export class Window {
   }
 
   /**
-   * Puts the true amount in place of what was added. Less is given back, if it still counts. More is a debt: it counts
-   * where the rest was taken, or from now on where that is over, and nothing is admitted until it is paid.
-   * @throws {RangeError} where the true amount is no whole number of at least 0
+   * Replaces an estimate that was added by the true amount. Less is given back, if it still counts. More is added to the
+   * same bucket, or from now on where that has ended, even above the limit.
+   * @throws {RangeError} where the true amount is not a whole number of at least 0
    */
   correct(added: number, { actual, end, now }: { actual: number; end: number; now: number }): void {
     checkAmount(actual);
@@ -104,7 +104,7 @@ export class Window {
     const buckets = this.#buckets;
     let low = 0;
     let high = buckets.length;
-    // What comes and goes now mostly ends last.
+    // Most amounts are added to the last bucket.
     const last = buckets[high - 1];
     if (last === undefined || last.end < end) return high;
     if (last.end === end) return high - 1;
@@ -117,7 +117,9 @@ export class Window {
   }
 }
 
-/** One number that is none would spoil a sum for ever. */
+/** `NaN` would spoil the sum. */
 function checkAmount(amount: number): void {
-  if (!Number.isSafeInteger(amount) || amount < 0) throw new RangeError(`Cannot count ${amount}: it is no amount`);
+  if (!Number.isSafeInteger(amount) || amount < 0) {
+    throw new RangeError(`Cannot count ${amount}: it is not a whole number of at least 0`);
+  }
 }

@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { createLimitError, type LimitHeaderStyle, writeLimitHeaders } from "../../lib/limits/headers.ts";
+import { createLimitError } from "../../lib/limits/errors.ts";
+import { type LimitHeaderStyle, writeLimitHeaders } from "../../lib/limits/headers.ts";
 import type { LimitDecision, LimitRequest, LimitStatus, LimitUnit } from "../../lib/limits/limiter.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../../lib/protocols/error_bodies.ts";
 

@@ -5,10 +5,10 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** A program that counts one request in the Redis of its argument. */
 const PROGRAM = `
-import { readLimitsAddress } from "${ROOT}lib/config/address.ts";
+import { parseLimitsAddress } from "${ROOT}lib/config/address.ts";
 import { openLimiter } from "${ROOT}lib/limits/open_limiter.ts";
 
-const limiter = await openLimiter(readLimitsAddress(Deno.args[0] ?? ""), {
+const limiter = await openLimiter(parseLimitsAddress(Deno.args[0] ?? ""), {
   monotonic: () => performance.now(),
   outage: "closed",
   timeoutMs: 5_000,

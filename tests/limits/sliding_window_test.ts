@@ -69,7 +69,7 @@ Deno.test("a window corrects: less is given back, more is owed, from now on wher
   }
 });
 
-Deno.test("a window refuses what is no amount and stays as it is", () => {
+Deno.test("a window refuses numbers that are not whole or below 0, and stays as it is", () => {
   const window = new Window();
   window.add(5, 1000);
   for (const amount of [NaN, -1, 0.5, Infinity]) {
