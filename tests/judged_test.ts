@@ -4,6 +4,7 @@ import { type Random, seeded } from "./random.ts";
 import { model, startGateway, upstream } from "./upstreams/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "./upstreams/said.ts";
 import { events, json, startScripted } from "./upstreams/scripted.ts";
+import { rounds } from "./skip.ts";
 
 /*
  * What a body says is judged (may this key use the model, what does it cost) by one reader, and read again by another one
@@ -12,7 +13,7 @@ import { events, json, startScripted } from "./upstreams/scripted.ts";
  */
 
 /** Requests of each protocol. */
-const REQUESTS = 1_200;
+const REQUESTS = rounds(1_200);
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
 /** Members that may come in another spelling, or more than once, with values that differ. */
