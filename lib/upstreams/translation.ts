@@ -58,7 +58,7 @@ export function translatePrompt(
 /** Refuses or drops parameters that the canonical form cannot carry. */
 function oneAnswer(prompt: Prompt, dropped: UnsupportedParameters): Prompt {
   if ((prompt.n ?? 1) > 1) {
-    throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model gives one per request`, {
+    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
       param: "n",
     });
   }

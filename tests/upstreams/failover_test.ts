@@ -119,7 +119,7 @@ Deno.test("every target that failed is a line of the log, without keys, addresse
   await response.body?.cancel();
   assertEquals(response.status, 502);
   assertEquals(gateway.logs.map(({ event, upstream, kind, reason }) => [event, upstream, kind, reason]), [
-    ["target_failed", "first", "upstream", "The model's vendor does not let the gateway in"],
+    ["target_failed", "first", "upstream", "The model's vendor refused the gateway's credentials"],
     // Without a connection the same one is asked once more.
     ["target_failed", "second", "upstream", "Cannot reach the model's upstream"],
     ["target_failed", "second", "upstream", "Cannot reach the model's upstream"],

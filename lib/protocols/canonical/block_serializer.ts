@@ -30,19 +30,19 @@ export class BlockSerializer {
 
   /** Adds a sequence behind all others. One that ends without events leaves no trace. */
   addSequence(): BlockSequence {
-    const lane = new BlockSequence(this);
-    this.#queue.push(lane);
-    return lane;
+    const sequence = new BlockSequence(this);
+    this.#queue.push(sequence);
+    return sequence;
   }
 
   /** Takes an event of a sequence. Adjacent waiting deltas are joined. */
-  write(lane: BlockSequence, said: BlockEvent): void {
-    if (this.#queue[0] === lane) return this.#pass(said);
-    const size = EVENT_SIZE + lengthOf(said);
-    const last = lane.waiting.at(-1);
-    if (said.type === "delta" && last?.type === "delta") last.text += said.text;
-    else lane.waiting.push(said);
-    lane.size += size;
+  write(sequence: BlockSequence, event: BlockEvent): void {
+    if (this.#queue[0] === sequence) return this.#pass(event);
+    const size = EVENT_SIZE + lengthOf(event);
+    const last = sequence.waiting.at(-1);
+    if (event.type === "delta" && last?.type === "delta") last.text += event.text;
+    else sequence.waiting.push(event);
+    sequence.size += size;
     this.#waiting += size;
   }
 
@@ -52,30 +52,30 @@ export class BlockSerializer {
       this.#queue.shift();
       const head = this.#queue[0];
       if (head === undefined) return;
-      for (const said of head.waiting) this.#pass(said);
+      for (const event of head.waiting) this.#pass(event);
       head.waiting.length = 0;
       this.#waiting -= head.size;
     }
   }
 
-  #pass(said: BlockEvent): void {
-    said.index = this.#next;
-    if (said.type === "close") this.#next++;
-    this.#emit(said);
+  #pass(event: BlockEvent): void {
+    event.index = this.#next;
+    if (event.type === "close") this.#next++;
+    this.#emit(event);
   }
 }
 
 /** Blocks of one part of an answer, one after the other. */
 export class BlockSequence {
-  readonly #lanes: BlockSerializer;
+  readonly #serializer: BlockSerializer;
   #opened = false;
   #ended = false;
   /** Events that wait for earlier sequences. */
   readonly waiting: BlockEvent[] = [];
   size = 0;
 
-  constructor(lanes: BlockSerializer) {
-    this.#lanes = lanes;
+  constructor(serializer: BlockSerializer) {
+    this.#serializer = serializer;
   }
 
   /** True while a block is open. */
@@ -90,23 +90,23 @@ export class BlockSequence {
   /** Opens a block; the previous one must be closed. */
   open(block: OpenBlock): void {
     this.#opened = true;
-    this.#lanes.write(this, { type: "open", index: 0, block });
+    this.#serializer.write(this, { type: "open", index: 0, block });
   }
 
   /** Adds text to the open block. */
   delta(text: string): void {
-    if (text !== "") this.#lanes.write(this, { type: "delta", index: 0, text });
+    if (text !== "") this.#serializer.write(this, { type: "delta", index: 0, text });
   }
 
   citation(citation: Citation): void {
-    this.#lanes.write(this, { type: "citation", index: 0, citation });
+    this.#serializer.write(this, { type: "citation", index: 0, citation });
   }
 
   /** Closes the open block, if there is one. */
   close(signature?: Signature): void {
     if (!this.#opened) return;
     this.#opened = false;
-    this.#lanes.write(
+    this.#serializer.write(
       this,
       signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
     );
@@ -116,19 +116,19 @@ export class BlockSequence {
   end(signature?: Signature): void {
     this.close(signature);
     this.#ended = true;
-    this.#lanes.passWaiting();
+    this.#serializer.passWaiting();
   }
 }
 
-function lengthOf(said: BlockEvent): number {
-  switch (said.type) {
+function lengthOf(event: BlockEvent): number {
+  switch (event.type) {
     case "open":
-      return JSON.stringify(said.block).length;
+      return JSON.stringify(event.block).length;
     case "delta":
-      return said.text.length;
+      return event.text.length;
     case "citation":
-      return JSON.stringify(said.citation).length;
+      return JSON.stringify(event.citation).length;
     case "close":
-      return said.signature?.value.length ?? 0;
+      return event.signature?.value.length ?? 0;
   }
 }

@@ -15,7 +15,7 @@ const MAX_BLOCKS = 4_096;
 export interface QueuedBlock {
   readonly block: OpenBlock;
   /** Receives its text; ended when the block is closed. */
-  readonly lane: BlockSequence;
+  readonly sequence: BlockSequence;
   /** True if nothing more is expected: the block closes as soon as another follows. */
   done: boolean;
   /** Emitted when the block closes. */
@@ -24,7 +24,7 @@ export interface QueuedBlock {
 
 /** The blocks of one answer. */
 export class BlockQueue {
-  readonly #lanes = new BlockSerializer((event) => this.#events.push(event));
+  readonly #serializer = new BlockSerializer((event) => this.#events.push(event));
   /** Blocks that are not closed. */
   readonly #queue: QueuedBlock[] = [];
   #events: ReplyEvent[] = [];
@@ -45,9 +45,9 @@ export class BlockQueue {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
-    const lane = this.#lanes.addSequence();
-    lane.open(block);
-    const queued: QueuedBlock = { block, lane, done };
+    const sequence = this.#serializer.addSequence();
+    sequence.open(block);
+    const queued: QueuedBlock = { block, sequence, done };
     if (signature !== undefined) queued.signature = signature;
     this.#queue.push(queued);
     this.advance();
@@ -55,10 +55,10 @@ export class BlockQueue {
   }
 
   /** Adds text to an open block. @throws {GatewayError} `upstream`, if too much text waits */
-  append({ lane }: QueuedBlock, text: string): void {
+  append({ sequence }: QueuedBlock, text: string): void {
     if (text === "") return;
-    if (lane.ended) throw new GatewayError("upstream", "The model's answer has text for a part that is over");
-    lane.delta(text);
+    if (sequence.ended) throw new GatewayError("upstream", "The model's answer has text for a part that has ended");
+    sequence.delta(text);
     this.#weigh();
   }
 
@@ -69,7 +69,7 @@ export class BlockQueue {
   cite(citation: Citation): void {
     const last = this.tail;
     if (last?.block.type !== "text") return;
-    last.lane.citation(citation);
+    last.sequence.citation(citation);
     this.#weigh();
   }
 
@@ -92,11 +92,11 @@ export class BlockQueue {
 
   #close(): void {
     const first = this.#queue.shift();
-    first?.lane.end(first.signature);
+    first?.sequence.end(first.signature);
   }
 
   #weigh(): void {
-    if (this.#lanes.waiting <= MAX_HELD) return;
+    if (this.#serializer.waiting <= MAX_HELD) return;
     throw new GatewayError("upstream", "The model's answer is too interleaved to be passed on");
   }
 }

@@ -8,10 +8,10 @@ import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 const MAX_MESSAGE = 1_000;
 
 /** Contents of an error body. */
-interface Told {
+interface ErrorBody {
   message: string | undefined;
   /** Error codes and types, `code` before `type`. */
-  words: string[];
+  codes: string[];
   param: string | undefined;
   /** The status inside the body, if its code is one. */
   status: number | undefined;
@@ -19,7 +19,7 @@ interface Told {
 }
 
 /** Status by error code or type, for errors inside an answer with a status of its own. */
-const WORD_STATUS: ReadonlyMap<string, number> = new Map([
+const CODE_STATUS: ReadonlyMap<string, number> = new Map([
   ["rate_limit_exceeded", 429],
   ["rate_limit_error", 429],
   ["too_many_requests", 429],
@@ -55,29 +55,31 @@ const CONTEXT =
  * @param status the HTTP status; below 400 for an error inside an answer
  */
 export function readError(status: number, body: Json | undefined): GatewayError {
-  const told = readBody(body);
-  const words = new Set(told.words);
+  const error = readBody(body);
+  const codes = new Set(error.codes);
   // A vendor that refuses a key repeats it, and causes are logged.
   const cause = {
-    cause: new Error(`upstream status ${status}: ${redactShapes(told.message ?? "no message", MAX_MESSAGE)}`),
+    cause: new Error(`upstream status ${status}: ${redactShapes(error.message ?? "no message", MAX_MESSAGE)}`),
   };
-  const real = status >= 400 ? status : told.status ?? wordStatus(told.words) ?? 502;
-  if (real === 402 || told.words.some((word) => QUOTA.has(word))) {
+  const real = status >= 400 ? status : error.status ?? statusOfCodes(error.codes) ?? 502;
+  if (real === 402 || error.codes.some((code) => QUOTA.has(code))) {
     return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
       ...cause,
       code: "insufficient_quota",
       final: true,
     });
   }
-  if (real < 500 && isContext(told, real)) return invalid(told, { ...cause, code: "context_length_exceeded" });
-  if (real < 500 && (told.moderated || words.has("content_policy_violation"))) {
-    return invalid(told, { ...cause, code: "content_policy_violation" });
+  if (real < 500 && isContext(error, real)) return invalid(error, { ...cause, code: "context_length_exceeded" });
+  if (real < 500 && (error.moderated || codes.has("content_policy_violation"))) {
+    return invalid(error, { ...cause, code: "content_policy_violation" });
   }
   const [kind, text] = kindOf(real);
   if (text !== undefined) {
     return new GatewayError(kind, text, { ...cause, ...(kind === "not_found" && { code: "model_not_found" }) });
   }
-  return kind === "invalid" ? invalid(told, withCode(cause, told.words)) : new GatewayError(kind, passOn(told), cause);
+  return kind === "invalid"
+    ? invalid(error, withCode(cause, error.codes))
+    : new GatewayError(kind, passOn(error), cause);
 }
 
 /** Returns the kind of a status, with a fixed text if the vendor's own must not reach the client. */
@@ -85,7 +87,7 @@ function kindOf(status: number): [kind: ErrorKind, text?: string] {
   switch (status) {
     case 401:
     case 403:
-      return ["upstream", "The model's vendor does not let the gateway in"];
+      return ["upstream", "The model's vendor refused the gateway's credentials"];
     case 404:
       return ["not_found", "The model's vendor does not know this model"];
     case 408:
@@ -94,11 +96,11 @@ function kindOf(status: number): [kind: ErrorKind, text?: string] {
       return ["timeout", "The model's vendor took too long to answer"];
     case 409:
     case 425:
-      return ["upstream", "The model's vendor could not answer this time"];
+      return ["upstream", "The model's vendor failed to answer"];
     case 413:
       return ["too_large"];
     case 429:
-      return ["exhausted", "The limit of requests at the model's vendor is reached"];
+      return ["exhausted", "The rate limit of the model's vendor is reached"];
     case 498:
     case 503:
     case 529:
@@ -108,32 +110,32 @@ function kindOf(status: number): [kind: ErrorKind, text?: string] {
   }
 }
 
-function invalid(told: Told, options: ErrorOptions): GatewayError {
-  return new GatewayError("invalid", passOn(told), {
+function invalid(error: ErrorBody, options: ErrorOptions): GatewayError {
+  return new GatewayError("invalid", passOn(error), {
     ...options,
-    ...(told.param !== undefined && { param: redactShapes(told.param, MAX_MESSAGE) }),
+    ...(error.param !== undefined && { param: redactShapes(error.param, MAX_MESSAGE) }),
   });
 }
 
 /** Keeps the vendor's code if it looks like one of OpenAI's. */
-function withCode(options: ErrorOptions, words: readonly string[]): ErrorOptions {
-  const code = words.find((word) =>
-    /^[a-z][a-z_]{2,63}$/.test(word) && !/^(?:invalid_request(?:_error)?|error)$/.test(word)
+function withCode(options: ErrorOptions, codes: readonly string[]): ErrorOptions {
+  const code = codes.find((code) =>
+    /^[a-z][a-z_]{2,63}$/.test(code) && !/^(?:invalid_request(?:_error)?|error)$/.test(code)
   );
   return code === undefined ? options : { ...options, code };
 }
 
-function isContext({ message, words }: Told, status: number): boolean {
-  if (words.includes("context_length_exceeded")) return true;
+function isContext({ message, codes }: ErrorBody, status: number): boolean {
+  if (codes.includes("context_length_exceeded")) return true;
   return (status === 400 || status === 413 || status === 422) && message !== undefined && CONTEXT.test(message);
 }
 
-function wordStatus(words: readonly string[]): number | undefined {
-  return words.map((word) => WORD_STATUS.get(word)).find((status) => status !== undefined);
+function statusOfCodes(codes: readonly string[]): number | undefined {
+  return codes.map((code) => CODE_STATUS.get(code)).find((status) => status !== undefined);
 }
 
-function readBody(body: Json | undefined): Told {
-  const nothing: Told = { message: undefined, words: [], param: undefined, status: undefined, moderated: false };
+function readBody(body: Json | undefined): ErrorBody {
+  const nothing: ErrorBody = { message: undefined, codes: [], param: undefined, status: undefined, moderated: false };
   if (typeof body === "string") return { ...nothing, message: plainText(body) };
   // Google wraps stream errors into a list.
   const object = Array.isArray(body) ? body.find(isObject) : body;
@@ -142,10 +144,10 @@ function readBody(body: Json | undefined): Told {
   const metadata = objectOf(error.metadata) ?? {};
   const inner = readRaw(metadata.raw);
   const code = numberOf(error.code);
-  const words = [error.code, error.type, error.status, metadata.error_type].filter((word) => typeof word === "string");
+  const codes = [error.code, error.type, error.status, metadata.error_type].filter((code) => typeof code === "string");
   return {
     message: inner?.message ?? messageOf(error.message) ?? messageOf(object.error) ?? messageOf(object.detail),
-    words: [...words, ...(inner?.words ?? [])],
+    codes: [...codes, ...(inner?.codes ?? [])],
     param: stringOf(error.param) || undefined,
     status: code !== undefined && code >= 400 && code < 600 ? code : inner?.status,
     moderated: Array.isArray(metadata.reasons),
@@ -153,12 +155,12 @@ function readBody(body: Json | undefined): Told {
 }
 
 /** OpenRouter keeps the vendor's own answer as text; its own message only refers to it. */
-function readRaw(raw: Json | undefined): Told | undefined {
+function readRaw(raw: Json | undefined): ErrorBody | undefined {
   if (typeof raw !== "string" || raw === "") return undefined;
   try {
     const body = parsePlain(raw);
-    const told = isObject(body) && !isObject(objectOf(body.error)?.metadata) ? readBody(body) : undefined;
-    return told?.message === undefined ? undefined : told;
+    const error = isObject(body) && !isObject(objectOf(body.error)?.metadata) ? readBody(body) : undefined;
+    return error?.message === undefined ? undefined : error;
   } catch {
     return readBody(raw);
   }
@@ -187,6 +189,6 @@ function plainText(text: string): string | undefined {
   return trimmed === "" || trimmed.startsWith("<") ? undefined : trimmed;
 }
 
-function passOn({ message }: Told): string {
+function passOn({ message }: ErrorBody): string {
   return message === undefined ? "The model's vendor refused this request" : redactShapes(message, MAX_MESSAGE);
 }

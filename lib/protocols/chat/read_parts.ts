@@ -66,7 +66,7 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
     });
   }
   if (!/^(?:data|https?):/i.test(data)) {
-    throw new GatewayError("invalid", "Cannot read the file: expected a data: URL, which names the type of the file", {
+    throw new GatewayError("invalid", "Cannot read the file: expected a data: URL with a media type", {
       param: `${path}.file_data`,
     });
   }

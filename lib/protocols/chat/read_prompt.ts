@@ -136,7 +136,7 @@ function refuseAudio(body: JsonObject): void {
     ? "audio"
     : undefined;
   if (param !== undefined) {
-    throw new GatewayError("invalid", "Cannot answer in audio: answers are text", { param });
+    throw new GatewayError("invalid", "Cannot answer with audio: this gateway returns text only", { param });
   }
 }
 
@@ -146,7 +146,7 @@ function limitImages(messages: readonly Message[]): void {
   if (images > COUNTS.images) {
     throw new GatewayError(
       "invalid",
-      `Cannot read ${images} pictures and files: at most ${COUNTS.images} are allowed`,
+      `Cannot read ${images} images and files: at most ${COUNTS.images} are allowed`,
       {
         param: "messages",
       },

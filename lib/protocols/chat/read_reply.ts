@@ -21,7 +21,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   const choice = firstChoice(body);
   const message = objectOf(choice?.message);
   if (choice === undefined || message === undefined) {
-    throw new GatewayError("upstream", "The model's vendor sent something that is no answer");
+    throw new GatewayError("upstream", "The model's vendor sent an invalid answer");
   }
   const id = idOf(body);
   const finish = readFinish(choice) ?? END;

@@ -84,7 +84,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         // `trim()` removes more characters than JSON calls white space.
         const chunk = valueOf(frame, parse);
         if (!isObject(chunk)) {
-          return fail(new GatewayError("upstream", "The model's vendor sent something that is no answer"));
+          return fail(new GatewayError("upstream", "The model's vendor sent an invalid answer"));
         }
         return isFailure(chunk, event) ? fail(readError(200, chunk)) : take(chunk);
       } catch (error) {

@@ -8,33 +8,33 @@ import { writePastReasoning } from "./write_reasoning.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
 /** Writes the conversation. Tool results become messages of their own, before the other content of their message. */
-export function writeMessages(writing: ChatWriteContext): JsonObject[] {
-  return writing.prompt.messages.flatMap((message) => {
-    if (message.role === "assistant") return [writeAssistant(message, writing)];
-    return message.role === "user" ? writeUser(message, writing) : [writeSystem(message, writing)];
+export function writeMessages(context: ChatWriteContext): JsonObject[] {
+  return context.prompt.messages.flatMap((message) => {
+    if (message.role === "assistant") return [writeAssistant(message, context)];
+    return message.role === "user" ? writeUser(message, context) : [writeSystem(message, context)];
   });
 }
 
 /** A client's `developer` message keeps its role among the unknown members. */
-function writeSystem({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject {
-  const content = writeContent(blocks, writing);
-  return withUnknownMembers({ role: "system", content }, ownUnknownMembers(unknownMembers, writing.target.dropped));
+function writeSystem({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject {
+  const content = writeContent(blocks, context);
+  return withUnknownMembers({ role: "system", content }, ownUnknownMembers(unknownMembers, context.target.dropped));
 }
 
-function writeUser({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject[] {
-  const own = ownUnknownMembers(unknownMembers, writing.target.dropped);
+function writeUser({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject[] {
+  const own = ownUnknownMembers(unknownMembers, context.target.dropped);
   const results = blocks.filter((block) => block.type === "tool_result");
   const others = blocks.filter((block) => block.type !== "tool_result");
-  const messages = results.map((result) => writeResult(result, writing));
+  const messages = results.map((result) => writeResult(result, context));
   // A lone result was a message of its own, and so are its unknown members.
   if (messages.length === 1 && others.length === 0) return messages.map((message) => withUnknownMembers(message, own));
   if (messages.length > 0 && others.length === 0 && Object.keys(own).length === 0) return messages;
-  return [...messages, withUnknownMembers({ role: "user", content: writeContent(others, writing) }, own)];
+  return [...messages, withUnknownMembers({ role: "user", content: writeContent(others, context) }, own)];
 }
 
-function writeResult(result: ContentBlockOf<"tool_result">, writing: ChatWriteContext): JsonObject {
-  const { target } = writing;
-  const parts = result.blocks.flatMap((block) => writePart(block, writing));
+function writeResult(result: ContentBlockOf<"tool_result">, context: ChatWriteContext): JsonObject {
+  const { target } = context;
+  const parts = result.blocks.flatMap((block) => writePart(block, context));
   const plain = parts.every(isPlain);
   // Chat has no flag for a failed tool.
   const mark = result.isError === true ? "[tool error] " : "";
@@ -50,27 +50,27 @@ function writeResult(result: ContentBlockOf<"tool_result">, writing: ChatWriteCo
 }
 
 /** Writes one message: chat has no order between text and calls. */
-function writeAssistant({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject {
-  const { target } = writing;
+function writeAssistant({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject {
+  const { target } = context;
   const said: ContentBlock[] = [];
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
   const reasoning: ContentBlock[] = [];
   const { signatures, others } = separateCallSignatures(blocks, target.issuer);
   for (const block of others) {
-    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), writing));
+    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), context));
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
     else said.push(block);
   }
-  const parts = said.flatMap((block) => writePart(block, writing));
+  const parts = said.flatMap((block) => writePart(block, context));
   // Text that was streamed as one is joined without a separator.
   const words = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
   const silent = words.length === 0 && (calls.length > 0 || refusals.length > 0);
   const message: JsonObject = {
     role: "assistant",
     content: silent ? null : words,
-    ...writePastReasoning(reasoning, writing),
+    ...writePastReasoning(reasoning, context),
     ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };

@@ -43,22 +43,22 @@ const MAX_USER = 64;
  * @throws {GatewayError} `invalid`, for a file that only has a URL
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
-  const writing: ChatWriteContext = { prompt, target };
+  const context: ChatWriteContext = { prompt, target };
   const { stream_options, user, ...unknownMembers } = ownUnknownMembers(prompt.unknownMembers, target.dropped);
   return withUnknownMembers(
     {
       model: target.model,
-      messages: writeMessages(writing),
-      ...writeTools(writing),
+      messages: writeMessages(context),
+      ...writeTools(context),
       ...(prompt.maxTokens !== undefined && { max_completion_tokens: prompt.maxTokens }),
-      ...listed(writeSampling(prompt), writing),
-      ...writeEffort(writing),
+      ...listed(writeSampling(prompt), context),
+      ...writeEffort(context),
       ...writeFormat(prompt.format),
       ...(prompt.n !== undefined && { n: prompt.n }),
       ...writeStream(prompt.stream, stream_options),
       ...writeUser(prompt.user, user),
     },
-    listed(unknownMembers, writing),
+    listed(unknownMembers, context),
   );
 }
 

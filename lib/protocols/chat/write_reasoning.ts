@@ -8,7 +8,7 @@ import type { ChatWriteContext } from "./write_parts.ts";
 import { ownUnknownMembers } from "./write_unknown_members.ts";
 
 /** Parameter names of the clients' protocols. */
-const WORDS: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {
+const NAMES: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {
   chat: { effort: "reasoning_effort", off: "reasoning_effort", past: "reasoning_details" },
   responses: { effort: "reasoning.effort", off: "reasoning.effort", past: "input.reasoning" },
   messages: { effort: "output_config.effort", off: "thinking.type", past: "messages.thinking" },
@@ -36,15 +36,15 @@ export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");
   const wanted = wantedEffort(reasoning);
   if (wanted === undefined) return {};
-  const words = WORDS[protocol];
+  const names = NAMES[protocol];
   if (row.reasoning === undefined) {
     // A model without reasoning need not be told to stop.
-    if (wanted !== "none") dropped.add(words.effort);
+    if (wanted !== "none") dropped.add(names.effort);
     return {};
   }
   const effort = fitEffort(wanted, row.reasoning.efforts);
-  if (wanted === "none" && effort !== "none") dropped.add(words.off);
-  else if (reasoning.effort !== undefined && effort !== wanted) dropped.add(words.effort);
+  if (wanted === "none" && effort !== "none") dropped.add(names.off);
+  else if (reasoning.effort !== undefined && effort !== wanted) dropped.add(names.effort);
   return effort === undefined ? {} : { reasoning_effort: effort };
 }
 
@@ -80,7 +80,7 @@ export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, ta
     } else if (block.type === "reasoning" && block.text !== "" && dialect.unsignedReasoning) {
       texts.push(block.text);
     } else {
-      dropped.add(WORDS[prompt.protocol].past);
+      dropped.add(NAMES[prompt.protocol].past);
     }
   }
   return {

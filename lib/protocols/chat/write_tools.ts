@@ -5,14 +5,14 @@ import { type ChatWriteContext, writeCache } from "./write_parts.ts";
 import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
 /** Writes the tools and what belongs to them, for spreading. Vendors refuse a choice without tools. */
-export function writeTools(writing: ChatWriteContext): JsonObject {
-  const { prompt, target } = writing;
-  const tools = prompt.tools.flatMap((tool) => writeTool(tool, writing));
+export function writeTools(context: ChatWriteContext): JsonObject {
+  const { prompt, target } = context;
+  const tools = prompt.tools.flatMap((tool) => writeTool(tool, context));
   if (tools.length === 0) {
     if (isDemand(prompt.toolChoice)) target.dropped.add("tool_choice");
     return {};
   }
-  const choice = prompt.toolChoice && writeChoice(prompt.toolChoice, writing);
+  const choice = prompt.toolChoice && writeChoice(prompt.toolChoice, context);
   return {
     tools,
     ...(choice !== undefined && { tool_choice: choice }),

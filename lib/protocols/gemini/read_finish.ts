@@ -32,7 +32,7 @@ export function readFinish(reason: string, said: { blocks: number; calls: number
   if (FAILED_CALLS.has(reason)) return "length";
   if (REFUSALS.has(reason)) return "refusal";
   if (reason !== "STOP" && said.blocks === 0) {
-    throw new GatewayError("upstream", "The model gave no answer and no usable reason");
+    throw new GatewayError("upstream", "The model returned neither content nor a known finish reason");
   }
   return "end";
 }

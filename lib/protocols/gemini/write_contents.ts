@@ -40,28 +40,28 @@ export function writeContents(prompt: Prompt, target: WriteTarget): { system: Js
   return { system, contents: contents.map(({ role, parts }) => ({ role, parts: resultsFirst(parts) })) };
 }
 
-interface Writing {
+interface WriteContext {
   prompt: Prompt;
   target: WriteTarget;
   /** Names of called tools by call id: a result needs the name, too. */
   names?: Map<string, string>;
 }
 
-function writeParts({ role, blocks }: Message, writing: Writing): JsonObject[] {
-  if (role === "user") return writeUserParts(blocks, writing);
+function writeParts({ role, blocks }: Message, context: WriteContext): JsonObject[] {
+  if (role === "user") return writeUserParts(blocks, context);
   if (role === "system") {
-    return writeUserParts(blocks, writing).map((part) =>
+    return writeUserParts(blocks, context).map((part) =>
       typeof part.text === "string" ? { text: `<system>\n${part.text}\n</system>` } : part
     );
   }
   for (const block of blocks) {
-    if (block.type === "tool_call") writing.names?.set(block.id, block.name);
+    if (block.type === "tool_call") context.names?.set(block.id, block.name);
   }
-  return writeModelParts(blocks, writing);
+  return writeModelParts(blocks, context);
 }
 
-function writeUserParts(blocks: readonly ContentBlock[], writing: Writing): JsonObject[] {
-  const { prompt, target: { dropped } } = writing;
+function writeUserParts(blocks: readonly ContentBlock[], context: WriteContext): JsonObject[] {
+  const { prompt, target: { dropped } } = context;
   return blocks.flatMap((block): JsonObject[] => {
     if (block.cache !== undefined) dropped.add("cache_control");
     switch (block.type) {
@@ -72,7 +72,7 @@ function writeUserParts(blocks: readonly ContentBlock[], writing: Writing): Json
         if (block.name !== undefined) dropped.add(NAMES[prompt.protocol].fileName);
         return [writeMedia(block.media)];
       case "tool_result":
-        return [writeResult(block, writing)];
+        return [writeResult(block, context)];
       case "vendor_specific":
         dropped.add(NAMES[prompt.protocol].messages);
         return [];
@@ -82,7 +82,7 @@ function writeUserParts(blocks: readonly ContentBlock[], writing: Writing): Json
   });
 }
 
-function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: Writing): JsonObject {
+function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: WriteContext): JsonObject {
   const name = names?.get(block.callId);
   if (name === undefined) {
     throw new GatewayError("invalid", `Cannot send the result of call "${block.callId}": there is no such call`, {

@@ -14,7 +14,9 @@ import { writeTools } from "./write_tools.ts";
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   const names = NAMES[prompt.protocol];
   if (prompt.n !== undefined && prompt.n > 1) {
-    throw new GatewayError("invalid", `Cannot give ${prompt.n} answers: ${prompt.model} gives one`, { param: names.n });
+    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
+      param: names.n,
+    });
   }
   if (prompt.user !== undefined) target.dropped.add(names.user);
   for (const name of Object.keys(prompt.unknownMembers?.members ?? {})) target.dropped.add(name);

@@ -82,14 +82,18 @@ const documentBlock = z.looseObject({
   cache_control: cacheField,
 });
 
-const foreignBlock = z.looseObject({ type: z.enum(VENDOR_SPECIFIC_TYPES), cache_control: cacheField });
+const vendorSpecificBlock = z.looseObject({ type: z.enum(VENDOR_SPECIFIC_TYPES), cache_control: cacheField });
 const uploadBlock = z.looseObject({ type: z.literal("container_upload"), file_id: z.string() });
 
 const toolResultBlock = z.looseObject({
   type: z.literal("tool_result"),
   tool_use_id: z.string().min(1),
   content: contentField(
-    z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock, foreignBlock], unknownType("content block")),
+    z.discriminatedUnion(
+      "type",
+      [textBlock, imageBlock, documentBlock, vendorSpecificBlock],
+      unknownType("content block"),
+    ),
   ).nullish(),
   is_error: z.boolean().nullish(),
   cache_control: cacheField,
@@ -113,12 +117,12 @@ const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data
 
 const userBlock = z.discriminatedUnion(
   "type",
-  [textBlock, imageBlock, documentBlock, toolResultBlock, uploadBlock, foreignBlock],
+  [textBlock, imageBlock, documentBlock, toolResultBlock, uploadBlock, vendorSpecificBlock],
   unknownType("content block"),
 );
 const assistantBlock = z.discriminatedUnion(
   "type",
-  [textBlock, imageBlock, documentBlock, toolUseBlock, thinkingBlock, redactedBlock, uploadBlock, foreignBlock],
+  [textBlock, imageBlock, documentBlock, toolUseBlock, thinkingBlock, redactedBlock, uploadBlock, vendorSpecificBlock],
   unknownType("content block"),
 );
 const systemBlock = z.discriminatedUnion(

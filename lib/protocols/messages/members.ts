@@ -48,8 +48,8 @@ export function readUnknownMembers(object: JsonObject, modelled: ReadonlySet<str
 }
 
 /** Reads the cache mark of an object, and counts it. */
-export function readCache({ cache_control: mark }: JsonObject, tally: ReadContext): CacheMark | undefined {
+export function readCache({ cache_control: mark }: JsonObject, context: ReadContext): CacheMark | undefined {
   if (!isObject(mark)) return undefined;
-  tally.cacheMarks++;
+  context.cacheMarks++;
   return { ttl: mark.ttl === "1h" ? "1h" : "5m" };
 }

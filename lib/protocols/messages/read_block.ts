@@ -27,37 +27,37 @@ export interface BlockReader {
 }
 
 /** Begins a block. @returns undefined for an invalid block, such as a call without a name */
-export function readBlock(start: JsonObject, lane: BlockSequence, context: BlockContext): BlockReader | undefined {
+export function readBlock(start: JsonObject, sequence: BlockSequence, context: BlockContext): BlockReader | undefined {
   switch (start.type) {
     case "text":
-      return readText(start, lane);
+      return readText(start, sequence);
     case "thinking":
-      return readThinking(start, lane, context);
+      return readThinking(start, sequence, context);
     case "redacted_thinking":
-      return readRedacted(start, lane, context);
+      return readRedacted(start, sequence, context);
     case "tool_use":
-      return readToolUse(start, lane, context);
+      return readToolUse(start, sequence, context);
     default:
-      return typeof start.type === "string" ? readForeign(start, lane, context) : undefined;
+      return typeof start.type === "string" ? readVendorSpecific(start, sequence, context) : undefined;
   }
 }
 
 /** Text opens with its first characters: some upstreams begin blocks that stay empty. */
-function readText(start: JsonObject, lane: BlockSequence): BlockReader {
+function readText(start: JsonObject, sequence: BlockSequence): BlockReader {
   function open(): void {
-    if (!lane.opened) lane.open({ type: "text" });
+    if (!sequence.opened) sequence.open({ type: "text" });
   }
 
   function write(text: Json | undefined): void {
     if (typeof text !== "string" || text === "") return;
     open();
-    lane.delta(text);
+    sequence.delta(text);
   }
 
   function cite(value: Json | undefined): void {
     if (!isObject(value)) return;
     open();
-    lane.citation({ from: "messages", value });
+    sequence.citation({ from: "messages", value });
   }
 
   write(start.text);
@@ -69,18 +69,18 @@ function readText(start: JsonObject, lane: BlockSequence): BlockReader {
       else return false;
       return true;
     },
-    stop: () => lane.end(),
+    stop: () => sequence.end(),
   };
 }
 
 /** Thinking opens with its text. A signature without a text means that the text was withheld. */
-function readThinking(start: JsonObject, lane: BlockSequence, { issuer, keep }: BlockContext): BlockReader {
+function readThinking(start: JsonObject, sequence: BlockSequence, { issuer, keep }: BlockContext): BlockReader {
   let signature: Signature | undefined;
 
   function write(text: Json | undefined): void {
     if (typeof text !== "string" || text === "") return;
-    if (!lane.opened) lane.open({ type: "reasoning" });
-    lane.delta(text);
+    if (!sequence.opened) sequence.open({ type: "reasoning" });
+    sequence.delta(text);
   }
 
   /** A later signature replaces an earlier one. */
@@ -100,22 +100,22 @@ function readThinking(start: JsonObject, lane: BlockSequence, { issuer, keep }: 
       return true;
     },
     stop() {
-      if (!lane.opened && signature !== undefined) lane.open({ type: "reasoning", hidden: true });
-      lane.end(signature);
+      if (!sequence.opened && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
+      sequence.end(signature);
     },
   };
 }
 
-function readRedacted({ data }: JsonObject, lane: BlockSequence, { issuer }: BlockContext): BlockReader {
+function readRedacted({ data }: JsonObject, sequence: BlockSequence, { issuer }: BlockContext): BlockReader {
   const signature = typeof data === "string" && data !== "" ? redactedSignature(issuer, data) : undefined;
-  if (signature !== undefined) lane.open({ type: "reasoning", hidden: true, unknownMembers: redactedMembers() });
-  return { delta: () => false, stop: () => lane.end(signature) };
+  if (signature !== undefined) sequence.open({ type: "reasoning", hidden: true, unknownMembers: redactedMembers() });
+  return { delta: () => false, stop: () => sequence.end(signature) };
 }
 
 /** Input comes in pieces. Servers that do not stream it put it into the block's start. */
 function readToolUse(
   start: JsonObject,
-  lane: BlockSequence,
+  sequence: BlockSequence,
   { callId, keep, texts }: BlockContext,
 ): BlockReader | undefined {
   const { id, name, input } = start;
@@ -123,24 +123,24 @@ function readToolUse(
   const whole = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
   keep(whole.length);
   let said = false;
-  lane.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });
+  sequence.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });
   return {
     delta({ type, partial_json }) {
       if (type !== "input_json_delta") return false;
       if (typeof partial_json !== "string" || (!said && partial_json.trim() === "")) return true;
       said = true;
-      lane.delta(partial_json);
+      sequence.delta(partial_json);
       return true;
     },
     stop() {
-      if (!said) lane.delta(whole);
-      lane.end();
+      if (!said) sequence.delta(whole);
+      sequence.end();
     },
   };
 }
 
 /** A vendor-specific block is kept whole, so it opens when it is complete. */
-function readForeign(start: JsonObject, lane: BlockSequence, { keep }: BlockContext): BlockReader {
+function readVendorSpecific(start: JsonObject, sequence: BlockSequence, { keep }: BlockContext): BlockReader {
   const pieces: string[] = [];
   const block = { ...start };
   keep(writeJson(start).length);
@@ -156,8 +156,8 @@ function readForeign(start: JsonObject, lane: BlockSequence, { keep }: BlockCont
       const text = pieces.join("");
       if (block.type === "compaction" && text !== "") block.content = text;
       else if (text.trim() !== "") block.input = parseInput(text) ?? { _raw: text };
-      lane.open({ type: "vendor_specific", from: "messages", value: block });
-      lane.end();
+      sequence.open({ type: "vendor_specific", from: "messages", value: block });
+      sequence.end();
     },
   };
 }

@@ -25,17 +25,17 @@ const DOCUMENT = new Set(["type", "source", "title", "cache_control"]);
 const TOOL_USE = new Set(["type", "id", "name", "input", "cache_control"]);
 const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
 const THINKING = new Set(["type", "thinking", "signature"]);
-const FOREIGN: ReadonlySet<string> = new Set(VENDOR_SPECIFIC_TYPES);
+const KNOWN_VENDOR_TYPES: ReadonlySet<string> = new Set(VENDOR_SPECIFIC_TYPES);
 
 /** Reads the system prompt as a message; none if it is empty. */
-export function readSystem(value: Json | undefined, tally: ReadContext): Message[] {
+export function readSystem(value: Json | undefined, context: ReadContext): Message[] {
   if (value === undefined || value === null || value === "") return [];
-  const blocks = readContent(value, "system", tally);
-  return blocks.every(isVoid) ? [] : [{ role: "system", blocks }];
+  const blocks = readContent(value, "system", context);
+  return blocks.every(isEmpty) ? [] : [{ role: "system", blocks }];
 }
 
 /** Reads the conversation. @throws {GatewayError} `invalid` */
-export function readMessages(value: Json | undefined, tally: ReadContext): Message[] {
+export function readMessages(value: Json | undefined, context: ReadContext): Message[] {
   return readArray(value, "messages").map((item, index) => {
     const path = `messages[${index}]`;
     const message = readObject(item, path);
@@ -45,7 +45,7 @@ export function readMessages(value: Json | undefined, tally: ReadContext): Messa
     }
     return withoutUndefined({
       role,
-      blocks: readContent(message.content, `${path}.content`, tally),
+      blocks: readContent(message.content, `${path}.content`, context),
       unknownMembers: readUnknownMembers(message, MESSAGE),
     });
   });
@@ -55,46 +55,46 @@ export function readMessages(value: Json | undefined, tally: ReadContext): Messa
  * Reads a string or blocks. Empty blocks are dropped: the vendor refuses empty text, yet its answers may have it, and
  * clients send it back. The last block of a message stays.
  */
-function readContent(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
+function readContent(value: Json | undefined, path: string, context: ReadContext): ContentBlock[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
   const blocks = readArray(value, path).map((item, index) => {
     const blockPath = `${path}[${index}]`;
-    return readBlock(readObject(item, blockPath), blockPath, tally);
+    return readBlock(readObject(item, blockPath), blockPath, context);
   });
-  const spoken = blocks.filter((block) => !isVoid(block));
-  return spoken.length > 0 ? spoken : blocks.slice(0, 1);
+  const kept = blocks.filter((block) => !isEmpty(block));
+  return kept.length > 0 ? kept : blocks.slice(0, 1);
 }
 
 /** True for empty text, and for thinking with neither text nor signature. */
-function isVoid(block: ContentBlock): boolean {
+function isEmpty(block: ContentBlock): boolean {
   if (block.type === "text") return block.text === "";
   return block.type === "reasoning" && block.text === "" && block.signature === undefined;
 }
 
-function readBlock(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+function readBlock(block: JsonObject, path: string, context: ReadContext): ContentBlock {
   switch (block.type) {
     case "text":
-      return readText(block, path, tally);
+      return readText(block, path, context);
     case "image":
-      tally.images++;
-      if (isVendorFile(block, tally)) return foreign(block, path, tally);
+      context.images++;
+      if (isVendorFile(block, context)) return vendorSpecific(block, path, context);
       return withoutUndefined({
         type: "media",
         media: readSource(readObject(block.source, `${path}.source`), `${path}.source`),
-        cache: readCache(block, tally),
+        cache: readCache(block, context),
         unknownMembers: readUnknownMembers(block, IMAGE),
       });
     case "document":
-      return readDocument(block, path, tally);
+      return readDocument(block, path, context);
     case "tool_use":
-      return readToolUse(block, path, tally);
+      return readToolUse(block, path, context);
     case "tool_result":
       return withoutUndefined({
         type: "tool_result",
         callId: readString(block.tool_use_id, `${path}.tool_use_id`),
-        blocks: readResult(block.content, `${path}.content`, tally),
+        blocks: readResult(block.content, `${path}.content`, context),
         isError: booleanOf(block.is_error),
-        cache: readCache(block, tally),
+        cache: readCache(block, context),
         unknownMembers: readUnknownMembers(block, TOOL_RESULT),
       });
     case "thinking":
@@ -102,10 +102,10 @@ function readBlock(block: JsonObject, path: string, tally: ReadContext): Content
     case "redacted_thinking":
       return readRedacted(readString(block.data, `${path}.data`));
     case "container_upload":
-      if (tally.permits?.vendorState === true) return foreign(block, path, tally);
+      if (context.permits?.vendorState === true) return vendorSpecific(block, path, context);
       throw fileError(`${path}.file_id`);
     default:
-      return readForeign(block, path, tally);
+      return readVendorSpecific(block, path, context);
   }
 }
 
@@ -114,7 +114,7 @@ function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean
   return permits?.vendorState === true && isObject(source) && source.type === "file";
 }
 
-function readToolUse(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+function readToolUse(block: JsonObject, path: string, context: ReadContext): ContentBlock {
   const id = readString(block.id, `${path}.id`);
   const name = readString(block.name, `${path}.name`);
   const input = readObject(block.input, `${path}.input`);
@@ -122,15 +122,15 @@ function readToolUse(block: JsonObject, path: string, tally: ReadContext): Conte
     type: "tool_call",
     id,
     name,
-    arguments: tally.texts?.get(input) ?? writeJson(input),
-    cache: readCache(block, tally),
+    arguments: context.texts?.get(input) ?? writeJson(input),
+    cache: readCache(block, context),
     unknownMembers: readUnknownMembers(block, TOOL_USE),
   });
 }
 
-function readText(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+function readText(block: JsonObject, path: string, context: ReadContext): ContentBlock {
   const text = readString(block.text, `${path}.text`);
-  const cache = readCache(block, tally);
+  const cache = readCache(block, context);
   if (text === "" && cache !== undefined) {
     throw new GatewayError("invalid", "cache_control cannot be set for empty text blocks", {
       param: `${path}.cache_control`,
@@ -159,24 +159,24 @@ function readThinking(block: JsonObject, path: string): ContentBlock {
   });
 }
 
-function readResult(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
+function readResult(value: Json | undefined, path: string, context: ReadContext): ContentBlock[] {
   if (value === undefined || value === null) return [];
-  return readContent(value, path, tally).filter((block) => !isVoid(block));
+  return readContent(value, path, context).filter((block) => !isEmpty(block));
 }
 
-function readDocument(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
+function readDocument(block: JsonObject, path: string, context: ReadContext): ContentBlock {
   const source = readObject(block.source, `${path}.source`);
-  if (isVendorFile(block, tally)) return foreign(block, path, tally);
+  if (isVendorFile(block, context)) return vendorSpecific(block, path, context);
   // Only here can blocks inside a document be cited one by one.
   if (source.type === "content" && typeof source.content !== "string") {
-    checkInnerFiles(source.content, `${path}.source.content`, tally);
-    return foreign(block, path, tally);
+    checkInnerFiles(source.content, `${path}.source.content`, context);
+    return vendorSpecific(block, path, context);
   }
   return withoutUndefined({
     type: "media",
     media: readDocumentSource(source, `${path}.source`),
     name: stringOf(block.title),
-    cache: readCache(block, tally),
+    cache: readCache(block, context),
     unknownMembers: readUnknownMembers(block, DOCUMENT),
   });
 }
@@ -216,21 +216,21 @@ function readSource(source: JsonObject, path: string): Media {
   }
 }
 
-function readForeign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
-  if (typeof block.type === "string" && FOREIGN.has(block.type)) return foreign(block, path, tally);
+function readVendorSpecific(block: JsonObject, path: string, context: ReadContext): ContentBlock {
+  if (typeof block.type === "string" && KNOWN_VENDOR_TYPES.has(block.type)) return vendorSpecific(block, path, context);
   throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
 }
 
 /** Keeps a block whole. Its cache mark stays inside and is counted. */
-function foreign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
-  readCache(block, tally);
-  if (block.type === "tool_addition") checkAddition(block, path, tally);
+function vendorSpecific(block: JsonObject, path: string, context: ReadContext): ContentBlock {
+  readCache(block, context);
+  if (block.type === "tool_addition") checkAddition(block, path, context);
   else if (Array.isArray(block.tool_changes)) {
     for (const [index, change] of block.tool_changes.entries()) {
-      if (isObject(change)) checkAddition(change, `${path}.tool_changes[${index}]`, tally);
+      if (isObject(change)) checkAddition(change, `${path}.tool_changes[${index}]`, context);
     }
   }
-  tally.permits?.checkItem(block, path);
+  context.permits?.checkItem(block, path);
   return { type: "vendor_specific", from: "messages", value: block };
 }
 

@@ -51,12 +51,12 @@ export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): 
 
 /** Reads a token count request, which has no `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
 export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  const tally: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
+  const context: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
   const prompt: Prompt = withoutUndefined({
     protocol: "messages",
     model: readString(body.model, "model"),
-    messages: [...readSystem(body.system, tally), ...readMessages(body.messages, tally)],
-    tools: readTools(body.tools, tally),
+    messages: [...readSystem(body.system, context), ...readMessages(body.messages, context)],
+    tools: readTools(body.tools, context),
     ...readToolChoice(body.tool_choice),
     stop: readStrings(body.stop_sequences, "stop_sequences") ?? [],
     sampling: withoutUndefined({
@@ -72,7 +72,7 @@ export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permi
     user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
     unknownMembers: readTopRest(body),
   });
-  checkTally(tally);
+  checkCounts(context);
   return prompt;
 }
 
@@ -134,7 +134,7 @@ function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined 
     const { model, ...others } = readObject(item, `fallbacks[${index}]`);
     const [other] = Object.keys(others);
     if (other === undefined) return readString(model, `fallbacks[${index}].model`);
-    throw new GatewayError("invalid", `Cannot use fallbacks[${index}].${other}: only another model can be named`, {
+    throw new GatewayError("invalid", `Cannot use fallbacks[${index}].${other}: only model is supported there`, {
       param: `fallbacks[${index}].${other}`,
     });
   });
@@ -157,7 +157,7 @@ function checkBudget(budget: number | undefined, maxTokens: number | undefined):
   );
 }
 
-function checkTally({ cacheMarks, images }: ReadContext): void {
+function checkCounts({ cacheMarks, images }: ReadContext): void {
   if (cacheMarks > CACHE_MARKS) {
     throw new GatewayError(
       "invalid",

@@ -70,7 +70,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   let over = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader(tier);
-  const lanes = new BlockSerializer(emit);
+  const serializer = new BlockSerializer(emit);
   /** Open blocks by the upstream's index. */
   const open = new Map<number, BlockReader>();
   let lastIndex = -1;
@@ -112,10 +112,10 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     stopBlock(index);
     lastIndex = index;
     if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks").with({ fault: "oversized" });
-    const lane = lanes.addSequence();
-    const block = isObject(value) ? readBlock(value, lane, context) : undefined;
+    const sequence = serializer.addSequence();
+    const block = isObject(value) ? readBlock(value, sequence, context) : undefined;
     // Deltas of an invalid block are dropped, not added to another block.
-    open.set(index, block ?? { delta: () => true, stop: () => lane.end() });
+    open.set(index, block ?? { delta: () => true, stop: () => sequence.end() });
   }
 
   function continueBlock(index: number, value: Json | undefined): void {
@@ -149,10 +149,10 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     const { stop_reason, stop_sequence, stop_details } = stop;
     const explanation = isObject(stop_details) ? stop_details.explanation : undefined;
     if (stop_reason === "refusal" && typeof explanation === "string" && explanation !== "") {
-      const lane = lanes.addSequence();
-      lane.open({ type: "refusal" });
-      lane.delta(explanation);
-      lane.end();
+      const sequence = serializer.addSequence();
+      sequence.open({ type: "refusal" });
+      sequence.delta(explanation);
+      sequence.end();
     }
     const said = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
     const reason = said !== "length" && calls > 0 ? "tool_use" : said;
@@ -195,7 +195,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
     try {
       if (!over) step(body);
-      if (kept + lanes.waiting > MOST_KEPT) throw broken("it is too long");
+      if (kept + serializer.waiting > MOST_KEPT) throw broken("it is too long");
     } catch (thrown) {
       over = true;
       out.push({ type: "error", error: toGatewayError(thrown) });

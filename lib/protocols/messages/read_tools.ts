@@ -16,12 +16,12 @@ import {
 const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 
 /** Reads the tools. A tool with another type than `custom` is the vendor's own and kept whole. */
-export function readTools(value: Json | undefined, tally: ReadContext): Tool[] {
+export function readTools(value: Json | undefined, context: ReadContext): Tool[] {
   if (value === undefined || value === null) return [];
   return readArray(value, "tools").map((item, index) => {
     const path = `tools[${index}]`;
     const tool = readObject(item, path);
-    const cache = readCache(tool, tally);
+    const cache = readCache(tool, context);
     if (typeof tool.type === "string" && tool.type !== "custom") {
       return { type: "hosted", from: "messages", value: tool };
     }

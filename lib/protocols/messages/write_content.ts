@@ -39,7 +39,10 @@ export function writeSystemBlocks(blocks: readonly ContentBlock[]): JsonObject[]
     if (block.type !== "media") return block;
     const text = mediaText(block);
     if (text !== undefined) return { ...block, type: "text", text };
-    throw new GatewayError("invalid", "Cannot send pictures or files in a system message to this model: it reads text");
+    throw new GatewayError(
+      "invalid",
+      "Cannot send images or files in a system message: this model accepts only text there",
+    );
   }));
 }
 

@@ -11,7 +11,7 @@ import {
 } from "./write_content.ts";
 
 /** A message being composed. */
-interface Turn {
+interface MessageDraft {
   role: Message["role"];
   content: JsonObject[];
   unknownMembers: JsonObject;
@@ -31,14 +31,14 @@ export function writeMessages(
   const leading = first < 0 ? prompt.messages.length : first;
   const system = prompt.messages.slice(0, leading).flatMap(({ blocks }) => writeSystemBlocks(blocks));
   system.push(...lines.map((text) => ({ type: "text", text })));
-  const turns = joinTurns(prompt.messages.slice(leading), target.row.features?.system_messages === true);
+  const turns = joinMessages(prompt.messages.slice(leading), target.row.features?.system_messages === true);
   return {
     ...(system.length > 0 && { system: shortestContent(system) }),
     messages: turns.map(writeJoined),
   };
 }
 
-function writeJoined({ role, content, unknownMembers }: Turn): JsonObject {
+function writeJoined({ role, content, unknownMembers }: MessageDraft): JsonObject {
   const written = { role, content: shortestContent(content) };
   return Object.keys(unknownMembers).length === 0 ? written : { ...unknownMembers, ...written };
 }
@@ -46,10 +46,10 @@ function writeJoined({ role, content, unknownMembers }: Turn): JsonObject {
 /**
  * Merges adjacent messages of one role. A model that accepts system messages accepts them after a user message only.
  */
-function joinTurns(messages: readonly Message[], takesSystem: boolean): Turn[] {
-  const turns: Turn[] = [];
+function joinMessages(messages: readonly Message[], takesSystem: boolean): MessageDraft[] {
+  const turns: MessageDraft[] = [];
   for (const message of messages) {
-    const written = writeTurn(message);
+    const written = writeMessage(message);
     if (written.content.length === 0) continue;
     const last = turns.at(-1);
     const stays = takesSystem && last !== undefined && last.role !== "assistant";
@@ -60,7 +60,7 @@ function joinTurns(messages: readonly Message[], takesSystem: boolean): Turn[] {
   return turns;
 }
 
-function writeTurn({ role, blocks, unknownMembers }: Message): Turn {
+function writeMessage({ role, blocks, unknownMembers }: Message): MessageDraft {
   return {
     role,
     content: role === "system" ? writeSystemBlocks(blocks) : writeBlocks(blocks),
@@ -69,7 +69,7 @@ function writeTurn({ role, blocks, unknownMembers }: Message): Turn {
 }
 
 /** Writes system text as marked user text. */
-function asUser({ content }: Turn): Turn {
+function asUser({ content }: MessageDraft): MessageDraft {
   return {
     role: "user",
     content: content.map((block) =>
@@ -80,7 +80,7 @@ function asUser({ content }: Turn): Turn {
 }
 
 /** Merges two messages. Tool results come first, because they must directly follow the calls. */
-function join(first: Turn, second: Turn): Turn {
+function join(first: MessageDraft, second: MessageDraft): MessageDraft {
   const content = [...first.content, ...second.content];
   const isResult = ({ type }: JsonObject) => type === "tool_result";
   return {

@@ -17,7 +17,7 @@ import { enforcesSchemas, writeTools } from "./write_tools.ts";
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   if ((prompt.n ?? 1) > 1) {
-    throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model makes one per request`, {
+    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
       param: "n",
     });
   }

@@ -8,7 +8,7 @@ import { parameterName } from "./parameter_names.ts";
 const LEAST_BUDGET = 1024;
 
 /** Efforts of this protocol. */
-const WORDS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
+const PROTOCOL_EFFORTS: readonly Effort[] = ["low", "medium", "high", "xhigh", "max"];
 
 /** Share of the answer's tokens, for models with a budget instead of an effort. */
 const SHARES: Readonly<Record<Effort, number>> = {
@@ -129,6 +129,6 @@ function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinki
 /** Returns the effort nearest to the wanted one that the protocol and the model have; of two, the greater. */
 function nearest(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
   const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
-  return WORDS.filter((effort) => supported.includes(effort))
+  return PROTOCOL_EFFORTS.filter((effort) => supported.includes(effort))
     .toSorted((a, b) => distance(a) - distance(b) || EFFORTS.indexOf(b) - EFFORTS.indexOf(a))[0];
 }

@@ -63,7 +63,7 @@ const reasoning = z.looseObject({
   encrypted_content: z.string().nullish().describe("Opaque; send it back as it came"),
 });
 
-const foreignTypes = Object.keys(VENDOR_SPECIFIC_ITEMS) as (keyof typeof VENDOR_SPECIFIC_ITEMS)[];
+const vendorSpecificTypes = Object.keys(VENDOR_SPECIFIC_ITEMS) as (keyof typeof VENDOR_SPECIFIC_ITEMS)[];
 
 const item = z.discriminatedUnion("type", [
   message,
@@ -75,7 +75,7 @@ const item = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("additional_tools"), role: z.string().nullish(), tools: toolsField }),
   // Accepted so that the reader can explain the refusal.
   z.looseObject({ type: z.literal("item_reference") }),
-  z.looseObject({ type: z.enum(foreignTypes) }),
+  z.looseObject({ type: z.enum(vendorSpecificTypes) }),
 ], unknownType("item"));
 
 /** The short form of a reference, accepted so that the reader can explain the refusal. */

@@ -56,7 +56,7 @@ const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
 
 /** Fixed texts for errors that the client did not cause. */
 const TEXTS: Partial<Record<ErrorKind, string>> = {
-  exhausted: "The limit of requests at the model's vendor is reached",
+  exhausted: "The rate limit of the model's vendor is reached",
   not_found: "The model's vendor does not know this model",
   overloaded: "The model's vendor is overloaded",
   timeout: "The model's vendor took too long to answer",
@@ -86,9 +86,13 @@ export function readError(status: number, body: Json | undefined): GatewayError 
 export function readInnerError(value: Json | undefined): GatewayError {
   const error = errorMembers(value);
   const status = numberOf(error.code) ?? numberOf(error.status);
-  const told = status === undefined || status < 400 ? undefined : STATUS_KINDS[status] ??
+  const statusKind = status === undefined || status < 400 ? undefined : STATUS_KINDS[status] ??
     (status < 500 ? "invalid" : "upstream");
-  return compose(error, kindOf(stringOf(error.code)) ?? kindOf(stringOf(error.type)) ?? told ?? "upstream", status);
+  return compose(
+    error,
+    kindOf(stringOf(error.code)) ?? kindOf(stringOf(error.type)) ?? statusKind ?? "upstream",
+    status,
+  );
 }
 
 function kindOf(word: string | undefined): ErrorKind | undefined {
@@ -109,8 +113,8 @@ function errorMembers(value: Json | undefined): JsonObject {
 }
 
 function compose(error: JsonObject, kind: ErrorKind, status: number | undefined): GatewayError {
-  const told = stringOf(error.message)?.trim() ?? "";
-  const cause = new Error(`Upstream error ${status ?? "in an answer"}: ${told || "no message"}`);
+  const message = stringOf(error.message)?.trim() ?? "";
+  const cause = new Error(`Upstream error ${status ?? "in an answer"}: ${message || "no message"}`);
   if (status === 402 || [error.code, error.type].some((word) => UNPAID.has(stringOf(word) ?? ""))) {
     return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
       code: "insufficient_quota",
@@ -122,11 +126,11 @@ function compose(error: JsonObject, kind: ErrorKind, status: number | undefined)
   if (text !== undefined) {
     return new GatewayError(kind, text, { ...(kind === "not_found" && { code: "model_not_found" }), cause });
   }
-  const code = codeOf(error) ?? (CONTEXT.test(told) ? "context_length_exceeded" : undefined);
+  const code = codeOf(error) ?? (CONTEXT.test(message) ? "context_length_exceeded" : undefined);
   const param = stringOf(error.param);
   return new GatewayError(
     kind,
-    told === "" ? "The model's vendor refused this request" : redactShapes(told, MESSAGE_CHARACTERS),
+    message === "" ? "The model's vendor refused this request" : redactShapes(message, MESSAGE_CHARACTERS),
     {
       ...(code !== undefined && { code }),
       ...(param !== undefined && { param: redactShapes(param, MESSAGE_CHARACTERS) }),

@@ -12,7 +12,7 @@ import { readContent } from "./read_parts.ts";
  * The message that an item belongs to. Adjacent items of the model are one message, and so are adjacent tool results;
  * all other items are messages of their own.
  */
-type Turn = "assistant" | "results" | "user" | "system";
+type MessageKind = "assistant" | "results" | "user" | "system";
 
 /**
  * Items that only this protocol has, mostly records of tools that ran at the vendor, and the message that they belong
@@ -42,7 +42,7 @@ export const VENDOR_SPECIFIC_ITEMS = {
   compaction: "assistant",
   compaction_trigger: "user",
   configuration_update: "system",
-} as const satisfies Record<string, Turn>;
+} as const satisfies Record<string, MessageKind>;
 
 const MESSAGE = new Set(["type", "role", "content"]);
 const CALL = new Set(["type", "call_id", "name", "arguments", "namespace"]);
@@ -51,7 +51,7 @@ const RESULT = new Set(["type", "call_id", "output"]);
 const REASONING = new Set(["type", "id", "summary", "content", "encrypted_content"]);
 
 interface Piece {
-  turn: Turn;
+  kind: MessageKind;
   blocks: ContentBlock[];
   unknownMembers?: UnknownMembers;
 }
@@ -64,19 +64,19 @@ interface Piece {
 export function readInput(input: Json | undefined, permits?: Permits): Message[] {
   if (typeof input === "string") return [{ role: "user", blocks: [{ type: "text", text: input }] }];
   const messages: Message[] = [];
-  let turn: Turn | undefined;
+  let kind: MessageKind | undefined;
   let last: Message | undefined;
   objectsOf(input).forEach((item, index) => {
     // These tools are read by `readTools`; the item does not split a message.
     if (item.type === "additional_tools") return;
     const piece = readItem(item, `input[${index}]`, permits);
-    if (last !== undefined && piece.turn === turn && (turn === "assistant" || turn === "results")) {
+    if (last !== undefined && piece.kind === kind && (kind === "assistant" || kind === "results")) {
       last.blocks.push(...piece.blocks);
       return;
     }
-    turn = piece.turn;
+    kind = piece.kind;
     last = {
-      role: turn === "results" ? "user" : turn,
+      role: kind === "results" ? "user" : kind,
       blocks: piece.blocks,
       ...(piece.unknownMembers !== undefined && { unknownMembers: piece.unknownMembers }),
     };
@@ -112,14 +112,14 @@ function readItem(item: JsonObject, path: string, permits: Permits | undefined):
     case "message":
       return readMessage(item, path, permits);
     case "function_call":
-      return { turn: "assistant", blocks: [readCall(item)] };
+      return { kind: "assistant", blocks: [readCall(item)] };
     case "custom_tool_call":
-      return { turn: "assistant", blocks: [readCustomCall(item)] };
+      return { kind: "assistant", blocks: [readCustomCall(item)] };
     case "function_call_output":
     case "custom_tool_call_output":
-      return { turn: "results", blocks: [readResult(item, path, permits)] };
+      return { kind: "results", blocks: [readResult(item, path, permits)] };
     case "reasoning":
-      return { turn: "assistant", blocks: [readReasoning(item)] };
+      return { kind: "assistant", blocks: [readReasoning(item)] };
     case "item_reference":
       throw new GatewayError(
         "invalid",
@@ -127,17 +127,17 @@ function readItem(item: JsonObject, path: string, permits: Permits | undefined):
         { param: path },
       );
     default: {
-      const turn = foreignTurn(type);
-      if (turn === undefined) {
+      const kind = messageKindOf(type);
+      if (kind === undefined) {
         throw new GatewayError("invalid", `Cannot read item type ${JSON.stringify(type)}`, { param: `${path}.type` });
       }
       permits?.checkItem(item, path);
-      return { turn, blocks: [{ type: "vendor_specific", from: "responses", value: item }] };
+      return { kind, blocks: [{ type: "vendor_specific", from: "responses", value: item }] };
     }
   }
 }
 
-function foreignTurn(type: string): Turn | undefined {
+function messageKindOf(type: string): MessageKind | undefined {
   return Object.hasOwn(VENDOR_SPECIFIC_ITEMS, type)
     ? VENDOR_SPECIFIC_ITEMS[type as keyof typeof VENDOR_SPECIFIC_ITEMS]
     : undefined;
@@ -147,12 +147,12 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
   const blocks = readContent(item.content, `${path}.content`, permits);
   switch (item.role) {
     case "assistant":
-      return { turn: "assistant", blocks: markItem(blocks, item) };
+      return { kind: "assistant", blocks: markItem(blocks, item) };
     case "user":
-      return { turn: "user", blocks, ...unknownMembersOf(item, { modelled: MESSAGE }) };
+      return { kind: "user", blocks, ...unknownMembersOf(item, { modelled: MESSAGE }) };
     default:
       return {
-        turn: "system",
+        kind: "system",
         blocks,
         ...unknownMembersOf(item, {
           modelled: MESSAGE,

@@ -17,24 +17,24 @@ export interface ItemOrigin {
 }
 
 /** Returns a reader for items of a type. */
-export function itemReader(type: string, lane: BlockSequence, origin: ItemOrigin): ItemReader {
+export function itemReader(type: string, sequence: BlockSequence, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
-      return messageReader(lane);
+      return messageReader(sequence);
     case "reasoning":
-      return reasoningReader(lane, origin.issuer);
+      return reasoningReader(sequence, origin.issuer);
     case "function_call":
-      return callReader(lane, { member: "arguments", origin });
+      return callReader(sequence, { member: "arguments", origin });
     case "custom_tool_call":
-      return callReader(lane, { member: "input", origin });
+      return callReader(sequence, { member: "input", origin });
     default:
-      return foreignReader(lane);
+      return vendorSpecificReader(sequence);
   }
 }
 
 /** A call opens once its name is known. */
 function callReader(
-  lane: BlockSequence,
+  sequence: BlockSequence,
   { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
 ): ItemReader {
   const custom = member === "input";
@@ -49,21 +49,21 @@ function callReader(
   }
 
   function open(item: JsonObject): void {
-    if (lane.opened || name === undefined || callId === undefined) return;
+    if (sequence.opened || name === undefined || callId === undefined) return;
     const namespace = stringOf(item.namespace);
-    lane.open({
+    sequence.open({
       type: "tool_call",
       id: callId,
       name,
       ...(custom && { custom }),
       ...(namespace !== undefined && { namespace }),
     });
-    lane.delta(text);
+    sequence.delta(text);
   }
 
   function say(piece: string): void {
     text += piece;
-    if (lane.opened) lane.delta(piece);
+    if (sequence.opened) sequence.delta(piece);
   }
 
   return {
@@ -83,7 +83,7 @@ function callReader(
       callId ??= stringOf(item.id) || inventedId(origin);
       open(item.namespace === undefined ? begun : item);
       say(remainder(textOf(item[member]), text));
-      lane.end();
+      sequence.end();
     },
   };
 }
@@ -99,7 +99,7 @@ function textOf(value: Json | undefined): string | undefined {
 }
 
 /** Passes a vendor-specific item whole. */
-function foreignReader(lane: BlockSequence): ItemReader {
+function vendorSpecificReader(sequence: BlockSequence): ItemReader {
   let begun: JsonObject | undefined;
   return {
     added(item) {
@@ -107,8 +107,8 @@ function foreignReader(lane: BlockSequence): ItemReader {
     },
     event() {},
     done(item = begun) {
-      if (item !== undefined) lane.open({ type: "vendor_specific", from: "responses", value: item });
-      lane.end();
+      if (item !== undefined) sequence.open({ type: "vendor_specific", from: "responses", value: item });
+      sequence.end();
     },
   };
 }

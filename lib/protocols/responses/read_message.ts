@@ -18,7 +18,7 @@ interface Part {
 }
 
 /** Returns a reader of messages. A part opens with its first text; a refusal counts even without text. */
-export function messageReader(lane: BlockSequence): ItemReader {
+export function messageReader(sequence: BlockSequence): ItemReader {
   const parts = new Map<string, Part>();
   let open: Part | undefined;
 
@@ -45,13 +45,13 @@ export function messageReader(lane: BlockSequence): ItemReader {
     if (open === undefined) return;
     open.state = "closed";
     open = undefined;
-    lane.close();
+    sequence.close();
   }
 
   function enter(part: Part): void {
     if (open === part) return;
     leave();
-    lane.open({ type: part.kind });
+    sequence.open({ type: part.kind });
     part.state = "open";
     open = part;
   }
@@ -60,7 +60,7 @@ export function messageReader(lane: BlockSequence): ItemReader {
     if (text === "") return;
     enter(part);
     part.text += text;
-    lane.delta(text);
+    sequence.delta(text);
   }
 
   /** Adds the missing text of a part. A closed part gets no more text, because its order would be wrong. */
@@ -74,7 +74,7 @@ export function messageReader(lane: BlockSequence): ItemReader {
       if (part.state === "closed") return;
       enter(part);
       part.citations++;
-      lane.citation({ from: "responses", value });
+      sequence.citation({ from: "responses", value });
     }
   }
 
@@ -111,7 +111,7 @@ export function messageReader(lane: BlockSequence): ItemReader {
       const content = item?.content;
       if (typeof content === "string") takeWhole({ type: "output_text", text: content }, 0);
       else objectsOf(content).forEach(takeWhole);
-      lane.end();
+      sequence.end();
     },
   };
 }

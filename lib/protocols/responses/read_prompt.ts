@@ -99,7 +99,7 @@ function refuseState(body: JsonObject): void {
     });
   }
   if (body.background === true) {
-    throw new GatewayError("invalid", "Cannot run in the background: this gateway answers while the client waits", {
+    throw new GatewayError("invalid", "Cannot run in the background: this gateway has no background mode", {
       param: "background",
       code: "unsupported_parameter",
     });

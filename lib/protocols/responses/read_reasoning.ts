@@ -9,7 +9,7 @@ import type { BlockSequence } from "../canonical/block_serializer.ts";
 type Source = "summary" | "content";
 
 /** Returns a reader of reasoning. The text comes from one member, with blank lines between its parts. */
-export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader {
+export function reasoningReader(sequence: BlockSequence, issuer: string): ItemReader {
   const texts = new Map<number, string>();
   let begun: JsonObject = {};
   let source: Source | undefined;
@@ -17,12 +17,12 @@ export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader
 
   function say(from: Source, index: number, text: string): void {
     if (text === "" || (source ?? from) !== from) return;
-    if (source === undefined) lane.open({ type: "reasoning" });
-    else if (index !== current) lane.delta("\n\n");
+    if (source === undefined) sequence.open({ type: "reasoning" });
+    else if (index !== current) sequence.delta("\n\n");
     source = from;
     current = index;
     texts.set(index, (texts.get(index) ?? "") + text);
-    lane.delta(text);
+    sequence.delta(text);
   }
 
   /** Adds the missing text of a part. A part that others follow gets no more text, because its order would be wrong. */
@@ -59,8 +59,8 @@ export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader
     done(item = begun) {
       takeWhole(item);
       const signature = sign(item);
-      if (source === undefined && signature !== undefined) lane.open({ type: "reasoning", hidden: true });
-      lane.end(signature);
+      if (source === undefined && signature !== undefined) sequence.open({ type: "reasoning", hidden: true });
+      sequence.end(signature);
     },
   };
 }

@@ -83,7 +83,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
       if (state === "over" || data === "" || data === "[DONE]" || data.startsWith(":")) return [];
       const event = valueOf(frame, parse);
       if (!isObject(event)) {
-        return fail(new GatewayError("upstream", "Cannot read the model's answer: an event of it is not JSON"));
+        return fail(new GatewayError("upstream", "Cannot read the model's answer: an event is not JSON"));
       }
       const type = stringOf(event.type) ?? frameType ?? "";
       // Servers put errors into streams in many forms, but nothing else has these names.

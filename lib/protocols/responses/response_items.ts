@@ -45,14 +45,14 @@ interface Entry {
 }
 
 /** Identification of an item in an event. */
-interface Place {
+interface ItemIdentification {
   id: string | undefined;
   index: number | undefined;
 }
 
 /** Reads an answer from the events of its items. @param answerId returns the id of the answer, once known */
 export function responseItems({ issuer, tier: asked }: Origin, answerId: () => string | undefined): ResponseItems {
-  const lanes = new BlockSerializer(emit);
+  const serializer = new BlockSerializer(emit);
   let out: ReplyEvent[] = [];
   const entries: Entry[] = [];
   const byId = new Map<string, Entry>();
@@ -64,8 +64,8 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   let refusal: number | undefined;
   let worded = false;
 
-  function create(type: string, { id, index }: Place): Entry {
-    const reader = itemReader(type, lanes.addSequence(), {
+  function create(type: string, { id, index }: ItemIdentification): Entry {
+    const reader = itemReader(type, serializer.addSequence(), {
       issuer,
       answer: answerId(),
       number: entries.length,
@@ -109,7 +109,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
    * Finds the item of an event. Ids take precedence, because some servers give several items one index; servers that
    * give each event an id of its own are recognized by ids that never repeat, and then the index decides.
    */
-  function find(type: string, { id, index }: Place): Entry | undefined {
+  function find(type: string, { id, index }: ItemIdentification): Entry | undefined {
     const known = named(type, id);
     if (known !== undefined) {
       known.steady = true;
@@ -168,7 +168,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   function take(): ReplyEvent[] {
     const events = out;
     out = [];
-    if (held + lanes.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
+    if (held + serializer.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
     return [...events, tooMuch("it leaves too much unfinished")];
   }
 
@@ -181,32 +181,32 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
 
   return {
     added(item, index) {
-      const place = { id: stringOf(item.id), index };
+      const identification = { id: stringOf(item.id), index };
       const type = typeOf(item);
-      if (named(type, place.id)?.announced === true || calledBy(item) !== undefined) return [];
+      if (named(type, identification.id)?.announced === true || calledBy(item) !== undefined) return [];
       // Events may precede the item itself.
-      const early = find(type, place);
-      const entry = early === undefined || early.over || early.announced ? create(type, place) : early;
+      const early = find(type, identification);
+      const entry = early === undefined || early.over || early.announced ? create(type, identification) : early;
       announce(entry, item);
       keep(entry, JSON.stringify(item).length);
       entry.reader.added(item);
       return take();
     },
     done(item, index) {
-      const place = { id: stringOf(item.id), index };
+      const identification = { id: stringOf(item.id), index };
       const type = typeOf(item);
       const called = calledBy(item);
-      const found = called ?? find(type, place);
+      const found = called ?? find(type, identification);
       const other = found !== undefined && called === undefined && found.callId !== undefined &&
         stringOf(item.call_id) !== undefined;
-      const entry = found === undefined || other ? create(type, place) : found;
+      const entry = found === undefined || other ? create(type, identification) : found;
       if (!entry.over) announce(entry, item);
       finish(entry, item);
       return take();
     },
     event(name, event, type) {
-      const place = { id: stringOf(event.item_id), index: numberOf(event.output_index) };
-      const entry = find(type, place) ?? create(type, place);
+      const identification = { id: stringOf(event.item_id), index: numberOf(event.output_index) };
+      const entry = find(type, identification) ?? create(type, identification);
       if (entry.over) return [];
       if (typeof event.delta === "string") keep(entry, event.delta.length);
       entry.reader.event(name, event);

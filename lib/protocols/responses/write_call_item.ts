@@ -32,10 +32,10 @@ const CUSTOM = {
 } as const;
 
 /** Writes a tool call. Empty arguments of a function become `{}`. */
-export function callItem(call: Call, place: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
+export function callItem(call: Call, position: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const custom = call.custom === true;
   const { type, prefix, member, onDelta, onDone } = custom ? CUSTOM : FUNCTION;
-  const at = { item_id: itemId(prefix, place), output_index: place.index };
+  const at = { item_id: itemId(prefix, position), output_index: position.index };
   let text = "";
 
   function write(status: ItemStatus | "in_progress"): JsonObject {
@@ -62,11 +62,11 @@ export function callItem(call: Call, place: ItemPosition): { item: OutputItem; e
       const events = text === "" && !custom ? delta("{}") : [];
       events.push(
         { type: onDone, members: { ...at, ...(!custom && { name: call.name }), [member]: text } },
-        itemDone(place.index, write(status)),
+        itemDone(position.index, write(status)),
       );
       return events;
     },
     value: write,
   };
-  return { item, events: [itemAdded(place.index, write("in_progress"))] };
+  return { item, events: [itemAdded(position.index, write("in_progress"))] };
 }

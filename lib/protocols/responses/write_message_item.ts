@@ -25,9 +25,9 @@ interface Part {
  * Adjacent text blocks are one part. The item and its parts open with their first text, so that an answer without text
  * leaves no empty message; a refusal counts even without text.
  */
-export function messageItem(kind: Kind, place: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
-  const id = itemId("msg", place);
-  const output_index = place.index;
+export function messageItem(kind: Kind, position: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
+  const id = itemId("msg", position);
+  const output_index = position.index;
   const content: JsonObject[] = [];
   let started = false;
   let part: Part | undefined;

@@ -22,7 +22,7 @@ import { hasTools, insertTools, writeToolChoice, writeTools } from "./write_tool
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   if (prompt.n !== undefined && prompt.n > 1) {
-    throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model makes one at a time`, {
+    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
       param: "n",
     });
   }

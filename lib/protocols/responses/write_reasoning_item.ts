@@ -25,10 +25,10 @@ export interface ReasoningView {
 /** Writes reasoning. Its one summary part opens with the first text, so hidden reasoning has none. */
 export function reasoningItem(
   view: ReasoningView,
-  place: ItemPosition,
+  position: ItemPosition,
 ): { item: OutputItem; events: ResponsesEvent[] } {
-  const id = itemId("rs", place);
-  const output_index = place.index;
+  const id = itemId("rs", position);
+  const output_index = position.index;
   const at = { item_id: id, output_index, summary_index: 0 };
   let text = "";
   let signature: Signature | undefined;

@@ -68,7 +68,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const joined = item?.join(block);
     if (joined !== undefined) return joined;
     const events = leave("completed");
-    const opened = openItem(block, { echo, place: { requestId: echo.requestId, index: output.length } });
+    const opened = openItem(block, { echo, position: { requestId: echo.requestId, index: output.length } });
     item = opened.item;
     return [...events, ...opened.events];
   }
@@ -133,23 +133,26 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
 
 function openItem(
   block: OpenBlock,
-  { echo, place }: { echo: Echo; place: ItemPosition },
+  { echo, position }: { echo: Echo; position: ItemPosition },
 ): { item: OutputItem; events: ResponsesEvent[] } {
   switch (block.type) {
     case "text":
     case "refusal":
-      return messageItem(block.type, place);
+      return messageItem(block.type, position);
     case "tool_call":
-      return callItem(block, place);
+      return callItem(block, position);
     case "reasoning": {
       const { reasoning } = echo.prompt;
       // Unless the client asked for reasoning, it expects a message as the first item.
       if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
-      return reasoningItem({ summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true }, place);
+      return reasoningItem(
+        { summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true },
+        position,
+      );
     }
     case "vendor_specific":
-      return block.from === "responses" ? wholeItem(block.value, place) : { item: emptyItem(), events: [] };
+      return block.from === "responses" ? wholeItem(block.value, position) : { item: emptyItem(), events: [] };
   }
 }
 

@@ -53,7 +53,7 @@ export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt 
 /** A limit of 0 tokens fills a cache at Anthropic; no other vendor accepts it. */
 function checkLength({ maxTokens }: Prompt, { protocol }: AdaptTarget): void {
   if (maxTokens !== 0 || protocol === "messages") return;
-  throw new GatewayError("invalid", "Cannot ask for 0 tokens: this model's upstream gives at least one", {
+  throw new GatewayError("invalid", "Cannot use max_tokens 0: this model's upstream requires at least 1", {
     param: "max_tokens",
   });
 }

@@ -40,19 +40,19 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
       const blocks = block.blocks.map(fitBlock);
       return fit({ ...block, blocks });
     }
-    if (block.type === "vendor_specific") passForeign(block.value);
+    if (block.type === "vendor_specific") countVendorMark(block.value);
     return fit(block, takesMark(block));
   }
 
   /** Counts a mark inside a vendor-specific object. */
-  function passForeign({ cache_control: mark }: JsonObject): void {
+  function countVendorMark({ cache_control: mark }: JsonObject): void {
     if (!isObject(mark)) return;
     left--;
     short ||= mark.ttl !== "1h";
   }
 
   const tools = prompt.tools.map((tool) => {
-    if (tool.type === "hosted") passForeign(tool.value);
+    if (tool.type === "hosted") countVendorMark(tool.value);
     return fit(tool);
   });
   const inOrder = [...prompt.messages.keys()].sort((a, b) => rank(prompt.messages[a]) - rank(prompt.messages[b]));
@@ -85,9 +85,9 @@ function countMarks({ tools, messages }: Prompt): number {
   const count = (blocks: readonly ContentBlock[]): number =>
     blocks.reduce((sum, block) => {
       const inner = block.type === "tool_result" ? count(block.blocks) : 0;
-      const foreign = block.type === "vendor_specific" && isObject(block.value.cache_control);
+      const vendorSpecific = block.type === "vendor_specific" && isObject(block.value.cache_control);
       const own = block.cache !== undefined && takesMark(block);
-      return sum + inner + Number(foreign) + Number(own);
+      return sum + inner + Number(vendorSpecific) + Number(own);
     }, 0);
   const onTool = (tool: Tool) =>
     tool.cache !== undefined || (tool.type === "hosted" && isObject(tool.value.cache_control));

@@ -132,7 +132,7 @@ function nameBody({ from, members }: UnknownMembers, names: readonly string[], d
 
 function refuseMember(name: string, from: Protocol): void {
   if (!REFUSED[from].includes(name)) return;
-  throw new GatewayError("invalid", `Cannot use ${name}: only models of the vendor's own know it`, {
+  throw new GatewayError("invalid", `Cannot use ${name}: only the vendor's own models support it`, {
     param: name,
     // With this code the vendor's own clients send the whole conversation instead.
     ...(name === "thread" && { code: "thread_unsupported_request" }),

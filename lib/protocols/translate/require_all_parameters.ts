@@ -13,7 +13,7 @@ export function requireAllParameters({ provider }: Prompt, { names }: Unsupporte
   if (provider?.require_parameters !== true || first === undefined) return;
   throw new GatewayError(
     "invalid",
-    `Cannot pass on everything, as provider.require_parameters wants: ${names.join(", ")}`,
+    `Cannot meet provider.require_parameters: this model does not support ${names.join(", ")}`,
     { param: first },
   );
 }

@@ -55,16 +55,18 @@ function choose(
     case "none":
       return tools.length === 0 ? { tools } : { tools, toolChoice };
     case "required":
-      if (tools.length === 0) throw refusal("there is no tool that the model could call");
+      if (tools.length === 0) throw refusal("there are no tools to call");
       return { tools, toolChoice };
     case "tool": {
       const { name } = toolChoice;
-      if (!tools.some((tool) => isToolNamed(tool, name))) throw refusal(`the model is given no tool called "${name}"`);
+      if (!tools.some((tool) => isToolNamed(tool, name))) throw refusal(`there is no tool called "${name}"`);
       return { tools, toolChoice };
     }
     case "allowed": {
       const allowed = tools.filter((tool) => toolChoice.names.some((name) => isToolNamed(tool, name)));
-      if (allowed.length === 0 && toolChoice.mode === "required") throw refusal("no tool that it allows is there");
+      if (allowed.length === 0 && toolChoice.mode === "required") {
+        throw refusal("none of the allowed tools is available");
+      }
       if (tools.length === 0) return { tools };
       if (protocol === target.protocol) return { tools, toolChoice };
       // Without any tools, past calls in the conversation would be unexplained.
@@ -72,7 +74,7 @@ function choose(
       return { tools: allowed, toolChoice: { type: toolChoice.mode } };
     }
     case "vendor_specific":
-      if (toolChoice.from !== target.protocol) throw refusal("only another vendor's models know what it names");
+      if (toolChoice.from !== target.protocol) throw refusal("it names a tool that only another vendor supports");
       return { tools, toolChoice };
   }
 }

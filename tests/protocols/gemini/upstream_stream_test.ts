@@ -204,7 +204,7 @@ Deno.test("a stream that fails ends in one error of the right kind, after what i
     error_cut: [3, "upstream", "The model's answer ended before it was complete"],
     error_first: [0, "overloaded", "The upstream is overloaded"],
     error_in_the_middle: [3, "upstream", "The upstream failed to answer"],
-    error_other: [1, "upstream", "The model gave no answer and no usable reason"],
+    error_other: [1, "upstream", "The model returned neither content nor a known finish reason"],
   };
   assertEquals(Object.keys(cases), NAMES.filter((name) => name.startsWith("error_")));
   for (const [name, [before, kind, message]] of Object.entries(cases)) {

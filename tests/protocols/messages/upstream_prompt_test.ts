@@ -211,7 +211,7 @@ Deno.test("writePrompt() sends media as what it is", () => {
 Deno.test("writePrompt() refuses what this protocol cannot say", () => {
   const media = (base64: string, type: string): ContentBlock => ({ type: "media", media: bytes(base64, type) });
   const cases: [members: Partial<Prompt>, message: string][] = [
-    [{ n: 2 }, "Cannot make 2 answers"],
+    [{ n: 2 }, "Cannot return 2 answers"],
     [{ messages: [said("user", media("AAAA", "image/bmp"))] }, 'Cannot send media of type "image/bmp"'],
     [{ messages: [said("user", media("AAAA", "audio/wav"))] }, 'Cannot send media of type "audio/wav"'],
     [{ messages: [said("user", media("AAAA", "application/zip"))] }, 'Cannot send media of type "application/zip"'],

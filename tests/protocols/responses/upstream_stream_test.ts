@@ -108,7 +108,7 @@ Deno.test("reader() ends in an error where a frame is not JSON", () => {
     assert(frame !== undefined);
     assertEquals(outcomeOf(read([frame, { data }, ...streamFrames("text")])), {
       error: "upstream",
-      message: "Cannot read the model's answer: an event of it is not JSON",
+      message: "Cannot read the model's answer: an event is not JSON",
     });
   }
 });
