@@ -1,31 +1,19 @@
 /** Chat completions: answers, streams, limits, and what a request may hold. */
-import { type Checks, Mismatch, must, show, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { commonChecks, streaming, streamOf, wholeOf } from "../common.ts";
 import type { Ability, Context } from "../context.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import {
-  HALT,
-  HALTING,
-  LIKE_THIS,
-  LONG,
-  MAKE_PERSON,
-  PERSON,
-  personProblem,
-  PICTURE,
-  READY,
-  SEE,
-  SHORT,
-  SYSTEM,
-} from "../words.ts";
+import { HALT, HALTING, LIKE_THIS, LONG, READY, SHORT, SYSTEM } from "../words.ts";
 import { DONE } from "../wire.ts";
-import { CHAT, checkUsage, foldChunks, readChunks, readWhole, type Said } from "./forms.ts";
+import { CHAT, type ChatAnswer, checkUsage, foldChunks, readChunks, readWhole } from "./forms.ts";
 import { CHAT_REASONING } from "./reasoning.ts";
 import { CHAT_TOOLS } from "./tools.ts";
+import { schemaStream, sharedChecks } from "../shared.ts";
 
 /** Members that a limit may be called by: newer models refuse the old one, older hosts do not know the new one. */
 const LIMIT_NAMES = ["max_completion_tokens", "max_tokens"];
 
-async function whole(context: Context, more: { body: JsonObject; ability?: Ability }): Promise<Said> {
+async function whole(context: Context, more: { body: JsonObject; ability?: Ability }): Promise<ChatAnswer> {
   return readWhole(await context.good({ path: context.path("chat"), body: more.body }, more.ability));
 }
 
@@ -99,31 +87,7 @@ const ANSWERS: Checks = {
     const { text } = await whole(context, { body, ability: "response_format" });
     must(isJsonObject(text), { expected: "a JSON object", seen: text });
   },
-  async "json.schema"(context) {
-    const { text } = await whole(context, {
-      body: CHAT.body(context, MAKE_PERSON, { response_format: schemaFormat() }),
-      ability: "response_format",
-    });
-    const problem = personProblem(text);
-    if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
-  },
-  async "json.stream"(context) {
-    const stream = await context.stream({
-      path: context.path("chat"),
-      body: CHAT.body(context, MAKE_PERSON, { response_format: schemaFormat(), ...streaming("chat") }),
-    }, "response_format");
-    const { text } = foldChunks(readChunks(stream));
-    const problem = personProblem(text);
-    if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
-  },
-  async image(context) {
-    const content = [
-      { type: "text", text: SEE },
-      { type: "image_url", image_url: { url: `data:image/png;base64,${PICTURE}`, detail: "low" } },
-    ];
-    const body = { model: context.subject.model, messages: [{ role: "user", content }] };
-    await whole(context, { body, ability: "image" });
-  },
+  "json.stream": schemaStream(CHAT),
 };
 
 async function checkLead(context: Context, role: string): Promise<void> {
@@ -133,10 +97,6 @@ async function checkLead(context: Context, role: string): Promise<void> {
   const without = checkUsage(readWhole(await wholeOf(CHAT, context)).usage).prompt_tokens;
   const seen = checkUsage(usage).prompt_tokens;
   must(seen > without, { expected: `more than ${without} prompt tokens`, seen });
-}
-
-function schemaFormat(): JsonObject {
-  return { type: "json_schema", json_schema: { name: "person", strict: true, schema: PERSON } };
 }
 
 function isJsonObject(text: string): boolean {
@@ -197,19 +157,6 @@ const STREAMS: Checks = {
     const bare = readChunks(stream).find(({ choices }) => choices.length === 0);
     must(bare === undefined, { expected: "choices in every chunk", seen: bare });
   },
-  async "stream.same"(context) {
-    const said = readWhole(await wholeOf(CHAT, context));
-    const { text, usages } = foldChunks(readChunks(await streamOf(CHAT, context)));
-    const [one, other] = [checkUsage(said.usage), checkUsage(usages[0])];
-    must(one.prompt_tokens === other.prompt_tokens, { expected: "equal prompt_tokens", seen: [one, other] });
-    // Where the model thinks, two equal texts may have cost different thoughts.
-    const thought = [one, other].some((usage) => (usage.completion_tokens_details?.reasoning_tokens ?? 0) > 0);
-    if (said.text !== text || thought) return "the two answers differ, so that only the prompt was compared";
-    must(one.completion_tokens === other.completion_tokens, {
-      expected: "equal completion_tokens of equal texts",
-      seen: [one, other],
-    });
-  },
 };
 
 /** Every check of chat completions. */
@@ -218,5 +165,6 @@ export const CHAT_CHECKS: Checks = {
   ...STREAMS,
   ...CHAT_TOOLS,
   ...CHAT_REASONING,
+  ...sharedChecks(CHAT),
   ...commonChecks(CHAT),
 };

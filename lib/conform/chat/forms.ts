@@ -1,10 +1,10 @@
 /** Chat completions as they must look on the wire. */
 import { z } from "zod";
-import type { JsonObject } from "../../json/mod.ts";
+import type { Json, JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { Dialect } from "../common.ts";
 import type { Answer } from "../context.ts";
-import { ARGUMENTS, type PlainTool, TOOLS } from "../words.ts";
+import type { Grammar, PlainAnswer } from "../shared.ts";
+import { PERSON, PICTURE, type PlainTool, TOOLS } from "../words.ts";
 import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
 
 const count = z.number().int().min(0);
@@ -69,31 +69,34 @@ const chunkForm = z.object({
 /** One chunk of a stream. */
 export type Chunk = z.output<typeof chunkForm>;
 
-/** One call of a tool. */
-export type ChatCall = z.output<typeof callForm>;
-
-/** What a whole answer says. */
-export interface Said {
-  body: JsonObject;
+/** A whole answer. */
+export interface ChatAnswer extends PlainAnswer {
   message: z.output<typeof messageForm>;
-  text: string;
-  calls: ChatCall[];
-  finish: string | null;
-  usage: unknown;
 }
 
 /** Reads a whole answer. */
-export function readWhole({ text }: Answer): Said {
+export function readWhole({ text }: Answer): ChatAnswer {
   const body = objectOf(text, "the answer");
   const { choices: [{ message, finish_reason }], usage } = shaped(wholeForm, body);
   return {
     body,
     message,
     text: message.content ?? "",
-    calls: message.tool_calls ?? [],
+    calls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }) => ({
+      id,
+      name,
+      arguments: text,
+    })),
     finish: finish_reason,
     usage,
+    history: [message as Json],
+    hasReasoned: hasReasoned(usage),
   };
+}
+
+/** True where a usage counts reasoning. */
+function hasReasoned(usage: unknown): boolean {
+  return Number(Object(Object(usage).completion_tokens_details).reasoning_tokens ?? 0) > 0;
 }
 
 /** Reads the chunks of a stream, each by its form. */
@@ -124,17 +127,6 @@ export function checkUsage(value: unknown): Usage {
   return usage;
 }
 
-/** Calls whose names are among the tools, with ids of their own and arguments of the right form. */
-export function checkCalls(calls: readonly { id: string; name: string; arguments: string }[]): void {
-  must(new Set(calls.map(({ id }) => id)).size === calls.length, { expected: "an id for each call", seen: calls });
-  for (const call of calls) {
-    const member = ARGUMENTS[call.name];
-    must(member !== undefined, { expected: "a call of one of the tools", seen: call.name });
-    const read = objectOf(call.arguments, "arguments");
-    must(typeof read[member] === "string", { expected: `arguments with "${member}"`, seen: call.arguments });
-  }
-}
-
 /** The suite's tools as chat has them. */
 export function chatTools(count: number = TOOLS.length): JsonObject[] {
   return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
@@ -143,8 +135,8 @@ export function chatTools(count: number = TOOLS.length): JsonObject[] {
   }));
 }
 
-/** Chat for the checks that every protocol has. */
-export const CHAT: Dialect = {
+/** Chat completions for the checks that every protocol has. */
+export const CHAT: Grammar = {
   part: "chat",
   errors: "openai",
   body: ({ subject }, words, more = {}) => ({
@@ -154,4 +146,37 @@ export const CHAT: Dialect = {
   }),
   incomplete: ({ subject }) => ({ model: subject.model }),
   known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", store: false },
+  readWhole,
+  readStream(stream) {
+    const { text, finish, usages: [usage] } = foldChunks(readChunks(stream));
+    return {
+      body: {},
+      text,
+      calls: [],
+      finish: finish[0] ?? null,
+      usage,
+      history: [],
+      hasReasoned: hasReasoned(usage),
+    };
+  },
+  tokens(usage) {
+    const { prompt_tokens, completion_tokens } = checkUsage(usage);
+    return { input: prompt_tokens, output: completion_tokens };
+  },
+  tools: (count) => chatTools(count),
+  choices: { forced: { type: "function", function: { name: "get_weather" } }, required: "required", none: "none" },
+  parallel: { parallel_tool_calls: true },
+  toolFinish: "tool_calls",
+  goOn: (words, { history }, results) => ({
+    messages: [
+      { role: "user", content: words },
+      ...history,
+      ...results.map(({ id, output }) => ({ role: "tool", tool_call_id: id, content: output })),
+    ],
+  }),
+  withImage(words) {
+    const image_url = { url: `data:image/png;base64,${PICTURE}`, detail: "low" };
+    return { messages: [{ role: "user", content: [{ type: "text", text: words }, { type: "image_url", image_url }] }] };
+  },
+  schema: { response_format: { type: "json_schema", json_schema: { name: "person", strict: true, schema: PERSON } } },
 };

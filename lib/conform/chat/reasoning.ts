@@ -4,11 +4,11 @@ import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { READY } from "../words.ts";
-import { CHAT, checkUsage, readChunks, readWhole, type Said } from "./forms.ts";
+import { CHAT, type ChatAnswer, checkUsage, readChunks, readWhole } from "./forms.ts";
 
 const EFFORT: JsonObject = { reasoning_effort: "low" };
 
-function thought(context: Context): Promise<Said> {
+function thought(context: Context): Promise<ChatAnswer> {
   return context.once("chat reasoning", async () => {
     const body = CHAT.body(context, READY, EFFORT);
     return readWhole(await context.good({ path: context.path("chat"), body }, "reasoning"));

@@ -1,28 +1,29 @@
 /** Messages: answers, limits, versions, and what a request may hold. */
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { type Checks, Mismatch, must, show, Skip } from "../check.ts";
+import { type Checks, must, Skip } from "../check.ts";
 import { commonChecks, streaming, wholeOf } from "../common.ts";
 import type { Ability, Context } from "../context.ts";
-import {
-  HALT,
-  HALTING,
-  LONG,
-  MAKE_PERSON,
-  PERSON,
-  personProblem,
-  PICTURE,
-  READY,
-  SEE,
-  SHORT,
-  SYSTEM,
-} from "../words.ts";
+import { HALT, HALTING, LONG, READY, SHORT, SYSTEM } from "../words.ts";
 import { objectOf } from "../wire.ts";
-import { checkUsage, foldEvents, inputOf, MESSAGES, messagesTools, readEvents, readWhole, type Said } from "./forms.ts";
+import {
+  checkUsage,
+  foldEvents,
+  inputOf,
+  type MessageAnswer,
+  MESSAGES,
+  messagesTools,
+  readEvents,
+  readWhole,
+} from "./forms.ts";
 import { MESSAGES_STREAMS } from "./streams.ts";
 import { MESSAGES_THINKING } from "./thinking.ts";
 import { MESSAGES_TOOLS } from "./tools.ts";
+import { sharedChecks } from "../shared.ts";
 
-async function whole(context: Context, { body, ability }: { body: JsonObject; ability?: Ability }): Promise<Said> {
+async function whole(
+  context: Context,
+  { body, ability }: { body: JsonObject; ability?: Ability },
+): Promise<MessageAnswer> {
   return readWhole(await context.good({ path: context.path("messages"), body }, ability));
 }
 
@@ -44,8 +45,8 @@ const ANSWERS: Checks = {
     must(inputOf(usage) > 0, { expected: "tokens of the prompt", seen: usage });
   },
   async "whole.stop"(context) {
-    const { stop } = readWhole(await wholeOf(MESSAGES, context));
-    must(stop === "end_turn", { expected: 'stop_reason "end_turn"', seen: stop });
+    const { finish } = readWhole(await wholeOf(MESSAGES, context));
+    must(finish === "end_turn", { expected: 'stop_reason "end_turn"', seen: finish });
   },
   credential: async (context) =>
     void await context.good({
@@ -72,38 +73,25 @@ const ANSWERS: Checks = {
   "system.text": (context) => checkSystem(context, SYSTEM),
   "system.blocks": (context) => checkSystem(context, [{ type: "text", text: SYSTEM }]),
   async "length.whole"(context) {
-    const { stop, usage } = await whole(context, { body: MESSAGES.body(context, LONG, { max_tokens: SHORT }) });
-    must(stop === "max_tokens", { expected: 'stop_reason "max_tokens"', seen: stop });
+    const { finish, usage } = await whole(context, { body: MESSAGES.body(context, LONG, { max_tokens: SHORT }) });
+    must(finish === "max_tokens", { expected: 'stop_reason "max_tokens"', seen: finish });
     const { output_tokens } = checkUsage(usage);
     must(output_tokens <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output_tokens });
   },
   async "length.stream"(context) {
     const body = MESSAGES.body(context, LONG, { max_tokens: SHORT, ...streaming("messages") });
-    const { stop } = foldEvents(readEvents(await context.stream({ path: context.path("messages"), body })));
-    must(stop === "max_tokens", { expected: 'stop_reason "max_tokens"', seen: stop });
+    const { finish } = foldEvents(readEvents(await context.stream({ path: context.path("messages"), body })));
+    must(finish === "max_tokens", { expected: 'stop_reason "max_tokens"', seen: finish });
   },
   async stop(context) {
     const body = MESSAGES.body(context, HALTING, { stop_sequences: [HALT] });
-    const { text, stop, stopSequence } = await whole(context, { body, ability: "stop" });
+    const { text, finish, stopSequence } = await whole(context, { body, ability: "stop" });
     must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
     must(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
     // Chat hosts call both ends "stop", so that a gateway in front of one cannot know.
-    if (stop === "end_turn") return "it is not told that a stop sequence was met, as by hosts that speak chat";
-    must(stop === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: stop });
+    if (finish === "end_turn") return "it is not told that a stop sequence was met, as by hosts that speak chat";
+    must(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
     must(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });
-  },
-  async "json.schema"(context) {
-    const output_config = { format: { type: "json_schema", schema: PERSON } };
-    const body = MESSAGES.body(context, MAKE_PERSON, { output_config });
-    const { text } = await whole(context, { body, ability: "response_format" });
-    const problem = personProblem(text);
-    if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
-  },
-  async image(context) {
-    const source = { type: "base64", media_type: "image/png", data: PICTURE };
-    const content = [{ type: "image", source }, { type: "text", text: SEE }];
-    const body = { ...MESSAGES.body(context, SEE), messages: [{ role: "user", content }] };
-    await whole(context, { body, ability: "image" });
   },
   async count(context) {
     const plain = await count(context, {});
@@ -127,5 +115,6 @@ export const MESSAGES_CHECKS: Checks = {
   ...MESSAGES_STREAMS,
   ...MESSAGES_TOOLS,
   ...MESSAGES_THINKING,
+  ...sharedChecks(MESSAGES),
   ...commonChecks(MESSAGES),
 };

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { Dialect } from "../common.ts";
 import type { Answer } from "../context.ts";
-import { type PlainTool, TOOLS } from "../words.ts";
+import type { Grammar, PlainAnswer } from "../shared.ts";
+import { PERSON, PICTURE, type PlainTool, TOOLS } from "../words.ts";
 import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
 
 const count = z.number().int().min(0);
@@ -32,7 +32,7 @@ const blockForm = z.discriminatedUnion("type", [
 ]);
 
 /** One block of an answer. */
-export type Block = z.output<typeof blockForm>;
+export type MessageBlock = z.output<typeof blockForm>;
 
 const messageForm = z.looseObject({
   id: z.string().min(1),
@@ -45,48 +45,47 @@ const messageForm = z.looseObject({
   usage: z.unknown().optional(),
 });
 
-/** What an answer says. */
-export interface Said {
-  body: JsonObject;
-  content: Block[];
-  text: string;
-  calls: Extract<Block, { type: "tool_use" }>[];
-  stop: string | null;
+/** A message. */
+export interface MessageAnswer extends PlainAnswer {
+  content: MessageBlock[];
   stopSequence: string | null;
-  usage: unknown;
 }
 
 /** Reads a message. */
-export function readMessage(value: JsonObject, where = "the message"): Said {
+export function readMessage(value: JsonObject, where = "the message"): MessageAnswer {
   const { content, stop_reason, stop_sequence, usage } = shaped(messageForm, value, where);
   return {
     body: value,
     content,
     text: content.map((block) => block.type === "text" ? block.text : "").join(""),
-    calls: content.filter((block) => block.type === "tool_use"),
-    stop: stop_reason,
+    calls: content.flatMap((block) =>
+      block.type === "tool_use" ? [{ id: block.id, name: block.name, arguments: JSON.stringify(block.input) }] : []
+    ),
+    finish: stop_reason,
     stopSequence: stop_sequence,
     usage,
+    history: [{ role: "assistant", content: value.content ?? [] }],
+    hasReasoned: content.some(({ type }) => type !== "text"),
   };
 }
 
 /** Reads a whole answer. */
-export function readWhole({ text }: Answer): Said {
+export function readWhole({ text }: Answer): MessageAnswer {
   return readMessage(objectOf(text, "the answer"));
 }
 
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
 /** One event's body. */
-export type Event = z.output<typeof eventForm> & JsonObject;
+export type MessageEvent = z.output<typeof eventForm> & JsonObject;
 
 /** Events of a stream, by their bodies. */
-export function readEvents(stream: WireStream): Event[] {
-  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as Event);
+export function readEvents(stream: WireStream): MessageEvent[] {
+  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as MessageEvent);
 }
 
 /** What a stream says, put together as SDKs do: blocks by index, numbers by the last word. */
-export function foldEvents(events: readonly Event[]): Said {
+export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
   const start = Object(events.find(({ type }) => type === "message_start")?.message);
   const blocks: Record<string, unknown>[] = [];
   const inputs = new Map<number, string>();
@@ -141,7 +140,7 @@ export function messagesTools(count: number = TOOLS.length): JsonObject[] {
 const ROOM = 1024;
 
 /** Messages for the checks that every protocol has. */
-export const MESSAGES: Dialect = {
+export const MESSAGES: Grammar = {
   part: "messages",
   errors: "anthropic",
   body: ({ subject }, words, more = {}) => ({
@@ -152,4 +151,28 @@ export const MESSAGES: Dialect = {
   }),
   incomplete: ({ subject }) => ({ model: subject.model, messages: [{ role: "user", content: "Hello" }] }),
   known: { metadata: { user_id: "conform" }, service_tier: "auto" },
+  readWhole,
+  readStream: (stream) => foldEvents(readEvents(stream)),
+  tokens(usage) {
+    const counts = checkUsage(usage);
+    return { input: inputOf(counts), output: counts.output_tokens };
+  },
+  tools: (count) => messagesTools(count),
+  choices: { forced: { type: "tool", name: "get_weather" }, required: { type: "any" }, none: { type: "none" } },
+  parallel: { tool_choice: { type: "auto" } },
+  toolFinish: "tool_use",
+  goOn(words, { history }, results) {
+    const content = results.map(({ id, output, isError }) => ({
+      type: "tool_result",
+      tool_use_id: id,
+      content: output,
+      ...(isError && { is_error: true }),
+    }));
+    return { messages: [{ role: "user", content: words }, ...history, { role: "user", content }] };
+  },
+  withImage(words) {
+    const source = { type: "base64", media_type: "image/png", data: PICTURE };
+    return { messages: [{ role: "user", content: [{ type: "image", source }, { type: "text", text: words }] }] };
+  },
+  schema: { output_config: { format: { type: "json_schema", schema: PERSON } } },
 };

@@ -1,15 +1,15 @@
 /** Messages: the order and the completeness of events. */
 import { type Checks, must } from "../check.ts";
-import { checkNames, streamOf, wholeOf } from "../common.ts";
+import { checkNames, streamOf } from "../common.ts";
 import type { Context } from "../context.ts";
-import { checkUsage, type Event, foldEvents, inputOf, MESSAGES, readEvents, readWhole } from "./forms.ts";
+import { checkUsage, type MessageEvent, MESSAGES, readEvents } from "./forms.ts";
 
-async function events(context: Context): Promise<Event[]> {
+async function events(context: Context): Promise<MessageEvent[]> {
   return readEvents(await streamOf(MESSAGES, context));
 }
 
 /** Blocks begin at index 0, one after the other, and everything of a block stands between its start and its stop. */
-export function checkBlocks(events: readonly Event[]): void {
+export function checkBlocks(events: readonly MessageEvent[]): void {
   let next = 0;
   let open: number | undefined;
   for (const { type, index } of events) {
@@ -70,17 +70,5 @@ export const MESSAGES_STREAMS: Checks = {
     const stops = all.filter(({ type }) => type === "message_stop").length;
     must(stops === 1, { expected: "one message_stop", seen: `${stops} of them` });
     must(all.at(-1)?.type === "message_stop", { expected: "message_stop at the end", seen: all.at(-1)?.type });
-  },
-  async "stream.same"(context) {
-    const said = readWhole(await wholeOf(MESSAGES, context));
-    const streamed = foldEvents(await events(context));
-    const [one, other] = [checkUsage(said.usage), checkUsage(streamed.usage)];
-    must(inputOf(one) === inputOf(other), { expected: "equal numbers of input tokens", seen: [one, other] });
-    const thought = [said, streamed].some(({ content }) => content.some(({ type }) => type !== "text"));
-    if (said.text !== streamed.text || thought) return "the two answers differ, so that only the prompt was compared";
-    must(one.output_tokens === other.output_tokens, {
-      expected: "equal output_tokens of equal texts",
-      seen: [one, other],
-    });
   },
 };

@@ -4,7 +4,7 @@ import { type Checks, Mismatch, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { READY } from "../words.ts";
-import { type Block, MESSAGES, readEvents, readWhole, type Said } from "./forms.ts";
+import { type MessageAnswer, type MessageBlock, MESSAGES, readEvents, readWhole } from "./forms.ts";
 
 /** Newer models think by themselves, older ones by a budget. */
 const MODES: readonly [JsonObject, JsonObject] = [
@@ -18,7 +18,7 @@ const UNSIGNED = "it came without a signature: the model's host gives none, or t
 const ROOM = { max_tokens: 4096 };
 
 interface Thought {
-  said: Said;
+  said: MessageAnswer;
   mode: JsonObject;
 }
 
@@ -39,7 +39,7 @@ function thought(context: Context): Promise<Thought> {
   });
 }
 
-function isThought({ type }: Block): boolean {
+function isThought({ type }: MessageBlock): boolean {
   return type === "thinking" || type === "redacted_thinking";
 }
 

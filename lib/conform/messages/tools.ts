@@ -1,42 +1,13 @@
-/** Messages: tools, and what came of them. */
-import type { Json, JsonObject } from "../../json/mod.ts";
-import { checkCalls } from "../chat/forms.ts";
+/** Messages: calls of tools in streams, single calls, and failed results. */
 import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
-import { BOTH, RESULT, WEATHER } from "../words.ts";
-import { type Event, foldEvents, MESSAGES, messagesTools, readEvents, readWhole, type Said } from "./forms.ts";
+import { checkCalls, forcedCall, goOn } from "../shared.ts";
+import { BOTH, WEATHER } from "../words.ts";
+import { foldEvents, type MessageEvent, MESSAGES, messagesTools, readEvents, readWhole } from "./forms.ts";
 import { checkBlocks } from "./streams.ts";
 
-function ask(context: Context, words: string, more: JsonObject): Promise<Said> {
-  const body = MESSAGES.body(context, words, more);
-  return context.once(
-    `messages ${JSON.stringify(body)}`,
-    async () => readWhole(await context.good({ path: context.path("messages"), body }, "tools")),
-  );
-}
-
-const forced = (context: Context) =>
-  ask(context, WEATHER, { tools: messagesTools(), tool_choice: { type: "tool", name: "get_weather" } });
-const both = (context: Context) => ask(context, BOTH, { tools: messagesTools(), tool_choice: { type: "auto" } });
-
-function flat(calls: Said["calls"]): { id: string; name: string; arguments: string }[] {
-  return calls.map(({ id, name, input }) => ({ id, name, arguments: JSON.stringify(input) }));
-}
-
-/** Sends the model's own blocks back with a result for each call. */
-async function answered(context: Context, said: Said, { words, more = {} }: { words: string; more?: JsonObject }) {
-  const results = said.calls.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: RESULT, ...more }));
-  const messages = [
-    { role: "user", content: words },
-    { role: "assistant", content: said.body.content ?? [] },
-    { role: "user", content: results as Json },
-  ];
-  const body = { ...MESSAGES.body(context, words, { tools: messagesTools() }), messages };
-  return readWhole(await context.good({ path: context.path("messages"), body }, "tools"));
-}
-
-function streamBoth(context: Context): Promise<Event[]> {
+function streamBoth(context: Context): Promise<MessageEvent[]> {
   return context.once("messages tools stream", async () =>
     readEvents(
       await context.stream({
@@ -48,29 +19,9 @@ function streamBoth(context: Context): Promise<Event[]> {
 
 /** Checks of tools. */
 export const MESSAGES_TOOLS: Checks = {
-  async "tools.forced"(context) {
-    const { calls } = await forced(context);
-    must(calls[0]?.name === "get_weather", { expected: "a call of get_weather", seen: calls });
-    checkCalls(flat(calls));
-  },
   async "tools.stop"(context) {
-    const { calls, stop } = await forced(context);
-    must(calls.length > 0 && stop === "tool_use", { expected: 'stop_reason "tool_use"', seen: stop });
-  },
-  async "tools.any"(context) {
-    const { calls } = await ask(context, WEATHER, { tools: messagesTools(1), tool_choice: { type: "any" } });
-    must(calls.length > 0, { expected: "a call", seen: calls });
-    checkCalls(flat(calls));
-  },
-  async "tools.none"(context) {
-    const { calls, stop } = await ask(context, WEATHER, { tools: messagesTools(), tool_choice: { type: "none" } });
-    must(calls.length === 0, { expected: "no call", seen: calls });
-    must(stop !== "tool_use", { expected: "another stop_reason", seen: stop });
-  },
-  async "tools.parallel"(context) {
-    const { calls } = await both(context);
-    if (calls.length < 2) throw new Skip("the model made one call at most");
-    checkCalls(flat(calls));
+    const { calls, finish } = await forcedCall(MESSAGES, context);
+    must(calls.length > 0 && finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
   },
   async "tools.single"(context) {
     const tool_choice = { type: "any", disable_parallel_tool_use: true };
@@ -83,20 +34,9 @@ export const MESSAGES_TOOLS: Checks = {
     }
     must(calls.length === 1, { expected: "one call", seen: calls });
   },
-  async "tools.back"(context) {
-    const said = await forced(context);
-    must(said.calls.length > 0, { expected: "a call to answer", seen: said.content });
-    await answered(context, said, { words: WEATHER });
-  },
-  async "tools.failed"(context) {
-    const said = await forced(context);
-    must(said.calls.length > 0, { expected: "a call to answer", seen: said.content });
-    await answered(context, said, { words: WEATHER, more: { is_error: true } });
-  },
-  async "tools.back_many"(context) {
-    const said = await both(context);
-    if (said.calls.length < 2) throw new Skip("the model made one call at most");
-    await answered(context, said, { words: BOTH });
+  "tools.failed": async (context) => {
+    const answer = await forcedCall(MESSAGES, context);
+    await goOn(MESSAGES, context, { words: WEATHER, answer, isError: true });
   },
   async "tools.stream"(context) {
     const events = await streamBoth(context);
@@ -110,8 +50,8 @@ export const MESSAGES_TOOLS: Checks = {
         seen: content_block,
       });
     }
-    const { calls, stop } = foldEvents(events);
-    checkCalls(flat(calls));
-    must(stop === "tool_use", { expected: 'stop_reason "tool_use"', seen: stop });
+    const { calls, finish } = foldEvents(events);
+    checkCalls(calls);
+    must(finish === "tool_use", { expected: 'stop_reason "tool_use"', seen: finish });
   },
 };

@@ -1,13 +1,14 @@
 /** Responses: answers, limits, and what a request may hold. */
 import type { JsonObject } from "../../json/mod.ts";
-import { type Checks, Mismatch, must, show } from "../check.ts";
+import { type Checks, Mismatch, must } from "../check.ts";
 import { commonChecks, streaming, wholeOf } from "../common.ts";
 import type { Ability, Context } from "../context.ts";
-import { LONG, MAKE_PERSON, PERSON, personProblem, PICTURE, READY, SEE, SHORT, SYSTEM } from "../words.ts";
-import { checkUsage, lastResponse, readEvents, readWhole, RESPONSES, type Said } from "./forms.ts";
+import { LONG, READY, SHORT, SYSTEM } from "../words.ts";
+import { checkUsage, lastResponse, readEvents, readWhole, type ResponseAnswer, RESPONSES } from "./forms.ts";
 import { RESPONSES_REASONING } from "./reasoning.ts";
 import { RESPONSES_STREAMS } from "./streams.ts";
 import { RESPONSES_TOOLS } from "./tools.ts";
+import { schemaStream, sharedChecks } from "../shared.ts";
 
 /** Members that OpenAI's schema requires. */
 const REQUIRED = [
@@ -22,7 +23,10 @@ const OPEN = [
   ...["safety_identifier", "prompt_cache_key"],
 ];
 
-async function whole(context: Context, { body, ability }: { body: JsonObject; ability?: Ability }): Promise<Said> {
+async function whole(
+  context: Context,
+  { body, ability }: { body: JsonObject; ability?: Ability },
+): Promise<ResponseAnswer> {
   return readWhole(await context.good({ path: context.path("responses"), body }, ability));
 }
 
@@ -31,10 +35,6 @@ function has(names: readonly string[], body: JsonObject): void {
   if (missing.length > 0) {
     throw new Mismatch("every member, null where there is nothing to say", `no ${missing.join(", ")}`);
   }
-}
-
-function schemaFormat(): JsonObject {
-  return { text: { format: { type: "json_schema", name: "person", strict: true, schema: PERSON } } };
 }
 
 const ANSWERS: Checks = {
@@ -86,34 +86,13 @@ const ANSWERS: Checks = {
     });
     checkCut(lastResponse(events));
   },
-  async "json.schema"(context) {
-    const body = RESPONSES.body(context, MAKE_PERSON, schemaFormat());
-    checkPerson((await whole(context, { body, ability: "response_format" })).text);
-  },
-  async "json.stream"(context) {
-    const body = RESPONSES.body(context, MAKE_PERSON, { ...schemaFormat(), ...streaming("responses") });
-    const stream = await context.stream({ path: context.path("responses"), body }, "response_format");
-    checkPerson(lastResponse(readEvents(stream)).text);
-  },
-  async image(context) {
-    const content = [
-      { type: "input_text", text: SEE },
-      { type: "input_image", image_url: `data:image/png;base64,${PICTURE}`, detail: "low" },
-    ];
-    const input = [{ role: "user", content }];
-    await whole(context, { body: { model: context.subject.model, input, store: false }, ability: "image" });
-  },
+  "json.stream": schemaStream(RESPONSES),
 };
 
-function checkCut({ status, body }: Said): void {
+function checkCut({ status, body }: ResponseAnswer): void {
   must(status === "incomplete", { expected: 'status "incomplete"', seen: status });
   const { reason } = Object(body.incomplete_details);
   must(reason === "max_output_tokens", { expected: 'incomplete_details.reason "max_output_tokens"', seen: reason });
-}
-
-function checkPerson(text: string): void {
-  const problem = personProblem(text);
-  if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
 }
 
 /** Every check of responses. */
@@ -122,5 +101,6 @@ export const RESPONSES_CHECKS: Checks = {
   ...RESPONSES_STREAMS,
   ...RESPONSES_TOOLS,
   ...RESPONSES_REASONING,
+  ...sharedChecks(RESPONSES),
   ...commonChecks(RESPONSES),
 };

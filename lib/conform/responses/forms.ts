@@ -2,9 +2,9 @@
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { Dialect } from "../common.ts";
 import type { Answer } from "../context.ts";
-import { type PlainTool, TOOLS } from "../words.ts";
+import type { Grammar, PlainAnswer } from "../shared.ts";
+import { PERSON, PICTURE, type PlainTool, TOOLS } from "../words.ts";
 import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
 
 const count = z.number().int().min(0);
@@ -61,18 +61,14 @@ const responseForm = z.looseObject({
   usage: z.unknown().optional(),
 });
 
-/** What an answer says. */
-export interface Said {
-  body: JsonObject;
+/** A response object. */
+export interface ResponseAnswer extends PlainAnswer {
   status: string;
   output: Item[];
-  text: string;
-  calls: Extract<Item, { type: "function_call" }>[];
-  usage: unknown;
 }
 
 /** Reads a response object. */
-export function readResponse(value: unknown, where = "the response"): Said {
+export function readResponse(value: unknown, where = "the response"): ResponseAnswer {
   const body = shaped(responseForm, value, where);
   const { output, status, usage } = body;
   return {
@@ -80,13 +76,18 @@ export function readResponse(value: unknown, where = "the response"): Said {
     status,
     output,
     text: textOf(output),
-    calls: output.filter((item) => item.type === "function_call"),
+    calls: output.flatMap((item) =>
+      item.type === "function_call" ? [{ id: item.call_id, name: item.name, arguments: item.arguments }] : []
+    ),
+    finish: status,
     usage,
+    history: Object(value).output,
+    hasReasoned: Number(Object(Object(usage).output_tokens_details).reasoning_tokens ?? 0) > 0,
   };
 }
 
 /** Reads a whole answer. */
-export function readWhole({ text }: Answer): Said {
+export function readWhole({ text }: Answer): ResponseAnswer {
   return readResponse(objectOf(text, "the answer"));
 }
 
@@ -99,18 +100,18 @@ export function textOf(items: readonly Item[]): string {
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
 /** One event's body. */
-export type Event = z.output<typeof eventForm> & JsonObject;
+export type ResponseEvent = z.output<typeof eventForm> & JsonObject;
 
 /** Events of a stream, by their bodies. */
-export function readEvents(stream: WireStream): Event[] {
-  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as Event);
+export function readEvents(stream: WireStream): ResponseEvent[] {
+  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as ResponseEvent);
 }
 
 /** Types of the events that end a stream. */
 export const TERMINAL = ["response.completed", "response.incomplete", "response.failed"];
 
 /** The response of the event that ends the stream. */
-export function lastResponse(events: readonly Event[]): Said {
+export function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
   const last = events.findLast(({ type }) => TERMINAL.includes(type));
   must(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
   return readResponse(last.response, last.type);
@@ -138,12 +139,33 @@ export function responsesTools(count: number = TOOLS.length): JsonObject[] {
   }));
 }
 
-/** Responses for the checks that every protocol has. The conversation is the client's: nothing is to be stored. */
-export const RESPONSES: Dialect = {
+/** Responses for the checks that every protocol has. The client keeps the conversation: nothing is stored. */
+export const RESPONSES: Grammar = {
   part: "responses",
   errors: "openai",
   body: ({ subject }, words, more = {}) => ({ model: subject.model, input: words, store: false, ...more }),
-  // Without an input there is nothing to answer; a number is none.
+  // A number is not an input, so that there is nothing to answer.
   incomplete: ({ subject }) => ({ model: subject.model, input: 1 }),
   known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", parallel_tool_calls: true },
+  readWhole,
+  readStream: (stream) => lastResponse(readEvents(stream)),
+  tokens(usage) {
+    const { input_tokens, output_tokens } = checkUsage(usage);
+    return { input: input_tokens, output: output_tokens };
+  },
+  tools: (count) => responsesTools(count),
+  choices: { forced: { type: "function", name: "get_weather" }, required: "required", none: "none" },
+  parallel: { parallel_tool_calls: true },
+  goOn: (words, { history }, results) => ({
+    input: [
+      { role: "user", content: words },
+      ...history,
+      ...results.map(({ id, output }) => ({ type: "function_call_output", call_id: id, output })),
+    ],
+  }),
+  withImage(words) {
+    const image = { type: "input_image", image_url: `data:image/png;base64,${PICTURE}`, detail: "low" };
+    return { input: [{ role: "user", content: [{ type: "input_text", text: words }, image] }] };
+  },
+  schema: { text: { format: { type: "json_schema", name: "person", strict: true, schema: PERSON } } },
 };

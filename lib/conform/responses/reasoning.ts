@@ -4,11 +4,11 @@ import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../common.ts";
 import type { Context } from "../context.ts";
 import { READY } from "../words.ts";
-import { checkUsage, readEvents, readWhole, RESPONSES, type Said } from "./forms.ts";
+import { checkUsage, readEvents, readWhole, type ResponseAnswer, RESPONSES } from "./forms.ts";
 
 const THINK: JsonObject = { reasoning: { effort: "low", summary: "auto" }, include: ["reasoning.encrypted_content"] };
 
-function thought(context: Context): Promise<Said> {
+function thought(context: Context): Promise<ResponseAnswer> {
   return context.once("responses reasoning", async () => {
     const body = RESPONSES.body(context, READY, THINK);
     return readWhole(await context.good({ path: context.path("responses"), body }, "reasoning"));
