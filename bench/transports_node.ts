@@ -3,7 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { GatewayError } from "../lib/errors.ts";
 import { joinPieces } from "../lib/http1/mod.ts";
-import { createDeadlines, type Deadlines, type Watch } from "../lib/http1/deadlines.ts";
+import { createRequestTimers, type RequestTimer, type RequestTimers } from "../lib/http1/deadlines.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */
@@ -14,8 +14,8 @@ const REST_MS = 1_000;
 const HEAD_BYTES = 64 * 1024;
 
 /** What the calls of one transport share. */
-interface Shared {
-  deadlines: Deadlines;
+interface ClientState {
+  deadlines: RequestTimers;
   agentFor(protocol: string): http.Agent;
   /** Ends the reading of rests. */
   released: Set<() => void>;
@@ -28,8 +28,8 @@ interface Shared {
 export function createNodeTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const options = { keepAlive: idleConnections > 0, maxFreeSockets: idleConnections, scheduling: "lifo" as const };
   const agents = { http: new http.Agent(options), https: new https.Agent(options) };
-  const deadlines = createDeadlines();
-  const shared: Shared = {
+  const deadlines = createRequestTimers();
+  const shared: ClientState = {
     deadlines,
     agentFor: (protocol) => protocol === "https:" ? agents.https : agents.http,
     released: new Set(),
@@ -54,13 +54,13 @@ export function createNodeTransport({ idleConnections = 256 }: TransportOptions 
 /** What one call is made of. */
 interface Call {
   request: http.ClientRequest;
-  watch: Watch;
+  watch: RequestTimer;
   /** The reason it was given up for. */
   error(): unknown;
   finish(): void;
 }
 
-function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Shared): Promise<Incoming> {
+function startCall({ url, headers, body, signal, limits }: Outgoing, shared: ClientState): Promise<Incoming> {
   const head = Promise.withResolvers<Incoming>();
   const { protocol } = new URL(url);
   let given: { error: unknown } | undefined;
@@ -140,7 +140,7 @@ async function pump(body: ReadableStream<Uint8Array>, request: http.ClientReques
   request.end();
 }
 
-function receive(response: http.IncomingMessage, call: Call, { released }: Shared): Incoming {
+function receive(response: http.IncomingMessage, call: Call, { released }: ClientState): Incoming {
   const { request, watch, finish } = call;
   let over = false;
   let broken: unknown;

@@ -1,14 +1,14 @@
 /** An answer whose head has come, as those who asked for it see it. */
 import { GatewayError } from "../errors.ts";
-import { type Body, createBody } from "./body.ts";
-import type { Call } from "./call.ts";
-import type { Connection } from "./connection.ts";
-import type { Watch } from "./deadlines.ts";
-import type { Following } from "./framing.ts";
-import type { AnswerHeader, Head } from "./head.ts";
-import type { Pool } from "./pool.ts";
-import { SCRATCH_BYTES, type Scratches } from "./scratch.ts";
-import type { Sending } from "./sending.ts";
+import { type BodyReader, createBody } from "./body.ts";
+import type { Exchange } from "./call.ts";
+import type { Http1Connection } from "./connection.ts";
+import type { RequestTimer } from "./deadlines.ts";
+import type { ResponseFraming } from "./framing.ts";
+import type { ResponseHead, ResponseHeaderName } from "./head.ts";
+import type { ConnectionPool } from "./pool.ts";
+import { BUFFER_BYTES, type BufferPool } from "./scratch.ts";
+import type { RequestWriter } from "./sending.ts";
 import type { Http1Response } from "./types.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */
@@ -16,8 +16,8 @@ const REST_BYTES = 64 * 1024;
 const REST_MS = 1_000;
 
 /** What the calls of one transport share. */
-export interface Shared {
-  scratches: Scratches;
+export interface ClientState {
+  scratches: BufferPool;
   /** Ends the reading of rests. */
   released: Set<() => void>;
   /** True: rests are not read any more. */
@@ -25,37 +25,37 @@ export interface Shared {
 }
 
 /** An answer whose head has come, and the connection that the rest comes on. */
-export interface BegunAnswer {
-  head: Head;
-  following: Following;
-  connection: Connection;
-  sending: Sending;
+export interface BegunResponse {
+  head: ResponseHead;
+  readFraming: ResponseFraming;
+  connection: Http1Connection;
+  sending: RequestWriter;
 }
 
 const decoder = new TextDecoder();
 
 /** An answer, read off its connection when somebody asks for it and not before. */
-export class Answer implements Http1Response {
-  readonly #head: Head;
-  readonly #following: Following;
-  readonly #connection: Connection;
-  readonly #sending: Sending;
-  readonly #body: Body;
-  readonly #call: Call;
-  readonly #watch: Watch;
-  readonly #pool: Pool;
-  readonly #shared: Shared;
+export class ResponseReader implements Http1Response {
+  readonly #head: ResponseHead;
+  readonly #following: ResponseFraming;
+  readonly #connection: Http1Connection;
+  readonly #sending: RequestWriter;
+  readonly #body: BodyReader;
+  readonly #call: Exchange;
+  readonly #watch: RequestTimer;
+  readonly #pool: ConnectionPool;
+  readonly #shared: ClientState;
   #over = false;
 
   constructor(
-    { head, following, connection, sending }: BegunAnswer,
-    { call, pool, shared }: { call: Call; pool: Pool; shared: Shared },
+    { head, readFraming, connection, sending }: BegunResponse,
+    { call, pool, shared }: { call: Exchange; pool: ConnectionPool; shared: ClientState },
   ) {
     this.#head = head;
-    this.#following = following;
+    this.#following = readFraming;
     this.#connection = connection;
     this.#sending = sending;
-    this.#body = createBody(following.framing);
+    this.#body = createBody(readFraming.framing);
     this.#call = call;
     this.#watch = call.watch;
     this.#pool = pool;
@@ -66,7 +66,7 @@ export class Answer implements Http1Response {
     return this.#head.status;
   }
 
-  header(name: AnswerHeader): string | null {
+  header(name: ResponseHeaderName): string | null {
     return this.#head.headers[name] ?? null;
   }
 
@@ -95,7 +95,7 @@ export class Answer implements Http1Response {
     if (left === undefined || this.#over || this.#call.failed) return this.#gather(limitBytes);
     if (left > limitBytes) return Promise.reject(this.#tooLarge());
     const { start, end } = this.#connection;
-    if (left > end - start) return left <= SCRATCH_BYTES ? this.#fill(left) : this.#gather(limitBytes);
+    if (left > end - start) return left <= BUFFER_BYTES ? this.#fill(left) : this.#gather(limitBytes);
     const bytes = this.#body.take(this.#connection);
     const text = bytes === undefined ? "" : decoder.decode(bytes);
     this.#complete();
@@ -165,7 +165,7 @@ export class Answer implements Http1Response {
 
   /** Piece by piece, into bytes that grow. */
   async #gather(limitBytes: number): Promise<string> {
-    const scratch = this.#shared.scratches.take(SCRATCH_BYTES);
+    const scratch = this.#shared.scratches.take(BUFFER_BYTES);
     let bytes = scratch;
     let size = 0;
     for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {

@@ -1,23 +1,23 @@
 /** The body of an answer, taken out of a connection's buffer as far as it has come. */
 import { ConnectionEnded } from "./broken_answer.ts";
 import { ChunkedDecoder } from "./chunked.ts";
-import type { Framing } from "./framing.ts";
+import type { BodyFraming } from "./framing.ts";
 
 /** Bytes that were read: from `start` to `end` they have yet to be used. */
-export interface Inbox {
+export interface ReceiveBuffer {
   buffer: Uint8Array;
   start: number;
   end: number;
 }
 
 /** What is left of one body. */
-export interface Body {
+export interface BodyReader {
   /** Whether it came to its end. */
   readonly done: boolean;
   /** How many bytes are still to come; `undefined` where nobody knows. */
   readonly left: number | undefined;
-  /** The data that has come, as bytes of the inbox; `undefined` where there is none. @throws {BrokenAnswer} */
-  take(inbox: Inbox): Uint8Array | undefined;
+  /** The data that has come, as bytes of the inbox; `undefined` where there is none. @throws {MalformedResponse} */
+  take(inbox: ReceiveBuffer): Uint8Array | undefined;
   /** So many bytes were taken past `take`, where it is known how many come. */
   skip(bytes: number): void;
   /** The connection ended. @throws {ConnectionEnded} where the body has not */
@@ -25,7 +25,7 @@ export interface Body {
 }
 
 /** Starts reading a body. */
-export function createBody(framing: Framing): Body {
+export function createBody(framing: BodyFraming): BodyReader {
   switch (framing.kind) {
     case "none":
       return new LengthBody(0);
@@ -38,7 +38,7 @@ export function createBody(framing: Framing): Body {
   }
 }
 
-class LengthBody implements Body {
+class LengthBody implements BodyReader {
   left: number;
 
   constructor(bytes: number) {
@@ -49,7 +49,7 @@ class LengthBody implements Body {
     return this.left === 0;
   }
 
-  take(inbox: Inbox): Uint8Array | undefined {
+  take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const { buffer, start, end } = inbox;
     const size = Math.min(this.left, end - start);
     if (size === 0) return undefined;
@@ -67,7 +67,7 @@ class LengthBody implements Body {
   }
 }
 
-class ChunkedBody implements Body {
+class ChunkedBody implements BodyReader {
   readonly #decoder = new ChunkedDecoder();
   readonly left = undefined;
 
@@ -75,7 +75,7 @@ class ChunkedBody implements Body {
     return this.#decoder.done;
   }
 
-  take(inbox: Inbox): Uint8Array | undefined {
+  take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const decoder = this.#decoder;
     if (decoder.done || inbox.start === inbox.end) return undefined;
     decoder.decode(inbox.buffer, { from: inbox.start, to: inbox.end });
@@ -90,11 +90,11 @@ class ChunkedBody implements Body {
   }
 }
 
-class CloseBody implements Body {
+class CloseBody implements BodyReader {
   done = false;
   readonly left = undefined;
 
-  take(inbox: Inbox): Uint8Array | undefined {
+  take(inbox: ReceiveBuffer): Uint8Array | undefined {
     const { buffer, start, end } = inbox;
     inbox.start = end;
     return end > start ? buffer.subarray(start, end) : undefined;

@@ -1,7 +1,7 @@
 /** How a call of a peer goes wrong. */
 
 /** What a peer says that is no proper HTTP/1.1. Its connection is good for nothing more. */
-export class BrokenAnswer extends Error {
+export class MalformedResponse extends Error {
   override readonly name = "BrokenAnswer";
 }
 

@@ -1,29 +1,29 @@
 /** One call: from its begin, over the making of a connection, to the head of its answer. */
 import { GatewayError } from "../errors.ts";
-import { Answer, type Shared } from "./answer.ts";
-import { HeadSearch } from "./answer_head.ts";
-import { BrokenAnswer, ConnectionEnded, HttpVersionError } from "./broken_answer.ts";
-import type { Connection } from "./connection.ts";
-import type { Deadlines, Watch } from "./deadlines.ts";
-import { type Following, following } from "./framing.ts";
-import type { Head } from "./head.ts";
-import type { Pool } from "./pool.ts";
-import type { Packed } from "./packed.ts";
-import { type Sender, Sending } from "./sending.ts";
+import { type ClientState, ResponseReader } from "./answer.ts";
+import { HeadReader } from "./answer_head.ts";
+import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./broken_answer.ts";
+import type { Http1Connection } from "./connection.ts";
+import type { RequestTimer, RequestTimers } from "./deadlines.ts";
+import { readFraming, type ResponseFraming } from "./framing.ts";
+import type { ResponseHead } from "./head.ts";
+import type { ConnectionPool } from "./pool.ts";
+import type { PackedRequest } from "./packed.ts";
+import { type RequestSender, RequestWriter } from "./sending.ts";
 import type { PhaseLimits } from "./types.ts";
 
 /** One call, from its begin until its connection is somebody else's. */
-export class Call implements Sender {
+export class Exchange implements RequestSender {
   readonly #signal: AbortSignal;
   #error: unknown;
   #failed = false;
   /** Ends the making of a connection. */
   opening: AbortController | undefined;
-  connection: Connection | undefined;
-  sending: Sending | undefined;
-  readonly watch: Watch;
+  connection: Http1Connection | undefined;
+  sending: RequestWriter | undefined;
+  readonly watch: RequestTimer;
 
-  constructor(signal: AbortSignal, { deadlines, limits }: { deadlines: Deadlines; limits: PhaseLimits }) {
+  constructor(signal: AbortSignal, { deadlines, limits }: { deadlines: RequestTimers; limits: PhaseLimits }) {
     this.#signal = signal;
     this.watch = deadlines.start(limits, this);
     signal.addEventListener("abort", this);
@@ -71,7 +71,7 @@ export class Call implements Sender {
     if (this.#failed) return this.#error ?? cause;
     if (cause instanceof GatewayError) return cause;
     const fault = cause instanceof HttpVersionError ? "unreachable" : undefined;
-    return new GatewayError("upstream", cause instanceof BrokenAnswer ? BROKEN : message, { cause, fault });
+    return new GatewayError("upstream", cause instanceof MalformedResponse ? BROKEN : message, { cause, fault });
   }
 }
 
@@ -84,10 +84,10 @@ const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
 const STALE_MS = 1_000;
 
 /** What a call goes with. */
-export interface Going {
-  pool: Pool;
-  packed: Packed;
-  shared: Shared;
+export interface ExchangeOptions {
+  pool: ConnectionPool;
+  packed: PackedRequest;
+  shared: ClientState;
   /** True: on a new connection. */
   fresh?: boolean;
 }
@@ -99,7 +99,10 @@ export interface Going {
  * @throws {GatewayError} `upstream`, with the fault `stale` where it died just after that, without a word; what the call was
  * given up for
  */
-export async function exchange(call: Call, { pool, packed, shared, fresh = false }: Going): Promise<Answer> {
+export async function exchange(
+  call: Exchange,
+  { pool, packed, shared, fresh = false }: ExchangeOptions,
+): Promise<ResponseReader> {
   try {
     for (let kept = fresh ? undefined : pool.take(call.watch.started);; kept = undefined) {
       const connection = kept ?? await open(call, pool);
@@ -108,17 +111,17 @@ export async function exchange(call: Call, { pool, packed, shared, fresh = false
         connection.close();
         throw new ConnectionEnded();
       }
-      const sending = new Sending(call, { connection, packed });
+      const sending = new RequestWriter(call, { connection, packed });
       call.connection = connection;
       call.sending = sending;
-      let head: Head | undefined;
-      let follows: Following;
+      let head: ResponseHead | undefined;
+      let follows: ResponseFraming;
       try {
-        const search = new HeadSearch(connection);
+        const search = new HeadReader(connection);
         while ((head = search.take()) === undefined) {
           if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
         }
-        follows = following(head, "POST");
+        follows = readFraming(head, "POST");
       } catch (error) {
         connection.close();
         const mayRepeat = kept !== undefined && !call.failed && !connection.received && !sending.pulled;
@@ -131,7 +134,7 @@ export async function exchange(call: Call, { pool, packed, shared, fresh = false
       }
       if (call.failed) throw new ConnectionEnded();
       call.watch.head();
-      const answer = new Answer({ connection, sending, head, following: follows }, { call, pool, shared });
+      const answer = new ResponseReader({ connection, sending, head, readFraming: follows }, { call, pool, shared });
       refuseCompressed(answer);
       return answer;
     }
@@ -143,7 +146,7 @@ export async function exchange(call: Call, { pool, packed, shared, fresh = false
   }
 }
 
-function refuseCompressed(answer: Answer): void {
+function refuseCompressed(answer: ResponseReader): void {
   const encoding = answer.header("content-encoding");
   if (encoding === null || encoding === "identity") return;
   answer.cancel();
@@ -151,7 +154,7 @@ function refuseCompressed(answer: Answer): void {
 }
 
 /** A new connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; what the call was given up for */
-async function open(call: Call, pool: Pool): Promise<Connection> {
+async function open(call: Exchange, pool: ConnectionPool): Promise<Http1Connection> {
   const opening = new AbortController();
   call.opening = opening;
   call.watch.connecting();

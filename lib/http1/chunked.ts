@@ -1,5 +1,5 @@
 /** The chunked coding, decoded where the bytes lie. */
-import { BrokenAnswer } from "./broken_answer.ts";
+import { MalformedResponse } from "./broken_answer.ts";
 
 /** Longest line before a chunk's data, in bytes; what stands there beside the size is read by nobody. */
 const SIZE_LINE_BYTES = 1024;
@@ -43,7 +43,7 @@ export class ChunkedDecoder {
   /**
    * Decodes what lies in `bytes` from `from` to `to`: afterwards the data lies between `start` and `end`, in one piece, and
    * what was there is overwritten.
-   * @throws {BrokenAnswer}
+   * @throws {MalformedResponse}
    */
   decode(bytes: Uint8Array, { from, to }: { from: number; to: number }): void {
     let at = from;
@@ -73,9 +73,11 @@ export class ChunkedDecoder {
       case "size":
         return this.#readSize(byte);
       case "extension":
-        if (++this.#lineBytes > SIZE_LINE_BYTES) throw new BrokenAnswer("The line of a chunk's size is too long");
+        if (++this.#lineBytes > SIZE_LINE_BYTES) throw new MalformedResponse("The line of a chunk's size is too long");
         if (byte === CR) this.#state = "size end";
-        else if ((byte < 32 && byte !== TAB) || byte === 127) throw new BrokenAnswer("A chunk's extension is broken");
+        else if ((byte < 32 && byte !== TAB) || byte === 127) {
+          throw new MalformedResponse("A chunk's extension is broken");
+        }
         return;
       case "size end":
         expect(byte, LF);
@@ -92,14 +94,14 @@ export class ChunkedDecoder {
         this.#state = "size";
         return;
       case "trailer":
-        if (++this.#lineBytes > TRAILER_BYTES) throw new BrokenAnswer("The trailers are too long");
-        if (byte === LF) throw new BrokenAnswer("A trailer ends in a bare LF");
+        if (++this.#lineBytes > TRAILER_BYTES) throw new MalformedResponse("The trailers are too long");
+        if (byte === LF) throw new MalformedResponse("A trailer ends in a bare LF");
         if (byte === CR) this.#state = "trailer LF";
         else this.#trailer += String.fromCharCode(byte);
         return;
       case "trailer LF":
         expect(byte, LF);
-        if (this.#trailer !== "" && !TRAILER.test(this.#trailer)) throw new BrokenAnswer("A trailer is no header");
+        if (this.#trailer !== "" && !TRAILER.test(this.#trailer)) throw new MalformedResponse("A trailer is no header");
         this.#state = this.#trailer === "" ? "done" : "trailer";
         this.#trailer = "";
     }
@@ -108,19 +110,19 @@ export class ChunkedDecoder {
   #readSize(byte: number): void {
     const digit = hexDigit(byte);
     if (digit >= 0) {
-      if (++this.#digits > SIZE_DIGITS) throw new BrokenAnswer("A chunk's size is too large");
+      if (++this.#digits > SIZE_DIGITS) throw new MalformedResponse("A chunk's size is too large");
       this.#left = this.#left * 16 + digit;
       return;
     }
     if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) {
-      throw new BrokenAnswer("A chunk's size is no number");
+      throw new MalformedResponse("A chunk's size is no number");
     }
     this.#state = byte === CR ? "size end" : "extension";
   }
 }
 
 function expect(byte: number, wanted: number): void {
-  if (byte !== wanted) throw new BrokenAnswer("A chunk does not end where its size says");
+  if (byte !== wanted) throw new MalformedResponse("A chunk does not end where its size says");
 }
 
 /** -1 for what is none. */

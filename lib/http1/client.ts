@@ -2,22 +2,22 @@
 import { GatewayError } from "../errors.ts";
 import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
-import type { Shared } from "./answer.ts";
-import { Call, exchange } from "./call.ts";
-import { createDeadlines } from "./deadlines.ts";
-import { Heads, type Packed, packRequest, type RequestBody } from "./packed.ts";
-import { Pool } from "./pool.ts";
-import { createScratches } from "./scratch.ts";
+import type { ClientState } from "./answer.ts";
+import { Exchange, exchange } from "./call.ts";
+import { createRequestTimers } from "./deadlines.ts";
+import { HeadCache, type PackedRequest, packRequest, type RequestBody } from "./packed.ts";
+import { ConnectionPool } from "./pool.ts";
+import { createBufferPool } from "./scratch.ts";
 import type { AddressPolicy } from "./dialer.ts";
 import type { Http1Request, Http1Response } from "./types.ts";
 
 /** Most URLs whose parts are remembered. */
 const ROUTES = 1_024;
 
-/** Pool and head of the requests to one URL. */
+/** Connection pool and head of the requests to one URL. */
 interface UrlRoute {
-  pool: Pool;
-  heads: Heads;
+  pool: ConnectionPool;
+  heads: HeadCache;
 }
 
 /** How a client treats its connections. */
@@ -49,10 +49,10 @@ export interface Http1Client {
  * `read` answers with are valid until the next call of any method.
  */
 export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: Http1Options): Http1Client {
-  const pools = new Map<string, Pool>();
+  const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
-  const deadlines = createDeadlines();
-  const shared: Shared = { scratches: createScratches(), released: new Set(), closed: false };
+  const deadlines = createRequestTimers();
+  const shared: ClientState = { scratches: createBufferPool(), released: new Set(), closed: false };
 
   function routeOf(url: string): UrlRoute {
     const known = routes.get(url);
@@ -60,13 +60,13 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
     const { protocol, hostname, host, port, pathname, search } = new URL(url);
     const tls = protocol === "https:";
     const key = `${protocol}//${host}`;
-    const pool = pools.get(key) ?? new Pool({
+    const pool = pools.get(key) ?? new ConnectionPool({
       hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
       port: port === "" ? (tls ? 443 : 80) : Number(port),
       tls,
     }, { idleConnections, idleMs, addresses });
     pools.set(key, pool);
-    const route = { pool, heads: new Heads({ host, target: pathname + search }) };
+    const route = { pool, heads: new HeadCache({ host, target: pathname + search }) };
     if (routes.size >= ROUTES) routes.clear();
     routes.set(url, route);
     return route;
@@ -78,7 +78,7 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
   ): Promise<Http1Response> {
     if (signal.aborted) return Promise.reject(signal.reason);
     const { pool, heads } = routeOf(url);
-    let packed: Packed;
+    let packed: PackedRequest;
     try {
       packed = packRequest(heads.begin({ headers, closes: !pool.keeps }), {
         body,
@@ -88,7 +88,7 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
     } catch (cause) {
       return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
     }
-    return exchange(new Call(signal, { deadlines, limits }), { pool, packed, shared, fresh });
+    return exchange(new Exchange(signal, { deadlines, limits }), { pool, packed, shared, fresh });
   }
 
   return {

@@ -1,5 +1,5 @@
 /** One connection: a socket, and the bytes that were read from it and not yet used. */
-import { BrokenAnswer } from "./broken_answer.ts";
+import { MalformedResponse } from "./broken_answer.ts";
 import { HEAD_BYTES } from "./head.ts";
 import type { Socket } from "./dialer.ts";
 
@@ -7,12 +7,12 @@ import type { Socket } from "./dialer.ts";
 const READ_BYTES = 16 * 1024;
 
 /** A connection that carries one request after another. */
-export class Connection {
+export class Http1Connection {
   readonly #socket: Socket;
   #closed = false;
   /** The read of an idle connection, which becomes the first one of the next answer. */
   #ahead: Promise<number | null> | undefined;
-  #onEnd: ((connection: Connection) => void) | undefined;
+  #onEnd: ((connection: Http1Connection) => void) | undefined;
   /** That read has ended, before it was anybody's. */
   readonly #stirred = () => void (this.#ahead !== undefined && this.#onEnd?.(this));
 
@@ -34,7 +34,7 @@ export class Connection {
   /**
    * Begins to read what comes next, behind what is there; what it resolves with is for `filled`. In two steps, so that no
    * promise of our own stands between a reader and the socket.
-   * @throws {BrokenAnswer} where there is no room for more; and what the socket says
+   * @throws {MalformedResponse} where there is no room for more; and what the socket says
    */
   fill(): Promise<number | null> {
     const ahead = this.#ahead;
@@ -72,7 +72,7 @@ export class Connection {
   }
 
   /** Puts it aside. `onEnd` is called where anything comes from the peer before it is woken: its end, or what nobody asked. */
-  sleep(onEnd: (connection: Connection) => void): void {
+  sleep(onEnd: (connection: Http1Connection) => void): void {
     this.#onEnd = onEnd;
     this.received = false;
     this.start = this.end = 0;
@@ -102,7 +102,7 @@ export class Connection {
   #makeRoom(): void {
     if (this.end < this.buffer.length) return;
     const left = this.end - this.start;
-    if (left >= HEAD_BYTES) throw new BrokenAnswer("The head is too long");
+    if (left >= HEAD_BYTES) throw new MalformedResponse("The head is too long");
     const buffer = left < this.buffer.length ? this.buffer : new Uint8Array(this.buffer.length * 2);
     if (buffer === this.buffer) buffer.copyWithin(0, this.start, this.end);
     else buffer.set(this.buffer.subarray(this.start, this.end));

@@ -4,7 +4,7 @@ import { type GatewayError, upstreamTimeout } from "../errors.ts";
 import type { PhaseLimits } from "./types.ts";
 
 /** The time limits of one call. */
-export interface Watch {
+export interface RequestTimer {
   /** When the call began, by `performance.now()`. */
   readonly started: number;
   /** A connection is being made. */
@@ -21,14 +21,14 @@ export interface Watch {
 }
 
 /** What a call is to those who watch it. */
-export interface Failing {
+export interface TimedRequest {
   fail(error: GatewayError): void;
 }
 
 /** Watches over the calls of one transport. */
-export interface Deadlines {
+export interface RequestTimers {
   /** Starts a call, which fails where it takes too long. */
-  start(limits: PhaseLimits, call: Failing): Watch;
+  start(limits: PhaseLimits, call: TimedRequest): RequestTimer;
   /** Lets the present calls come to their ends. */
   close(): void;
 }
@@ -37,19 +37,19 @@ export interface Deadlines {
 const GRAIN_MS = 20;
 
 /** Without a call. */
-export function createDeadlines(): Deadlines {
-  return new CallDeadlines();
+export function createRequestTimers(): RequestTimers {
+  return new SharedRequestTimers();
 }
 
-class CallDeadlines implements Deadlines {
-  readonly #calls = new Bag<CallWatch>();
+class SharedRequestTimers implements RequestTimers {
+  readonly #calls = new Bag<SingleRequestTimer>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #armedFor = Infinity;
   #closed = false;
   #postponed = false;
 
-  start(limits: PhaseLimits, call: Failing): Watch {
-    const watch = new CallWatch(limits, { call, deadlines: this });
+  start(limits: PhaseLimits, call: TimedRequest): RequestTimer {
+    const watch = new SingleRequestTimer(limits, { call, deadlines: this });
     this.#calls.add(watch);
     this.arm(watch.check(watch.started), watch.started);
     return watch;
@@ -71,7 +71,7 @@ class CallDeadlines implements Deadlines {
   }
 
   /** It is over. */
-  forget(call: CallWatch): void {
+  forget(call: SingleRequestTimer): void {
     this.#calls.delete(call);
     if (this.#closed && this.#calls.items.length === 0) this.#disarm();
   }
@@ -94,10 +94,10 @@ class CallDeadlines implements Deadlines {
   }
 }
 
-class CallWatch implements Watch, Bagged {
+class SingleRequestTimer implements RequestTimer, Bagged {
   readonly #limits: PhaseLimits;
-  readonly #call: Failing;
-  readonly #deadlines: CallDeadlines;
+  readonly #call: TimedRequest;
+  readonly #deadlines: SharedRequestTimers;
   readonly started = performance.now();
   at = -1;
   #connectingSince = Infinity;
@@ -105,7 +105,7 @@ class CallWatch implements Watch, Bagged {
   #waitingSince: number | undefined = this.started;
   #answered = false;
 
-  constructor(limits: PhaseLimits, { call, deadlines }: { call: Failing; deadlines: CallDeadlines }) {
+  constructor(limits: PhaseLimits, { call, deadlines }: { call: TimedRequest; deadlines: SharedRequestTimers }) {
     this.#limits = limits;
     this.#call = call;
     this.#deadlines = deadlines;

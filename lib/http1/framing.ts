@@ -1,9 +1,9 @@
 /** Where an answer's body ends, and whether its connection can carry another request. */
-import { BrokenAnswer } from "./broken_answer.ts";
-import type { Head } from "./head.ts";
+import { MalformedResponse } from "./broken_answer.ts";
+import type { ResponseHead } from "./head.ts";
 
 /** How the end of a body is told. */
-export type Framing =
+export type BodyFraming =
   | { kind: "none" }
   /** After so many bytes. */
   | { kind: "length"; bytes: number }
@@ -12,29 +12,29 @@ export type Framing =
   | { kind: "close" };
 
 /** What a head says of what follows it. */
-export interface Following {
-  framing: Framing;
+export interface ResponseFraming {
+  framing: BodyFraming;
   /** Whether the connection stays open after the answer. */
   keeps: boolean;
   /** For how long, where it says so, in milliseconds. */
   keepsMs?: number;
 }
 
-const NONE: Framing = { kind: "none" };
-const CHUNKED: Framing = { kind: "chunked" };
-const CLOSE: Framing = { kind: "close" };
+const NONE: BodyFraming = { kind: "none" };
+const CHUNKED: BodyFraming = { kind: "chunked" };
+const CLOSE: BodyFraming = { kind: "close" };
 
 /**
  * What follows the final head of an answer.
- * @throws {BrokenAnswer} where the head says it in two ways, or in one that not every reader understands
+ * @throws {MalformedResponse} where the head says it in two ways, or in one that not every reader understands
  */
-export function following(head: Head, method: string): Following {
+export function readFraming(head: ResponseHead, method: string): ResponseFraming {
   const coding = head.headers["transfer-encoding"];
   const length = readLength(head.headers["content-length"]);
   if (coding !== undefined) {
-    if (length !== undefined) throw new BrokenAnswer("The head has a length and a transfer coding");
-    if (head.minor === 0) throw new BrokenAnswer("The head of an HTTP/1.0 answer has a transfer coding");
-    if (coding.toLowerCase() !== "chunked") throw new BrokenAnswer("The transfer coding is not chunked");
+    if (length !== undefined) throw new MalformedResponse("The head has a length and a transfer coding");
+    if (head.minor === 0) throw new MalformedResponse("The head of an HTTP/1.0 answer has a transfer coding");
+    if (coding.toLowerCase() !== "chunked") throw new MalformedResponse("The transfer coding is not chunked");
   }
   const keeps = keepsOpen(head);
   const keepsMs = keeps ? readKeepAlive(head.headers["keep-alive"]) : undefined;
@@ -54,13 +54,13 @@ function readLength(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   if (/^\d{1,15}$/.test(value)) return Number(value);
   const [first = "", ...others] = value.split(",").map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
-  if (others.some((other) => other !== first)) throw new BrokenAnswer("The head has two lengths");
+  if (others.some((other) => other !== first)) throw new MalformedResponse("The head has two lengths");
   const length = /^\d{1,16}$/.test(first) ? Number(first) : NaN;
-  if (!Number.isSafeInteger(length)) throw new BrokenAnswer("The length is not a number of bytes");
+  if (!Number.isSafeInteger(length)) throw new MalformedResponse("The length is not a number of bytes");
   return length;
 }
 
-function keepsOpen(head: Head): boolean {
+function keepsOpen(head: ResponseHead): boolean {
   const said = head.headers.connection;
   if (said === undefined) return head.minor === 1;
   const options = said.toLowerCase().split(",").map((option) => option.trim());

@@ -1,5 +1,5 @@
 /** The head of an answer: found in bytes, and read from them. Strict: what two readers may understand differently is refused. */
-import { BrokenAnswer } from "./broken_answer.ts";
+import { MalformedResponse } from "./broken_answer.ts";
 
 /** Most bytes of one head. */
 export const HEAD_BYTES = 64 * 1024;
@@ -9,7 +9,7 @@ export const HEAD_LINES = 256;
 export const LINE_BYTES = 16 * 1024;
 
 /** The headers of an answer that anybody reads. All are checked, and only these are kept. */
-export const ANSWER_HEADERS = [
+export const RESPONSE_HEADERS = [
   "connection",
   "content-encoding",
   "content-length",
@@ -22,7 +22,7 @@ export const ANSWER_HEADERS = [
 ] as const;
 
 /** One of them. */
-export type AnswerHeader = (typeof ANSWER_HEADERS)[number];
+export type ResponseHeaderName = (typeof RESPONSE_HEADERS)[number];
 
 const TAB = 9, LF = 10, CR = 13, SPACE = 32, ZERO = 48, ONE = 49, FIVE = 53, COLON = 58;
 /** Letters differ by it from their lower case; signs of names have it. */
@@ -41,12 +41,12 @@ const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** What stands before an answer's body. */
-export interface Head {
+export interface ResponseHead {
   /** The last digit of its version: HTTP/1.0 or HTTP/1.1. */
   minor: 0 | 1;
   status: number;
   /** Values without the space around them, one character per byte; those of repetitions are joined by commas. */
-  headers: Partial<Record<AnswerHeader, string>>;
+  headers: Partial<Record<ResponseHeaderName, string>>;
 }
 
 /** Bytes of a head: from `start` to `end`. */
@@ -58,28 +58,28 @@ export interface HeadSpan {
 /**
  * Where the body begins: after the first empty line of `bytes` between `start` and `end`, or -1 where it has yet to come.
  * What was looked at before, up to `seen`, is not looked at again.
- * @throws {BrokenAnswer} at a line that does not end in CR and LF
+ * @throws {MalformedResponse} at a line that does not end in CR and LF
  */
 export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {
   for (let at = seen; at < end; at++) {
     if (bytes[at] !== LF) continue;
-    if (at === start || bytes[at - 1] !== CR) throw new BrokenAnswer("A line of the head ends in a bare LF");
-    if (at - 1 === start) throw new BrokenAnswer("The head begins with an empty line");
+    if (at === start || bytes[at - 1] !== CR) throw new MalformedResponse("A line of the head ends in a bare LF");
+    if (at - 1 === start) throw new MalformedResponse("The head begins with an empty line");
     if (bytes[at - 2] === LF) return at + 1;
   }
   return -1;
 }
 
-/** Reads a head with the empty line at its end, as `findHeadEnd` found it. @throws {BrokenAnswer} */
-export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start: 0, end: bytes.length }): Head {
+/** Reads a head with the empty line at its end, as `findHeadEnd` found it. @throws {MalformedResponse} */
+export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start: 0, end: bytes.length }): ResponseHead {
   const head = readStatus(bytes, start);
   const last = end - 2;
   let lines = 0;
   let at = lineEnd(bytes, { at: afterValue(bytes, start + CODE + CODE_DIGITS), begin: start });
   while (at < last) {
     const colon = afterName(bytes, at);
-    if (colon === at || bytes[colon] !== COLON) throw new BrokenAnswer("A line of the head is no header");
-    if (++lines > HEAD_LINES) throw new BrokenAnswer("The head has too many lines");
+    if (colon === at || bytes[colon] !== COLON) throw new MalformedResponse("A line of the head is no header");
+    if (++lines > HEAD_LINES) throw new MalformedResponse("The head has too many lines");
     const stop = afterValue(bytes, colon + 1);
     const next = lineEnd(bytes, { at: stop, begin: at });
     const name = answerHeader(bytes, { start: at, end: colon });
@@ -90,12 +90,12 @@ export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start:
     }
     at = next;
   }
-  if (at !== last) throw new BrokenAnswer("The head does not end where its last line does");
+  if (at !== last) throw new MalformedResponse("The head does not end where its last line does");
   return head;
 }
 
 /** The status line, but for the reason behind it: that is none without a space. */
-function readStatus(bytes: Uint8Array, start: number): Head {
+function readStatus(bytes: Uint8Array, start: number): ResponseHead {
   let isStatus = true;
   for (let at = 0; at < BEGINNING.length; at++) isStatus &&= bytes[start + at] === BEGINNING.charCodeAt(at);
   const minor = bytes[start + BEGINNING.length];
@@ -108,7 +108,7 @@ function readStatus(bytes: Uint8Array, start: number): Head {
   const first = bytes[start + CODE] ?? 0;
   const after = bytes[start + CODE + CODE_DIGITS];
   isStatus &&= bytes[start + CODE - 1] === SPACE && first >= ONE && first <= FIVE && (after === SPACE || after === CR);
-  if (!isStatus || (minor !== ZERO && minor !== ONE)) throw new BrokenAnswer("The status line is none of HTTP/1");
+  if (!isStatus || (minor !== ZERO && minor !== ONE)) throw new MalformedResponse("The status line is none of HTTP/1");
   return { minor: minor === ZERO ? 0 : 1, status, headers: {} };
 }
 
@@ -126,14 +126,14 @@ function afterValue(bytes: Uint8Array, from: number): number {
 
 /** Behind the CR and LF at `at` that end the line from `begin`: no control character, no bare CR or LF comes before. */
 function lineEnd(bytes: Uint8Array, { at, begin }: { at: number; begin: number }): number {
-  if (bytes[at] !== CR || bytes[at + 1] !== LF) throw new BrokenAnswer("A line of the head is no header");
-  if (at + 2 - begin > LINE_BYTES) throw new BrokenAnswer("A line of the head is too long");
+  if (bytes[at] !== CR || bytes[at + 1] !== LF) throw new MalformedResponse("A line of the head is no header");
+  if (at + 2 - begin > LINE_BYTES) throw new MalformedResponse("A line of the head is too long");
   return at + 2;
 }
 
 /** The header of this name, if anybody reads it. */
-function answerHeader(bytes: Uint8Array, { start, end }: HeadSpan): AnswerHeader | undefined {
-  for (const name of ANSWER_HEADERS) {
+function answerHeader(bytes: Uint8Array, { start, end }: HeadSpan): ResponseHeaderName | undefined {
+  for (const name of RESPONSE_HEADERS) {
     if (name.length === end - start && isName(bytes, { start, name })) return name;
   }
   return undefined;

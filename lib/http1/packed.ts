@@ -1,13 +1,13 @@
 /** Requests as bytes. */
 import { type BodyPiece, joinPieces, leastBytes, mostBytes, type WholeBody, writePieces } from "./body_pieces.ts";
 import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request.ts";
-import { type Scratch, SCRATCH_BYTES, type Scratches } from "./scratch.ts";
+import { BUFFER_BYTES, type BufferPool, type PooledBuffer } from "./scratch.ts";
 
 /** A body: as a whole, as bytes, or as a stream that is pulled as fast as the peer takes it. */
 export type RequestBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
 /** A request that is ready to be written, maybe twice. */
-export interface Packed {
+export interface PackedRequest {
   /** What is written first, or all of it. */
   readonly first: Uint8Array;
   readonly second?: Uint8Array | undefined;
@@ -19,7 +19,7 @@ export interface Packed {
 }
 
 /** Where requests go, and what their heads say of that. */
-export interface Direction {
+export interface RequestAddress {
   /** Path and query, as they go over the wire. */
   readonly target: string;
   /** Name and port, as in the address. */
@@ -27,7 +27,7 @@ export interface Direction {
 }
 
 /** Headers of a request; with `closes`, its connection is to be closed afterwards. */
-export interface Words {
+export interface HeadFields {
   readonly headers: Readonly<Record<string, string>>;
   readonly closes: boolean;
 }
@@ -36,16 +36,16 @@ export interface Words {
 const HEAD_ROOM = 4 * 1024;
 
 /** The heads of all requests that go one way. One that is as the last one was is not written anew, which saves 2 µs. */
-export class Heads {
-  readonly #direction: Direction;
-  #last: Words & { size: number; begin: Uint8Array } | undefined;
+export class HeadCache {
+  readonly #direction: RequestAddress;
+  #last: HeadFields & { size: number; begin: Uint8Array } | undefined;
 
-  constructor(direction: Direction) {
+  constructor(direction: RequestAddress) {
     this.#direction = direction;
   }
 
   /** All lines but the one that tells where the body ends. @throws {TypeError} as `writeHead` */
-  begin(words: Words): Uint8Array {
+  begin(words: HeadFields): Uint8Array {
     const last = this.#last;
     if (last !== undefined && last.closes === words.closes && isSame(words.headers, last)) return last.begin;
     const { closes } = words;
@@ -73,8 +73,8 @@ function isSame(
 /** Puts the rest of a head and a body behind its begin. Small ones are one piece: head and body leave together. */
 export function packRequest(
   begin: Uint8Array,
-  { body, bodyBytes, scratches }: { body: RequestBody; bodyBytes?: number; scratches: Scratches },
-): Packed {
+  { body, bodyBytes, scratches }: { body: RequestBody; bodyBytes?: number; scratches: BufferPool },
+): PackedRequest {
   if (body instanceof ReadableStream) {
     return { first: withEnd(begin, bodyBytes), stream: body, streamBytes: bodyBytes, drop() {} };
   }
@@ -83,17 +83,17 @@ export function packRequest(
   return packSmall(begin, { pieces, scratches }) ?? withBytes(begin, joinPieces(pieces));
 }
 
-function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): Packed {
+function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): PackedRequest {
   return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
 }
 
 /** The body first, then the head before it: its length is known only then. `undefined` where it is not small. */
 function packSmall(
   begin: Uint8Array,
-  { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: Scratches },
-): Packed | undefined {
-  if (leastBytes(pieces) > SCRATCH_BYTES - HEAD_ROOM) return undefined;
-  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes(pieces), SCRATCH_BYTES));
+  { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: BufferPool },
+): PackedRequest | undefined {
+  if (leastBytes(pieces) > BUFFER_BYTES - HEAD_ROOM) return undefined;
+  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes(pieces), BUFFER_BYTES));
   const bodyEnd = writePieces(pieces, { into: scratch, start: HEAD_ROOM });
   const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
   const start = HEAD_ROOM - end.length - begin.length;
@@ -107,12 +107,12 @@ function packSmall(
 }
 
 /** A request in a buffer that is lent. */
-class Small implements Packed {
+class Small implements PackedRequest {
   readonly first: Uint8Array;
-  readonly #scratches: Scratches;
-  #scratch: Scratch | undefined;
+  readonly #scratches: BufferPool;
+  #scratch: PooledBuffer | undefined;
 
-  constructor(scratch: Scratch, { first, scratches }: { first: Uint8Array; scratches: Scratches }) {
+  constructor(scratch: PooledBuffer, { first, scratches }: { first: Uint8Array; scratches: BufferPool }) {
     this.first = first;
     this.#scratch = scratch;
     this.#scratches = scratches;

@@ -1,5 +1,5 @@
 /** The connections to one host: those that lie idle, and new ones. */
-import { Connection } from "./connection.ts";
+import { Http1Connection } from "./connection.ts";
 import { type AddressPolicy, Dialer, type HostAddress } from "./dialer.ts";
 
 /** How many connections lie idle, and for how long. */
@@ -24,11 +24,11 @@ const TLS_IDLE_MS = 50_000;
 const EARLY_MS = 1_000;
 
 /** The connections to one host. The one that was used last is used first, so that the others grow old. */
-export class Pool {
+export class ConnectionPool {
   readonly #options: Required<Pick<PoolOptions, "idleConnections" | "idleMs">>;
   readonly #dialer: Dialer;
-  readonly #idle: Connection[] = [];
-  readonly #ended = (connection: Connection) => this.#drop(connection);
+  readonly #idle: Http1Connection[] = [];
+  readonly #ended = (connection: Http1Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
@@ -46,7 +46,7 @@ export class Pool {
   }
 
   /** An idle connection, if there is one. Those that their peers have ended are not here any more. */
-  take(now = performance.now()): Connection | undefined {
+  take(now = performance.now()): Http1Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
       if (!isOld(connection, now)) {
         connection.wake();
@@ -58,12 +58,12 @@ export class Pool {
   }
 
   /** A new connection. @throws as `Dialler.dial` */
-  async open(signal: AbortSignal): Promise<Connection> {
-    return new Connection(await this.#dialer.dial(signal));
+  async open(signal: AbortSignal): Promise<Http1Connection> {
+    return new Http1Connection(await this.#dialer.dial(signal));
   }
 
   /** Keeps a connection whose answer was read to its end. `keepsMs`: how long the peer says that it keeps it. */
-  put(connection: Connection, keepsMs = Infinity): void {
+  put(connection: Http1Connection, keepsMs = Infinity): void {
     const idleMs = Math.min(this.#options.idleMs, keepsMs - EARLY_MS);
     if (!this.keeps || idleMs <= 0) return connection.close();
     connection.idleSince = performance.now();
@@ -81,7 +81,7 @@ export class Pool {
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 
-  #drop(connection: Connection): void {
+  #drop(connection: Http1Connection): void {
     const at = this.#idle.lastIndexOf(connection);
     if (at >= 0) this.#idle.splice(at, 1);
     connection.close();
@@ -98,6 +98,6 @@ export class Pool {
   }
 }
 
-function isOld({ idleSince, idleMs }: Connection, now: number): boolean {
+function isOld({ idleSince, idleMs }: Http1Connection, now: number): boolean {
   return now - idleSince >= idleMs;
 }

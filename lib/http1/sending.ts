@@ -1,21 +1,21 @@
 /** A request on its way out, while its answer may already be coming. */
-import type { Connection } from "./connection.ts";
-import type { Packed } from "./packed.ts";
+import type { Http1Connection } from "./connection.ts";
+import type { PackedRequest } from "./packed.ts";
 import { writeLatin1 } from "./request.ts";
 
 const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
 
 /** Whoever sends. */
-export interface Sender {
+export interface RequestSender {
   /** The stream that was to be sent is broken. */
   broken(error: unknown): void;
 }
 
 /** A request that is being written. */
-export class Sending {
-  readonly #connection: Connection;
-  readonly #packed: Packed;
-  readonly #sender: Sender;
+export class RequestWriter {
+  readonly #connection: Http1Connection;
+  readonly #packed: PackedRequest;
+  readonly #sender: RequestSender;
   #whole = false;
   #pulled = false;
   #stopped = false;
@@ -25,7 +25,7 @@ export class Sending {
   readonly settled: Promise<void>;
 
   /** Begins to write. */
-  constructor(sender: Sender, { connection, packed }: { connection: Connection; packed: Packed }) {
+  constructor(sender: RequestSender, { connection, packed }: { connection: Http1Connection; packed: PackedRequest }) {
     this.#connection = connection;
     this.#packed = packed;
     this.#sender = sender;

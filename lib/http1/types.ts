@@ -1,6 +1,6 @@
 /** What callers pass to the client and get back. */
 import type { WholeBody } from "./body_pieces.ts";
-import type { AnswerHeader } from "./head.ts";
+import type { ResponseHeaderName } from "./head.ts";
 
 /** Time limits of one request, in milliseconds. */
 export interface PhaseLimits {
@@ -37,7 +37,7 @@ export interface Http1Request {
 /** A response while it arrives. */
 export interface Http1Response {
   status: number;
-  header(name: AnswerHeader): string | null;
+  header(name: ResponseHeaderName): string | null;
   /**
    * The next bytes; `undefined` after the last.
    * @throws {GatewayError} `timeout`, or `upstream` where the connection breaks

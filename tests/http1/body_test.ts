@@ -1,17 +1,17 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type Body, createBody, type Inbox } from "../../lib/http1/body.ts";
-import { BrokenAnswer, ConnectionEnded } from "../../lib/http1/broken_answer.ts";
-import type { Framing } from "../../lib/http1/framing.ts";
+import { type BodyReader, createBody, type ReceiveBuffer } from "../../lib/http1/body.ts";
+import { ConnectionEnded, MalformedResponse } from "../../lib/http1/broken_answer.ts";
+import type { BodyFraming } from "../../lib/http1/framing.ts";
 import { seeded } from "../random.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 const textOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-const CHUNKED: Framing = { kind: "chunked" };
+const CHUNKED: BodyFraming = { kind: "chunked" };
 
 /** Reads a body that comes in pieces; each lies where the one before lay, as in a connection. */
-function readPieces(body: Body, pieces: readonly Uint8Array[]): { text: string; left: string } {
+function readPieces(body: BodyReader, pieces: readonly Uint8Array[]): { text: string; left: string } {
   const longest = Math.max(...pieces.map(({ length }) => length));
-  const inbox: Inbox = { buffer: new Uint8Array(longest + 10), start: 0, end: 0 };
+  const inbox: ReceiveBuffer = { buffer: new Uint8Array(longest + 10), start: 0, end: 0 };
   let text = "";
   let left = "";
   for (const piece of pieces) {
@@ -34,7 +34,7 @@ function* splits(text: string): Generator<Uint8Array[]> {
 }
 
 Deno.test("bodies are read whole wherever they are split, and not a byte further", () => {
-  const recorded: [name: string, Framing, wire: string, text: string][] = [
+  const recorded: [name: string, BodyFraming, wire: string, text: string][] = [
     ["a length", { kind: "length", bytes: 5 }, "hello", "hello"],
     ["nothing", { kind: "none" }, "", ""],
     ["one chunk", CHUNKED, "5\r\nhello\r\n0\r\n\r\n", "hello"],
@@ -137,7 +137,7 @@ Deno.test("chunks that two readers may read in two ways are refused, wherever th
   ];
   for (const [name, wire] of broken) {
     for (const pieces of splits(wire)) {
-      assertThrows(() => readPieces(createBody(CHUNKED), pieces), BrokenAnswer, undefined, name);
+      assertThrows(() => readPieces(createBody(CHUNKED), pieces), MalformedResponse, undefined, name);
     }
   }
 });
@@ -154,7 +154,7 @@ Deno.test("extensions and trailers are read up to their limits, and not a byte m
       assertEquals(readPieces(createBody(CHUNKED), pieces), { text: "", left: "" }, name);
     }
     for (const pieces of splits(wireOf(most + 1))) {
-      assertThrows(() => readPieces(createBody(CHUNKED), pieces), BrokenAnswer, undefined, name);
+      assertThrows(() => readPieces(createBody(CHUNKED), pieces), MalformedResponse, undefined, name);
     }
   }
 });

@@ -1,19 +1,19 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { BrokenAnswer } from "../../lib/http1/broken_answer.ts";
-import { following, type Framing } from "../../lib/http1/framing.ts";
+import { MalformedResponse } from "../../lib/http1/broken_answer.ts";
+import { type BodyFraming, readFraming } from "../../lib/http1/framing.ts";
 import { parseHead } from "../../lib/http1/head.ts";
 
 const read = (first: string, lines: string[], method = "POST") =>
-  following(parseHead(new TextEncoder().encode([first, ...lines, "", ""].join("\r\n"))), method);
+  readFraming(parseHead(new TextEncoder().encode([first, ...lines, "", ""].join("\r\n"))), method);
 const OK = "HTTP/1.1 200 OK";
 const OLD = "HTTP/1.0 200 OK";
 
 Deno.test("where a body ends, and whether its connection can be used again", () => {
-  const none: Framing = { kind: "none" };
-  const chunked: Framing = { kind: "chunked" };
-  const close: Framing = { kind: "close" };
-  const five: Framing = { kind: "length", bytes: 5 };
-  const cases: [first: string, lines: string[], framing: Framing, keeps: boolean, method?: string][] = [
+  const none: BodyFraming = { kind: "none" };
+  const chunked: BodyFraming = { kind: "chunked" };
+  const close: BodyFraming = { kind: "close" };
+  const five: BodyFraming = { kind: "length", bytes: 5 };
+  const cases: [first: string, lines: string[], framing: BodyFraming, keeps: boolean, method?: string][] = [
     [OK, ["content-length: 5"], five, true],
     [OK, ["Content-Length:5"], five, true],
     [OK, ["content-length: 5", "content-length: 5"], five, true],
@@ -74,8 +74,8 @@ Deno.test("a body whose end is told in two ways, or in none that all understand,
     ["transfer-encoding:"],
     ["transfer-encoding: \x0bchunked".replace("\x0b", "\xa0")],
   ];
-  for (const lines of cases) assertThrows(() => read(OK, lines), BrokenAnswer, undefined, String(lines));
-  assertThrows(() => read(OLD, ["transfer-encoding: chunked"]), BrokenAnswer);
+  for (const lines of cases) assertThrows(() => read(OK, lines), MalformedResponse, undefined, String(lines));
+  assertThrows(() => read(OLD, ["transfer-encoding: chunked"]), MalformedResponse);
 });
 
 Deno.test("how long a server keeps a connection is what it says", () => {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { BrokenAnswer } from "../../lib/http1/broken_answer.ts";
-import { ANSWER_HEADERS, findHeadEnd, HEAD_LINES, LINE_BYTES, parseHead } from "../../lib/http1/head.ts";
+import { MalformedResponse } from "../../lib/http1/broken_answer.ts";
+import { findHeadEnd, HEAD_LINES, LINE_BYTES, parseHead, RESPONSE_HEADERS } from "../../lib/http1/head.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 
@@ -88,7 +88,7 @@ Deno.test("heads that are fine, and those that two readers may read in two ways"
   for (const [name, head, fine] of cases) {
     const read = () => parseHead(bytesOf(head));
     if (fine) assert(read().status > 0, name);
-    else assertThrows(read, BrokenAnswer, undefined, name);
+    else assertThrows(read, MalformedResponse, undefined, name);
   }
 });
 
@@ -96,7 +96,12 @@ Deno.test("lines that end in a bare LF are refused as soon as they come", () => 
   const cases = ["\n", "\r\n", "HTTP/1.1 200 OK\n", "HTTP/1.1 200 OK\r\na: b\n", "HTTP/1.1 200 OK\r\n\n"];
   for (const text of cases) {
     const bytes = bytesOf(text);
-    assertThrows(() => findHeadEnd(bytes, { start: 0, seen: 0, end: bytes.length }), BrokenAnswer, undefined, text);
+    assertThrows(
+      () => findHeadEnd(bytes, { start: 0, seen: 0, end: bytes.length }),
+      MalformedResponse,
+      undefined,
+      text,
+    );
   }
 });
 
@@ -104,7 +109,7 @@ Deno.test("each byte of a head is one character", () => {
   for (let byte = 0; byte < 256; byte++) {
     const text = `A${String.fromCharCode(byte)}B`;
     const read = () => valueOf(text);
-    if ((byte < 0x20 && byte !== 9) || byte === 0x7f) assertThrows(read, BrokenAnswer);
+    if ((byte < 0x20 && byte !== 9) || byte === 0x7f) assertThrows(read, MalformedResponse);
     else assertEquals(read(), text);
   }
   // What would be one character of UTF-8, and one that UTF-8 cannot mean.
@@ -112,7 +117,7 @@ Deno.test("each byte of a head is one character", () => {
 });
 
 Deno.test("each header that is read is known by its name in any case, and by no other", () => {
-  for (const name of ANSWER_HEADERS) {
+  for (const name of RESPONSE_HEADERS) {
     for (const spelled of [name, name.toUpperCase()]) assertEquals(valueOf("x", { name: spelled }), "x", spelled);
     for (const other of [`x${name}`, `${name}x`, name.slice(1), name.replace(/.$/, "_")]) {
       assertEquals(valueOf("x", { name: other, read: name }), undefined, other);

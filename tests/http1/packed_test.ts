@@ -1,15 +1,15 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import { Heads, type Packed, packRequest } from "../../lib/http1/packed.ts";
-import { createScratches, SCRATCH_BYTES } from "../../lib/http1/scratch.ts";
+import { HeadCache, type PackedRequest, packRequest } from "../../lib/http1/packed.ts";
+import { BUFFER_BYTES, createBufferPool } from "../../lib/http1/scratch.ts";
 
 const DIRECTION = { host: "one.example", target: "/v1" };
 const LINES = "POST /v1 HTTP/1.1\r\nhost: one.example\r\n";
 const OWN = "accept-encoding: identity\r\nuser-agent: sluice\r\n";
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-const wireOf = ({ first, second }: Packed) => textOf(first) + (second === undefined ? "" : textOf(second));
+const wireOf = ({ first, second }: PackedRequest) => textOf(first) + (second === undefined ? "" : textOf(second));
 
 Deno.test("a head is the last one only where all of it is", () => {
-  const heads = new Heads(DIRECTION);
+  const heads = new HeadCache(DIRECTION);
   const changes: [headers: Record<string, string>, closes: boolean][] = [
     [{ a: "1", b: "2" }, false],
     [{ a: "1", b: "3" }, false],
@@ -31,7 +31,7 @@ Deno.test("a head is the last one only where all of it is", () => {
 });
 
 Deno.test("what the caller changes in headers that were sent is seen", () => {
-  const heads = new Heads(DIRECTION);
+  const heads = new HeadCache(DIRECTION);
   const headers: Record<string, string> = { authorization: "Bearer one" };
   heads.begin({ headers, closes: false });
   headers.authorization = "Bearer two";
@@ -42,9 +42,9 @@ Deno.test("what the caller changes in headers that were sent is seen", () => {
 });
 
 Deno.test("bodies of any length leave as they are, in one piece or in several, and say how long they are", () => {
-  const scratches = createScratches();
-  const begin = new Heads(DIRECTION).begin({ headers: {}, closes: false });
-  const lengths = [0, 1, 4_000, 20_000, SCRATCH_BYTES - 4 * 1024, SCRATCH_BYTES - 4 * 1024 + 1, 100_000];
+  const scratches = createBufferPool();
+  const begin = new HeadCache(DIRECTION).begin({ headers: {}, closes: false });
+  const lengths = [0, 1, 4_000, 20_000, BUFFER_BYTES - 4 * 1024, BUFFER_BYTES - 4 * 1024 + 1, 100_000];
   for (const letter of ["x", "é", "漢"]) {
     for (const length of lengths) {
       const body = letter.repeat(length);
@@ -72,7 +72,7 @@ Deno.test("bodies of any length leave as they are, in one piece or in several, a
 });
 
 Deno.test("a head that leaves no room before a small body goes before it", () => {
-  const begin = new Heads(DIRECTION).begin({ headers: { a: "x".repeat(5_000) }, closes: false });
-  const packed = packRequest(begin, { body: "hello", scratches: createScratches() });
+  const begin = new HeadCache(DIRECTION).begin({ headers: { a: "x".repeat(5_000) }, closes: false });
+  const packed = packRequest(begin, { body: "hello", scratches: createBufferPool() });
   assertEquals(wireOf(packed), `${textOf(begin)}content-length: 5\r\n\r\nhello`);
 });

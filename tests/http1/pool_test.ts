@@ -2,8 +2,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { Connection } from "../../lib/http1/connection.ts";
-import { Pool } from "../../lib/http1/pool.ts";
+import { Http1Connection } from "../../lib/http1/connection.ts";
+import { ConnectionPool } from "../../lib/http1/pool.ts";
 import type { Outgoing } from "../../lib/upstreams/transport.ts";
 import { soon, until } from "../soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
@@ -56,7 +56,7 @@ Deno.test("the connection that was used last is used first, and no more lie idle
 });
 
 Deno.test("idle connections are closed in time, and sooner where the server says so", async () => {
-  const pool = new Pool({ hostname: "127.0.0.1", port: 1, tls: false }, {
+  const pool = new ConnectionPool({ hostname: "127.0.0.1", port: 1, tls: false }, {
     idleConnections: 5,
     addresses: ADDRESSES,
     idleMs: 50,
@@ -206,11 +206,11 @@ Deno.test("how long a connection may lie idle depends on what its host usually b
     ]] as const
   ) {
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-    const pool = new Pool({ hostname: "127.0.0.1", port: listener.addr.port, tls }, {
+    const pool = new ConnectionPool({ hostname: "127.0.0.1", port: listener.addr.port, tls }, {
       idleConnections: 5,
       addresses: ADDRESSES,
     });
-    const connection = new Connection(await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port }));
+    const connection = new Http1Connection(await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port }));
     const peer = await listener.accept();
     pool.put(connection, keepsMs);
     assertEquals(connection.idleMs, wanted);
@@ -223,7 +223,10 @@ Deno.test("how long a connection may lie idle depends on what its host usually b
 Deno.test("a connection is taken up before its time is over, and never after it or where its pool is closed", async () => {
   await using server = startSame();
   const { hostname, port } = new URL(server.url);
-  const pool = new Pool({ hostname, port: Number(port), tls: false }, { idleConnections: 5, addresses: ADDRESSES });
+  const pool = new ConnectionPool({ hostname, port: Number(port), tls: false }, {
+    idleConnections: 5,
+    addresses: ADDRESSES,
+  });
   const open = () => pool.open(new AbortController().signal);
   // By its peer it has 3 seconds, less the one before the end.
   for (const [keepsMs, idleMs] of [[3_000, 2_000], [undefined, 4_000]] as const) {

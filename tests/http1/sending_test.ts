@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { Connection } from "../../lib/http1/connection.ts";
-import { Sending } from "../../lib/http1/sending.ts";
+import { Http1Connection } from "../../lib/http1/connection.ts";
+import { RequestWriter } from "../../lib/http1/sending.ts";
 
 Deno.test("a piece that leaves in several steps leaves whole, and in its order", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -12,8 +12,8 @@ Deno.test("a piece that leaves in several steps leaves whole, and in its order",
   const first = Uint8Array.from({ length: 20_000_000 }, (_, index) => index % 251);
   const second = new Uint8Array([251, 252, 253]);
   let dropped = 0;
-  const sending = new Sending({ broken() {} }, {
-    connection: new Connection(socket),
+  const sending = new RequestWriter({ broken() {} }, {
+    connection: new Http1Connection(socket),
     packed: { first, second, drop: () => void dropped++ },
   });
   sending.settled.then(() => socket.close());
