@@ -3,7 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { GatewayError } from "../lib/errors.ts";
 import { joinPieces } from "../lib/http1/mod.ts";
-import { createRequestTimers, type RequestTimer, type RequestTimers } from "../lib/http1/deadlines.ts";
+import { createRequestTimers, type RequestTimer, type RequestTimers } from "../lib/http1/request_timers.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */

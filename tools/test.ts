@@ -29,7 +29,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 export const ALONE: readonly string[] = [
   "tests/fault/matrix_test.ts", // Measures its memory.
   "tests/cli/shutdown_test.ts", // Sends signals to itself.
-  "tests/http1/many_test.ts", // Counts open descriptors.
+  "tests/http1/load_test.ts", // Counts open descriptors.
   "tests/tools/release_test.ts", // Changes the current folder.
 ];
 

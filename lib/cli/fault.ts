@@ -1,5 +1,5 @@
 /** `fault`: an upstream that misbehaves on request, until a signal stops it. */
-import { type Fault, FAULTS, readFault, startFaultServer } from "../fault/mod.ts";
+import { FAULTS, readFault, type RequestedFault, startFaultServer } from "../fault/mod.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import { messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
@@ -49,7 +49,9 @@ function banner({ url }: { url: string }, always: string | undefined): string {
 }
 
 /** Prints one line for each request. */
-function printRequest({ path, stream, fault }: { path: string; stream: boolean; fault: Fault | undefined }): void {
+function printRequest(
+  { path, stream, fault }: { path: string; stream: boolean; fault: RequestedFault | undefined },
+): void {
   const { name = "no fault", after, status, ms, bytes } = fault ?? {};
   const facts = Object.entries({ after, status, ms, bytes }).flatMap(([fact, value]) =>
     value === undefined ? [] : [`${fact} ${value}`]

@@ -1,6 +1,6 @@
 /** A check: one claim about a gateway that is right or wrong by what it sends. */
 import type { z } from "zod";
-import type { Context } from "./context.ts";
+import type { SuiteContext } from "./suite_context.ts";
 
 /** Parts of the suite, which can be run one by one. */
 export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images"] as const;
@@ -19,14 +19,14 @@ export interface Check {
   why: string;
   /** True where the model must follow instructions; any instructed model does. */
   instructed?: true;
-  run: Run;
+  run: CheckFunction;
 }
 
 /** Tries a claim: returns a note or nothing. @throws {Mismatch} where it fails @throws {Skip} where it cannot be tried */
-export type Run = (context: Context) => Promise<string | void>;
+export type CheckFunction = (context: SuiteContext) => Promise<string | void>;
 
 /** Checks by their ids within one part. */
-export type Checks = Readonly<Record<string, Run>>;
+export type Checks = Readonly<Record<string, CheckFunction>>;
 
 /** A check that failed: what should have come, and what did. */
 export class Mismatch extends Error {

@@ -1,5 +1,5 @@
 /** Every check of the suite: its claim about a gateway, and why it matters. */
-import type { Check, Checks, Run, SuitePart } from "./check.ts";
+import type { Check, CheckFunction, Checks, SuitePart } from "./check.ts";
 
 /**
  * Rows of "id | claim | reason". `*` after an id marks a check that needs a model that follows instructions; `*.` stands for
@@ -8,7 +8,7 @@ import type { Check, Checks, Run, SuitePart } from "./check.ts";
 const CLAIMS = `
 models.list | The catalog is a list of models with id, object, created and owned_by | SDKs declare these types
 models.unique | Every id is in the catalog once, and the model of this run is in it | Users choose a model from it
-models.rich | Context length, prices and modalities, where they are shown, have their forms | Clients compute costs and choose models by them
+models.rich | SuiteContext length, prices and modalities, where they are shown, have their forms | Clients compute costs and choose models by them
 models.one | One model can be retrieved, with the slash of its id escaped, as SDKs do | SDKs escape it
 models.none | A model that does not exist is 404, in OpenAI's form | It distinguishes a wrong name from a broken gateway
 models.key | A wrong key does not see the catalog: 401 | Clients test a key with it
@@ -156,7 +156,7 @@ const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));
 
 /** The checks of a part, in the order of the table. @throws {Error} where a claim has no check, or a check no claim */
 export function checksOf(part: SuitePart, runs: Checks): Check[] {
-  const left = new Map<string, Run>(Object.entries(runs));
+  const left = new Map<string, CheckFunction>(Object.entries(runs));
   const own = ROWS.filter(([id = ""]) => id.startsWith(`${part}.`));
   const shared = ["chat", "responses", "messages"].includes(part)
     ? ROWS.filter(([id = ""]) => id.startsWith("*."))

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, show, Skip } from "./check.ts";
-import { checkError, checkHeader } from "./common.ts";
-import type { Answer, Context } from "./context.ts";
-import { BAD_KEY, NO_MODEL, PICTURE } from "./words.ts";
-import { bodiesOf, objectOf } from "./wire.ts";
+import { checkError, checkHeader } from "./http_checks.ts";
+import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
+import { BAD_KEY, NO_MODEL, PICTURE } from "./prompts.ts";
+import { bodiesOf, objectOf } from "./sse.ts";
 
 const WORDS = "A plain red circle on a white ground";
 const SIZE = "1024x1024";
@@ -24,13 +24,13 @@ const resultForm = z.object({
   data: z.array(z.object({ b64_json: z.string().min(1) })).min(1),
 });
 
-function body(context: Context, more: JsonObject = {}): JsonObject {
+function body(context: SuiteContext, more: JsonObject = {}): JsonObject {
   const { imageModel } = context.subject;
   if (imageModel === undefined) throw new Skip("no --image-model was given");
   return { model: imageModel, prompt: WORDS, size: SIZE, quality: "low", n: 1, ...more };
 }
 
-function made(context: Context): Promise<Answer> {
+function made(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("images whole", () => context.good({ path: context.path("images"), body: body(context) }));
 }
 
@@ -89,7 +89,7 @@ export const IMAGES: Checks = {
 };
 
 async function checkRefusal(
-  context: Context,
+  context: SuiteContext,
   more: JsonObject,
   { statuses, ...ask }: { statuses: number[]; key?: string },
 ): Promise<void> {

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, Skip } from "./check.ts";
-import { checkError, checkHeader } from "./common.ts";
-import type { Answer, Context } from "./context.ts";
-import { BAD_KEY, NO_MODEL } from "./words.ts";
-import { objectOf } from "./wire.ts";
+import { checkError, checkHeader } from "./http_checks.ts";
+import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
+import { BAD_KEY, NO_MODEL } from "./prompts.ts";
+import { objectOf } from "./sse.ts";
 
 /** A page that no operator allows. */
 const STRANGE_ORIGIN = "https://conform.invalid";
@@ -35,24 +35,24 @@ const richForm = z.object({
   }).nullish(),
 });
 
-function list(context: Context): Promise<Answer> {
+function list(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("models", () => context.good({ method: "GET", path: context.path("models") }));
 }
 
-async function rows(context: Context): Promise<JsonObject[]> {
+async function rows(context: SuiteContext): Promise<JsonObject[]> {
   const { data } = objectOf((await list(context)).text, "the catalog");
   must(Array.isArray(data), { expected: "data, a list", seen: data });
   return data.filter(isObject);
 }
 
 /** The list of the native format, beside the messages endpoint. */
-function nativePath(context: Context): string {
+function nativePath(context: SuiteContext): string {
   const path = context.path("messages").replace(/\/messages$/, "/models");
   if (path === context.path("models")) throw new Skip("the two formats would share one address");
   return path;
 }
 
-function native(context: Context): Promise<Answer> {
+function native(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("models native", async () => {
     const answer = await context.ask({ method: "GET", path: nativePath(context), credential: "x-api-key" });
     if (answer.status === 404) throw new Skip("the gateway has no catalog in the native format");

@@ -1,6 +1,6 @@
 /** What became of the suite, for people and for programs. */
 import { SUITE_PARTS, type SuitePart } from "./check.ts";
-import type { Result, Run } from "./run.ts";
+import type { Result, SuiteRun } from "./run.ts";
 
 const WORDS = { pass: "ok  ", fail: "FAIL", skip: "skip" } as const;
 
@@ -18,7 +18,7 @@ export function totalOf(results: readonly Result[]): Total {
 }
 
 /** The report as text: a line for each check, more for each that failed, and the totals. */
-export function reportText({ results, requests }: Run, about: { origin: string; model: string }): string {
+export function reportText({ results, requests }: SuiteRun, about: { origin: string; model: string }): string {
   const parts = SUITE_PARTS.map((part) => ({ part, results: results.filter((result) => result.part === part) }))
     .filter(({ results }) => results.length > 0);
   const lines = parts.flatMap(({ part, results }) => [part, ...shortened(results).flatMap(resultLines), ""]);
@@ -67,7 +67,7 @@ function totalLine(name: SuitePart | "all", { pass, fail, skip }: Total): string
 }
 
 /** The report as JSON. */
-export function reportJson({ results, requests }: Run, about: { origin: string; model: string }): string {
+export function reportJson({ results, requests }: SuiteRun, about: { origin: string; model: string }): string {
   const parts = SUITE_PARTS.filter((part) => results.some((result) => result.part === part));
   const totals = Object.fromEntries(parts.map((part) => [part, totalOf(results.filter((r) => r.part === part))]));
   return JSON.stringify({ ...about, requests, total: totalOf(results), totals, results }, null, 2);

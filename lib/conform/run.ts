@@ -2,7 +2,7 @@
 import { type Check, Mismatch, Skip, SUITE_PARTS, type SuitePart } from "./check.ts";
 import { CHAT_CHECKS } from "./chat/checks.ts";
 import { checksOf } from "./claims.ts";
-import { Context, type Subject } from "./context.ts";
+import { type Subject, SuiteContext } from "./suite_context.ts";
 import { IMAGES } from "./images.ts";
 import { MESSAGES_CHECKS } from "./messages/checks.ts";
 import { MODELS } from "./models.ts";
@@ -27,7 +27,7 @@ export type Outcome =
 export type Result = Omit<Check, "run"> & Outcome;
 
 /** What became of the suite. */
-export interface Run {
+export interface SuiteRun {
   results: Result[];
   /** Requests that were sent. */
   requests: number;
@@ -56,7 +56,7 @@ const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
 };
 
 /** Runs the checks. @throws {UnreachableGateway} where nobody answers, or the key is refused */
-export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<Run> {
+export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<SuiteRun> {
   const { context, missing } = await prepare(subject, only ?? []);
   const wanted = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
   const results = new Array<Result>(wanted.length);
@@ -72,7 +72,7 @@ export async function runSuite({ only, concurrency, ...subject }: RunOptions): P
   return { results: results.map((result) => withoutKey(result, subject.key)), requests: context.requests };
 }
 
-async function judge(check: Check, context: Context): Promise<Outcome> {
+async function judge(check: Check, context: SuiteContext): Promise<Outcome> {
   try {
     const note = await check.run(context);
     return { outcome: "pass", ...(typeof note === "string" && { note }) };
@@ -87,8 +87,8 @@ async function judge(check: Check, context: Context): Promise<Outcome> {
 async function prepare(
   subject: Subject,
   named: readonly SuitePart[],
-): Promise<{ context: Context; missing: Map<SuitePart, Outcome> }> {
-  const scout = new Context(subject);
+): Promise<{ context: SuiteContext; missing: Map<SuitePart, Outcome> }> {
+  const scout = new SuiteContext(subject);
   const paths: Partial<Record<SuitePart, string>> = {};
   const missing = new Map<SuitePart, Outcome>();
   const statuses: number[] = [];
@@ -121,7 +121,7 @@ async function prepare(
         : `Cannot check ${subject.origin}: none of the protocols is there`,
     );
   }
-  const context = new Context(subject, paths);
+  const context = new SuiteContext(subject, paths);
   context.requests = scout.requests;
   return { context, missing };
 }

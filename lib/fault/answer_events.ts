@@ -1,6 +1,6 @@
 /** The answer that a fault disturbs: always the same short text, as canonical events. */
 import type { Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
-import { type Fault, faultOfModel, type FaultScope, findFault } from "./faults.ts";
+import { faultOfModel, type FaultScope, findFault, type RequestedFault } from "./faults.ts";
 
 /** Number of text pieces without a fault. */
 const PIECES = 10;
@@ -11,14 +11,14 @@ const LONG = "All work and no play makes a dull proxy. ";
 export function requestedFault(
   { messages }: Pick<Prompt, "messages">,
   { model, scope }: { model: string; scope: FaultScope },
-): Fault | undefined {
+): RequestedFault | undefined {
   const last = messages.findLast(({ role }) => role === "user");
   const text = (last?.blocks ?? []).flatMap((block) => block.type === "text" ? [block.text] : []).join("\n");
   return findFault(text, scope) ?? faultOfModel(model, scope);
 }
 
 /** The events of an answer: a start, deltas, a finish. The answer to `endless` never ends. */
-export function* answerEvents(fault: Fault | undefined): Generator<ReplyEvent, void, undefined> {
+export function* answerEvents(fault: RequestedFault | undefined): Generator<ReplyEvent, void, undefined> {
   const usage: TokenUsage = { prompt: 10 };
   yield { type: "start", ...(fault?.name !== "no-usage" && { usage }) };
   yield { type: "open", index: 0, block: { type: "text" } };
@@ -31,7 +31,7 @@ export function* answerEvents(fault: Fault | undefined): Generator<ReplyEvent, v
   yield { type: "finish", reason: "end", usage: usageOf(fault, count) };
 }
 
-function usageOf(fault: Fault | undefined, count: number): TokenUsage {
+function usageOf(fault: RequestedFault | undefined, count: number): TokenUsage {
   switch (fault?.name) {
     case "no-usage":
       return {};
@@ -42,7 +42,7 @@ function usageOf(fault: Fault | undefined, count: number): TokenUsage {
   }
 }
 
-function* pieces(fault: Fault | undefined): Generator<string, void, undefined> {
+function* pieces(fault: RequestedFault | undefined): Generator<string, void, undefined> {
   const most = fault?.name === "endless" ? Infinity : Math.max(PIECES, (fault?.after ?? 0) + 1);
   // The server writes lines that are longer than a string can be.
   if (fault?.name === "long-line") yield LONG.repeat(Math.ceil(Math.min(fault.bytes ?? 0, 2 ** 28) / LONG.length));

@@ -73,7 +73,7 @@ export const FAULTS = {
 export type FaultName = keyof typeof FAULTS;
 
 /** A requested fault with its arguments. */
-export interface Fault {
+export interface RequestedFault {
   name: FaultName;
   /** Text pieces before it; absent: it happens before the head of the answer. */
   after?: number;
@@ -96,7 +96,7 @@ const DEFAULT_BYTES = 2 * 1024 ** 2;
 const DEFAULT_MS: Partial<Record<FaultName, number>> = { slow: 200, drip: 1_000 };
 
 /** The first fault that a text asks for; `undefined` where it asks for none. Faults are separate words. */
-export function findFault(text: string, scope: FaultScope): Fault | undefined {
+export function findFault(text: string, scope: FaultScope): RequestedFault | undefined {
   const words = text.split(/[\s"'`,;]+/);
   for (const word of words) {
     const fault = readFault(word, scope);
@@ -110,7 +110,7 @@ export function findFault(text: string, scope: FaultScope): Fault | undefined {
 }
 
 /** The fault that a model id asks for, with `-` in place of each `:`. */
-export function faultOfModel(model: string, scope: FaultScope): Fault | undefined {
+export function faultOfModel(model: string, scope: FaultScope): RequestedFault | undefined {
   if (!MODEL_PREFIX.test(model)) return undefined;
   const word = model.replace(MODEL_PREFIX, "");
   const name = names().find((name) => word === name || word.startsWith(`${name}-`));
@@ -121,7 +121,7 @@ export function faultOfModel(model: string, scope: FaultScope): Fault | undefine
 }
 
 /** Reads one word such as `stall-after:5:30s`; `undefined` where it names no fault of this scope. */
-export function readFault(word: string, scope: FaultScope): Fault | undefined {
+export function readFault(word: string, scope: FaultScope): RequestedFault | undefined {
   const [typed = "", ...args] = word.split(":");
   const hasCount = typed.endsWith("-after");
   const name = hasCount ? typed.slice(0, -"-after".length) : typed;
@@ -147,7 +147,7 @@ function isFault(text: string): text is FaultName {
 function readArgument(
   name: FaultName,
   { kind: { takes }, text }: { kind: FaultKind; text: string | undefined },
-): Partial<Fault> | undefined {
+): Partial<RequestedFault> | undefined {
   switch (takes) {
     case undefined:
       return text === undefined ? {} : undefined;

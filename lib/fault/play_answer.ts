@@ -1,10 +1,10 @@
 /** Sends one answer, with or without a fault, over a connection. */
 import type { FaultConnection } from "./connection.ts";
-import type { Fault } from "./faults.ts";
-import type { FaultRequest, StreamStep } from "./request.ts";
+import type { RequestedFault } from "./faults.ts";
+import type { FaultRequest, StreamStep } from "./fault_request.ts";
 
 /** State of the connection after an answer. */
-export type Ending =
+export type AnswerEnding =
   /** The next request may come. */
   | "open"
   /** The server closes it. */
@@ -22,11 +22,11 @@ const REASON = "Rehearsal";
 export interface AnswerToPlay {
   path: string;
   request: FaultRequest;
-  fault: Fault | undefined;
+  fault: RequestedFault | undefined;
 }
 
 /** Answers one request. @throws where the peer closes the connection */
-export async function playAnswer(connection: FaultConnection, answer: AnswerToPlay): Promise<Ending> {
+export async function playAnswer(connection: FaultConnection, answer: AnswerToPlay): Promise<AnswerEnding> {
   const { fault } = answer;
   // A fault after some text is part of the body.
   const early = fault?.after === undefined ? await playEarly(connection, answer) : undefined;
@@ -38,7 +38,7 @@ export async function playAnswer(connection: FaultConnection, answer: AnswerToPl
 async function playEarly(
   connection: FaultConnection,
   { path, request, fault }: AnswerToPlay,
-): Promise<Ending | undefined> {
+): Promise<AnswerEnding | undefined> {
   switch (fault?.name) {
     case "status":
       return await sendStatus(connection, { request, fault });
@@ -79,8 +79,8 @@ async function playEarly(
 
 function sendStatus(
   connection: FaultConnection,
-  { request, fault }: { request: FaultRequest; fault: Fault },
-): Promise<Ending> {
+  { request, fault }: { request: FaultRequest; fault: RequestedFault },
+): Promise<AnswerEnding> {
   const { status = 500, retryAfter } = fault;
   return sendWhole(connection, request.errorBody(status), {
     status,
@@ -92,7 +92,7 @@ function sendStatus(
 }
 
 /** A whole answer. A fault after some text happens in its middle. */
-async function playWhole(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<Ending> {
+async function playWhole(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   if (fault?.name === "error") return await sendStatus(connection, { request, fault: { ...fault, status: 500 } });
   if (fault?.name === "endless" || (fault?.name === "long-line" && isHuge(fault))) {
     await connection.send(head({ ...typeOf(request), connection: "close" }) + '{"text":"');
@@ -132,7 +132,7 @@ async function playWhole(connection: FaultConnection, { request, fault }: Answer
   return await sendWhole(connection, text, typed(request));
 }
 
-async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<Ending> {
+async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   await connection.send(head({ ...typeOf(request), "transfer-encoding": "chunked" }));
   if (fault?.name === "bom") await sendChunk(connection, "\ufeff");
   if (fault?.name === "long-line" && isHuge(fault)) return await sendHugeLine(connection, fault.bytes ?? 0);
@@ -152,8 +152,8 @@ async function playStream(connection: FaultConnection, { request, fault }: Answe
 /** Plays the fault in place of a piece of text; `undefined` where the text is sent all the same. */
 async function playWithin(
   connection: FaultConnection,
-  { step, request, fault }: { step: StreamStep; request: FaultRequest; fault: Fault | undefined },
-): Promise<Ending | undefined> {
+  { step, request, fault }: { step: StreamStep; request: FaultRequest; fault: RequestedFault | undefined },
+): Promise<AnswerEnding | undefined> {
   switch (fault?.name) {
     case "cut":
       return "closed";
@@ -179,7 +179,7 @@ async function playWithin(
   return "open";
 }
 
-async function sendStep(connection: FaultConnection, wire: string, fault: Fault | undefined): Promise<void> {
+async function sendStep(connection: FaultConnection, wire: string, fault: RequestedFault | undefined): Promise<void> {
   switch (fault?.name) {
     case "crlf":
       return await sendChunk(connection, wire.replaceAll("\n", "\r\n"));
@@ -208,7 +208,7 @@ async function sendWhole(
   connection: FaultConnection,
   body: string,
   { status = 200, headers }: { status?: number; headers: Record<string, string> },
-): Promise<Ending> {
+): Promise<AnswerEnding> {
   const length = new TextEncoder().encode(body).length;
   await connection.send(head({ ...headers, "content-length": String(length) }, status) + body);
   return "open";
@@ -232,7 +232,7 @@ async function sendMany(connection: FaultConnection, character: string, count: n
 }
 
 /** Sends a line that is longer than a string can be. */
-async function sendHugeLine(connection: FaultConnection, bytes: number): Promise<Ending> {
+async function sendHugeLine(connection: FaultConnection, bytes: number): Promise<AnswerEnding> {
   await sendChunk(connection, 'data: {"text":"');
   const block = new TextEncoder().encode("x".repeat(BLOCK));
   for (let left = bytes; left > 0; left -= BLOCK) await sendChunk(connection, block);
@@ -255,7 +255,7 @@ async function sendZeros(connection: FaultConnection, bytes: number): Promise<vo
 }
 
 /** True for a size that is not built in memory. */
-function isHuge({ bytes = 0 }: Fault): boolean {
+function isHuge({ bytes = 0 }: RequestedFault): boolean {
   return bytes > 64 * 1024 ** 2;
 }
 

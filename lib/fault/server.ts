@@ -2,9 +2,9 @@
 import { GatewayError } from "../errors.ts";
 import { connectionOver, type FaultConnection, type RawRequest, RequestReader } from "./connection.ts";
 import type { Codec } from "../protocols/codec.ts";
-import type { Fault } from "./faults.ts";
-import { type Ending, playAnswer } from "./play_answer.ts";
-import { type FaultRequest, parseRequest } from "./request.ts";
+import type { RequestedFault } from "./faults.ts";
+import { type AnswerEnding, playAnswer } from "./play_answer.ts";
+import { type FaultRequest, parseRequest } from "./fault_request.ts";
 
 /** Options of the server. */
 export interface FaultServerOptions {
@@ -14,7 +14,7 @@ export interface FaultServerOptions {
   /** Text protocols that it speaks. */
   codecs: readonly Codec[];
   /** The fault of every request; absent: the one that each asks for. */
-  always?: Fault;
+  always?: RequestedFault;
   /** Called for each request that was read. */
   onRequest?: (request: ObservedRequest) => void;
 }
@@ -24,7 +24,7 @@ export interface ObservedRequest {
   path: string;
   model: string;
   stream: boolean;
-  fault: Fault | undefined;
+  fault: RequestedFault | undefined;
 }
 
 /** A running server. */
@@ -53,7 +53,7 @@ export function startFaultServer({ hostname, port, codecs, always, onRequest }: 
   async function serve(connection: Deno.TcpConn): Promise<void> {
     const reader = new RequestReader(connection);
     try {
-      for (let ending: Ending = "open"; ending === "open";) {
+      for (let ending: AnswerEnding = "open"; ending === "open";) {
         const asked = await reader.request();
         if (asked === undefined) return;
         ending = await answer(asked, { connection, reader });
@@ -69,7 +69,7 @@ export function startFaultServer({ hostname, port, codecs, always, onRequest }: 
   async function answer(
     { request, isWhole }: { request: RawRequest; isWhole: boolean },
     { connection, reader }: { connection: Deno.TcpConn; reader: RequestReader },
-  ): Promise<Ending> {
+  ): Promise<AnswerEnding> {
     const parsed = parse(request, codecs);
     if (parsed instanceof GatewayError || parsed === undefined) {
       if (!isWhole) await reader.rest();

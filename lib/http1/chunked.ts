@@ -1,5 +1,5 @@
 /** The chunked coding, decoded where the bytes lie. */
-import { MalformedResponse } from "./broken_answer.ts";
+import { MalformedResponse } from "./errors.ts";
 
 /** Longest line before a chunk's data, in bytes; what stands there beside the size is read by nobody. */
 const SIZE_LINE_BYTES = 1024;

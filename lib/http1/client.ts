@@ -2,12 +2,12 @@
 import { GatewayError } from "../errors.ts";
 import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
-import type { ClientState } from "./answer.ts";
-import { Exchange, exchange } from "./call.ts";
-import { createRequestTimers } from "./deadlines.ts";
-import { HeadCache, type PackedRequest, packRequest, type RequestBody } from "./packed.ts";
+import type { ClientState } from "./response_reader.ts";
+import { Exchange, exchange } from "./exchange.ts";
+import { createRequestTimers } from "./request_timers.ts";
+import { HeadCache, type PackedRequest, packRequest, type RequestBody } from "./pack_request.ts";
 import { ConnectionPool } from "./pool.ts";
-import { createBufferPool } from "./scratch.ts";
+import { createBufferPool } from "./buffer_pool.ts";
 import type { AddressPolicy } from "./dialer.ts";
 import type { Http1Request, Http1Response } from "./types.ts";
 

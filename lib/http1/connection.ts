@@ -1,6 +1,6 @@
 /** One connection: a socket, and the bytes that were read from it and not yet used. */
-import { MalformedResponse } from "./broken_answer.ts";
-import { HEAD_BYTES } from "./head.ts";
+import { MalformedResponse } from "./errors.ts";
+import { HEAD_BYTES } from "./response_head.ts";
 import type { Socket } from "./dialer.ts";
 
 /** Bytes that are read at once; the buffer grows only for a long head. */

@@ -1,5 +1,5 @@
 /** New connections to one host, over TCP or TLS. What authorities are trusted is the runtime's affair, as it is for `fetch`. */
-import { HttpVersionError } from "./broken_answer.ts";
+import { HttpVersionError } from "./errors.ts";
 
 /** A connection of the runtime. */
 export type Socket = Deno.TcpConn | Deno.TlsConn;

@@ -1,6 +1,6 @@
 /** Where an answer's body ends, and whether its connection can carry another request. */
-import { MalformedResponse } from "./broken_answer.ts";
-import type { ResponseHead } from "./head.ts";
+import { MalformedResponse } from "./errors.ts";
+import type { ResponseHead } from "./response_head.ts";
 
 /** How the end of a body is told. */
 export type BodyFraming =

@@ -1,6 +1,6 @@
 /** An HTTP/1.1 client on the runtime's sockets: strict about framing, with its own connection pool and time limits. */
 export { joinPieces } from "./body_pieces.ts";
-export { HttpVersionError } from "./broken_answer.ts";
+export { HttpVersionError } from "./errors.ts";
 export { createHttp1Client } from "./client.ts";
 export { Dialer } from "./dialer.ts";
 export type { Http1Request, Http1Response } from "./types.ts";

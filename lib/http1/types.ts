@@ -1,6 +1,6 @@
 /** What callers pass to the client and get back. */
 import type { WholeBody } from "./body_pieces.ts";
-import type { ResponseHeaderName } from "./head.ts";
+import type { ResponseHeaderName } from "./response_head.ts";
 
 /** Time limits of one request, in milliseconds. */
 export interface PhaseLimits {

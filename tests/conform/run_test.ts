@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import type { SuitePart } from "../../lib/conform/check.ts";
-import { CHECKS, type Run, runSuite } from "../../lib/conform/run.ts";
+import { CHECKS, runSuite, type SuiteRun } from "../../lib/conform/run.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
-import { type Recorded, startBroken } from "./broken.ts";
-import { FAULTS } from "./faults.ts";
+import { type Recorded, startFaultyProxy } from "./faulty_proxy.ts";
+import { FAULTS } from "./planted_faults.ts";
 import { skipInQuick } from "../skip.ts";
 
-function suite(origin: string, { key, only }: { key: string; only?: SuitePart }): Promise<Run> {
+function suite(origin: string, { key, only }: { key: string; only?: SuitePart }): Promise<SuiteRun> {
   return runSuite({
     origin,
     key,
@@ -19,7 +19,7 @@ function suite(origin: string, { key, only }: { key: string; only?: SuitePart })
 }
 
 /** What failed, with what was seen. */
-function failures({ results }: Run): string[] {
+function failures({ results }: SuiteRun): string[] {
   return results.flatMap((result) =>
     result.outcome === "fail" ? [`${result.id}: expected ${result.expected}, saw ${result.seen}`] : []
   );
@@ -41,7 +41,7 @@ Deno.test("the gateway with its embedded models passes every check, and none is 
 
 Deno.test("a proxy without a fault passes", async () => {
   await using gateway = embedded();
-  await using proxy = startBroken(gateway.url, () => {});
+  await using proxy = startFaultyProxy(gateway.url, () => {});
   assertEquals(failures(await suite(proxy.url, { key: gateway.key.key })), []);
 });
 
@@ -55,7 +55,7 @@ Deno.test("each single fault is found by the checks that are there for it, and b
     if (one && finds.every((id) => seen.has(id))) continue;
     for (const id of finds) seen.add(id);
     await t.step(name, async () => {
-      await using proxy = startBroken(gateway.url, make(), recorded);
+      await using proxy = startFaultyProxy(gateway.url, make(), recorded);
       const run = await suite(proxy.url, { key: gateway.key.key, only: part });
       const found = failures(run);
       const ids = [

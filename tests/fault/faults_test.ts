@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Fault, faultOfModel, FAULTS, findFault, readFault } from "../../lib/fault/faults.ts";
+import { faultOfModel, FAULTS, findFault, readFault, type RequestedFault } from "../../lib/fault/faults.ts";
 
 Deno.test("faults are read out of words", () => {
-  const cases: [word: string, fault: Fault][] = [
+  const cases: [word: string, fault: RequestedFault][] = [
     ["status:429", { name: "status", status: 429 }],
     ["stall", { name: "stall" }],
     ["stall:30s", { name: "stall", ms: 30_000 }],
@@ -49,7 +49,7 @@ Deno.test("a fault stands anywhere in what the user says, between white space", 
 });
 
 Deno.test("a model's id may ask for a fault", () => {
-  const cases: [model: string, fault: Fault | undefined][] = [
+  const cases: [model: string, fault: RequestedFault | undefined][] = [
     ["fault-status-429", { name: "status", status: 429 }],
     ["acme/fault-stall-after-5-30s", { name: "stall", after: 5, ms: 30_000 }],
     ["fault-stall-30s", { name: "stall", ms: 30_000 }],

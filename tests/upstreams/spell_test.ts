@@ -4,12 +4,12 @@ import { checkGrammar } from "../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlockOf, Reply, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Planned } from "../../lib/upstreams/embedded/answer.ts";
-import { type Limits, spell } from "../../lib/upstreams/embedded/spell.ts";
+import { spell, type SpellLimits } from "../../lib/upstreams/embedded/spell.ts";
 import { sign } from "../../lib/upstreams/embedded/thinking.ts";
 
 const counter = await loadTokenCounter();
 
-function eventsOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): ReplyEvent[] {
+function eventsOf(planned: Partial<Planned>, limits: Partial<SpellLimits> = {}): ReplyEvent[] {
   const steps = spell({ text: "", calls: [], ...planned }, {
     maxTokens: 1_000_000,
     stop: [],
@@ -23,7 +23,7 @@ function eventsOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): Repl
   return events;
 }
 
-function replyOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): Reply {
+function replyOf(planned: Partial<Planned>, limits: Partial<SpellLimits> = {}): Reply {
   return aggregateEvents(eventsOf(planned, limits));
 }
 

@@ -1,24 +1,24 @@
 /** Chat completions: answers, streams, limits, and what a request may hold. */
 import { type Checks, must, Skip } from "../check.ts";
-import { commonChecks, streaming, streamOf, wholeOf } from "../common.ts";
-import type { Ability, Context } from "../context.ts";
+import { commonChecks, streaming, streamOf, wholeOf } from "../http_checks.ts";
+import type { Ability, SuiteContext } from "../suite_context.ts";
 import type { JsonObject } from "../../json/mod.ts";
-import { HALT, HALTING, LIKE_THIS, LONG, READY, SHORT, SYSTEM } from "../words.ts";
-import { DONE } from "../wire.ts";
+import { HALT, HALTING, LIKE_THIS, LONG, READY, SHORT, SYSTEM } from "../prompts.ts";
+import { DONE } from "../sse.ts";
 import { CHAT, type ChatAnswer, checkUsage, foldChunks, readChunks, readWhole } from "./forms.ts";
 import { CHAT_REASONING } from "./reasoning.ts";
 import { CHAT_TOOLS } from "./tools.ts";
-import { schemaStream, sharedChecks } from "../shared.ts";
+import { schemaStream, sharedChecks } from "../shared_checks.ts";
 
 /** Members that a limit may be called by: newer models refuse the old one, older hosts do not know the new one. */
 const LIMIT_NAMES = ["max_completion_tokens", "max_tokens"];
 
-async function whole(context: Context, more: { body: JsonObject; ability?: Ability }): Promise<ChatAnswer> {
+async function whole(context: SuiteContext, more: { body: JsonObject; ability?: Ability }): Promise<ChatAnswer> {
   return readWhole(await context.good({ path: context.path("chat"), body: more.body }, more.ability));
 }
 
 /** A request that is cut short, by whichever name the model takes. */
-async function cut(context: Context, more: JsonObject): Promise<JsonObject> {
+async function cut(context: SuiteContext, more: JsonObject): Promise<JsonObject> {
   const body = (name: string) => CHAT.body(context, LONG, { [name]: SHORT, ...more });
   const first = await context.once(
     "chat cut",
@@ -90,7 +90,7 @@ const ANSWERS: Checks = {
   "json.stream": schemaStream(CHAT),
 };
 
-async function checkLead(context: Context, role: string): Promise<void> {
+async function checkLead(context: SuiteContext, role: string): Promise<void> {
   const { messages, ...rest } = CHAT.body(context, READY);
   const body = { ...rest, messages: [{ role, content: SYSTEM }, ...(Array.isArray(messages) ? messages : [])] };
   const { usage } = await whole(context, { body });

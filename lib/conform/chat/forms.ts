@@ -2,14 +2,14 @@
 import { z } from "zod";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { Answer } from "../context.ts";
-import type { Grammar, PlainAnswer } from "../shared.ts";
-import { PERSON, PICTURE, type PlainTool, TOOLS } from "../words.ts";
-import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
+import type { HttpAnswer } from "../suite_context.ts";
+import type { PlainAnswer, ProtocolForm } from "../shared_checks.ts";
+import { PERSON, PICTURE, type PlainTool, TOOLS } from "../prompts.ts";
+import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
-/** Usage of an answer. */
+/** ChatUsage of an answer. */
 export const usageForm = z.object({
   prompt_tokens: count.min(1),
   completion_tokens: count,
@@ -18,8 +18,8 @@ export const usageForm = z.object({
   completion_tokens_details: z.object({ reasoning_tokens: count.nullish() }).nullish(),
 });
 
-/** Usage of an answer. */
-export type Usage = z.output<typeof usageForm>;
+/** ChatUsage of an answer. */
+export type ChatUsage = z.output<typeof usageForm>;
 
 const callForm = z.object({
   id: z.string().min(1),
@@ -67,7 +67,7 @@ const chunkForm = z.object({
 });
 
 /** One chunk of a stream. */
-export type Chunk = z.output<typeof chunkForm>;
+export type ChatChunk = z.output<typeof chunkForm>;
 
 /** A whole answer. */
 export interface ChatAnswer extends PlainAnswer {
@@ -75,7 +75,7 @@ export interface ChatAnswer extends PlainAnswer {
 }
 
 /** Reads a whole answer. */
-export function readWhole({ text }: Answer): ChatAnswer {
+export function readWhole({ text }: HttpAnswer): ChatAnswer {
   const body = objectOf(text, "the answer");
   const { choices: [{ message, finish_reason }], usage } = shaped(wholeForm, body);
   return {
@@ -100,12 +100,12 @@ function hasReasoned(usage: unknown): boolean {
 }
 
 /** Reads the chunks of a stream, each by its form. */
-export function readChunks(stream: WireStream): Chunk[] {
+export function readChunks(stream: WireStream): ChatChunk[] {
   return bodiesOf(stream).map((body, index) => shaped(chunkForm, body, `chunk ${index}`));
 }
 
 /** What a stream says once its pieces are put together, by whatever order they came in. */
-export function foldChunks(chunks: readonly Chunk[]): { text: string; finish: string[]; usages: unknown[] } {
+export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish: string[]; usages: unknown[] } {
   const choices = chunks.flatMap(({ choices }) => choices);
   return {
     text: choices.map(({ delta }) => delta.content ?? "").join(""),
@@ -115,7 +115,7 @@ export function foldChunks(chunks: readonly Chunk[]): { text: string; finish: st
 }
 
 /** The numbers of a usage, and whether they fit together. */
-export function checkUsage(value: unknown): Usage {
+export function checkUsage(value: unknown): ChatUsage {
   must(value !== undefined && value !== null, { expected: "usage", seen: value });
   const usage = shaped(usageForm, value, "usage");
   const { prompt_tokens, completion_tokens, total_tokens } = usage;
@@ -136,7 +136,7 @@ export function chatTools(count: number = TOOLS.length): JsonObject[] {
 }
 
 /** Chat completions for the checks that every protocol has. */
-export const CHAT: Grammar = {
+export const CHAT: ProtocolForm = {
   part: "chat",
   errors: "openai",
   body: ({ subject }, words, more = {}) => ({

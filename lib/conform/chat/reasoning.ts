@@ -1,14 +1,14 @@
 /** Chat completions: reasoning, which OpenAI's own chat does not show, and its signature. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
-import { streaming } from "../common.ts";
-import type { Context } from "../context.ts";
-import { READY } from "../words.ts";
+import { streaming } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { READY } from "../prompts.ts";
 import { CHAT, type ChatAnswer, checkUsage, readChunks, readWhole } from "./forms.ts";
 
 const EFFORT: JsonObject = { reasoning_effort: "low" };
 
-function thought(context: Context): Promise<ChatAnswer> {
+function thought(context: SuiteContext): Promise<ChatAnswer> {
   return context.once("chat reasoning", async () => {
     const body = CHAT.body(context, READY, EFFORT);
     return readWhole(await context.good({ path: context.path("chat"), body }, "reasoning"));

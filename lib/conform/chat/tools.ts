@@ -1,17 +1,17 @@
 /** Chat completions: calls of tools in streams, and the words they end with. */
 import { type Checks, must, Skip } from "../check.ts";
-import { streaming } from "../common.ts";
-import type { Context } from "../context.ts";
-import { checkCalls, parallelCalls } from "../shared.ts";
-import { BOTH } from "../words.ts";
-import { CHAT, chatTools, type Chunk, foldChunks, readChunks } from "./forms.ts";
+import { streaming } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { checkCalls, parallelCalls } from "../shared_checks.ts";
+import { BOTH } from "../prompts.ts";
+import { CHAT, type ChatChunk, chatTools, foldChunks, readChunks } from "./forms.ts";
 
 /** The pieces of one call, in the order they came. */
-function piecesByIndex(chunks: readonly Chunk[]) {
+function piecesByIndex(chunks: readonly ChatChunk[]) {
   return chunks.flatMap(({ choices }) => choices).flatMap(({ delta }) => delta.tool_calls ?? []);
 }
 
-function streamBoth(context: Context): Promise<Chunk[]> {
+function streamBoth(context: SuiteContext): Promise<ChatChunk[]> {
   return context.once("chat tools stream", async () =>
     readChunks(
       await context.stream({

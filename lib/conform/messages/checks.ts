@@ -1,10 +1,10 @@
 /** Messages: answers, limits, versions, and what a request may hold. */
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
-import { commonChecks, streaming, wholeOf } from "../common.ts";
-import type { Ability, Context } from "../context.ts";
-import { HALT, HALTING, LONG, READY, SHORT, SYSTEM } from "../words.ts";
-import { objectOf } from "../wire.ts";
+import { commonChecks, streaming, wholeOf } from "../http_checks.ts";
+import type { Ability, SuiteContext } from "../suite_context.ts";
+import { HALT, HALTING, LONG, READY, SHORT, SYSTEM } from "../prompts.ts";
+import { objectOf } from "../sse.ts";
 import {
   checkUsage,
   foldEvents,
@@ -18,17 +18,17 @@ import {
 import { MESSAGES_STREAMS } from "./streams.ts";
 import { MESSAGES_THINKING } from "./thinking.ts";
 import { MESSAGES_TOOLS } from "./tools.ts";
-import { sharedChecks } from "../shared.ts";
+import { sharedChecks } from "../shared_checks.ts";
 
 async function whole(
-  context: Context,
+  context: SuiteContext,
   { body, ability }: { body: JsonObject; ability?: Ability },
 ): Promise<MessageAnswer> {
   return readWhole(await context.good({ path: context.path("messages"), body }, ability));
 }
 
 /** Tokens of a body, by the endpoint that only counts. */
-async function count(context: Context, more: JsonObject): Promise<number> {
+async function count(context: SuiteContext, more: JsonObject): Promise<number> {
   const { max_tokens: _, ...body } = MESSAGES.body(context, READY, more);
   const answer = await context.ask({ path: `${context.path("messages")}/count_tokens`, body });
   if (answer.status === 404) throw new Skip("the gateway does not count: 404");
@@ -102,7 +102,7 @@ const ANSWERS: Checks = {
   },
 };
 
-async function checkSystem(context: Context, system: Json): Promise<void> {
+async function checkSystem(context: SuiteContext, system: Json): Promise<void> {
   const { usage } = await whole(context, { body: MESSAGES.body(context, READY, { system }) });
   const without = inputOf(checkUsage(readWhole(await wholeOf(MESSAGES, context)).usage));
   const seen = inputOf(checkUsage(usage));

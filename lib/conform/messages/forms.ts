@@ -2,10 +2,10 @@
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { Answer } from "../context.ts";
-import type { Grammar, PlainAnswer } from "../shared.ts";
-import { PERSON, PICTURE, type PlainTool, TOOLS } from "../words.ts";
-import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
+import type { HttpAnswer } from "../suite_context.ts";
+import type { PlainAnswer, ProtocolForm } from "../shared_checks.ts";
+import { PERSON, PICTURE, type PlainTool, TOOLS } from "../prompts.ts";
+import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
@@ -16,8 +16,8 @@ const usageForm = z.object({
   cache_read_input_tokens: count.nullish(),
 });
 
-/** Usage of an answer. */
-export type Usage = z.output<typeof usageForm>;
+/** MessageUsage of an answer. */
+export type MessageUsage = z.output<typeof usageForm>;
 
 const blockForm = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("text"), text: z.string() }),
@@ -70,7 +70,7 @@ export function readMessage(value: JsonObject, where = "the message"): MessageAn
 }
 
 /** Reads a whole answer. */
-export function readWhole({ text }: Answer): MessageAnswer {
+export function readWhole({ text }: HttpAnswer): MessageAnswer {
   return readMessage(objectOf(text, "the answer"));
 }
 
@@ -117,13 +117,13 @@ export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
 }
 
 /** The numbers of a usage. */
-export function checkUsage(value: unknown): Usage {
+export function checkUsage(value: unknown): MessageUsage {
   must(value !== undefined && value !== null, { expected: "usage", seen: value });
   return shaped(usageForm, value, "usage");
 }
 
 /** All tokens of a prompt: those of the cache are counted apart. */
-export function inputOf(usage: Usage): number {
+export function inputOf(usage: MessageUsage): number {
   return usage.input_tokens + (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0);
 }
 
@@ -140,7 +140,7 @@ export function messagesTools(count: number = TOOLS.length): JsonObject[] {
 const ROOM = 1024;
 
 /** Messages for the checks that every protocol has. */
-export const MESSAGES: Grammar = {
+export const MESSAGES: ProtocolForm = {
   part: "messages",
   errors: "anthropic",
   body: ({ subject }, words, more = {}) => ({

@@ -1,10 +1,10 @@
 /** Messages: the order and the completeness of events. */
 import { type Checks, must } from "../check.ts";
-import { checkNames, streamOf } from "../common.ts";
-import type { Context } from "../context.ts";
+import { checkNames, streamOf } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
 import { checkUsage, type MessageEvent, MESSAGES, readEvents } from "./forms.ts";
 
-async function events(context: Context): Promise<MessageEvent[]> {
+async function events(context: SuiteContext): Promise<MessageEvent[]> {
   return readEvents(await streamOf(MESSAGES, context));
 }
 

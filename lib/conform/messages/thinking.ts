@@ -1,9 +1,9 @@
 /** Messages: thinking, and the signature with which it comes back. */
 import type { JsonObject } from "../../json/mod.ts";
 import { type Checks, Mismatch, must, Skip } from "../check.ts";
-import { streaming } from "../common.ts";
-import type { Context } from "../context.ts";
-import { READY } from "../words.ts";
+import { streaming } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { READY } from "../prompts.ts";
 import { type MessageAnswer, type MessageBlock, MESSAGES, readEvents, readWhole } from "./forms.ts";
 
 /** Newer models think by themselves, older ones by a budget. */
@@ -23,7 +23,7 @@ interface Thought {
 }
 
 /** An answer with thoughts, in the mode that the model takes. */
-function thought(context: Context): Promise<Thought> {
+function thought(context: SuiteContext): Promise<Thought> {
   return context.once("messages thinking", async () => {
     const ask = (mode: JsonObject) => ({
       path: context.path("messages"),

@@ -1,13 +1,13 @@
 /** Messages: calls of tools in streams, single calls, and failed results. */
 import { type Checks, must, Skip } from "../check.ts";
-import { streaming } from "../common.ts";
-import type { Context } from "../context.ts";
-import { checkCalls, forcedCall, goOn } from "../shared.ts";
-import { BOTH, WEATHER } from "../words.ts";
+import { streaming } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { checkCalls, forcedCall, goOn } from "../shared_checks.ts";
+import { BOTH, WEATHER } from "../prompts.ts";
 import { foldEvents, type MessageEvent, MESSAGES, messagesTools, readEvents, readWhole } from "./forms.ts";
 import { checkBlocks } from "./streams.ts";
 
-function streamBoth(context: Context): Promise<MessageEvent[]> {
+function streamBoth(context: SuiteContext): Promise<MessageEvent[]> {
   return context.once("messages tools stream", async () =>
     readEvents(
       await context.stream({

@@ -1,14 +1,14 @@
 /** Responses: answers, limits, and what a request may hold. */
 import type { JsonObject } from "../../json/mod.ts";
 import { type Checks, Mismatch, must } from "../check.ts";
-import { commonChecks, streaming, wholeOf } from "../common.ts";
-import type { Ability, Context } from "../context.ts";
-import { LONG, READY, SHORT, SYSTEM } from "../words.ts";
+import { commonChecks, streaming, wholeOf } from "../http_checks.ts";
+import type { Ability, SuiteContext } from "../suite_context.ts";
+import { LONG, READY, SHORT, SYSTEM } from "../prompts.ts";
 import { checkUsage, lastResponse, readEvents, readWhole, type ResponseAnswer, RESPONSES } from "./forms.ts";
 import { RESPONSES_REASONING } from "./reasoning.ts";
 import { RESPONSES_STREAMS } from "./streams.ts";
 import { RESPONSES_TOOLS } from "./tools.ts";
-import { schemaStream, sharedChecks } from "../shared.ts";
+import { schemaStream, sharedChecks } from "../shared_checks.ts";
 
 /** Members that OpenAI's schema requires. */
 const REQUIRED = [
@@ -24,7 +24,7 @@ const OPEN = [
 ];
 
 async function whole(
-  context: Context,
+  context: SuiteContext,
   { body, ability }: { body: JsonObject; ability?: Ability },
 ): Promise<ResponseAnswer> {
   return readWhole(await context.good({ path: context.path("responses"), body }, ability));

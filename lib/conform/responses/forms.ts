@@ -2,10 +2,10 @@
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
-import type { Answer } from "../context.ts";
-import type { Grammar, PlainAnswer } from "../shared.ts";
-import { PERSON, PICTURE, type PlainTool, TOOLS } from "../words.ts";
-import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
+import type { HttpAnswer } from "../suite_context.ts";
+import type { PlainAnswer, ProtocolForm } from "../shared_checks.ts";
+import { PERSON, PICTURE, type PlainTool, TOOLS } from "../prompts.ts";
+import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
@@ -17,8 +17,8 @@ const usageForm = z.object({
   output_tokens_details: z.object({ reasoning_tokens: count }),
 });
 
-/** Usage of an answer. */
-export type Usage = z.output<typeof usageForm>;
+/** ResponseUsage of an answer. */
+export type ResponseUsage = z.output<typeof usageForm>;
 
 const partForm = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("output_text"), text: z.string(), annotations: z.array(z.unknown()) }),
@@ -87,7 +87,7 @@ export function readResponse(value: unknown, where = "the response"): ResponseAn
 }
 
 /** Reads a whole answer. */
-export function readWhole({ text }: Answer): ResponseAnswer {
+export function readWhole({ text }: HttpAnswer): ResponseAnswer {
   return readResponse(objectOf(text, "the answer"));
 }
 
@@ -118,7 +118,7 @@ export function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
 }
 
 /** The numbers of a usage, and whether they fit together. */
-export function checkUsage(value: unknown): Usage {
+export function checkUsage(value: unknown): ResponseUsage {
   must(value !== undefined && value !== null, { expected: "usage", seen: value });
   const usage = shaped(usageForm, value, "usage");
   const { input_tokens, output_tokens, total_tokens } = usage;
@@ -140,7 +140,7 @@ export function responsesTools(count: number = TOOLS.length): JsonObject[] {
 }
 
 /** Responses for the checks that every protocol has. The client keeps the conversation: nothing is stored. */
-export const RESPONSES: Grammar = {
+export const RESPONSES: ProtocolForm = {
   part: "responses",
   errors: "openai",
   body: ({ subject }, words, more = {}) => ({ model: subject.model, input: words, store: false, ...more }),

@@ -1,14 +1,14 @@
 /** Responses: reasoning, and the encrypted form in which it comes back. */
 import type { JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
-import { streaming } from "../common.ts";
-import type { Context } from "../context.ts";
-import { READY } from "../words.ts";
+import { streaming } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { READY } from "../prompts.ts";
 import { checkUsage, readEvents, readWhole, type ResponseAnswer, RESPONSES } from "./forms.ts";
 
 const THINK: JsonObject = { reasoning: { effort: "low", summary: "auto" }, include: ["reasoning.encrypted_content"] };
 
-function thought(context: Context): Promise<ResponseAnswer> {
+function thought(context: SuiteContext): Promise<ResponseAnswer> {
   return context.once("responses reasoning", async () => {
     const body = RESPONSES.body(context, READY, THINK);
     return readWhole(await context.good({ path: context.path("responses"), body }, "reasoning"));

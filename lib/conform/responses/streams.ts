@@ -1,12 +1,12 @@
 /** Responses: the order and the completeness of events. */
 import type { Json } from "../../json/mod.ts";
 import { type Checks, must } from "../check.ts";
-import { checkNames, streamOf } from "../common.ts";
-import type { Context } from "../context.ts";
-import { DONE } from "../wire.ts";
+import { checkNames, streamOf } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { DONE } from "../sse.ts";
 import { checkUsage, lastResponse, readEvents, type ResponseEvent, RESPONSES, TERMINAL } from "./forms.ts";
 
-async function events(context: Context): Promise<ResponseEvent[]> {
+async function events(context: SuiteContext): Promise<ResponseEvent[]> {
   return readEvents(await streamOf(RESPONSES, context));
 }
 

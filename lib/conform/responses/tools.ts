@@ -1,12 +1,12 @@
 /** Responses: calls of tools in streams, and the tools that a response repeats. */
 import { type Checks, must, Skip } from "../check.ts";
-import { streaming } from "../common.ts";
-import type { Context } from "../context.ts";
-import { checkCalls, forcedCall } from "../shared.ts";
-import { BOTH } from "../words.ts";
+import { streaming } from "../http_checks.ts";
+import type { SuiteContext } from "../suite_context.ts";
+import { checkCalls, forcedCall } from "../shared_checks.ts";
+import { BOTH } from "../prompts.ts";
 import { lastResponse, readEvents, type ResponseEvent, RESPONSES, responsesTools } from "./forms.ts";
 
-function streamBoth(context: Context): Promise<ResponseEvent[]> {
+function streamBoth(context: SuiteContext): Promise<ResponseEvent[]> {
   return context.once("responses tools stream", async () =>
     readEvents(
       await context.stream({

@@ -2,7 +2,7 @@
 import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
-import { answerEvents, type Fault, requestedFault } from "../../fault/mod.ts";
+import { answerEvents, type RequestedFault, requestedFault } from "../../fault/mod.ts";
 import { writeJson } from "../../json/mod.ts";
 import { yieldToEventLoop } from "../../scheduler.ts";
 import { readFailure } from "../answers.ts";
@@ -32,7 +32,7 @@ export function createFault(): Pick<Upstream, "generate"> {
 }
 
 /** What happens before there is an answer. @throws {GatewayError} where none comes */
-async function before(fault: Fault | undefined, { call, clock }: { call: Call; clock: Clock }): Promise<void> {
+async function before(fault: RequestedFault | undefined, { call, clock }: { call: Call; clock: Clock }): Promise<void> {
   switch (fault?.name) {
     case "status":
       throw await statusError(fault, call);
@@ -48,7 +48,7 @@ async function before(fault: Fault | undefined, { call, clock }: { call: Call; c
 }
 
 /** The error that a host's answer with this status would be. */
-function statusError({ status = 500, retryAfter }: Fault, { prompt }: Call): Promise<GatewayError> {
+function statusError({ status = 500, retryAfter }: RequestedFault, { prompt }: Call): Promise<GatewayError> {
   const message = `Rehearsal: status ${status}`;
   const body = writeJson({ error: { message, type: "rehearsal", code: null, param: null } });
   const incoming: Incoming = {
@@ -62,7 +62,7 @@ function statusError({ status = 500, retryAfter }: Fault, { prompt }: Call): Pro
   return readFailure(incoming, UPSTREAM_CODECS[prompt.protocol]);
 }
 
-function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
+function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed {
   const events = answerEvents(fault);
   const after = fault?.after ?? 0;
   let sent = 0;

@@ -5,7 +5,7 @@ import type { Planned } from "./answer.ts";
 import { sign } from "./thinking.ts";
 
 /** What ends an answer early, and what its usage begins with. */
-export interface Limits {
+export interface SpellLimits {
   /** Tokens of the answer, reasoning included. */
   maxTokens: number;
   stop: readonly string[];
@@ -20,7 +20,7 @@ type Step = ReplyEvent | undefined;
  * The events of an answer, a token in each delta. Every block counts as its text counts alone, a call as its names and its
  * arguments. A character or a call that does not fit as a whole is left out. Reasoning that is hidden counts all the same.
  */
-export function* spell(planned: Planned, limits: Limits, counter: TokenCounter): Generator<Step, void, undefined> {
+export function* spell(planned: Planned, limits: SpellLimits, counter: TokenCounter): Generator<Step, void, undefined> {
   let left = limits.maxTokens;
   let reasoning = 0;
   let index = 0;

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { Http1Connection } from "../../lib/http1/connection.ts";
-import { RequestWriter } from "../../lib/http1/sending.ts";
+import { RequestWriter } from "../../lib/http1/request_writer.ts";
 
 Deno.test("a piece that leaves in several steps leaves whole, and in its order", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

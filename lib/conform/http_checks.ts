@@ -2,19 +2,19 @@
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
-import type { Answer, Context } from "./context.ts";
-import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./words.ts";
-import { DONE, objectOf, type WireStream } from "./wire.ts";
+import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
+import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
+import { DONE, objectOf, type WireStream } from "./sse.ts";
 
 /** What the checks need to know of a protocol. */
-export interface Dialect {
+export interface CommonForm {
   part: SuitePart;
   /** Whose error bodies it has. */
   errors: "openai" | "anthropic";
   /** The body of a request: these words from a user. */
-  body(context: Context, words: string, more?: JsonObject): JsonObject;
+  body(context: SuiteContext, words: string, more?: JsonObject): JsonObject;
   /** A body that lacks what the protocol requires. */
-  incomplete(context: Context): JsonObject;
+  incomplete(context: SuiteContext): JsonObject;
   /** Official members that change little and that every client may send. */
   known: JsonObject;
 }
@@ -37,7 +37,7 @@ const anthropicError = z.object({
 });
 
 /** The checks of errors, headers and behaviour under one protocol. */
-export function commonChecks(dialect: Dialect): Checks {
+export function commonChecks(dialect: CommonForm): Checks {
   const { part } = dialect;
   return {
     "whole.type": async (context) =>
@@ -81,9 +81,9 @@ export function commonChecks(dialect: Dialect): Checks {
   };
 }
 
-function errorChecks(dialect: Dialect): Checks {
+function errorChecks(dialect: CommonForm): Checks {
   const { part } = dialect;
-  const early = (context: Context, more: JsonObject) =>
+  const early = (context: SuiteContext, more: JsonObject) =>
     context.once(
       `${part} no model ${JSON.stringify(more)}`,
       () =>
@@ -131,12 +131,12 @@ function errorChecks(dialect: Dialect): Checks {
 }
 
 /** A whole answer to a few words, asked for once. */
-export function wholeOf({ part, body }: Dialect, context: Context): Promise<Answer> {
+export function wholeOf({ part, body }: CommonForm, context: SuiteContext): Promise<HttpAnswer> {
   return context.once(`${part} whole`, () => context.good({ path: context.path(part), body: body(context, READY) }));
 }
 
 /** The same, streamed. */
-export function streamOf({ part, body }: Dialect, context: Context): ReturnType<Context["stream"]> {
+export function streamOf({ part, body }: CommonForm, context: SuiteContext): ReturnType<SuiteContext["stream"]> {
   return context.once(
     `${part} stream`,
     () => context.stream({ path: context.path(part), body: body(context, READY, streaming(part)) }),
@@ -157,7 +157,7 @@ export function streaming(part: SuitePart): JsonObject {
   return { stream: true, ...(part === "chat" && { stream_options: { include_usage: true } }) };
 }
 
-function wrongKey({ part, body }: Dialect, context: Context): Promise<Answer> {
+function wrongKey({ part, body }: CommonForm, context: SuiteContext): Promise<HttpAnswer> {
   return context.once(
     `${part} wrong key`,
     () => context.ask({ path: context.path(part), key: BAD_KEY, body: body(context, READY) }),
@@ -165,7 +165,11 @@ function wrongKey({ part, body }: Dialect, context: Context): Promise<Answer> {
 }
 
 /** An error with one of these statuses, in the protocol's form. */
-export function checkError({ errors }: Pick<Dialect, "errors">, { status, text }: Answer, statuses: number[]): void {
+export function checkError(
+  { errors }: Pick<CommonForm, "errors">,
+  { status, text }: HttpAnswer,
+  statuses: number[],
+): void {
   must(statuses.includes(status), { expected: `status ${statuses.join(" or ")}`, seen: `${status}: ${text}` });
   const body = objectOf(text, "the error");
   if (errors === "openai") return void shaped(openaiError, body, "the error");
@@ -180,13 +184,13 @@ export function checkError({ errors }: Pick<Dialect, "errors">, { status, text }
 }
 
 /** A header whose value is of the form. */
-export function checkHeader({ header }: Answer, name: string, form: RegExp): void {
+export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp): void {
   const value = header(name);
   if (value === null || !form.test(value)) {
     throw new Mismatch(`header ${name} like ${form.source}`, value === null ? "no such header" : show(value));
   }
 }
 
-function idHeader({ errors }: Pick<Dialect, "errors">): string {
+function idHeader({ errors }: Pick<CommonForm, "errors">): string {
   return errors === "openai" ? "x-request-id" : "request-id";
 }

@@ -1,10 +1,10 @@
 /** Single faults, and exactly which checks must find each. */
 import type { SuitePart } from "../../lib/conform/check.ts";
-import { LONG } from "../../lib/conform/words.ts";
-import { type Break, events, isPlain, onStatus, type Passing, toolEvents, whole } from "./broken.ts";
+import { LONG } from "../../lib/conform/prompts.ts";
+import { type Break, events, isPlain, onStatus, type ProxiedAnswer, toolEvents, whole } from "./faulty_proxy.ts";
 
 /** One fault. */
-export interface Fault {
+export interface PlantedFault {
   name: string;
   part: SuitePart;
   /** Ids of the checks that fail, or are skipped although nothing is skipped without the fault. */
@@ -22,7 +22,7 @@ const twice = (pattern: RegExp) => (list: string[]) =>
 const first = (pattern: RegExp) => (list: string[]) =>
   [...list].sort((a, b) => Number(pattern.test(b)) - Number(pattern.test(a)));
 
-function fault(part: SuitePart, name: string, finds: string[], make: Break | (() => Break)): Fault {
+function fault(part: SuitePart, name: string, finds: string[], make: Break | (() => Break)): PlantedFault {
   return {
     name: `${part}: ${name}`,
     part,
@@ -36,7 +36,7 @@ const streamHeader = (change: (headers: Headers) => void): Break => (passing) =>
   if (isPlain(passing) && passing.asked.stream === true) change(passing.headers);
 };
 
-const CHAT: Fault[] = [
+const CHAT: PlantedFault[] = [
   fault(
     "chat",
     "no usage in a whole answer",
@@ -258,7 +258,7 @@ const CHAT: Fault[] = [
   ),
   fault("chat", "a slot that a client who left keeps", ["leave"], () => {
     let left = false;
-    return (passing: Passing) => {
+    return (passing: ProxiedAnswer) => {
       if (left) passing.status = 503;
       left ||= JSON.stringify(passing.asked).includes(LONG) && passing.asked.max_completion_tokens === undefined;
     };
@@ -275,7 +275,7 @@ const CHAT: Fault[] = [
     passing.text = passing.text.replace(/"content":"/, '"content":"```json ');
   }),
   fault("chat", "a signature that is lost on the way back", ["reasoning.back"], () => {
-    return (passing: Passing) => {
+    return (passing: ProxiedAnswer) => {
       const messages = passing.asked.messages;
       if (Array.isArray(messages) && messages.some((message) => "reasoning_details" in Object(message))) {
         passing.status = 400;
@@ -284,7 +284,7 @@ const CHAT: Fault[] = [
   }),
 ];
 
-const RESPONSES: Fault[] = [
+const RESPONSES: PlantedFault[] = [
   fault(
     "responses",
     "events out of order",
@@ -384,7 +384,7 @@ const RESPONSES: Fault[] = [
   }),
 ];
 
-const MESSAGES: Fault[] = [
+const MESSAGES: PlantedFault[] = [
   fault("messages", "two starts", ["stream.begin"], events(twice(/^event: message_start/))),
   fault("messages", "no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
   fault(
@@ -462,7 +462,7 @@ const MESSAGES: Fault[] = [
   }),
 ];
 
-const REST: Fault[] = [
+const REST: PlantedFault[] = [
   fault("models", "a list without object", ["list"], (passing) => {
     if (passing.path === "/v1/models") passing.text = passing.text.replace('"object":"list",', "");
   }),
@@ -495,4 +495,4 @@ const REST: Fault[] = [
 ];
 
 /** Every fault. */
-export const FAULTS: readonly Fault[] = [...CHAT, ...RESPONSES, ...MESSAGES, ...REST];
+export const FAULTS: readonly PlantedFault[] = [...CHAT, ...RESPONSES, ...MESSAGES, ...REST];

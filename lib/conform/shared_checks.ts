@@ -1,10 +1,10 @@
 /** Checks of answers and tools that have one meaning in every text protocol. */
 import type { Json, JsonObject } from "../json/mod.ts";
-import { type Checks, Mismatch, must, type Run, show, Skip } from "./check.ts";
-import { type Dialect, streaming, streamOf, wholeOf } from "./common.ts";
-import type { Ability, Answer, Context } from "./context.ts";
-import { ARGUMENTS, BOTH, MAKE_PERSON, personProblem, RESULT, SEE, WEATHER } from "./words.ts";
-import { objectOf, type WireStream } from "./wire.ts";
+import { type CheckFunction, type Checks, Mismatch, must, show, Skip } from "./check.ts";
+import { type CommonForm, streaming, streamOf, wholeOf } from "./http_checks.ts";
+import type { Ability, HttpAnswer, SuiteContext } from "./suite_context.ts";
+import { ARGUMENTS, BOTH, MAKE_PERSON, personProblem, RESULT, SEE, WEATHER } from "./prompts.ts";
+import { objectOf, type WireStream } from "./sse.ts";
 
 /** A call of a tool. */
 export interface PlainCall {
@@ -38,8 +38,8 @@ export interface ToolResult {
 }
 
 /** What the shared checks need to know of a protocol beyond `Dialect`. */
-export interface Grammar extends Dialect {
-  readWhole(answer: Answer): PlainAnswer;
+export interface ProtocolForm extends CommonForm {
+  readWhole(answer: HttpAnswer): PlainAnswer;
   readStream(stream: WireStream): PlainAnswer;
   /** Checks a usage and returns its totals. */
   tokens(usage: unknown): { input: number; output: number };
@@ -59,8 +59,8 @@ export interface Grammar extends Dialect {
 
 /** An answer to a body that must be good. */
 export async function ask(
-  grammar: Grammar,
-  context: Context,
+  grammar: ProtocolForm,
+  context: SuiteContext,
   { body, ability }: { body: JsonObject; ability?: Ability },
 ): Promise<PlainAnswer> {
   return grammar.readWhole(await context.good({ path: context.path(grammar.part), body }, ability));
@@ -68,8 +68,8 @@ export async function ask(
 
 /** The answer to a prompt that asks for tools, asked once per body. */
 export function askTools(
-  grammar: Grammar,
-  context: Context,
+  grammar: ProtocolForm,
+  context: SuiteContext,
   [words, more]: [string, JsonObject],
 ): Promise<PlainAnswer> {
   const body = grammar.body(context, words, more);
@@ -80,20 +80,20 @@ export function askTools(
 }
 
 /** A call that the request forces. */
-export async function forcedCall(grammar: Grammar, context: Context): Promise<PlainAnswer> {
+export async function forcedCall(grammar: ProtocolForm, context: SuiteContext): Promise<PlainAnswer> {
   const tool_choice = grammar.choices.forced;
   return await askTools(grammar, context, [WEATHER, { tools: grammar.tools(), tool_choice }]);
 }
 
 /** The answer to a prompt for two calls, which may have fewer. */
-export function parallelCalls(grammar: Grammar, context: Context): Promise<PlainAnswer> {
+export function parallelCalls(grammar: ProtocolForm, context: SuiteContext): Promise<PlainAnswer> {
   return askTools(grammar, context, [BOTH, { tools: grammar.tools(), ...grammar.parallel }]);
 }
 
 /** Sends the model's own answer back with a result for each call. */
 export async function goOn(
-  grammar: Grammar,
-  context: Context,
+  grammar: ProtocolForm,
+  context: SuiteContext,
   { words, answer, isError = false }: { words: string; answer: PlainAnswer; isError?: boolean },
 ): Promise<PlainAnswer> {
   must(answer.calls.length > 0, { expected: "a call to answer", seen: answer.history });
@@ -103,9 +103,9 @@ export async function goOn(
 }
 
 /** The checks of answers and tools that the protocols share. */
-export function sharedChecks(grammar: Grammar): Checks {
+export function sharedChecks(grammar: ProtocolForm): Checks {
   const { part, tools, choices, toolFinish } = grammar;
-  const both = async (context: Context): Promise<PlainAnswer> => {
+  const both = async (context: SuiteContext): Promise<PlainAnswer> => {
     const answer = await parallelCalls(grammar, context);
     if (answer.calls.length < 2) throw new Skip("the model made one call at most");
     return answer;
@@ -151,7 +151,7 @@ export function sharedChecks(grammar: Grammar): Checks {
 }
 
 /** The same, streamed, for protocols that check it. */
-export function schemaStream(grammar: Grammar): Run {
+export function schemaStream(grammar: ProtocolForm): CheckFunction {
   return async (context) => {
     const body = grammar.body(context, MAKE_PERSON, { ...grammar.schema, ...streaming(grammar.part) });
     const stream = await context.stream({ path: context.path(grammar.part), body }, "response_format");
@@ -159,7 +159,7 @@ export function schemaStream(grammar: Grammar): Run {
   };
 }
 
-async function checkSame(grammar: Grammar, context: Context): Promise<string | void> {
+async function checkSame(grammar: ProtocolForm, context: SuiteContext): Promise<string | void> {
   const whole = grammar.readWhole(await wholeOf(grammar, context));
   const streamed = grammar.readStream(await streamOf(grammar, context));
   const [one, other] = [grammar.tokens(whole.usage), grammar.tokens(streamed.usage)];

@@ -1,5 +1,5 @@
 /** The head of an answer: found in bytes, and read from them. Strict: what two readers may understand differently is refused. */
-import { MalformedResponse } from "./broken_answer.ts";
+import { MalformedResponse } from "./errors.ts";
 
 /** Most bytes of one head. */
 export const HEAD_BYTES = 64 * 1024;

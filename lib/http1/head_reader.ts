@@ -1,7 +1,7 @@
 /** Finding the final head of an answer. */
-import { HttpVersionError, MalformedResponse } from "./broken_answer.ts";
+import { HttpVersionError, MalformedResponse } from "./errors.ts";
 import type { Http1Connection } from "./connection.ts";
-import { findHeadEnd, parseHead, type ResponseHead } from "./head.ts";
+import { findHeadEnd, parseHead, type ResponseHead } from "./response_head.ts";
 
 /** Bytes of an HTTP/2 frame's own head, and types of frames (RFC 9113, 4.1 and 6). */
 const FRAME_BYTES = 9;

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type BodyReader, createBody, type ReceiveBuffer } from "../../lib/http1/body.ts";
-import { ConnectionEnded, MalformedResponse } from "../../lib/http1/broken_answer.ts";
+import { type BodyReader, createBody, type ReceiveBuffer } from "../../lib/http1/body_reader.ts";
+import { ConnectionEnded, MalformedResponse } from "../../lib/http1/errors.ts";
 import type { BodyFraming } from "../../lib/http1/framing.ts";
 import { seeded } from "../random.ts";
 

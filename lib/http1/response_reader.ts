@@ -1,14 +1,14 @@
 /** An answer whose head has come, as those who asked for it see it. */
 import { GatewayError } from "../errors.ts";
-import { type BodyReader, createBody } from "./body.ts";
-import type { Exchange } from "./call.ts";
+import { type BodyReader, createBody } from "./body_reader.ts";
+import type { Exchange } from "./exchange.ts";
 import type { Http1Connection } from "./connection.ts";
-import type { RequestTimer } from "./deadlines.ts";
+import type { RequestTimer } from "./request_timers.ts";
 import type { ResponseFraming } from "./framing.ts";
-import type { ResponseHead, ResponseHeaderName } from "./head.ts";
+import type { ResponseHead, ResponseHeaderName } from "./response_head.ts";
 import type { ConnectionPool } from "./pool.ts";
-import { BUFFER_BYTES, type BufferPool } from "./scratch.ts";
-import type { RequestWriter } from "./sending.ts";
+import { BUFFER_BYTES, type BufferPool } from "./buffer_pool.ts";
+import type { RequestWriter } from "./request_writer.ts";
 import type { Http1Response } from "./types.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */

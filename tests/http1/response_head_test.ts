@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { MalformedResponse } from "../../lib/http1/broken_answer.ts";
-import { findHeadEnd, HEAD_LINES, LINE_BYTES, parseHead, RESPONSE_HEADERS } from "../../lib/http1/head.ts";
+import { MalformedResponse } from "../../lib/http1/errors.ts";
+import { findHeadEnd, HEAD_LINES, LINE_BYTES, parseHead, RESPONSE_HEADERS } from "../../lib/http1/response_head.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 

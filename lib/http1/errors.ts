@@ -2,7 +2,7 @@
 
 /** What a peer says that is no proper HTTP/1.1. Its connection is good for nothing more. */
 export class MalformedResponse extends Error {
-  override readonly name = "BrokenAnswer";
+  override readonly name = "MalformedResponse";
 }
 
 /** The connection ended too soon. */

@@ -1,7 +1,7 @@
 /** Requests as bytes. */
 import { type BodyPiece, joinPieces, leastBytes, mostBytes, type WholeBody, writePieces } from "./body_pieces.ts";
-import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request.ts";
-import { BUFFER_BYTES, type BufferPool, type PooledBuffer } from "./scratch.ts";
+import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request_head.ts";
+import { BUFFER_BYTES, type BufferPool, type PooledBuffer } from "./buffer_pool.ts";
 
 /** A body: as a whole, as bytes, or as a stream that is pulled as fast as the peer takes it. */
 export type RequestBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;

@@ -1,9 +1,9 @@
 /** A gateway with one fault: a proxy that passes everything on, and breaks one thing on the way back. */
 import { isObject, type JsonObject } from "../../lib/json/mod.ts";
-import { READY } from "../../lib/conform/words.ts";
+import { READY } from "../../lib/conform/prompts.ts";
 
 /** A request and its answer on the way through. */
-export interface Passing {
+export interface ProxiedAnswer {
   method: string;
   path: string;
   sent: Headers;
@@ -15,21 +15,21 @@ export interface Passing {
 }
 
 /** Breaks an answer, in place. */
-export type Break = (passing: Passing) => void;
+export type Break = (passing: ProxiedAnswer) => void;
 
 /** A running proxy. */
-export interface Broken extends AsyncDisposable {
+export interface FaultyProxy extends AsyncDisposable {
   url: string;
 }
 
 /** Answers of the gateway by request, in the order in which the request was sent again. */
-export type Recorded = Map<string, Pick<Passing, "status" | "headers" | "text">[]>;
+export type Recorded = Map<string, Pick<ProxiedAnswer, "status" | "headers" | "text">[]>;
 
 /**
  * Starts a proxy in front of a gateway. `recorded` holds what the gateway answered behind other proxies: it answers the
  * same to the same requests in the same order, so it is asked once.
  */
-export function startBroken(origin: string, breaks: Break, recorded: Recorded = new Map()): Broken {
+export function startFaultyProxy(origin: string, breaks: Break, recorded: Recorded = new Map()): FaultyProxy {
   const asked = new Map<string, number>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const path = request.url.slice(request.url.indexOf("/", 8));
@@ -51,7 +51,7 @@ export function startBroken(origin: string, breaks: Break, recorded: Recorded = 
       answers[times] = { status: response.status, headers: response.headers, text: await response.text() };
     }
     const response = answers[times];
-    const passing: Passing = {
+    const passing: ProxiedAnswer = {
       method,
       path,
       sent: request.headers,
@@ -80,7 +80,7 @@ function read(text: string): JsonObject {
 }
 
 /** The plain question of the suite and nothing else, whole or streamed. */
-export function isPlain({ asked, status }: Passing): boolean {
+export function isPlain({ asked, status }: ProxiedAnswer): boolean {
   const members = ["model", "messages", "input", "store", "max_tokens", "stream", "stream_options"];
   return status === 200 && JSON.stringify(asked).includes(READY) &&
     Object.keys(asked).every((name) => members.includes(name)) &&
@@ -118,7 +118,7 @@ function blocks(text: string): string[] {
 }
 
 /** Breaks answers with a status. */
-export function onStatus(status: number, change: (passing: Passing) => void): Break {
+export function onStatus(status: number, change: (passing: ProxiedAnswer) => void): Break {
   return (passing) => {
     if (passing.status === status) change(passing);
   };

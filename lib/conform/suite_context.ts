@@ -1,7 +1,7 @@
 /** What checks share: the gateway that is judged, what was already asked of it, and how to ask. */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
-import { objectOf, readWire, type WireStream } from "./wire.ts";
+import { objectOf, readWire, type WireStream } from "./sse.ts";
 
 /** Who is judged, and as whom. */
 export interface Subject {
@@ -16,7 +16,7 @@ export interface Subject {
 }
 
 /** A request. */
-export interface Ask {
+export interface SuiteRequest {
   method?: string;
   path: string;
   /** Sent as JSON; a text is sent as it is. */
@@ -29,14 +29,14 @@ export interface Ask {
 }
 
 /** A whole answer. */
-export interface Answer {
+export interface HttpAnswer {
   status: number;
   header(name: string): string | null;
   text: string;
 }
 
 /** An answer whose events may be read one by one. */
-export interface Opened {
+export interface OpenAnswer {
   status: number;
   /** Waits for the first bytes of the body. */
   first(): Promise<boolean>;
@@ -57,7 +57,7 @@ const VERSION = "2023-06-01";
 const REFUSED = [400, 404, 422, 501];
 
 /** One run against one gateway. */
-export class Context {
+export class SuiteContext {
   readonly subject: Subject;
   readonly #memory = new Map<string, Promise<unknown>>();
   readonly #paths: Partial<Record<SuitePart, string>>;
@@ -86,7 +86,7 @@ export class Context {
   }
 
   /** Sends a request and reads the whole answer. Waits where a limit of rate asks for it. */
-  async ask(ask: Ask): Promise<Answer> {
+  async ask(ask: SuiteRequest): Promise<HttpAnswer> {
     for (let time = 1;; time++) {
       const answer = await this.#askOnce(ask);
       const waitMs = Number(answer.header("retry-after") ?? NaN) * 1000;
@@ -95,7 +95,7 @@ export class Context {
     }
   }
 
-  async #askOnce(ask: Ask): Promise<Answer> {
+  async #askOnce(ask: SuiteRequest): Promise<HttpAnswer> {
     const { response, end } = await this.#send(ask);
     try {
       // As it came: a byte order mark at the beginning is a fault, which strict clients stumble over.
@@ -116,7 +116,7 @@ export class Context {
   }
 
   /** Begins to read an answer, for clients that leave. */
-  async open(ask: Ask): Promise<Opened> {
+  async open(ask: SuiteRequest): Promise<OpenAnswer> {
     const { response, end, abort } = await this.#send(ask);
     const reader = response.body?.getReader();
     return {
@@ -130,7 +130,7 @@ export class Context {
     };
   }
 
-  async #send({ method = "POST", path, body, headers = {}, key = this.subject.key, credential }: Ask) {
+  async #send({ method = "POST", path, body, headers = {}, key = this.subject.key, credential }: SuiteRequest) {
     this.requests++;
     const call = new AbortController();
     const { timeoutMs } = this.subject;
@@ -188,7 +188,7 @@ export class Context {
    *
    * @throws {Skip} where the model cannot @throws {Mismatch} for every other status than 200
    */
-  async good(ask: Ask, ability?: Ability): Promise<Answer> {
+  async good(ask: SuiteRequest, ability?: Ability): Promise<HttpAnswer> {
     if (ability !== undefined && await this.claims(ability) === false) {
       throw new Skip(`the catalog does not list "${ability}" for this model`);
     }
@@ -201,7 +201,7 @@ export class Context {
   }
 
   /** A stream that must be good. */
-  async stream(ask: Ask, ability?: Ability): Promise<WireStream & { answer: Answer }> {
+  async stream(ask: SuiteRequest, ability?: Ability): Promise<WireStream & { answer: HttpAnswer }> {
     const answer = await this.good(ask, ability);
     return { ...readWire(answer.text), answer };
   }

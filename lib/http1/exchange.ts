@@ -1,15 +1,15 @@
 /** One call: from its begin, over the making of a connection, to the head of its answer. */
 import { GatewayError } from "../errors.ts";
-import { type ClientState, ResponseReader } from "./answer.ts";
-import { HeadReader } from "./answer_head.ts";
-import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./broken_answer.ts";
+import { type ClientState, ResponseReader } from "./response_reader.ts";
+import { HeadReader } from "./head_reader.ts";
+import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./errors.ts";
 import type { Http1Connection } from "./connection.ts";
-import type { RequestTimer, RequestTimers } from "./deadlines.ts";
+import type { RequestTimer, RequestTimers } from "./request_timers.ts";
 import { readFraming, type ResponseFraming } from "./framing.ts";
-import type { ResponseHead } from "./head.ts";
+import type { ResponseHead } from "./response_head.ts";
 import type { ConnectionPool } from "./pool.ts";
-import type { PackedRequest } from "./packed.ts";
-import { type RequestSender, RequestWriter } from "./sending.ts";
+import type { PackedRequest } from "./pack_request.ts";
+import { type RequestSender, RequestWriter } from "./request_writer.ts";
 import type { PhaseLimits } from "./types.ts";
 
 /** One call, from its begin until its connection is somebody else's. */

@@ -1,5 +1,5 @@
 /** The body of an answer, taken out of a connection's buffer as far as it has come. */
-import { ConnectionEnded } from "./broken_answer.ts";
+import { ConnectionEnded } from "./errors.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import type { BodyFraming } from "./framing.ts";
 

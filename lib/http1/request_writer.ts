@@ -1,7 +1,7 @@
 /** A request on its way out, while its answer may already be coming. */
 import type { Http1Connection } from "./connection.ts";
-import type { PackedRequest } from "./packed.ts";
-import { writeLatin1 } from "./request.ts";
+import type { PackedRequest } from "./pack_request.ts";
+import { writeLatin1 } from "./request_head.ts";
 
 const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
 

@@ -6,18 +6,18 @@ import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../j
 import type { Codec, Echo, Frame } from "../protocols/codec.ts";
 import type { RawRequest } from "./connection.ts";
 import { answerEvents, requestedFault } from "./answer_events.ts";
-import { type Fault, faultOfModel, findFault } from "./faults.ts";
+import { faultOfModel, findFault, type RequestedFault } from "./faults.ts";
 
 /** A request and the answers it can get. */
 export interface FaultRequest {
   model: string;
   stream: boolean;
   /** The fault it asks for. */
-  fault: Fault | undefined;
+  fault: RequestedFault | undefined;
   /** The whole answer as JSON text. */
-  whole(fault: Fault | undefined): string;
+  whole(fault: RequestedFault | undefined): string;
   /** The events of a streamed answer, as they are sent. */
-  steps(fault: Fault | undefined): Generator<StreamStep, void, undefined>;
+  steps(fault: RequestedFault | undefined): Generator<StreamStep, void, undefined>;
   /** An error within a stream. */
   streamError(): string;
   /** The body of an error with this status. */
@@ -59,7 +59,7 @@ function textRequest(codec: Codec, text: string): FaultRequest {
   const prompt = codec.readPrompt(body);
   const echo: Echo = { requestId: ID, createdAt: CREATED_AT, model: prompt.model, request: body, prompt };
   const { model } = prompt;
-  const write = (text: string, fault: Fault | undefined) => falsifyUsage(text, { fault, codec });
+  const write = (text: string, fault: RequestedFault | undefined) => falsifyUsage(text, { fault, codec });
   return {
     model,
     stream: prompt.stream,
@@ -116,7 +116,7 @@ function errorText(protocol: Protocol, status: number): string {
 }
 
 /** Writes false token counts, which the codecs would leave out. */
-function falsifyUsage(text: string, { fault, codec }: { fault: Fault | undefined; codec: Codec }): string {
+function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | undefined; codec: Codec }): string {
   if (fault?.name === "wrong-usage") {
     return text.replace(/"(prompt|completion|input|output|total)_tokens":[-\d.e+]+/g, '"$1_tokens":-5');
   }

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { Mismatch, must, shaped, show } from "../../lib/conform/check.ts";
-import { bodiesOf, readWire } from "../../lib/conform/wire.ts";
+import { bodiesOf, readWire } from "../../lib/conform/sse.ts";
 
 Deno.test("readWire() takes a good stream apart and finds nothing", () => {
   assertEquals(readWire(': keep-alive\n\nevent: a\ndata: {"x":1}\n\ndata: [DONE]\n\n'), {
