@@ -72,7 +72,7 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
         from: invocation.values.from ?? "",
         to: invocation.values.to ?? "",
         ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
-        bytes: await new Response(Deno.stdin.readable).bytes(),
+        bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
       });
     case "health":
       return await health(config);

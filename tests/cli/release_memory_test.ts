@@ -23,10 +23,12 @@ Deno.test("memory is given back when it is calm after a peak, once, and not unde
     for (let count = 0; count < looks; count++) look();
     return state.collected;
   };
-  assertEquals(after(10, { running: 2, heap: 140 * MIB }), 0);
+  // Light traffic is no peak, whatever its garbage takes.
+  assertEquals(after(20, { running: 31, heap: 140 * MIB }), 0);
+  assertEquals(after(20, { running: 2, heap: 240 * MIB }), 0);
   assertEquals(after(10, { running: 500, heap: 400 * MIB }), 0);
   assertEquals(after(10, { running: 126 }), 0);
-  assertEquals(after(1, { running: 125 }), 0);
+  assertEquals(after(8, { running: 125 }), 0);
   assertEquals(after(1, {}), 1);
   assertEquals(lines, [
     { level: "info", event: "memory_released", heap_before_mb: 400, heap_after_mb: 60, took_ms: 0 },
@@ -34,5 +36,6 @@ Deno.test("memory is given back when it is calm after a peak, once, and not unde
   assertEquals(after(10, {}), 1);
   // The load that goes on is no peak that has passed.
   assertEquals(after(10, { heap: 300 * MIB }), 1);
-  assertEquals(after(2, { running: 0 }), 2);
+  assertEquals(after(9, { running: 0 }), 2);
+  assertEquals(after(20, { heap: 300 * MIB }), 2);
 });
