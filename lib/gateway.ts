@@ -10,10 +10,10 @@ import { createPixelQueue } from "./images/pixel_limits.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./images/admission_queue.ts";
 import { createMemoryLimiter } from "./limits/memory_limiter.ts";
 import type { Limiter } from "./limits/limiter.ts";
-import { type Afterwork, createAfterwork } from "./billing/afterwork.ts";
-import { createDrains, type Drains } from "./billing/drains.ts";
+import { type BackgroundTasks, createBackgroundTasks } from "./billing/background_tasks.ts";
+import { createDrainedRequests, type DrainedRequests } from "./billing/drained_requests.ts";
 import { createLedger, type Ledger } from "./billing/ledger.ts";
-import { createRunning, type Running } from "./billing/running.ts";
+import { createInFlightRequests, type InFlightRequests } from "./billing/in_flight_requests.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { startCallSpan } from "./observe/trace.ts";
 import type { BreakerOptions, Health, HealthChange, UpstreamProbe } from "./routing/health.ts";
@@ -47,16 +47,16 @@ export interface Gateway {
   /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
   /** Requests under way. */
-  readonly running: Running;
+  readonly running: InFlightRequests;
   /** Watches requests, for the log and for metrics. */
   readonly observer: Observer;
   /** Circuit breakers and statistics of targets, and their retry budgets. */
   readonly health: Health;
   readonly retries: RetryBudgets;
   /** Work for clients that have disconnected. */
-  readonly afterwork: Afterwork;
+  readonly backgroundTasks: BackgroundTasks;
   /** Answers that are read to their end although their clients have left. */
-  readonly drains: Drains;
+  readonly drains: DrainedRequests;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make images, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
@@ -141,12 +141,12 @@ export function createGateway(
       log: logWithStorePath(config, log),
     }),
     limiter,
-    running: createRunning(),
+    running: createInFlightRequests(),
     observer: createObserver({ monotonic, now }),
     health: health ?? ownHealth({ ...built, now, monotonic, random, log }),
     retries: createRetryBudgets(),
-    afterwork: createAfterwork(),
-    drains: createDrains(),
+    backgroundTasks: createBackgroundTasks(),
+    drains: createDrainedRequests(),
     uploads: createAdmissionQueue({
       concurrent: config.images.uploads.concurrent_uploads,
       waiting: WAITING_UPLOADS,
@@ -288,11 +288,11 @@ function shuttingDown(): GatewayError {
 
 /** Ends all requests, closes the connections to upstreams, and writes the last ledger entries. */
 export async function closeGateway(gateway: Gateway): Promise<void> {
-  const { ledger, limiter, afterwork, health } = gateway;
+  const { ledger, limiter, backgroundTasks, health } = gateway;
   await stopRequests(gateway);
   health.close();
   closeUpstreams(gateway);
-  await afterwork.done();
+  await backgroundTasks.done();
   await ledger.close();
   await limiter.close();
 }

@@ -324,7 +324,7 @@ async function playAt(
   for (let ms = 0; told === undefined && ms < LONGEST_MS; ms += LOOK_MS) await time.settle(LOOK_MS);
   assert(told !== undefined, `${phase.name}: too late`);
   assert(phase.says.test(told) && !told.includes(SUCCESS.chat), `${phase.name}: ${told.slice(0, 1_000)}`);
-  await gateway.gateway.afterwork.done();
+  await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
   assertEquals(await gateway.store.ledger.holds(), [], phase.name);
   assertEquals(gateway.gateway.running.count(), 0, phase.name);

@@ -5,7 +5,9 @@
 import type { SourceFile } from "./sources.ts";
 
 /** Files that work with amounts: nothing here makes a fraction, or a number of an amount. */
-const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map((name) => `lib/billing/${name}.ts`);
+const STRICT = ["money", "price", "charge", "token_bound", "budgets", "ledger_postings"].map((name) =>
+  `lib/billing/${name}.ts`
+);
 
 /** Files that keep amounts or write them beside other numbers: here nothing divides. */
 const NEAR = [
@@ -21,7 +23,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     // Of whole numbers, with no remainder.
     "return product / unit;",
   ],
-  "lib/billing/bound.ts": [
+  "lib/billing/token_bound.ts": [
     // Tokens, fewer than a thousand million.
     "const tokens = Number(rest / price);",
   ],

@@ -18,10 +18,10 @@ import {
   countPages,
   fixedParts,
   mediaTokens,
-  type Part,
+  type PromptPart,
   TOKENS_OF_PRIMER,
   TOKENS_PER_MESSAGE,
-} from "./parts.ts";
+} from "./prompt_parts.ts";
 import { COUNTED_AT_ONCE, type TokenCounter } from "../o200k/mod.ts";
 
 /** What a part costs beside its characters, in characters: a prompt may have very many very short ones. */
@@ -78,7 +78,7 @@ class Tally {
     this.#counter = counter;
   }
 
-  async count(parts: Iterable<Part>): Promise<number> {
+  async count(parts: Iterable<PromptPart>): Promise<number> {
     let sum = 0;
     for (const part of parts) {
       // Those that are long give others a turn by themselves.

@@ -13,7 +13,7 @@ import type {
   PriceSheet,
   UsageSource,
 } from "../store/ledger.ts";
-import { charge } from "./billed.ts";
+import { computeCharge } from "./charge.ts";
 import { budgetError } from "./budgets.ts";
 import { notEntered } from "./entry_queue.ts";
 import { billUsed, type UsedExtras } from "./extras.ts";
@@ -311,7 +311,7 @@ class RequestMeter implements Meter {
     try {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet, details = delivered.details } = billUsed(delivered.used, wish);
-      const { cost, overrun } = charge({ tokens, sheet, extras: details?.extras, held: this.#held });
+      const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;

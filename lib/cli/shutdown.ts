@@ -1,7 +1,7 @@
 /** Shuts the server down: open requests may finish, within limits. */
 import type { LogEntry } from "../gateway.ts";
 import type { Drain } from "../server/drain.ts";
-import type { Running } from "../billing/running.ts";
+import type { InFlightRequests } from "../billing/in_flight_requests.ts";
 
 /** Longest time for the last bytes to reach clients after everything has ended, in milliseconds. */
 const LAST_BYTES_MS = 800;
@@ -58,7 +58,7 @@ export interface ShutdownTimes {
 export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;
-  running: Pick<Running, "count" | "over">;
+  running: Pick<InFlightRequests, "count" | "over">;
   /** Ends the texts that are still under way. */
   stopTexts: () => Promise<void>;
   /** Ends whatever is still under way. */

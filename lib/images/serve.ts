@@ -329,7 +329,7 @@ async function streamed(running: Running): Promise<Response> {
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
     unreadMs: gateway.config.limits.answer_unread_ms,
     charge: (hasLeft) => charge(running, hasLeft ? { ending: "abandoned" } : {}),
-    left: (got) => gateway.afterwork.add(chargeLeft(running, got)),
+    left: (got) => gateway.backgroundTasks.add(chargeLeft(running, got)),
     drains,
   });
   return new Response(body, {

@@ -15,7 +15,7 @@ import {
   type InputBounds,
   mostCost,
   mostTokens,
-} from "../billing/bound.ts";
+} from "../billing/token_bound.ts";
 import { mostCostOfTools } from "../billing/extras.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Meter, Wish } from "../billing/meter.ts";

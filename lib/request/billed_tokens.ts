@@ -1,6 +1,6 @@
 /** The tokens that an answer in text is charged for. */
 import type { FinishReason, Reply, TokenUsage } from "../protocols/canonical/types.ts";
-import { readUsage, type UsageReading } from "../billing/billed.ts";
+import { readUsage, type UsageReading } from "../billing/charge.ts";
 import { type HostedCalls, type UsedExtras, usedExtras } from "../billing/extras.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";

@@ -3,7 +3,7 @@ import { requireCaller } from "../access/caller.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
-import { writeLongParts } from "../billing/parts.ts";
+import { writeLongParts } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { documentSize } from "../json/mod.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";

@@ -1,7 +1,7 @@
 /** Whether an answer is read to its end although its client has left, so that the bill is the upstream's. */
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
-import { costsAnything } from "../billing/bound.ts";
+import { costsAnything } from "../billing/token_bound.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 

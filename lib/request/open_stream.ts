@@ -1,6 +1,6 @@
 /** Opens the stream of a text request, and makes an answer of a target ready for it. */
 import { hostedCallsOf } from "../billing/extras.ts";
-import { isEstimated } from "../billing/parts.ts";
+import { isEstimated } from "../billing/prompt_parts.ts";
 import { EventWriter } from "./event_writer.ts";
 import type { TargetAnswer } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
@@ -28,7 +28,7 @@ export function streamedAnswer(
 ): StreamedAnswer {
   if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const { codec, context: { gateway, record }, meter } = state;
-  const { health, monotonic, afterwork, observer, config } = gateway;
+  const { health, monotonic, backgroundTasks, observer, config } = gateway;
   const shared = {
     totalMs: targetMs(attempt, config),
     target: new TargetMeasurement({
@@ -40,7 +40,7 @@ export function streamedAnswer(
     }),
     meter: new StreamMeter({
       meter,
-      afterwork,
+      backgroundTasks,
       codec,
       countInput,
       isEstimate: () => isEstimated(prompt),

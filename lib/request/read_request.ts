@@ -1,7 +1,7 @@
 /** Reads a text request: its body within limits, without what its key may not ask for, and its canonical prompt. */
 import { requireCaller } from "../access/caller.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
-import { writeLongParts } from "../billing/parts.ts";
+import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";

@@ -2,7 +2,7 @@
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 import { hostedCallsOf } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
-import { isEstimated } from "../billing/parts.ts";
+import { isEstimated } from "../billing/prompt_parts.ts";
 import { readReplyTokens } from "./billed_tokens.ts";
 import { CLIENT_LEFT } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";

@@ -138,14 +138,14 @@ export class RequestState {
 
   /** The client has left, and no target answers. */
   settleUnanswered(): void {
-    this.context.gateway.afterwork.add(this.meter.fail(CLIENT_LEFT));
+    this.context.gateway.backgroundTasks.add(this.meter.fail(CLIENT_LEFT));
   }
 
   /** No target answers, after the response has begun. @returns the frames that say so */
   failUnanswered(error: GatewayError): Frame[] {
     const { gateway, record } = this.context;
     gateway.observer.failed(record, error);
-    gateway.afterwork.add(this.meter.fail(200));
+    gateway.backgroundTasks.add(this.meter.fail(200));
     logFailure(error, this.context);
     return this.errorFrames(error);
   }

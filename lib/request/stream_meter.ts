@@ -2,11 +2,11 @@
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
-import type { Afterwork } from "../billing/afterwork.ts";
+import type { BackgroundTasks } from "../billing/background_tasks.ts";
 import type { Meter } from "../billing/meter.ts";
 import { type Amount, formatUsd } from "../billing/money.ts";
 import type { HostedCalls } from "../billing/extras.ts";
-import { RunningCount } from "../billing/running_count.ts";
+import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./billed_tokens.ts";
@@ -16,7 +16,7 @@ import { CLIENT_LEFT } from "./request_meter.ts";
 /** What a stream is charged by. */
 export interface StreamCharge {
   meter: Meter;
-  afterwork: Afterwork;
+  backgroundTasks: BackgroundTasks;
   codec: Codec;
   countInput: Counts["countInput"];
   isEstimate: Counts["isEstimate"];
@@ -40,7 +40,7 @@ export interface StreamCharge {
  */
 export class StreamMeter {
   readonly #charge: StreamCharge;
-  readonly #count = new RunningCount();
+  readonly #count = new ReplyTokenCounter();
   /** Events of the steps that were read and not yet sent. */
   readonly #unsent: (readonly ReplyEvent[])[] = [];
   /** Counting that the answer has run far ahead of. */
@@ -103,7 +103,7 @@ export class StreamMeter {
   /** The stream broke off with an error. @returns whether the client is told */
   fail(error: GatewayError): boolean {
     if (this.#isAbandoned) return false;
-    this.#charge.afterwork.add(this.#endEarly(error));
+    this.#charge.backgroundTasks.add(this.#endEarly(error));
     this.#unsent.push([]);
     this.#held = [];
     return true;
@@ -115,9 +115,9 @@ export class StreamMeter {
     this.#clientLeft = true;
     if (this.#isComplete) return;
     this.#isAbandoned = !drain;
-    const { afterwork, isInterrupted, meter } = this.#charge;
-    if (isInterrupted()) afterwork.add(meter.fail(200));
-    else if (this.#isAbandoned) afterwork.add(this.#abandon());
+    const { backgroundTasks, isInterrupted, meter } = this.#charge;
+    if (isInterrupted()) backgroundTasks.add(meter.fail(200));
+    else if (this.#isAbandoned) backgroundTasks.add(this.#abandon());
     else for (const events of this.#unsent.splice(0)) this.#observe(events);
   }
 
@@ -145,7 +145,7 @@ export class StreamMeter {
   /** Counting under way is of no more use, but the end of the process waits for it. */
   #stopCounting(): void {
     const counting = this.#count.stop();
-    if (counting !== undefined) this.#charge.afterwork.add(counting);
+    if (counting !== undefined) this.#charge.backgroundTasks.add(counting);
   }
 
   async #breakOff(step: Step, error: GatewayError): Promise<Step> {

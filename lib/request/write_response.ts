@@ -36,7 +36,7 @@ export function streamResponse(loop: StreamLoop, isInTime: boolean, state: Reque
     return new Response(loop.body(), { headers: streamHeaders(Object.fromEntries(state.changeHeaders)) });
   }
   if (state.clientHasLeft) {
-    state.context.gateway.afterwork.add(loop.leave());
+    state.context.gateway.backgroundTasks.add(loop.leave());
     return new Response(null, { status: CLIENT_LEFT });
   }
   state.addAnswerHeaders();

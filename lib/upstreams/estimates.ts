@@ -1,7 +1,7 @@
 /** Counts tokens that the upstream does not report. */
 import type { ContentBlock, OpenBlock, Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { countReply } from "../billing/count_prompt.ts";
-import { isEstimated } from "../billing/parts.ts";
+import { isEstimated } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 
 /** What the estimates of one answer are made from. */

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ContentBlock, Message, Prompt } from "../../lib/protocols/canonical/types.ts";
 import { countMessages, countPrompt, countReply } from "../../lib/billing/count_prompt.ts";
-import { blockParts, fixedParts, writeLongParts } from "../../lib/billing/parts.ts";
+import { blockParts, fixedParts, writeLongParts } from "../../lib/billing/prompt_parts.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 

@@ -2,9 +2,9 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { pricingAt } from "../../lib/catalog/pricing.ts";
-import { charge, readUsage } from "../../lib/billing/billed.ts";
+import { computeCharge, readUsage } from "../../lib/billing/charge.ts";
 import { formatUsd, parseFactor, parseUsd, timesFactor } from "../../lib/billing/money.ts";
-import { postings, recompute } from "../../lib/billing/postings.ts";
+import { listPostings, recomputeCharge } from "../../lib/billing/ledger_postings.ts";
 import { costOfTokens, PRICE_CLASSES, sheetAt, unitPrice } from "../../lib/billing/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, PriceSheet } from "../../lib/store/ledger.ts";
@@ -143,9 +143,9 @@ Deno.test("prices change at their moment, and a request keeps those of its begin
 Deno.test("what was held is the most that is charged; the rest is the house's", () => {
   const tokens = { ...NO_TOKENS, prompt: 10 };
   const cost = costOfTokens(tokens, SHEET);
-  assertEquals(charge({ tokens, sheet: SHEET, held: 0n }), { cost, overrun: 0n });
-  assertEquals(charge({ tokens, sheet: SHEET, held: cost }), { cost, overrun: 0n });
-  assertEquals(charge({ tokens, sheet: SHEET, held: cost - 1n }), { cost: cost - 1n, overrun: 1n });
+  assertEquals(computeCharge({ tokens, sheet: SHEET, held: 0n }), { cost, overrun: 0n });
+  assertEquals(computeCharge({ tokens, sheet: SHEET, held: cost }), { cost, overrun: 0n });
+  assertEquals(computeCharge({ tokens, sheet: SHEET, held: cost - 1n }), { cost: cost - 1n, overrun: 1n });
 });
 
 Deno.test("an entry's postings balance, whatever was held and spent; what cannot be is refused", () => {
@@ -153,10 +153,10 @@ Deno.test("an entry's postings balance, whatever was held and spent; what cannot
   for (let round = 0; round < 2000; round++) {
     const tokens = { ...NO_TOKENS, prompt: random.below(1000), completion: random.below(1000) };
     const held = random.chance(0.3) ? 0n : BigInt(random.below(2e10));
-    const entry = entryOf("a", { tokens, sheet: SHEET, held, ...charge({ tokens, sheet: SHEET, held }) });
+    const entry = entryOf("a", { tokens, sheet: SHEET, held, ...computeCharge({ tokens, sheet: SHEET, held }) });
     const sums = new Map<string, bigint>();
     const add = (account: string, amount: bigint) => sums.set(account, (sums.get(account) ?? 0n) + amount);
-    for (const { debit, credit, amount } of postings(entry)) {
+    for (const { debit, credit, amount } of listPostings(entry)) {
       assert(amount > 0n);
       add(debit, -amount);
       add(credit, amount);
@@ -165,10 +165,10 @@ Deno.test("an entry's postings balance, whatever was held and spent; what cannot
     assertEquals(sums.get("customer:held") ?? 0n, 0n);
     assertEquals(sums.get("customer:available") ?? 0n, -entry.cost);
     assertEquals(sums.get("house:revenue") ?? 0n, entry.cost + entry.overrun);
-    assertEquals(recompute(entry), { cost: entry.cost, overrun: entry.overrun });
+    assertEquals(recomputeCharge(entry), { cost: entry.cost, overrun: entry.overrun });
   }
   const wrong = [{ cost: -1n }, { held: 1n, cost: 2n }, { held: 5n, cost: 4n, overrun: 1n }, { overrun: -1n }];
-  for (const members of wrong) assertThrows(() => postings(entryOf("a", members)), RangeError, "Cannot post");
+  for (const members of wrong) assertThrows(() => listPostings(entryOf("a", members)), RangeError, "Cannot post");
 });
 
 Deno.test("usage that cannot be counts as not told", () => {

@@ -2,7 +2,7 @@ import { assertEquals, assertGreaterOrEqual, assertRejects } from "@std/assert";
 import { listenForStopSignals, shutDownServer, type ShutdownTimes } from "../../lib/cli/shutdown.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { createDrain } from "../../lib/server/drain.ts";
-import { createRunning, type RunningKind } from "../../lib/billing/running.ts";
+import { createInFlightRequests, type InFlightKind } from "../../lib/billing/in_flight_requests.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
 /** Times within which nothing ends by itself. */
@@ -11,11 +11,11 @@ const PATIENT: ShutdownTimes = { readyDelayMs: 0, drainMs: 60_000, imagesDrainMs
 const NEVER = new Promise<void>(() => {});
 
 /** A real server with one request that stays open until `finish`, or until it is stopped. */
-async function world(kind: RunningKind = "text") {
+async function world(kind: InFlightKind = "text") {
   const arrived = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<string>();
   const done = Promise.withResolvers<void>();
-  const running = createRunning();
+  const running = createInFlightRequests();
   const drain = createDrain();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
     const ended = running.add({ done: done.promise, fail: () => Promise.resolve() }, {
@@ -58,7 +58,7 @@ Deno.test("shutDownServer() lets open requests finish and takes no new ones", as
 });
 
 Deno.test("shutDownServer() ends texts and images when the time of each is over", async () => {
-  const cases: [RunningKind, Partial<ShutdownTimes>, string[]][] = [
+  const cases: [InFlightKind, Partial<ShutdownTimes>, string[]][] = [
     ["text", { drainMs: 20 }, ["texts", "all"]],
     ["images", { drainMs: 0, imagesDrainMs: 20 }, ["texts", "all"]],
     // Images never get less time than texts.

@@ -55,7 +55,7 @@ export async function timesOf({ client, upstream, phase, manner, times }: Leavin
     taken.push(performance.now() - left);
     if (manner === "half-close") connection.close();
   }
-  await gateway.gateway.afterwork.done();
+  await gateway.gateway.backgroundTasks.done();
   return taken.sort((a, b) => a - b);
 }
 

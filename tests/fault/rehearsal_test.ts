@@ -113,7 +113,7 @@ async function assertSettled(
   { gateway, store, key }: TestGateway,
   { seen, rehearsal }: { seen: Seen; rehearsal: Rehearsal },
 ): Promise<void> {
-  await gateway.afterwork.done();
+  await gateway.backgroundTasks.done();
   await gateway.ledger.flush();
   const entries = await entriesOf(store.ledger, 1);
   assertEquals(entries.length, 1);

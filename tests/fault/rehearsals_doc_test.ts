@@ -76,5 +76,5 @@ Deno.test("a client that leaves ends an answer without end, and a silence", asyn
     await reader?.cancel();
   }
   // Whatever still went on would be found by the test's own sanitizers, and by this.
-  await gateway.gateway.afterwork.done();
+  await gateway.gateway.backgroundTasks.done();
 });

@@ -126,14 +126,14 @@ export async function fuzz(
 
 /** Asserts that nothing is left over, and that good requests are answered. */
 export async function assertQuiet(
-  { gateway: { afterwork, ledger, running }, store, port, keys }: WholeGateway,
+  { gateway: { backgroundTasks, ledger, running }, store, port, keys }: WholeGateway,
   wire: Wire,
 ): Promise<void> {
   for (const end = performance.now() + 3_000; running.count() + wire.busy > 0;) {
     assert(performance.now() < end, `${running.count()} requests are under way, the upstream has ${wire.busy}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await afterwork.done();
+  await backgroundTasks.done();
   await ledger.flush();
   assertEquals(await store.ledger.holds(), [], "money is held");
   assertEquals((await exchange(port, [head("GET /healthz", { connection: "close" })])).status, 200);

@@ -86,7 +86,7 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
     );
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  await gateway.gateway.afterwork.done();
+  await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
   assertEquals(await gateway.store.ledger.holds(), [], "money is held");
   const claim = { name: `key:${gateway.key.id}`, unit: "concurrency" as const, limit: 100, cost: 1, reportOnly: false };

@@ -58,7 +58,7 @@ interface Expected {
 async function assertEntered(running: Running, expected: readonly Expected[]): Promise<KeptEntry[]> {
   const entries = await entriesOf(running, expected.length);
   const { gateway } = running;
-  await gateway.afterwork.done();
+  await gateway.backgroundTasks.done();
   await gateway.ledger.flush();
   assertEquals((await gateway.store.ledger.entries({ after: 0, limit: 100 })).length, expected.length);
   assertEquals(

@@ -109,7 +109,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
     },
     /** Asserts that nothing is taken any more, and gives the one entry. */
     async settled() {
-      await gateway().afterwork.done();
+      await gateway().backgroundTasks.done();
       await gateway().ledger.flush();
       assertEquals(await store.ledger.holds(), []);
       assertEquals(await slotsLeft(gateway(), record.id), 1);

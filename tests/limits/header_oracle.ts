@@ -84,7 +84,7 @@ export async function compareHeaders({ requests, seed }: { requests: number; see
       ...(own !== undefined && { key: own }),
     });
     await response.text();
-    await gateway.gateway.afterwork.done();
+    await gateway.gateway.backgroundTasks.done();
     assertEquals(response.status, waitMs === 0 ? 200 : 429, about);
     const expected = expectedHeaders(limits, { log, now, protocol });
     if (waitMs > 0) {

@@ -49,7 +49,7 @@ async function race(
 
 /** What the requests of a key cost, by the ledger. */
 async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
-  await gateway.gateway.afterwork.done();
+  await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
   const entries = await gateway.store.ledger.entries({ after: 0, limit: 100_000 });
   return entries.filter((entry) => entry.keyId === keyId).reduce((sum, { cost }) => sum + cost, 0n);
@@ -193,7 +193,7 @@ Deno.test("what was held for a request without a charge pays for the next one", 
     const key = await gateway.addKey(worth(COST));
     const entryOf = async (response: Response): Promise<KeptEntry | undefined> => {
       await response.text();
-      await gateway.gateway.afterwork.done();
+      await gateway.gateway.backgroundTasks.done();
       await gateway.gateway.ledger.flush();
       return await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
     };
@@ -210,7 +210,7 @@ Deno.test("what was held for a request without a charge pays for the next one", 
     leave.abort();
     await left;
     await budgeted.upstream.asked[before]?.gone;
-    await gateway.gateway.afterwork.done();
+    await gateway.gateway.backgroundTasks.done();
     await gateway.gateway.ledger.flush();
     said = answer("chat")({ stream: false } as Asked);
     const entry = await entryOf(await gateway.ask(protocol, asking(protocol), { key }));

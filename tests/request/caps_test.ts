@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { LEAST_OUTPUT } from "../../lib/billing/bound.ts";
+import { LEAST_OUTPUT } from "../../lib/billing/token_bound.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import type { TestGateway } from "../upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "../upstreams/said.ts";

@@ -86,7 +86,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
           assert(performance.now() < deadline, `${protocol}: ${gateway.running.count()} requests never ended`);
           await pause(5);
         }
-        await gateway.afterwork.done();
+        await gateway.backgroundTasks.done();
         // What the upstream was about to say is over.
         await othersTurns(4);
         await gateway.ledger.flush();

@@ -1,5 +1,5 @@
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
-import { createAfterwork } from "../../lib/billing/afterwork.ts";
+import { createBackgroundTasks } from "../../lib/billing/background_tasks.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
 import { type Meter, openMeter } from "../../lib/billing/meter.ts";
 import { sheetAt } from "../../lib/billing/price.ts";
@@ -36,7 +36,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   const log = () => {};
   const ledger = createLedger({ store: store.ledger, now, monotonic, log });
   const limiter = createMemoryLimiter({ monotonic });
-  const afterwork = createAfterwork();
+  const backgroundTasks = createBackgroundTasks();
   const model = modelSchema.parse({
     id: "acme/one",
     created: 1,
@@ -62,7 +62,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   let isInterrupted = false;
   const stream = new StreamMeter({
     meter,
-    afterwork,
+    backgroundTasks,
     codec: chat,
     isEstimate: () => false,
     countInput,
@@ -93,7 +93,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
       stream.sent();
     },
     async entry() {
-      await afterwork.done();
+      await backgroundTasks.done();
       await ledger.flush();
       const [entry] = await entriesOf(store.ledger, 1);
       return [entry?.ending, entry?.status, entry?.tokens.prompt, entry?.tokens.completion];

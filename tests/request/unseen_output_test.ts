@@ -105,7 +105,7 @@ function start(
     async settled() {
       await left;
       await entriesOf(store.ledger, 1);
-      await gateway.gateway.afterwork.done();
+      await gateway.gateway.backgroundTasks.done();
       await gateway.gateway.ledger.flush();
       // What reads the answer lets go of it after its entry.
       await othersTurns(3);

@@ -120,7 +120,7 @@ export function startWorld(options: WorldOptions): World {
       return entry;
     },
     async assertSettled({ id, cost }, about) {
-      await gateway.gateway.afterwork.done();
+      await gateway.gateway.backgroundTasks.done();
       await gateway.gateway.ledger.flush();
       assertEquals((await store.ledger.entries({ after: 0, limit: 10 })).map((entry) => entry.id), [id], about);
       await this.assertNothingTaken(cost, about);

@@ -2,7 +2,7 @@
 import { messageOf } from "../../errors.ts";
 import { formatUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
-import { postings, recompute } from "../postings.ts";
+import { listPostings, recomputeCharge } from "../ledger_postings.ts";
 import type { KeptEntry } from "../../store/ledger.ts";
 
 /** What is wrong with an entry. */
@@ -18,11 +18,11 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     faults.push({ kind: "number", message: `${name} is no number that can be` });
   }
   try {
-    const { cost, overrun } = recompute(entry);
+    const { cost, overrun } = recomputeCharge(entry);
     if (cost !== entry.cost) faults.push(differs("cost", { kept: entry.cost, made: cost }));
     if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
     faults.push(...imageFaults(entry));
-    postings(entry);
+    listPostings(entry);
   } catch (error) {
     faults.push({ kind: "cost", message: messageOf(error) });
   }

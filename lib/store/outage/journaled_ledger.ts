@@ -12,7 +12,7 @@ import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreLine, StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
-import { codeOf, createReach } from "./reach.ts";
+import { codeOf, createReach } from "./reachability.ts";
 
 /** What it is made of. */
 export interface JournaledParts {

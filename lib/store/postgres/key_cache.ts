@@ -2,7 +2,7 @@
 import type { KeyRecord, KeyStore } from "../keys.ts";
 import type { Changes } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
-import { createKeyGate } from "./key_gate.ts";
+import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
 /** How old that may be what is known of changes: a key is read anew then. In milliseconds. */
@@ -72,7 +72,7 @@ export function cacheKeys(
   const missing = new Set<Map<string, bigint>>();
   /** Keys that are changed here, by id: what the feed tells of them may be older than that. */
   const changing = new Map<string, symbol>();
-  const inTurn = createKeyGate();
+  const inTurn = createReadQueue();
   /** Last uses that wait for the database. */
   let uses = new Map<string, number>();
 

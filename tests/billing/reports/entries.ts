@@ -1,5 +1,5 @@
 /** Entries for tests of the reports. */
-import { recompute } from "../../../lib/billing/postings.ts";
+import { recomputeCharge } from "../../../lib/billing/ledger_postings.ts";
 import { NO_TOKENS } from "../../../lib/store/days.ts";
 import type { BilledTokens, Entry, PriceSheet } from "../../../lib/store/ledger.ts";
 import { seeded } from "../../random.ts";
@@ -48,7 +48,7 @@ export function entryOf(change: Partial<Entry> = {}): Entry {
     images: 0,
     ...change,
   };
-  return { ...whole, ...recompute(whole), ...change };
+  return { ...whole, ...recomputeCharge(whole), ...change };
 }
 
 /** An entry of a request without charge. */

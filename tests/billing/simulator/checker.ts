@@ -16,7 +16,7 @@
  * Elsewhere: I14 prices (`money_test.ts`) and int64 (`tests/store/behaviours_ledger.ts`), I20 flipped bits
  * (`tests/billing/reports/flipped_bits_test.ts`).
  */
-import { postings, recompute } from "../../../lib/billing/postings.ts";
+import { listPostings, recomputeCharge } from "../../../lib/billing/ledger_postings.ts";
 import { costOfTokens, PRICE_CLASSES } from "../../../lib/billing/price.ts";
 import type {
   BilledTokens,
@@ -189,7 +189,7 @@ export class Checker {
   }
 
   #post(entry: KeptEntry): void {
-    for (const { debit, credit, amount } of postings(entry)) {
+    for (const { debit, credit, amount } of listPostings(entry)) {
       this.#accounts.set(debit, (this.#accounts.get(debit) ?? 0n) - amount);
       this.#accounts.set(credit, (this.#accounts.get(credit) ?? 0n) + amount);
     }
@@ -339,7 +339,7 @@ function checkEnding({ ending, tokens, cost, sheet }: KeptEntry, truth: Truth): 
 
 function checkMoney(entry: KeptEntry, { id, asked, customer, wished, budgets }: Truth): void {
   const { tokens, cost, held, overrun, sheet, ending } = entry;
-  const again = recompute(entry);
+  const again = recomputeCharge(entry);
   must(again.cost === cost && again.overrun === overrun, "I5", () => `${id} costs ${again.cost}, not ${cost}`);
   must(held === 0n || (held === wished && cost <= held), "I4", () => `${id} is charged ${cost} of ${held} held`);
   const isCharged = WHOLE.has(ending) || ending === "abandoned";

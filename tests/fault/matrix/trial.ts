@@ -146,7 +146,7 @@ export function startBench(transport: TransportKind): Bench {
     { fault, client, stream }: Cell,
     { got, seen }: { got: { headers: Headers; text: string }; seen: Seen },
   ): Promise<void> {
-    await gateway.gateway.afterwork.done();
+    await gateway.gateway.backgroundTasks.done();
     await gateway.gateway.ledger.flush();
     const fresh = await gateway.store.ledger.entries({ after: entered, limit: 10 });
     assertEquals(fresh.map(({ id }) => `req_${id}`), [got.headers.get("x-request-id")], "entries");

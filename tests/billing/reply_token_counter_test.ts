@@ -3,7 +3,7 @@ import { eventsOf } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
-import { RunningCount } from "../../lib/billing/running_count.ts";
+import { ReplyTokenCounter } from "../../lib/billing/reply_token_counter.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { type Random, seeded } from "../random.ts";
 import { randomText } from "../o200k/random_text.ts";
@@ -27,7 +27,7 @@ function randomEvents(blocks: ContentBlock[], random: Random, usual = 200): Repl
 
 /** Counts while the events come in; `slowly`: with time to count between them. */
 async function count(events: ReplyEvent[], slowly = false): Promise<ReplyTokens> {
-  const running = new RunningCount();
+  const running = new ReplyTokenCounter();
   for (const event of events) {
     await running.push(event);
     for (let turns = 0; slowly && turns < 4; turns++) await yieldToEventLoop();
@@ -46,7 +46,7 @@ function long(piece: () => string, length = 80_000): string {
   return parts.join("");
 }
 
-Deno.test("RunningCount.finish() agrees with countReply() on answers of all kinds of blocks", async () => {
+Deno.test("ReplyTokenCounter.finish() agrees with countReply() on answers of all kinds of blocks", async () => {
   const random = seeded(SEED);
   for (let i = 0; i < 300; i++) {
     const text = () => randomText(random, i % 10 === 0 ? 4000 : 100);
@@ -76,14 +76,14 @@ Deno.test("RunningCount.finish() agrees with countReply() on answers of all kind
   }
 });
 
-Deno.test("RunningCount counts a call whose arguments never came as one with an empty object", async () => {
+Deno.test("ReplyTokenCounter counts a call whose arguments never came as one with an empty object", async () => {
   const block = { type: "tool_call", id: "1", name: "f" } as const;
   const events: ReplyEvent[] = [{ type: "start" }, { type: "open", index: 0, block }];
   assertEquals((await count(events)).completion, 1);
   assertEquals((await count([...events, { type: "close", index: 0 }])).completion, 1 + counter.count("{}"));
 });
 
-Deno.test("RunningCount is exact over long texts, whatever they are of", async () => {
+Deno.test("ReplyTokenCounter is exact over long texts, whatever they are of", async () => {
   const random = seeded(SEED);
   const char = (from: number, to: number) => String.fromCodePoint(from + random.below(to - from + 1));
   const word = () => Array.from({ length: 1 + random.below(9) }, () => char(0x61, 0x7a)).join("");
@@ -130,10 +130,10 @@ Deno.test("RunningCount is exact over long texts, whatever they are of", async (
   }
 });
 
-Deno.test("RunningCount may be asked in the middle, and goes on", async () => {
+Deno.test("ReplyTokenCounter may be asked in the middle, and goes on", async () => {
   const random = seeded(SEED);
   const text = long(() => randomText(random, 200), 100_000);
-  const running = new RunningCount();
+  const running = new ReplyTokenCounter();
   void running.push({ type: "open", index: 0, block: { type: "text" } });
   for (let at = 0; at < text.length; at += 9000) {
     void running.push({ type: "delta", index: 0, text: text.slice(at, at + 9000) });
@@ -144,8 +144,8 @@ Deno.test("RunningCount may be asked in the middle, and goes on", async () => {
   assertEquals((await running.finish()).completion, counter.count(text));
 });
 
-Deno.test("RunningCount counts nothing of what is short, and asks to wait where much waits", async () => {
-  const running = new RunningCount();
+Deno.test("ReplyTokenCounter counts nothing of what is short, and asks to wait where much waits", async () => {
+  const running = new ReplyTokenCounter();
   void running.push({ type: "open", index: 0, block: { type: "text" } });
   const text = "word ".repeat(60_000);
   assertEquals(running.push({ type: "delta", index: 0, text }), undefined);
@@ -160,8 +160,8 @@ Deno.test("RunningCount counts nothing of what is short, and asks to wait where 
   assertEquals((await running.finish()).completion, counter.count(`${text}${text}end`));
 });
 
-Deno.test("RunningCount.stop() tells what is being counted at this moment", async () => {
-  const running = new RunningCount();
+Deno.test("ReplyTokenCounter.stop() tells what is being counted at this moment", async () => {
+  const running = new ReplyTokenCounter();
   void running.push({ type: "open", index: 0, block: { type: "text" } });
   void running.push({ type: "delta", index: 0, text: "word ".repeat(60_000) });
   const counting = running.stop();
@@ -170,8 +170,8 @@ Deno.test("RunningCount.stop() tells what is being counted at this moment", asyn
   assertEquals(running.stop(), undefined);
 });
 
-Deno.test("RunningCount.push() takes next to no time, and very many blocks no memory", async () => {
-  const running = new RunningCount();
+Deno.test("ReplyTokenCounter.push() takes next to no time, and very many blocks no memory", async () => {
+  const running = new ReplyTokenCounter();
   const start = performance.now();
   for (let index = 0; index < 20_000; index++) {
     await running.push({ type: "open", index, block: { type: "text" } });

@@ -17,10 +17,10 @@ const TOKENS_OF_UNKNOWN_MEDIA = 1600;
 const BYTES_PER_TOKEN = 4;
 
 /** A text, media that count in their own way, or what only somebody else can read: an issuer its reasoning. */
-export type Part = string | ContentBlockOf<"media"> | { type: "sealed"; value: string };
+export type PromptPart = string | ContentBlockOf<"media"> | { type: "sealed"; value: string };
 
 /** Everything outside the messages. A generator, because writing large JSON takes time: it can pause between parts. */
-export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<Part> {
+export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<PromptPart> {
   for (const tool of tools) yield* toolParts(tool);
   if (format?.type !== "json_schema") return;
   if (format.name !== undefined) yield format.name;
@@ -28,7 +28,7 @@ export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">)
   yield json(format.schema);
 }
 
-function* toolParts(tool: Tool): Generator<Part> {
+function* toolParts(tool: Tool): Generator<PromptPart> {
   if (tool.type === "hosted") {
     yield json(tool.value);
     return;
@@ -41,7 +41,7 @@ function* toolParts(tool: Tool): Generator<Part> {
 }
 
 /** What is in the blocks of a message or an answer. */
-export function* blockParts(blocks: readonly ContentBlock[]): Generator<Part> {
+export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPart> {
   for (const block of blocks) {
     switch (block.type) {
       case "text":

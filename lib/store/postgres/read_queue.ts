@@ -5,7 +5,7 @@ const AT_ONCE = 32;
 const WAITING = 10_000;
 
 /** Makes the bound. What it returns does some work in its turn. @throws {Error} where too many wait already */
-export function createKeyGate(): <T>(work: () => Promise<T>) => Promise<T> {
+export function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;
 

@@ -33,7 +33,7 @@ interface Part {
 }
 
 /** The running count of one answer. Nothing is counted before it is asked for, unless more than 64 KiB are kept. */
-export class RunningCount {
+export class ReplyTokenCounter {
   /** Texts that are whole. */
   #whole: Part[] = [];
   /** The text of the open block. */

@@ -4,48 +4,48 @@ import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
 /** What a request is for: images take longer than texts, and cost more to begin again. */
-export type RunningKind = "text" | "images";
+export type InFlightKind = "text" | "images";
 
 /** A request under way. */
-export interface RunningRequest {
-  kind: RunningKind;
+export interface InFlightRequest {
+  kind: InFlightKind;
   /** Ends its work early, with an error that tells the client why. */
   stop: (reason: GatewayError) => void;
 }
 
 /** Requests under way. */
-export interface Running {
+export interface InFlightRequests {
   /** Takes note of a request. What it returns takes it out again: to be called when its meter has ended. */
-  add(meter: Pick<Meter, "fail" | "done">, request: RunningRequest): () => void;
+  add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): () => void;
   /** How many there are, of one kind or of all. */
-  count(kind?: RunningKind): number;
+  count(kind?: InFlightKind): number;
   /** Resolves when there are none, of one kind or of all. */
-  over(kind?: RunningKind): Promise<void>;
+  over(kind?: InFlightKind): Promise<void>;
   /**
    * Ends those of one kind, or all of them, early and without a charge. Resolves when they have ended; those that take
    * too long are given up.
    */
-  stop(reason: GatewayError, kind?: RunningKind): Promise<void>;
+  stop(reason: GatewayError, kind?: InFlightKind): Promise<void>;
 }
 
 /** A request with its meter. */
 interface Metered extends Bagged {
   readonly meter: Pick<Meter, "fail" | "done">;
-  readonly request: RunningRequest;
+  readonly request: InFlightRequest;
 }
 
 /** How long requests may take to end when they are told to, in milliseconds. */
 const GRACE_MS = 1_000;
 
 /** Starts with none. */
-export function createRunning(graceMs = GRACE_MS): Running {
+export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
   const running = new Bag<Metered>();
 
-  function of(kind?: RunningKind): Metered[] {
+  function of(kind?: InFlightKind): Metered[] {
     return running.items.filter(({ request }) => kind === undefined || request.kind === kind);
   }
 
-  async function over(kind?: RunningKind): Promise<void> {
+  async function over(kind?: InFlightKind): Promise<void> {
     for (let open = of(kind); open.length > 0; open = of(kind)) await Promise.all(open.map(({ meter }) => meter.done));
   }
 

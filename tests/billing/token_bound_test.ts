@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { ContentBlock, Prompt } from "../../lib/protocols/canonical/types.ts";
-import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/billing/bound.ts";
+import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/billing/token_bound.ts";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";

@@ -11,11 +11,11 @@ import {
   fixedParts,
   mediaTokens,
   pagesOf,
-  type Part,
+  type PromptPart,
   TOKENS_OF_PRIMER,
   TOKENS_PER_MESSAGE,
   tokensOfBytes,
-} from "./parts.ts";
+} from "./prompt_parts.ts";
 import { INPUT_CLASSES, PRICE_CLASSES, unitPrices } from "./price.ts";
 
 // Vendors put words of their own around a prompt. What they publish, or their templates show, is less than this.
@@ -91,7 +91,7 @@ function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false 
 }
 
 /** Most tokens of a part; infinite where only the context bounds it. */
-function mostOf(part: Part, infersTypes: boolean): number {
+function mostOf(part: PromptPart, infersTypes: boolean): number {
   if (typeof part === "string") return PART_FRAME + Buffer.byteLength(part);
   // The vendor unseals it: what is inside is no longer than what holds it.
   return PART_FRAME + (part.type === "sealed" ? part.value.length : mostOfMedia(part, infersTypes));
@@ -179,7 +179,7 @@ export function estimateTokens(
 ): TokenEstimate {
   let bytes = 0;
   let input = TOKENS_OF_PRIMER + TOKENS_PER_MESSAGE * prompt.messages.length;
-  const add = (part: Part) => {
+  const add = (part: PromptPart) => {
     // To count the bytes of 60 KB takes 20 thousand cycles, a twentieth of what the request does.
     if (typeof part === "string") bytes += isAscii ? part.length : Buffer.byteLength(part);
     else if (part.type === "media") input += mediaTokens(part.media);

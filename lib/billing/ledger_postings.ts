@@ -1,16 +1,16 @@
 /** An entry of the ledger as double-entry bookkeeping sees it, and its arithmetic done once more. */
 import type { Entry } from "../store/ledger.ts";
-import { type Charge, charge } from "./billed.ts";
+import { type Charge, computeCharge } from "./charge.ts";
 import type { Amount } from "./money.ts";
 
 /** Whose money it is. What customers may spend is owed to them: a debit makes it less, a credit more. */
-export type Account = "customer:available" | "customer:held" | "house:revenue" | "house:overrun";
+export type LedgerAccount = "customer:available" | "customer:held" | "house:revenue" | "house:overrun";
 
 /** One amount that goes from an account to another. */
-export interface Posting {
+export interface LedgerPosting {
   kind: "hold" | "settle" | "release" | "overrun";
-  debit: Account;
-  credit: Account;
+  debit: LedgerAccount;
+  credit: LedgerAccount;
   amount: Amount;
 }
 
@@ -19,7 +19,9 @@ export interface Posting {
  * @throws {RangeError} for an entry that nobody can have meant: a negative amount, more charged than was held, an overrun
  * while something held was left
  */
-export function postings({ id, held, cost, overrun }: Pick<Entry, "id" | "held" | "cost" | "overrun">): Posting[] {
+export function listPostings(
+  { id, held, cost, overrun }: Pick<Entry, "id" | "held" | "cost" | "overrun">,
+): LedgerPosting[] {
   const wrong = held < 0n || cost < 0n || overrun < 0n
     ? "an amount is negative"
     : held > 0n && cost > held
@@ -29,7 +31,7 @@ export function postings({ id, held, cost, overrun }: Pick<Entry, "id" | "held" 
     : undefined;
   if (wrong !== undefined) throw new RangeError(`Cannot post the entry "${id}": ${wrong}`);
   const payer = held > 0n ? "customer:held" : "customer:available";
-  const all: Posting[] = [
+  const all: LedgerPosting[] = [
     { kind: "hold", debit: "customer:available", credit: "customer:held", amount: held },
     { kind: "settle", debit: payer, credit: "house:revenue", amount: cost },
     { kind: "release", debit: "customer:held", credit: "customer:available", amount: held > 0n ? held - cost : 0n },
@@ -43,8 +45,10 @@ export function postings({ id, held, cost, overrun }: Pick<Entry, "id" | "held" 
  * alone.
  * @throws {RangeError} for tokens or prices that are none
  */
-export function recompute(
+export function recomputeCharge(
   { tokens, details, sheet, held }: Pick<Entry, "tokens" | "details" | "sheet" | "held">,
 ): Charge {
-  return sheet === undefined ? { cost: 0n, overrun: 0n } : charge({ tokens, sheet, extras: details?.extras, held });
+  return sheet === undefined
+    ? { cost: 0n, overrun: 0n }
+    : computeCharge({ tokens, sheet, extras: details?.extras, held });
 }

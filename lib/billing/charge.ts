@@ -74,7 +74,7 @@ export interface Charge {
  * @param held what was set aside for the request: the most the customer pays. 0: nothing was, as no budget applies, and
  * the customer pays all of it
  */
-export function charge(
+export function computeCharge(
   { tokens, sheet, extras, held }: {
     tokens: BilledTokens;
     sheet: Readonly<PriceSheet>;

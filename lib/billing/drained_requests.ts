@@ -1,7 +1,7 @@
 /** Answers that are read to their end, for the bill alone, as their clients have left. */
 
 /** Counts such answers, as each keeps memory and a connection to its upstream. */
-export interface Drains {
+export interface DrainedRequests {
   /**
    * Takes note of one more, until `done` resolves.
    * @returns false where there are `most` already: then its upstream is to be cancelled
@@ -10,7 +10,7 @@ export interface Drains {
 }
 
 /** Starts without any. */
-export function createDrains(): Drains {
+export function createDrainedRequests(): DrainedRequests {
   let open = 0;
   return {
     begin(done, most) {

@@ -1,11 +1,15 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createRunning, type Running, type RunningKind } from "../../lib/billing/running.ts";
+import {
+  createInFlightRequests,
+  type InFlightKind,
+  type InFlightRequests,
+} from "../../lib/billing/in_flight_requests.ts";
 
 const WHY = new GatewayError("overloaded", "The end");
 
 /** A request that ends when it is stopped, unless it does not listen. */
-function request(kind: RunningKind, listens = true) {
+function request(kind: InFlightKind, listens = true) {
   const done = Promise.withResolvers<void>();
   const told: string[] = [];
   return {
@@ -29,12 +33,12 @@ function request(kind: RunningKind, listens = true) {
   };
 }
 
-function add(running: Running, { meter, request: of }: ReturnType<typeof request>): void {
+function add(running: InFlightRequests, { meter, request: of }: ReturnType<typeof request>): void {
   void meter.done.then(running.add(meter, of));
 }
 
 Deno.test("requests under way are counted, awaited and stopped by their kind", async () => {
-  const running = createRunning(5);
+  const running = createInFlightRequests(5);
   const [text, deaf, image] = [request("text"), request("text", false), request("images")];
   for (const each of [text, deaf, image]) add(running, each);
   assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
@@ -50,7 +54,7 @@ Deno.test("requests under way are counted, awaited and stopped by their kind", a
 });
 
 Deno.test("whoever waits for the end of all waits for those that come meanwhile, too", async () => {
-  const running = createRunning();
+  const running = createInFlightRequests();
   const [first, second] = [request("text"), request("text")];
   add(running, first);
   let over = false;

@@ -1,7 +1,7 @@
 /** Work for the bill that goes on when the client has gone: the end of the process waits for it. */
 
 /** What is still to be done. */
-export interface Afterwork {
+export interface BackgroundTasks {
   /** Takes note of work that nobody waits for. It tells by itself what goes wrong. */
   add(work: Promise<unknown>): void;
   /** Resolves when nothing is left to do. */
@@ -9,7 +9,7 @@ export interface Afterwork {
 }
 
 /** Starts with nothing to do. */
-export function createAfterwork(): Afterwork {
+export function createBackgroundTasks(): BackgroundTasks {
   const running = new Set<Promise<void>>();
   return {
     add(work) {
