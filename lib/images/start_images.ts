@@ -73,7 +73,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
   }
 }
 
-async function startAt({ target, pass }: Attempt, job: ImageJob): Promise<ImageFeed> {
+async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<ImageFeed> {
   const { gateway, request, model, dropped, signal, meter } = job;
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
@@ -82,17 +82,17 @@ async function startAt({ target, pass }: Attempt, job: ImageJob): Promise<ImageF
   const tried = new UnsupportedParameters();
   const feed = await upstream.create({ request, model, target, signal, dropped: tried });
   for (const name of tried.names) dropped.add(name);
-  return untilAborted(watched(feed, { pass, job }), signal);
+  return untilAborted(watched(feed, { permit, job }), signal);
 }
 
 /** Reports failures after the start to the target's health; they are not retried. */
-function watched(feed: ImageFeed, { pass, job: { gateway, signal } }: { pass: Permit; job: ImageJob }): ImageFeed {
+function watched(feed: ImageFeed, { permit, job: { gateway, signal } }: { permit: Permit; job: ImageJob }): ImageFeed {
   return {
     async read() {
       try {
         return await feed.read();
       } catch (error) {
-        if (!signal.aborted) gateway.health.report(pass, classifyFailure(error, { once: true }).outcome);
+        if (!signal.aborted) gateway.health.report(permit, classifyFailure(error, { once: true }).outcome);
         throw error;
       }
     },

@@ -34,7 +34,7 @@ export function streamedAnswer(
     target: new TargetMeasurement({
       health,
       monotonic,
-      pass: attempt.pass,
+      pass: attempt.permit,
       begunAt,
       isAborted: () => state.signal.aborted,
     }),

@@ -35,7 +35,7 @@ export function planTargets(
   const issuers = issuersIn(first.prompt);
   const choices = planChoices({
     models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
-    wishes: preferences,
+    preferences,
     facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key }),
     random: gateway.random,
   });

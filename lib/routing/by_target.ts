@@ -1,45 +1,45 @@
-/** What is kept of each target. */
+/** Keeps one value for each target. */
 import type { TargetKey } from "./health.ts";
 
-/** The name of a target: names of upstreams hold no slash. */
-export function targetName(place: TargetKey): string {
-  return `${place.upstream}/${targetModelName(place)}`;
+/** Names a target. Names of upstreams hold no slash. */
+export function targetName(target: TargetKey): string {
+  return `${target.upstream}/${targetModelName(target)}`;
 }
 
-/** The model of a target, as operators read it: one that is kept apart by its row is named with it. */
+/** Names the model of a target for operators, with its row where its health is kept apart. */
 export function targetModelName({ model, row }: TargetKey): string {
   return row === undefined ? model : `${row}:${model}`;
 }
 
-/** Something for each target, made when it is first asked for. */
+/** One value for each target, made when it is first asked for. */
 export class ByTarget<Kept> {
-  readonly #make: (place: TargetKey) => Kept;
+  readonly #make: (target: TargetKey) => Kept;
   readonly #kept = new Map<string, Kept>();
-  /** The same by the places themselves: a name is made only for the first request of each. */
+  /** The same by the objects, so that the name is made only once for each. */
   readonly #known = new WeakMap<TargetKey, Kept>();
 
-  /** Begins with none. */
-  constructor(make: (place: TargetKey) => Kept) {
+  /** Starts empty. */
+  constructor(make: (target: TargetKey) => Kept) {
     this.#make = make;
   }
 
-  /** What is kept of a target. */
-  of(place: TargetKey): Kept {
-    const known = this.#known.get(place);
+  /** Returns the value of a target. */
+  of(target: TargetKey): Kept {
+    const known = this.#known.get(target);
     if (known !== undefined) return known;
-    const name = targetName(place);
-    const kept = this.#kept.get(name) ?? this.#make(place);
+    const name = targetName(target);
+    const kept = this.#kept.get(name) ?? this.#make(target);
     this.#kept.set(name, kept);
-    this.#known.set(place, kept);
+    this.#known.set(target, kept);
     return kept;
   }
 
-  /** The same where it was asked for before; nothing is made. */
-  find(place: TargetKey): Kept | undefined {
-    return this.#known.get(place) ?? this.#kept.get(targetName(place));
+  /** Returns the value of a target that was asked for before. */
+  find(target: TargetKey): Kept | undefined {
+    return this.#known.get(target) ?? this.#kept.get(targetName(target));
   }
 
-  /** All of it, what was asked for first before the rest. */
+  /** Lists all values, the oldest first. */
   all(): Kept[] {
     return [...this.#kept.values()];
   }

@@ -5,15 +5,15 @@ const TRIAL_MS = 30_000;
 /** A breaker stays open for up to this many times its first time. */
 const MOST_STEPS = 3;
 
-/** What a breaker gives to a request that it lets through. */
+/** Identifies a request that passed a breaker. */
 export interface BreakerTicket {
-  /** How often the breaker had changed by then. */
+  /** Number of changes of the breaker by then. */
   readonly epoch: number;
   /** Number of the trial; absent: the breaker was closed. */
   readonly trial?: number;
 }
 
-/** How long a breaker stays open. */
+/** Times that a breaker stays open. */
 export interface BreakerTimes {
   /** The first time, in milliseconds. */
   openMs: number;
@@ -21,7 +21,7 @@ export interface BreakerTimes {
   restMs: number;
 }
 
-/** A circuit breaker. It begins closed. Times are milliseconds of a monotonic clock. */
+/** A circuit breaker, closed at first. Times are milliseconds of a monotonic clock. */
 export class CircuitBreaker {
   #epoch = 0;
   /** The ticket of every request while it is closed. */
@@ -29,7 +29,7 @@ export class CircuitBreaker {
   #isOpen = false;
   #until = 0;
   #closedAt = -Infinity;
-  /** How often it has opened without a long enough rest. */
+  /** Number of times it has opened without a long enough rest. */
   #step = 0;
   #trials = 0;
   /** The trial under way. */
@@ -37,11 +37,11 @@ export class CircuitBreaker {
   /** Client key of the last trial since it was closed, and when that trial ended. */
   #lastKey: string | undefined;
   #endedAt = 0;
-  /** Whether it has refused another key since that trial began. */
+  /** Whether it refused another key since that trial began. */
   #othersWait = false;
-  /** How long the next trial is kept for other keys. */
+  /** Time that the next trial is reserved for other keys, in milliseconds. */
   #turnMs = 0;
-  /** What the last probe since it opened has found. */
+  /** Result of the last probe since it opened. */
   #probe: "up" | "down" | undefined;
 
   /** Open or half-open. */
@@ -49,12 +49,12 @@ export class CircuitBreaker {
     return this.#isOpen;
   }
 
-  /** When it is half-open, or was. */
+  /** End of its open time. */
   get until(): number {
     return this.#until;
   }
 
-  /** How often it has changed. */
+  /** Number of its changes. */
   get epoch(): number {
     return this.#epoch;
   }
@@ -65,7 +65,7 @@ export class CircuitBreaker {
   }
 
   /**
-   * Time until a request of a client key may pass; 0: now. The key of the last trial comes after the others that wait.
+   * Time until a request of a client key may pass; 0: now. The key of the last trial comes after other waiting keys.
    * @param early whether it may pass before the open time is over
    */
   waitMs(now: number, key: string, early = false): number {
@@ -89,7 +89,7 @@ export class CircuitBreaker {
     return { epoch: this.#epoch, trial: this.#trials };
   }
 
-  /** It alone has refused a request of this key. */
+  /** Notes that this breaker alone has refused a request of a key. */
   refused(key: string): void {
     if (this.#lastKey !== undefined && key !== this.#lastKey) this.#othersWait = true;
   }
@@ -109,12 +109,12 @@ export class CircuitBreaker {
     return this.isCurrent(ticket) && ticket.trial !== undefined;
   }
 
-  /** A trial that decided nothing makes room for the next. */
+  /** Makes room for the next trial after one that decided nothing. */
   giveBack(ticket: BreakerTicket, now: number): void {
     if (this.isTrial(ticket)) this.#endTrial(now);
   }
 
-  /** Opens it. Returns for how long: `jitter` gives the time that a time becomes. */
+  /** Opens it, and returns for how long. @param jitter varies a time at random */
   open(now: number, { openMs, restMs }: BreakerTimes, jitter: (ms: number) => number): number {
     const soon = this.#isOpen || now - this.#closedAt < restMs;
     this.#step = soon ? Math.min(MOST_STEPS, this.#step + 1) : 1;
@@ -137,7 +137,7 @@ export class CircuitBreaker {
     this.#othersWait = false;
   }
 
-  /** The upstream was probed. */
+  /** Notes the result of a probe of the upstream. */
   probed(found: "up" | "down"): void {
     this.#probe = found;
   }

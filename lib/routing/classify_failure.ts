@@ -1,52 +1,52 @@
-/** What an error of an attempt means: for the health of its target, and for what may follow it. */
+/** Classifies the error of an attempt: for the health of its target, and for the attempts that may follow. */
 import { type Fault, GatewayError } from "../errors.ts";
 import type { TargetOutcome } from "./health.ts";
 
-/** What a failed attempt is followed by. */
+/** Consequences of a failed attempt. */
 export interface FailureClass {
   outcome: TargetOutcome;
-  /** Whether the same target may be asked once more: first of all, or as a last resort. */
+  /** Whether the same target may be asked once more: at once, or after all others. */
   again: "first" | "last" | "never";
-  /** Who may be asked next: any target, those of the next model that the client names, or nobody. */
+  /** Targets that may be asked next: any, those of the next model that the client names, or none. */
   next: "target" | "model" | "nobody";
-  /** True: so much time was lost that another attempt needs at least as much again. */
+  /** True: another attempt may need as much time again. */
   slow?: boolean;
 }
 
-/** What the attempt was. */
+/** Facts about the attempt. */
 export interface AttemptFacts {
-  /** True: what was begun must not be begun twice, so that errors that are final end the request. */
+  /** True: work must not be done twice, so errors that are final end the request. */
   once?: boolean;
-  /** True: it tried a target whose breaker is half-open. An error that the target answered with costs no client its request. */
+  /** True: it tried a target whose breaker is half-open. Its error must not cost a client the request. */
   isTrial?: boolean;
 }
 
-/** Faults after which certainly nothing was begun. */
+/** Faults after which the upstream has certainly not begun any work. */
 const NOT_BEGUN: ReadonlySet<Fault | undefined> = new Set<Fault>(["unreachable", "key", "access", "credit", "unfit"]);
 
-/** Errors that a model with another context or another moderation may not have. */
-const OF_THE_MODEL: ReadonlySet<string | undefined> = new Set(["context_length_exceeded", "content_policy_violation"]);
+/** Errors that another model, with another context or moderation, may not have. */
+const MODEL_ERRORS: ReadonlySet<string | undefined> = new Set(["context_length_exceeded", "content_policy_violation"]);
 
-/** Longest wait for a target that says when it can be asked again, in milliseconds. */
-const MOST_TOLD_MS = 2_000;
+/** Longest pause of a target that is waited for, in milliseconds. */
+const LONGEST_PAUSE_MS = 2_000;
 
-/** Who does not say when is not asked again: the client can wait better. */
-function againAfter(retryAfterMs: number | undefined): FailureClass["again"] {
-  return retryAfterMs !== undefined && retryAfterMs <= MOST_TOLD_MS ? "last" : "never";
+/** A target that names no time is not asked again: the client can wait better. */
+function againAfterPause(retryAfterMs: number | undefined): FailureClass["again"] {
+  return retryAfterMs !== undefined && retryAfterMs <= LONGEST_PAUSE_MS ? "last" : "never";
 }
 
 const NEITHER: TargetOutcome = { type: "neither" };
-const OVER: FailureClass = { outcome: NEITHER, again: "never", next: "nobody" };
+const FINAL: FailureClass = { outcome: NEITHER, again: "never", next: "nobody" };
 
-/** Judges what was thrown by an attempt before the client saw anything of it. */
+/** Classifies an error that was thrown before the client saw any of the answer. */
 export function classifyFailure(error: unknown, { once = false, isTrial = false }: AttemptFacts = {}): FailureClass {
-  if (!(error instanceof GatewayError)) return OVER;
-  const verdict = judgeKind(error);
-  if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return verdict;
-  return { ...verdict, again: "never", next: "nobody" };
+  if (!(error instanceof GatewayError)) return FINAL;
+  const found = classifyKind(error);
+  if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return found;
+  return { ...found, again: "never", next: "nobody" };
 }
 
-function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
+function classifyKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
   switch (fault) {
     case "unfit":
     case "oversized":
@@ -62,9 +62,9 @@ function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureCl
   }
   switch (kind) {
     case "exhausted":
-      return { outcome: { type: "limited", retryAfterMs }, again: againAfter(retryAfterMs), next: "target" };
+      return { outcome: { type: "limited", retryAfterMs }, again: againAfterPause(retryAfterMs), next: "target" };
     case "overloaded":
-      return { outcome: { type: "busy", retryAfterMs }, again: againAfter(retryAfterMs), next: "target" };
+      return { outcome: { type: "busy", retryAfterMs }, again: againAfterPause(retryAfterMs), next: "target" };
     case "timeout":
       return { outcome: { type: "failure" }, again: "never", next: "target", slow: fault !== "status" };
     case "upstream":
@@ -73,8 +73,8 @@ function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureCl
     case "too_large":
       return { outcome: NEITHER, again: "never", next: "model" };
     case "invalid":
-      return OF_THE_MODEL.has(code) ? { outcome: NEITHER, again: "never", next: "model" } : OVER;
+      return MODEL_ERRORS.has(code) ? { outcome: NEITHER, again: "never", next: "model" } : FINAL;
     default:
-      return OVER;
+      return FINAL;
   }
 }

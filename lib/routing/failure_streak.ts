@@ -1,6 +1,6 @@
-/** Failures of a target since its last success, by the client key whose request failed. */
+/** Counts failures of a target since its last success, by the client key whose request failed. */
 
-/** Most keys that are told apart; failures of further ones are not counted. */
+/** Most keys; failures of further ones are not counted. */
 const MOST_KEYS = 64;
 
 /** Consecutive failures in bounded memory. */
@@ -36,7 +36,7 @@ export class FailureStreak {
     this.#total += count;
   }
 
-  /** Counts all of another one's. */
+  /** Adds the failures of another streak. */
   addAll(other: FailureStreak): void {
     for (const [key, count] of other.#byKey) this.add(key, count);
   }

@@ -1,24 +1,24 @@
 /**
- * Whether upstreams accept the gateway's keys. Only a probe decides: it carries nothing of a client's, so that no request
- * can take an upstream from the others.
+ * Checks whether an upstream accepts the gateway's key. Only a probe decides: it carries no content of a client, so no
+ * request can take an upstream from the others.
  */
 import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 
-/** Least time between two probes that requests cause, in milliseconds. */
+/** Least time between two probes caused by requests, in milliseconds. */
 const LEAST_GAP_MS = 5_000;
 /** Time until a refused key is probed again, in milliseconds: doubled each time, up to the last. */
 const AGAIN_MS = 15_000;
 const MOST_AGAIN_MS = 300_000;
 
-/** What a check is made with. */
+/** Parts of a check. */
 export interface KeyCheckOptions {
   probe: () => ReturnType<UpstreamProbe>;
   /** Milliseconds of a monotonic clock. */
   monotonic: () => number;
   jitter: (ms: number) => number;
-  /** Runs something later. Returns what cancels it. */
+  /** Runs something later, and returns a function that cancels it. */
   later: (ms: number, run: () => void) => () => void;
-  /** Told when the key is found to be refused, with the time until the next probe, and when it is accepted again. */
+  /** Called when the key is refused, with the time until the next probe, and when it is accepted again. */
   changed: (change: "key_refused" | "key_accepted", forMs: number) => void;
 }
 
@@ -46,20 +46,20 @@ export class KeyCheck {
     return this.#nextAt;
   }
 
-  /** A request was answered with a refusal: a probe finds out whether that was about the key. */
+  /** Probes the upstream after a 401 to find out whether it refuses the key. */
   suspect(): void {
     const { monotonic } = this.#options;
     if (this.#isRefused || this.#probing !== undefined || monotonic() - this.#probedAt < LEAST_GAP_MS) return;
     void this.probe();
   }
 
-  /** Probes the upstream; several callers share one probe. `undefined` where there is nothing to probe. */
+  /** Probes the upstream. Several callers share one probe; `undefined` where the upstream has no address. */
   probe(): Promise<ProbeAnswer> | undefined {
     if (this.#probing !== undefined) return this.#probing;
     const probing = this.#options.probe();
     if (probing === undefined) return undefined;
     const learning: Promise<ProbeAnswer> = probing.then((answer) => {
-      // A probe with a key that is configured no more says nothing.
+      // A newer probe, perhaps with another key, has replaced this one.
       if (this.#probing !== learning) return answer;
       this.#probing = undefined;
       this.#probedAt = this.#options.monotonic();
@@ -70,7 +70,7 @@ export class KeyCheck {
     return learning;
   }
 
-  /** Another key may be configured now: a refused one is probed at once. */
+  /** Probes a refused key at once, as another one may be configured now. */
   renew(): void {
     this.#probing = undefined;
     this.#probedAt = -Infinity;

@@ -1,14 +1,14 @@
-/** How many requests of the last while went well, and how many did not. */
+/** Counts successes and failures over a sliding window of time. */
 
-/** Parts of a window: its oldest part is forgotten as a whole. */
+/** Parts of a window. The oldest is dropped as a whole. */
 const PARTS = 30;
 
-/** Counts over a sliding window of time, in bounded memory. Times are milliseconds of a clock that only grows. */
+/** Counts in bounded memory. Times are milliseconds of a monotonic clock. */
 export class OutcomeWindow {
   readonly #partMs: number;
   readonly #all = new Float64Array(PARTS);
   readonly #failed = new Float64Array(PARTS);
-  /** The part that is being written, counted from the beginning of time. */
+  /** Number of the current part, counted from time 0. */
   #part = 0;
 
   constructor(windowMs: number) {

@@ -1,57 +1,60 @@
-/** In which order targets are asked. Pure: the random numbers, and what is known of targets, are handed in. */
+/** Plans the order in which targets are asked. Pure: random numbers and facts about targets are parameters. */
 import type { Model, Target } from "../catalog/model.ts";
 import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
 
-/** A model, and one of the places where it runs. */
+/** A model and one of its targets. */
 export interface Choice {
   model: Model;
   target: Target;
 }
 
-/** What is known of a target. */
+/** Facts about a target. */
 export interface TargetFacts {
-  /** What clients may call its upstream. */
+  /** Names that clients may give its upstream. */
   slugs: readonly string[];
   /** Whether it could be asked now. */
   isUp: boolean;
-  /** Whether it is spoken to in the client's own protocol. */
+  /** Whether it takes the client's own protocol. */
   isNative: boolean;
   /** Whether it can read the signatures in the prompt. */
   isIssuer: boolean;
-  /** Milliseconds to the first event, and tokens per second, that this share of its requests does not fall short of. */
+  /** Milliseconds to the first event, and tokens per second, that this share of its requests meets. */
   firstMs(share: number): number | undefined;
   tokensPerSecond(share: number): number | undefined;
 }
 
-/** What a plan is made of. */
+/** Parts of a plan. */
 export interface PlanParts {
-  /** The models that may answer, the one that was asked for first, each with its price per token in 1e-12 USD. */
+  /** Models that may answer, the requested one first, each with its price per token in 1e-12 USD. */
   models: readonly { model: Model; price: { prompt: bigint; completion: bigint } }[];
-  wishes?: ProviderPreferences;
+  preferences?: ProviderPreferences;
   facts: (target: Target) => TargetFacts;
-  /** Numbers from 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, not including, 1. */
   random: () => number;
 }
 
-/** A choice with what decides about its place. */
+/** A choice with the facts that decide about its position. */
 interface Ranked extends Choice {
   facts: TargetFacts;
   price: { prompt: bigint; completion: bigint };
 }
 
 /**
- * The choices, best first: model by model, unless the client wants them sorted together. Those of a model go by the
- * client's `order`, then by whether they can be asked and meet what it prefers, then by its `sort` or else by priority;
- * among equal ones whoever can read the prompt's signatures, then by chance in proportion to weights, and of equal
- * weights those of the client's protocol. A target of weight 0 goes after every other of its priority.
+ * Orders the choices, best first: model by model, unless the client wants them sorted together. Within a model the
+ * client's `order` decides first, then whether a target is up and meets the preferences, then the client's `sort` or else
+ * the priority. Equal targets are ordered by whether they can read the prompt's signatures, then at random by weight, and
+ * of equal weights those of the client's protocol come first. A target of weight 0 comes last in its priority.
  */
-export function planChoices({ models, wishes = NO_PREFERENCES, facts, random }: PlanParts): Choice[] {
+export function planChoices({ models, preferences = NO_PREFERENCES, facts, random }: PlanParts): Choice[] {
   const byModel = models.map(({ model, price }) => {
     const ranked = shuffle(model.targets.map((target) => ({ model, target, price, facts: facts(target) })), random);
-    return primaryOf(ranked.filter((choice) => isWanted(choice, wishes)).sort(comparator(wishes)), wishes);
+    return primaryOf(
+      ranked.filter((choice) => isWanted(choice, preferences)).sort(comparator(preferences)),
+      preferences,
+    );
   });
-  const together = wishes.sort?.acrossModels === true && wishes.order === undefined;
-  const choices = together ? byModel.flat().sort(comparator(wishes)) : byModel.flat();
+  const together = preferences.sort?.acrossModels === true && preferences.order === undefined;
+  const choices = together ? byModel.flat().sort(comparator(preferences)) : byModel.flat();
   return choices.map(({ model, target }) => ({ model, target }));
 }
 
@@ -61,21 +64,21 @@ function isWanted({ facts: { slugs } }: Ranked, { only, ignore, order, allowFall
   return allowFallbacks || order === undefined || slugs.some((slug) => order.includes(slug));
 }
 
-/** Without an order, a client that wants no other gets the first of each model alone. */
+/** Without an order, a client that allows no fallbacks gets only the first target of each model. */
 function primaryOf(choices: Ranked[], { allowFallbacks, order }: ProviderPreferences): Ranked[] {
   return allowFallbacks || order !== undefined ? choices : choices.slice(0, 1);
 }
 
 type Comparator = (a: Ranked, b: Ranked) => number;
 
-/** Sorting is stable, so that what is equal stays as chance has put it. */
-function comparator(wishes: ProviderPreferences): Comparator {
+/** Sorting is stable, so equal choices keep their random order. */
+function comparator(preferences: ProviderPreferences): Comparator {
   const rules: Comparator[] = [
-    by(({ facts: { slugs } }) => placeIn(wishes.order, slugs)),
+    by(({ facts: { slugs } }) => positionIn(preferences.order, slugs)),
     by(({ facts: { isUp } }) => isUp ? 0 : 1),
-    by(({ facts }) => meets(wishes, facts) ? 0 : 1),
+    by(({ facts }) => meets(preferences, facts) ? 0 : 1),
   ];
-  if (wishes.order === undefined && wishes.sort !== undefined) rules.push(bySort(wishes.sort.by));
+  if (preferences.order === undefined && preferences.sort !== undefined) rules.push(bySort(preferences.sort.by));
   rules.push(by(({ target: { priority } }) => priority), by(({ facts: { isIssuer } }) => isIssuer ? 0 : 1));
   return (a, b) => {
     for (const rule of rules) {
@@ -93,19 +96,19 @@ function by(rank: (choice: Ranked) => number): Comparator {
   };
 }
 
-function placeIn(order: readonly string[] | undefined, slugs: readonly string[]): number {
-  const place = order?.findIndex((slug) => slugs.includes(slug)) ?? -1;
-  return place === -1 ? Infinity : place;
+function positionIn(order: readonly string[] | undefined, slugs: readonly string[]): number {
+  const position = order?.findIndex((slug) => slugs.includes(slug)) ?? -1;
+  return position === -1 ? Infinity : position;
 }
 
-/** What nobody has measured is given a chance. */
+/** A target that was never measured passes. */
 function meets({ minThroughput, maxLatency }: ProviderPreferences, facts: TargetFacts): boolean {
-  const all = (wish: SpeedPreference, holds: (at: SpeedPreference[number]) => boolean) => wish.every(holds);
+  const all = (preference: SpeedPreference, holds: (at: SpeedPreference[number]) => boolean) => preference.every(holds);
   return all(minThroughput, ({ share, value }) => (facts.tokensPerSecond(share) ?? value) >= value) &&
     all(maxLatency, ({ share, value }) => (facts.firstMs(share) ?? 0) <= value * 1000);
 }
 
-/** Whose speed is not known goes after those whose is. */
+/** Targets whose speed is not known come last. */
 function bySort(sort: "price" | "latency" | "throughput"): Comparator {
   switch (sort) {
     case "price":
@@ -121,7 +124,7 @@ function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Draws without putting back; of equal weights, the client's own protocol takes the places that were drawn first. */
+/** Draws without replacement. Of equal weights, choices of the client's own protocol take the first drawn positions. */
 function shuffle(choices: readonly Ranked[], random: () => number): Ranked[] {
   const left = [...choices];
   const drawn: Ranked[] = [];

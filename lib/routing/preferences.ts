@@ -1,14 +1,14 @@
-/** What a client wishes about who answers: the request's `provider` object, as OpenRouter's clients send it. */
+/** Parses the `provider` object of a request, in which OpenRouter's clients say which upstreams may answer. */
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
-/** Shares of requests that a wish about speed may name. */
+/** Percentiles that a preference for speed may name. */
 export const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;
 
-/** A wish about speed: for each share of the requests that it names, a number. */
+/** A preference for speed: a number for each share of the requests that it names. */
 export type SpeedPreference = readonly { share: number; value: number }[];
 
-/** What targets are sorted by. */
+/** Order of targets. */
 export type SortBy = "price" | "latency" | "throughput";
 
 /** The most that a token may cost, in 1e-12 USD. */
@@ -17,15 +17,15 @@ export interface PriceLimit {
   completion?: bigint;
 }
 
-/** Everything that a client may wish. What it does not say is absent. */
+/** Preferences of a client. Members that it does not name are absent. */
 export interface ProviderPreferences {
   /** Slugs of the upstreams to ask first, in this order. */
   order?: readonly string[];
-  /** Slugs of the only ones to ask. */
+  /** Slugs of the only upstreams to ask. */
   only?: ReadonlySet<string>;
-  /** Slugs of those not to ask. */
+  /** Slugs of upstreams not to ask. */
   ignore?: ReadonlySet<string>;
-  /** False: of those named in `order`, or else the first alone. */
+  /** False: only upstreams named in `order` are asked, or else only the first target. */
   allowFallbacks: boolean;
   /** `acrossModels`: targets of all models are sorted together, not those of each model by themselves. */
   sort?: { by: SortBy; acrossModels: boolean };
@@ -36,7 +36,7 @@ export interface ProviderPreferences {
   maxLatency: SpeedPreference;
 }
 
-/** No wishes. */
+/** Preferences of a request without a `provider` object. */
 export const NO_PREFERENCES: ProviderPreferences = {
   allowFallbacks: true,
   maxPrice: {},
@@ -45,10 +45,10 @@ export const NO_PREFERENCES: ProviderPreferences = {
 };
 
 /**
- * Reads the object. Members that have no meaning here (`data_collection`, `zdr`, `quantizations`, …) are passed over, and
- * so are prices of things that no model here has a price for.
+ * Parses the object. Members without a meaning here (`data_collection`, `zdr`, `quantizations`, …) are ignored, and so are
+ * prices per request, image and audio.
  * @param known slugs of the upstreams: their names, and those of their vendors
- * @throws {GatewayError} `invalid`, for members of a wrong type, and slugs in `only` or `order` that nobody knows
+ * @throws {GatewayError} `invalid`, for members of a wrong type, and for unknown slugs in `only` or `order`
  */
 export function parsePreferences(provider: JsonObject | undefined, known: ReadonlySet<string>): ProviderPreferences {
   if (provider === undefined) return NO_PREFERENCES;
@@ -113,7 +113,7 @@ function sortBy(
   { param, acrossModels }: { param: string; acrossModels: boolean },
 ): ProviderPreferences["sort"] {
   if (by === "price" || by === "latency" || by === "throughput") return { by, acrossModels };
-  // OpenRouter's own measure of how well hosts call tools.
+  // OpenRouter ranks hosts by how well they call tools; there is no such rank here.
   if (by === "exacto") return undefined;
   throw invalid(param, '"price", "latency" or "throughput"');
 }
@@ -132,7 +132,7 @@ function readMaxPrice(value: Json | undefined): PriceLimit {
 
 /** Decimals between USD per million tokens and 1e-12 USD per token. */
 const DECIMALS = 6;
-/** More digits than any price has. */
+/** More digits than any price has: larger prices are cut to this. */
 const MOST_DIGITS = 40;
 
 /**

@@ -1,26 +1,26 @@
-/** AttemptOptions, one after another, until one of them answers: which target is asked next, after what time, and for how long. */
+/** Asks targets, one after another, until one answers. */
 import { GatewayError } from "../errors.ts";
 import type { Health, Permit } from "./health.ts";
 import type { Choice } from "./plan.ts";
 import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
 import { classifyFailure, type FailureClass } from "./classify_failure.ts";
 
-/** Times between attempts, in milliseconds: by chance up to the first, doubled each time, up to the last. */
+/** Bound of the random time before a retry, in milliseconds: at first, doubled each time, and at most. */
 const BACKOFF_MS = 100;
 const MOST_BACKOFF_MS = 2_000;
-/** Longest time that one request waits between its attempts, all waits together. */
+/** Longest sum of the waits of one request for a target, in milliseconds. */
 const MOST_WAIT_MS = 5_000;
 
-const WELL = { type: "success" } as const;
+const SUCCESS = { type: "success" } as const;
 
-/** One attemptTargets. */
+/** One attempt at a target. */
 export interface Attempt extends Choice {
-  pass: Permit;
-  /** From 1. */
+  permit: Permit;
+  /** Counted from 1. */
   number: number;
 }
 
-/** What attempts are made with. */
+/** Options of the attempts of one request. */
 export interface AttemptOptions<T> {
   /** The best first. */
   choices: readonly Choice[];
@@ -30,69 +30,69 @@ export interface AttemptOptions<T> {
   budgets: RetryBudgets;
   /** Most attempts. */
   most: number;
-  /** Time within which the last one must begin, in milliseconds. */
+  /** Time in which the last attempt must begin, in milliseconds. */
   deadlineMs: number;
-  /** True: what may have begun is not begun a second time. */
+  /** True: an attempt that may have begun its work is not repeated. */
   once?: boolean;
-  /** Milliseconds that only grow. */
+  /** Milliseconds of a monotonic clock. */
   monotonic: () => number;
-  /** Numbers from 0 up to, not including, 1. */
+  /** Returns a number from 0 up to, not including, 1. */
   random: () => number;
-  /** Waits. @throws what the request was given up for, where that happens meanwhile */
+  /** Waits. @throws the reason of an abort meanwhile */
   pause: (ms: number) => Promise<void>;
-  /** Makes one attemptTargets. It resolves when there is something that the client may see: then there is no other attemptTargets. */
+  /** Makes one attempt. It resolves as soon as the client may see something: no other attempt follows. */
   ask: (attempt: Attempt) => Promise<T>;
-  /** Asked after a failure: true where nobody wants another attemptTargets. */
+  /** Returns true where no other attempt is wanted, as the client has left. */
   isOver: () => boolean;
-  /** Told of each attemptTargets that failed by no fault of the client's. */
+  /** Called for each attempt that failed by no fault of the client. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
 
 /**
  * Asks targets until one answers.
- * @throws {GatewayError} the error of the last attemptTargets; where no target can be asked at all, `overloaded`, or `exhausted`
- * where they all are at their limits, with the time after which one of them can
+ * @throws {GatewayError} the error of the last attempt; where no target can be asked at all, `overloaded`, or `exhausted`
+ * where all of them are at their limits, with the time after which one can be asked
  */
 export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
-  return new Run(parts).run();
+  return new TargetAttempts(parts).run();
 }
 
-/** Time before an attempt: full jitter, so that those who failed together do not come back together. */
+/** Draws the time before a retry. Full jitter keeps requests that failed together from coming back together. */
 export function backoffMs(retries: number, random: () => number): number {
   return random() * Math.min(MOST_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(retries, 10));
 }
 
-/** A choice that may be asked, and what it has been through. */
+/** A choice that may still be asked. */
 interface Candidate {
   choice: Choice;
   /** Whether it was asked before. */
   asked: boolean;
 }
 
-/** An attemptTargets under way. */
+/** An attempt under way. */
 interface Asking {
   candidate: Candidate;
-  pass: Permit;
+  permit: Permit;
   number: number;
 }
 
-/** Whom to ask next. */
+/** The candidate to ask next. */
 interface Found {
   candidate: Candidate;
-  pass: Permit;
-  /** True: the others were refused for want of budget, and are not asked any more. */
+  permit: Permit;
+  /** True: the others have no retry budget and are not asked any more. */
   isLast?: boolean;
 }
 
-class Run<T> {
+class TargetAttempts<T> {
   readonly #parts: AttemptOptions<T>;
   readonly #start: number;
-  /** Those that can be asked, the next first. */
+  /** Candidates, the next first. */
   #left: Candidate[];
-  /** Those that can be asked again where nobody else is left. */
+  /** Candidates to ask again where no other is left. */
   #again: Candidate[] = [];
   #attempts = 0;
-  /** AttemptOptions that did not count. */
+  /** Attempts that do not count, as their targets could not express the request. */
   #unfit = 0;
   #last: unknown;
   #waits = 0;
@@ -110,7 +110,7 @@ class Run<T> {
       if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
       const found = this.#find(this.#left) ?? await this.#wait();
       if (found === undefined) return this.#giveUp();
-      const { candidate, pass, isLast = false } = found;
+      const { candidate, permit, isLast = false } = found;
       if (isLast) this.#left = [];
       remove(this.#left, candidate);
       remove(this.#again, candidate);
@@ -118,11 +118,11 @@ class Run<T> {
       if (this.#isFirst()) budgets.of(target).deposit();
       const number = ++this.#attempts;
       try {
-        const answer = await ask({ model, target, pass, number });
-        health.report(pass, WELL);
+        const answer = await ask({ model, target, permit, number });
+        health.report(permit, SUCCESS);
         return answer;
       } catch (error) {
-        this.#failed(error, { candidate, pass, number });
+        this.#failed(error, { candidate, permit, number });
       }
     }
   }
@@ -132,44 +132,44 @@ class Run<T> {
     return this.#attempts === this.#unfit;
   }
 
-  /** The first that may be asked now. The last one that was not asked yet needs no budget. */
+  /** Finds the first that may be asked now. The last one that was not asked yet needs no budget. */
   #find(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
       const needsBudget = this.#needsBudget(candidate);
       if (needsBudget && !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
-      const pass = this.#admit(candidate);
-      if (pass === undefined) continue;
+      const permit = this.#admit(candidate);
+      if (permit === undefined) continue;
       if (needsBudget) this.#budgetOf(candidate).take();
-      return { candidate, pass };
+      return { candidate, permit };
     }
     for (const candidate of candidates.toReversed()) {
-      const pass = candidate.asked ? undefined : this.#admit(candidate);
-      if (pass !== undefined) return { candidate, pass, isLast: true };
+      const permit = candidate.asked ? undefined : this.#admit(candidate);
+      if (permit !== undefined) return { candidate, permit, isLast: true };
     }
     return this.#isFirst() ? undefined : this.#findOpen(candidates);
   }
 
-  /** A target whose breaker is open may have recovered: a request that no other target answers tries it, with a token. */
+  /** A target whose breaker is open may have recovered: a request without any other target tries it, for a token. */
   #findOpen(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
       if (candidate.asked || !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
-      const pass = this.#admit(candidate, true);
-      if (pass === undefined) continue;
+      const permit = this.#admit(candidate, true);
+      if (permit === undefined) continue;
       this.#budgetOf(candidate).take();
-      return { candidate, pass, isLast: true };
+      return { candidate, permit, isLast: true };
     }
     return undefined;
   }
 
   #admit({ choice: { model, target } }: Candidate, early = false): Permit | undefined {
     const { health, key } = this.#parts;
-    // Nothing was waited for before the first attemptTargets.
+    // No time has passed before the first attempt.
     const now = this.#attempts === 0 ? this.#start : undefined;
     const admission = health.acquirePermit({ model, target, key, early }, now);
     return admission.granted ? admission.permit : undefined;
   }
 
-  /** A target that was not asked yet, and whose last answer was none of its failures, is asked without. */
+  /** A target that was not asked yet and has not failed lately needs no budget. */
   #needsBudget({ choice, asked }: Candidate): boolean {
     return !this.#isFirst() && (asked || this.#parts.health.isFailing(choice.target, this.#parts.key));
   }
@@ -178,13 +178,13 @@ class Run<T> {
     return this.#parts.budgets.of(choice.target);
   }
 
-  /** Waits for one that says when it can be asked again; `undefined` where no wait helps. */
+  /** Waits for a target that says when it can be asked again. `undefined` where no wait helps. */
   async #wait(): Promise<Found | undefined> {
     const { random, pause, deadlineMs } = this.#parts;
     while (this.#attempts > 0 && this.#waitedMs < MOST_WAIT_MS) {
-      const waits = this.#again.flatMap((candidate) => this.#toldMs(candidate) ?? []);
+      const waits = this.#again.flatMap((candidate) => this.#pauseMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
-      // Of nobody to wait for, the least wait is infinite.
+      // Without a candidate the wait is infinite.
       if (this.#elapsedMs() + ms > deadlineMs) return undefined;
       this.#waitedMs += ms;
       await pause(ms);
@@ -194,34 +194,34 @@ class Run<T> {
     return undefined;
   }
 
-  /** Time after which a candidate can be asked again; `undefined` where that is too long, or not known. */
-  #toldMs({ choice }: Candidate): number | undefined {
-    const away = this.#parts.health.unavailability(choice.target, this.#parts.key);
-    if (away === undefined) return 0;
-    return away.why === "cooling" ? away.waitMs : undefined;
+  /** Milliseconds until a candidate can be asked again; `undefined` where they are not known. */
+  #pauseMs({ choice }: Candidate): number | undefined {
+    const unavailability = this.#parts.health.unavailability(choice.target, this.#parts.key);
+    if (unavailability === undefined) return 0;
+    return unavailability.why === "cooling" ? unavailability.waitMs : undefined;
   }
 
-  /** Learns from a failure. @throws what the request fails with, where nobody is asked any more */
-  #failed(error: unknown, { candidate, pass, number }: Asking): void {
+  /** Handles a failure. @throws the error of the request, where no other attempt follows */
+  #failed(error: unknown, { candidate, permit, number }: Asking): void {
     const { health, once = false, isOver } = this.#parts;
     const { choice } = candidate;
-    const verdict = classifyFailure(error, { once, isTrial: pass.isTrial });
-    const { type } = verdict.outcome;
+    const failure = classifyFailure(error, { once, isTrial: permit.isTrial });
+    const { type } = failure.outcome;
     // A client that has left says nothing about the target.
-    const over = isOver();
-    health.report(pass, over ? { type: "neither" } : verdict.outcome);
-    if (over || !(error instanceof GatewayError)) throw error;
-    const isWorthALine = type !== "neither" || error.kind === "not_found" || error.fault === "access";
-    if (isWorthALine) this.#parts.failed?.({ ...choice, pass, number }, error);
-    // That one could not be asked tells less than that another one failed.
+    const isDone = isOver();
+    health.report(permit, isDone ? { type: "neither" } : failure.outcome);
+    if (isDone || !(error instanceof GatewayError)) throw error;
+    const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access";
+    if (isReported) this.#parts.failed?.({ ...choice, permit, number }, error);
+    // The failure of a target tells more than a target that could not express the request.
     if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
-    this.#judged(candidate, { verdict, error });
-    if (!this.#mayGoOn(verdict)) throw this.#last;
+    this.#updateCandidates(candidate, { failure, error });
+    if (!this.#mayGoOn(failure)) throw this.#last;
   }
 
-  /** Sees to who is left. */
-  #judged(candidate: Candidate, { verdict, error }: { verdict: FailureClass; error: GatewayError }): void {
-    const { again, next } = verdict;
+  /** Updates the candidates after a failure. */
+  #updateCandidates(candidate: Candidate, { failure, error }: { failure: FailureClass; error: GatewayError }): void {
+    const { again, next } = failure;
     const { choice, asked } = candidate;
     if (error.fault === "unfit") this.#unfit++;
     if (next === "model") {
@@ -257,15 +257,15 @@ function remove(candidates: Candidate[], candidate: Candidate): void {
   if (at >= 0) candidates.splice(at, 1);
 }
 
-/** The error where no target can be asked: it tells when one of them can. */
+/** Makes the error where no target can be asked, with the time after which one can. */
 function unavailable(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const aways = choices.flatMap(({ target }) => health.unavailability(target, key) ?? []);
-  if (aways.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
-  const retryAfterMs = Math.min(...aways.map(({ waitMs }) => waitMs));
-  return aways.every(({ why }) => why === "cooling")
+  const all = choices.flatMap(({ target }) => health.unavailability(target, key) ?? []);
+  if (all.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
+  const retryAfterMs = Math.min(...all.map(({ waitMs }) => waitMs));
+  return all.every(({ why }) => why === "cooling")
     ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, { retryAfterMs })
     : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, { retryAfterMs });
 }

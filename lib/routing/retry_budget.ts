@@ -1,12 +1,12 @@
-/** How many retries a target gets: a target that fails must not be asked much more often for it. */
+/** Limits retries by target, so that failures do not multiply the requests to a target that fails. */
 import { ByTarget } from "./by_target.ts";
 import type { TargetKey } from "./health.ts";
 
-/** Most retries that a target may get at once, and its tokens at the beginning. */
+/** Most tokens of a target, and its tokens at the beginning. */
 const MOST_TOKENS = 10;
-/** Tokens that each second brings, so that rare requests always have their retries. */
+/** Tokens per second, so that rare requests can always be retried. */
 const TOKENS_PER_SECOND = 1;
-/** Tokens that each first attempt brings: of many requests a fifth may be retried. */
+/** Tokens per first attempt: of many requests a fifth may be retried. */
 const TOKENS_PER_REQUEST = 0.2;
 
 /** The budget of one target: a bucket of tokens. A retry takes one. */
@@ -38,7 +38,7 @@ export class RetryBudget {
 
 /** Budgets by target. */
 export interface RetryBudgets {
-  of(place: TargetKey): RetryBudget;
+  of(target: TargetKey): RetryBudget;
 }
 
 /** Budgets in memory. */

@@ -1,10 +1,10 @@
-/** What was measured lately, and its percentiles. */
+/** Recent measurements and their percentiles. */
 
-/** Measurements that are kept, and for how long, in milliseconds: what nobody uses any more is soon not known any more. */
+/** Measurements that are kept, and the time that they count, in milliseconds. */
 const KEPT = 64;
 const KEPT_MS = 300_000;
 
-/** Numbers by the time they were measured at, in bounded memory. */
+/** Measurements in bounded memory. */
 export class SpeedSamples {
   readonly #kept: { at: number; value: number }[] = [];
   #next = 0;
@@ -15,13 +15,13 @@ export class SpeedSamples {
     this.#next = (this.#next + 1) % KEPT;
   }
 
-  /** The least number that this share (0 to 1) of the measurements does not exceed; `undefined` where there are none. */
+  /** Returns the least number that this share (0 to 1) of the measurements does not exceed, if there are any. */
   percentile(share: number, now: number): number | undefined {
     const values = this.#sorted(now);
     return values[rank(values.length, share)];
   }
 
-  /** The greatest number that this share (0 to 1) of the measurements reaches. */
+  /** Returns the greatest number that this share (0 to 1) of the measurements reaches, if there are any. */
   reached(share: number, now: number): number | undefined {
     const values = this.#sorted(now).reverse();
     return values[rank(values.length, share)];

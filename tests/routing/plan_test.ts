@@ -23,7 +23,7 @@ const PLAIN: TargetFacts = {
 };
 
 interface Planned {
-  wishes?: Partial<ProviderPreferences>;
+  preferences?: Partial<ProviderPreferences>;
   facts?: Record<string, Partial<TargetFacts>>;
   random?: () => number;
 }
@@ -34,10 +34,10 @@ function plan(targets: readonly Target[], planned: Planned = {}): string {
     .map(({ target: { upstream } }) => upstream).join(" ");
 }
 
-function planAll(models: PlanParts["models"], { wishes, facts = {}, random = () => 0 }: Planned): Choice[] {
+function planAll(models: PlanParts["models"], { preferences, facts = {}, random = () => 0 }: Planned): Choice[] {
   return planChoices({
     models,
-    wishes: { ...NO_PREFERENCES, ...wishes },
+    preferences: { ...NO_PREFERENCES, ...preferences },
     facts: ({ upstream }) => ({ ...PLAIN, slugs: [upstream], ...facts[upstream] }),
     random,
   });
@@ -125,7 +125,7 @@ Deno.test("targets that cannot be asked now go last, whatever their priority", (
   assertEquals(plan(targets, { facts: { a: { isUp: false } } }), "b c a");
 });
 
-Deno.test("a plan follows the client's wishes", () => {
+Deno.test("a plan follows the client's preferences", () => {
   const targets = [target("a"), target("b", { priority: 1 }), target("c", { priority: 2 })];
   const facts = {
     a: { slugs: ["a", "openai"], firstMs: () => 900, tokensPerSecond: () => 10 },
@@ -155,10 +155,12 @@ Deno.test("a plan follows the client's wishes", () => {
     [{ maxLatency: [{ share: 0.5, value: 0.3 }] }, "b c a"],
     [{ maxLatency: [{ share: 0.5, value: 0.9 }] }, "a b c"],
   ];
-  for (const [wishes, expected] of cases) assertEquals(plan(targets, { wishes, facts }), expected, String(expected));
+  for (const [preferences, expected] of cases) {
+    assertEquals(plan(targets, { preferences, facts }), expected, String(expected));
+  }
 });
 
-Deno.test("a plan never asks whom the client does not want, and keeps its order, over random wishes", () => {
+Deno.test("a plan never asks whom the client does not want, and keeps its order, over random preferences", () => {
   const random = seeded(4);
   const names = ["a", "b", "c", "d"];
   const some = () => names.filter(() => random.chance(0.4));
@@ -171,8 +173,8 @@ Deno.test("a plan never asks whom the client does not want, and keeps its order,
     const only = random.chance(0.5) ? undefined : new Set(some());
     const ignore = new Set(some());
     const allowFallbacks = random.chance(0.5);
-    const wishes = { ...(order && { order }), ...(only && { only }), ignore, allowFallbacks };
-    const planned = plan(targets, { wishes, random: random.next }).split(" ").filter((name) => name !== "");
+    const preferences = { ...(order && { order }), ...(only && { only }), ignore, allowFallbacks };
+    const planned = plan(targets, { preferences, random: random.next }).split(" ").filter((name) => name !== "");
     for (const name of planned) assert((only?.has(name) ?? true) && !ignore.has(name));
     const listed = order === undefined ? [] : order.filter((name) => planned.includes(name));
     assertEquals(planned.slice(0, listed.length), listed);
@@ -199,8 +201,8 @@ Deno.test("models come one after the other, unless the client wants their target
     [{ order: ["d"] }, "one/a one/b two/d two/c"],
     [{ only: new Set(["c"]) }, "two/c"],
   ];
-  for (const [wishes, expected] of cases) {
-    const planned = planAll(models, { wishes, facts });
+  for (const [preferences, expected] of cases) {
+    const planned = planAll(models, { preferences, facts });
     assertEquals(planned.map((choice) => `${choice.model.id.slice(5)}/${choice.target.upstream}`).join(" "), expected);
   }
 });

@@ -109,9 +109,9 @@ Deno.test("prices per million tokens are read exactly, as text and as numbers", 
 });
 
 Deno.test("isPayable() allows what costs exactly as much", () => {
-  const wishes = parsePreferences({ max_price: { prompt: "0.3", completion: 1 } }, KNOWN);
-  assertEquals(isPayable(wishes, { prompt: 300_000n, completion: 1_000_000n }), true);
-  assertEquals(isPayable(wishes, { prompt: 300_001n, completion: 1_000_000n }), false);
-  assertEquals(isPayable(wishes, { prompt: 0n, completion: 1_000_001n }), false);
+  const preferences = parsePreferences({ max_price: { prompt: "0.3", completion: 1 } }, KNOWN);
+  assertEquals(isPayable(preferences, { prompt: 300_000n, completion: 1_000_000n }), true);
+  assertEquals(isPayable(preferences, { prompt: 300_001n, completion: 1_000_000n }), false);
+  assertEquals(isPayable(preferences, { prompt: 0n, completion: 1_000_001n }), false);
   assertEquals(isPayable(NO_PREFERENCES, { prompt: 10n ** 18n, completion: 10n ** 18n }), true);
 });
