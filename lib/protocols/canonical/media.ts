@@ -76,6 +76,16 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
+/** Decodes a text file; undefined if it is not base64 of UTF-8. */
+export function decodeTextFile(base64: string): string | undefined {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
 // Media are most of a large body, so the functions below pass over the bytes once: replacing by pattern takes seconds
 // where every other character changes.
 

@@ -33,6 +33,12 @@ export interface Citation {
   value: JsonObject;
 }
 
+/** A range of text, in code points. */
+export interface TextRange {
+  start: number;
+  end: number;
+}
+
 /** A prompt-cache mark. */
 export interface CacheMark {
   ttl: "5m" | "1h";

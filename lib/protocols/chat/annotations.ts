@@ -1,13 +1,7 @@
 /** Citations as chat annotations, whose positions count in the whole text of the answer. */
-import type { Citation } from "../canonical/types.ts";
+import type { Citation, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { numberOf, stringOf } from "../members.ts";
-
-/** A range of text, in code points. */
-export interface TextRange {
-  start: number;
-  end: number;
-}
 
 /** Counts code points. The sum over pieces is exact, even if one ends inside a surrogate pair. */
 export function countCodePoints(text: string): number {

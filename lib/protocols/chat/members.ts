@@ -1,5 +1,5 @@
 /** Helpers to read members of chat bodies. */
-import type { CacheMark, UnknownMembers } from "../canonical/types.ts";
+import type { UnknownMembers } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf } from "../members.ts";
 
@@ -8,12 +8,6 @@ const NONE = {};
 /** Returns an object with one member, or without it if there is no value: for spreading. */
 export function optional<K extends string, V>(key: K, value: V | undefined): Partial<Record<K, V>> {
   return (value === undefined ? {} : { [key]: value }) as Partial<Record<K, V>>;
-}
-
-/** Reads the prompt-cache mark of a message, part or tool, an extension of OpenRouter's clients. */
-export function cacheOf(object: JsonObject): { cache?: CacheMark } {
-  const mark = objectOf(object.cache_control);
-  return mark === undefined ? NONE : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Schema of the `messages` of a chat request. */
 import { z } from "zod";
 import { COUNTS } from "../fields.ts";
-import { cacheField } from "./cache_schema.ts";
+import { cacheField } from "../canonical/cache_mark.ts";
 
 /** Lists the possible values if the discriminating member itself is wrong. */
 function expected(what: string): { error: (issue: { code?: string }) => string | undefined } {

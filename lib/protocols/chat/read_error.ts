@@ -1,11 +1,9 @@
 /** Reads errors of chat upstreams: OpenAI's form, OpenRouter's, FastAPI's, Ollama's, plain text, and empty ones. */
+import { MAX_ERROR_MESSAGE, NO_CREDIT, REFUSED_CREDENTIALS, VENDOR_ERRORS } from "../canonical/vendor_errors.ts";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
 import { isObject, type Json, parsePlain } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
-
-/** Most characters of a message that is passed on. */
-const MAX_MESSAGE = 1_000;
 
 /** Contents of an error body. */
 interface ErrorBody {
@@ -59,11 +57,11 @@ export function readError(status: number, body: Json | undefined): GatewayError 
   const codes = new Set(error.codes);
   // A vendor that refuses a key repeats it, and causes are logged.
   const cause = {
-    cause: new Error(`upstream status ${status}: ${redactShapes(error.message ?? "no message", MAX_MESSAGE)}`),
+    cause: new Error(`upstream status ${status}: ${redactShapes(error.message ?? "no message", MAX_ERROR_MESSAGE)}`),
   };
   const real = status >= 400 ? status : error.status ?? statusOfCodes(error.codes) ?? 502;
   if (real === 402 || error.codes.some((code) => QUOTA.has(code))) {
-    return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
+    return new GatewayError("exhausted", NO_CREDIT, {
       ...cause,
       code: "insufficient_quota",
       final: true,
@@ -87,33 +85,33 @@ function kindOf(status: number): [kind: ErrorKind, text?: string] {
   switch (status) {
     case 401:
     case 403:
-      return ["upstream", "The model's vendor refused the gateway's credentials"];
+      return ["upstream", REFUSED_CREDENTIALS];
     case 404:
-      return ["not_found", "The model's vendor does not know this model"];
+      return ["not_found", VENDOR_ERRORS.not_found];
     case 408:
     case 504:
     case 524:
-      return ["timeout", "The model's vendor took too long to answer"];
+      return ["timeout", VENDOR_ERRORS.timeout];
     case 409:
     case 425:
-      return ["upstream", "The model's vendor failed to answer"];
+      return ["upstream", VENDOR_ERRORS.upstream];
     case 413:
       return ["too_large"];
     case 429:
-      return ["exhausted", "The rate limit of the model's vendor is reached"];
+      return ["exhausted", VENDOR_ERRORS.exhausted];
     case 498:
     case 503:
     case 529:
-      return ["overloaded", "The model's vendor is overloaded"];
+      return ["overloaded", VENDOR_ERRORS.overloaded];
     default:
-      return status < 500 ? ["invalid"] : ["upstream", "The model's vendor failed to answer"];
+      return status < 500 ? ["invalid"] : ["upstream", VENDOR_ERRORS.upstream];
   }
 }
 
 function invalid(error: ErrorBody, options: ErrorOptions): GatewayError {
   return new GatewayError("invalid", passOn(error), {
     ...options,
-    ...(error.param !== undefined && { param: redactShapes(error.param, MAX_MESSAGE) }),
+    ...(error.param !== undefined && { param: redactShapes(error.param, MAX_ERROR_MESSAGE) }),
   });
 }
 
@@ -190,5 +188,5 @@ function plainText(text: string): string | undefined {
 }
 
 function passOn({ message }: ErrorBody): string {
-  return message === undefined ? "The model's vendor refused this request" : redactShapes(message, MAX_MESSAGE);
+  return message === undefined ? VENDOR_ERRORS.invalid : redactShapes(message, MAX_ERROR_MESSAGE);
 }

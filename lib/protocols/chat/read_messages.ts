@@ -1,10 +1,11 @@
 /** Reads the `messages` of a chat request, one message for each, in the same order. */
+import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
-import { cacheOf, unknownMembersOf } from "./members.ts";
+import { unknownMembersOf } from "./members.ts";
 import { readContent } from "./read_parts.ts";
 import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
@@ -86,7 +87,7 @@ function contentOf({ content }: JsonObject, index: number, { permits }: Calls): 
 
 /** A cache mark of the message belongs to its last block; without a block it stays an unknown member. */
 function messageOf(role: Message["role"], message: JsonObject, blocks: ContentBlock[], read: Members): Message {
-  const { cache } = cacheOf(message);
+  const { cache } = readCacheMark(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
   const { unknownMembers } = unknownMembersOf(message, last === undefined ? read.bare : read.marked);
@@ -137,7 +138,7 @@ function readCall(call: JsonObject, calls: Calls): ContentBlock {
       name: stringOf(custom.name) ?? "",
       arguments: stringOf(custom.input) ?? "",
       custom: true,
-      ...cacheOf(call),
+      ...readCacheMark(call),
       ...unknownMembersOf(call, ["id", "type", "cache_control"], { custom: ["name", "input"] }),
     };
   }
@@ -147,7 +148,7 @@ function readCall(call: JsonObject, calls: Calls): ContentBlock {
     id,
     name: stringOf(inner.name) ?? "",
     arguments: stringOf(inner.arguments) ?? "",
-    ...cacheOf(call),
+    ...readCacheMark(call),
     ...unknownMembersOf(call, ["id", "type", "cache_control"], { function: ["name", "arguments"] }),
   };
 }

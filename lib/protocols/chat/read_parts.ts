@@ -1,4 +1,5 @@
 /** Reads the content of chat messages: a string or an array of parts. */
+import { readCacheMark } from "../canonical/cache_mark.ts";
 import { readMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -6,7 +7,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
-import { cacheOf, optional, unknownMembersOf } from "./members.ts";
+import { optional, unknownMembersOf } from "./members.ts";
 
 /**
  * Reads content. An empty string becomes no block.
@@ -25,28 +26,28 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
       return {
         type: "text",
         text: stringOf(part.text) ?? "",
-        ...cacheOf(part),
+        ...readCacheMark(part),
         ...unknownMembersOf(part, ["type", "text", "cache_control"]),
       };
     case "refusal":
       return {
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
-        ...cacheOf(part),
+        ...readCacheMark(part),
         ...unknownMembersOf(part, ["type", "refusal", "cache_control"]),
       };
     case "image_url":
       return {
         type: "media",
         media: readUrl(stringOf(objectOf(part.image_url)?.url) ?? "", `${path}.image_url.url`),
-        ...cacheOf(part),
+        ...readCacheMark(part),
         ...unknownMembersOf(part, ["type", "cache_control"], { image_url: ["url"] }),
       };
     case "file":
       return readFile(part, `${path}.file`, permits);
     default:
       permits?.checkItem(part, path);
-      return { type: "vendor_specific", from: "chat", value: part, ...cacheOf(part) };
+      return { type: "vendor_specific", from: "chat", value: part, ...readCacheMark(part) };
   }
 }
 
@@ -54,7 +55,9 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
   const file = objectOf(part.file) ?? {};
   const data = stringOf(file.file_data);
   if (stringOf(file.file_id) !== undefined) {
-    if (permits?.vendorState === true) return { type: "vendor_specific", from: "chat", value: part, ...cacheOf(part) };
+    if (permits?.vendorState === true) {
+      return { type: "vendor_specific", from: "chat", value: part, ...readCacheMark(part) };
+    }
     throw new GatewayError("invalid", `Cannot use a file id: ${sendContent("file_data")}`, {
       param: `${path}.file_id`,
     });
@@ -74,7 +77,7 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
     type: "media",
     media: readUrl(data, `${path}.file_data`),
     ...optional("name", stringOf(file.filename)),
-    ...cacheOf(part),
+    ...readCacheMark(part),
     ...unknownMembersOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
   };
 }

@@ -1,9 +1,10 @@
 /** Reads the tools and the tool choice of a chat request. */
+import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { cacheOf, optional, unknownMembersOf } from "./members.ts";
+import { optional, unknownMembersOf } from "./members.ts";
 
 /** True for a request with the deprecated `functions`, whose answer has a `function_call`. */
 export function usesLegacyFunctions(body: JsonObject): boolean {
@@ -44,8 +45,8 @@ function readFunctionTool(tool: JsonObject): Tool {
   const inner = objectOf(tool.function) ?? {};
   return {
     ...functionOf(inner),
-    ...cacheOf(inner),
-    ...cacheOf(tool),
+    ...readCacheMark(inner),
+    ...readCacheMark(tool),
     ...unknownMembersOf(tool, ["type", "cache_control"], { function: [...FUNCTION, "cache_control"] }),
   };
 }
@@ -73,7 +74,7 @@ function readCustom(tool: JsonObject): Tool {
     name: stringOf(inner.name) ?? "",
     ...optional("description", stringOf(inner.description)),
     ...optional("format", formatOf(objectOf(inner.format))),
-    ...cacheOf(tool),
+    ...readCacheMark(tool),
     ...unknownMembersOf(tool, ["type", "cache_control"], { custom: ["name", "description", "format"] }),
   };
 }

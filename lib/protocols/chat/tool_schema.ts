@@ -1,7 +1,7 @@
 /** Schemas of the tools and the tool choice of a chat request. */
 import { z } from "zod";
 import { COUNTS, objectField, toolNameField } from "../fields.ts";
-import { cacheField } from "./cache_schema.ts";
+import { cacheField } from "../canonical/cache_mark.ts";
 
 const functionTool = z.looseObject({
   type: z.literal("function"),

@@ -1,5 +1,5 @@
 /** Writes message content: a string for one plain text, else parts. */
-import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
+import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { CacheMark, ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
@@ -84,7 +84,7 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   if (format !== undefined && media.kind === "bytes") {
     return { type: "input_audio", input_audio: { data: media.base64, format } };
   }
-  const text = modality === "text" && media.kind === "bytes" ? decodeText(media.base64) : undefined;
+  const text = modality === "text" && media.kind === "bytes" ? decodeTextFile(media.base64) : undefined;
   if (text !== undefined) return { type: "text", text: name === undefined ? text : `${name}\n${text}` };
   const own = prompt.protocol === "chat";
   if (media.kind === "url" && !own) {
@@ -96,14 +96,4 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   // OpenAI requires a name; other protocols do not.
   const filename = name ?? (own ? undefined : "document");
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
-}
-
-/** Decodes a text file, which chat accepts as text only; `undefined` if it is not UTF-8. */
-function decodeText(base64: string): string | undefined {
-  try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,5 @@
 /** Writes a chat request in OpenAI's form. Quirks of other vendors are applied afterwards. */
-import { createHash } from "node:crypto";
+import { endUserId } from "../canonical/end_user_id.ts";
 import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
@@ -32,9 +32,6 @@ const LISTED: ReadonlySet<string> = new Set([
   "verbosity",
   "web_search_options",
 ]);
-
-/** Longest id of an end user. */
-const MAX_USER = 64;
 
 /**
  * Writes a prompt; everything is written, named in `target.dropped`, or refused. Normalized: `max_tokens` becomes
@@ -116,7 +113,7 @@ function writeStream(stream: boolean, options: Json | undefined): JsonObject {
 /** Writes the end user's id under the client's own name for it; of two names, `safety_identifier` is the newer. */
 function writeUser(user: string | undefined, older: Json | undefined): JsonObject {
   if (user === undefined) return {};
-  const id = user.length > MAX_USER ? createHash("sha256").update(user).digest("hex") : user;
+  const id = endUserId(user);
   const second = stringOf(older);
   return second === undefined ? { user: id } : { safety_identifier: id, user: second };
 }

@@ -1,4 +1,5 @@
 /** Writes reasoning options, and reasoning of earlier messages. */
+import { effortOfBudget } from "../canonical/effort_of_budget.ts";
 import { type ContentBlock, type Effort, EFFORTS, type Protocol, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf } from "../members.ts";
@@ -13,14 +14,6 @@ const NAMES: Readonly<Record<Protocol, { effort: string; off: string; past: stri
   responses: { effort: "reasoning.effort", off: "reasoning.effort", past: "input.reasoning" },
   messages: { effort: "output_config.effort", off: "thinking.type", past: "messages.thinking" },
 };
-
-/** Efforts by budget: each is used below its number of tokens. */
-const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
-
-/** Returns the effort that corresponds to a budget. */
-export function effortOfBudget(tokens: number): Effort {
-  return BUDGETS.find(([below]) => tokens < below)?.[1] ?? "xhigh";
-}
 
 /**
  * Writes `reasoning_effort`, for spreading. A budget becomes an effort. How much reasoning is shown is up to the

@@ -1,4 +1,10 @@
 /** Reads errors: `{error: {code, message, status, details}}`, sometimes in an array. */
+import {
+  MAX_ERROR_MESSAGE,
+  REFUSED_CREDENTIALS,
+  VENDOR_ERRORS,
+  vendorErrorMessage,
+} from "../canonical/vendor_errors.ts";
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
@@ -26,26 +32,9 @@ const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
   ["DEADLINE_EXCEEDED", "timeout"],
 ]);
 
-/**
- * Fixed texts for clients. Google's own messages name projects and quotas, so they are only logged, unless they concern
- * the request.
- */
-const MESSAGES: Readonly<Partial<Record<ErrorKind, string>>> = {
-  not_found: "The upstream does not know this model, or a file that the request names",
-  exhausted: "The limit of requests at the upstream is reached",
-  overloaded: "The upstream is overloaded",
-  timeout: "The upstream took too long to answer",
-  too_large: "The request is larger than the upstream accepts",
-  invalid: "The upstream refused the request",
-};
-
-const FAILED = "The upstream failed to answer";
-const NO_ACCESS = "The upstream does not let the gateway in";
+const NOT_FOUND = `${VENDOR_ERRORS.not_found}, or a file that the request names`;
 
 const CONTEXT = /input token count.*exceeds the maximum/i;
-
-/** Most UTF-16 code units of a message that is passed on. */
-const MESSAGE_LENGTH = 1_000;
 
 /** Reads an error answer. Addresses and keys are removed from its message, which may reach the client. */
 export function readError(status: number, body: Json | undefined): GatewayError {
@@ -67,13 +56,16 @@ function toError(error: JsonObject, status: number): GatewayError {
   const isKey = isRefusedKey || /\bAPI key\b/i.test(message);
   const isOurs = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
     name === "PERMISSION_DENIED";
-  const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MESSAGE_LENGTH)}`;
-  if (isOurs) return new GatewayError("upstream", NO_ACCESS, { cause, ...(isRefusedKey && { fault: "key" }) });
+  const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MAX_ERROR_MESSAGE)}`;
+  if (isOurs) {
+    return new GatewayError("upstream", REFUSED_CREDENTIALS, { cause, ...(isRefusedKey && { fault: "key" }) });
+  }
   const kind = KINDS.get(name ?? "") ?? kindOf(status);
-  const said = kind === "invalid" ? redactShapes(message, MESSAGE_LENGTH) : "";
+  // Google's other messages name projects and quotas, so they are only logged.
+  const passedOn = kind === "invalid" ? redactShapes(message, MAX_ERROR_MESSAGE) : "";
   const retryAfterMs = readDelay(details);
-  return new GatewayError(kind, said || (MESSAGES[kind] ?? FAILED), {
-    ...(kind === "invalid" && CONTEXT.test(said) && { code: "context_length_exceeded" }),
+  return new GatewayError(kind, passedOn || (kind === "not_found" ? NOT_FOUND : vendorErrorMessage(kind)), {
+    ...(kind === "invalid" && CONTEXT.test(passedOn) && { code: "context_length_exceeded" }),
     ...(kind === "not_found" && { code: "model_not_found" }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     cause,

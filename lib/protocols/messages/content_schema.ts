@@ -1,5 +1,6 @@
 /** Schemas of messages and their content blocks. */
 import { z } from "zod";
+import { cacheField } from "../canonical/cache_mark.ts";
 import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
 
 /**
@@ -26,12 +27,6 @@ export const VENDOR_SPECIFIC_TYPES = [
   "tool_addition",
   "tool_removal",
 ] as const;
-
-/** A prompt-cache mark. */
-export const cacheField: z.ZodType = z.looseObject({
-  type: z.literal("ephemeral"),
-  ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
-}).nullish().describe("Caches the prompt up to and including this place");
 
 const mediaTypeField = z.string().max(128).regex(/^[A-Za-z0-9.+-]+\/[A-Za-z0-9.+-]+$/, {
   error: "Expected a media type such as application/pdf",

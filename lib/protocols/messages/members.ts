@@ -1,4 +1,6 @@
 /** Helpers to read members of a body. They refuse what the schema could not check. */
+import { readCacheMark } from "../canonical/cache_mark.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import type { CacheMark, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
@@ -39,17 +41,12 @@ export function withoutUndefined<T extends object>(members: T): T {
 
 /** Returns the members that the canonical form does not model; undefined if there are none. */
 export function readUnknownMembers(object: JsonObject, modelled: ReadonlySet<string>): UnknownMembers | undefined {
-  let left: [string, Json | undefined][] | undefined;
-  for (const name in object) {
-    if (!modelled.has(name)) (left ??= []).push([name, object[name]]);
-  }
-  // Entries keep a member called `__proto__` a member.
-  return left === undefined ? undefined : { from: "messages", members: Object.fromEntries(left) };
+  return collectUnknownMembers("messages", object, { modelled }).unknownMembers;
 }
 
 /** Reads the cache mark of an object, and counts it. */
-export function readCache({ cache_control: mark }: JsonObject, context: ReadContext): CacheMark | undefined {
-  if (!isObject(mark)) return undefined;
-  context.cacheMarks++;
-  return { ttl: mark.ttl === "1h" ? "1h" : "5m" };
+export function readCache(object: JsonObject, context: ReadContext): CacheMark | undefined {
+  const { cache } = readCacheMark(object);
+  if (cache !== undefined) context.cacheMarks++;
+  return cache;
 }

@@ -1,4 +1,11 @@
 /** Reads errors of upstreams: in place of an answer, and inside one. */
+import {
+  MAX_ERROR_MESSAGE,
+  NO_CREDIT,
+  REFUSED_CREDENTIALS,
+  VENDOR_ERRORS,
+  vendorErrorMessage,
+} from "../canonical/vendor_errors.ts";
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
@@ -28,9 +35,9 @@ const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
 
 /** Errors that concern the operator, whatever their status is. */
 const OPERATORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
-  ["authentication_error", "The upstream does not accept the gateway's credentials"],
-  ["permission_error", "The upstream does not let the gateway use this model"],
-  ["billing_error", "The gateway's account at the upstream cannot pay for this request"],
+  ["authentication_error", REFUSED_CREDENTIALS],
+  ["permission_error", "The model's vendor refused the gateway's access to this model"],
+  ["billing_error", NO_CREDIT],
 ]);
 
 const BY_OPERATOR_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
@@ -39,23 +46,8 @@ const BY_OPERATOR_STATUS: ReadonlyMap<number | undefined, string> = new Map<numb
   [403, "permission_error"],
 ]);
 
-/** Fixed texts for clients. Upstream messages are only logged, unless they concern the request. */
-const MESSAGES: Partial<Record<ErrorKind, string>> = {
-  exhausted: "The upstream's rate limit is reached",
-  overloaded: "The upstream is overloaded",
-  timeout: "The upstream took too long to answer",
-  too_large: "The request is larger than the upstream accepts",
-};
-
-const UNKNOWN_MODEL = "The upstream does not know this model";
-const FAILED = "The upstream failed to answer";
-const REFUSED = "The upstream refused the request";
-
 /** Messages for an exceeded context, by the input alone or with `max_tokens`. */
 const TOO_LONG = /prompt is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context/i;
-
-/** Most UTF-16 code units of a message that is passed on. */
-const MESSAGE_LENGTH = 1000;
 
 /** Reads an error answer with any body. */
 export function readError(status: number, body: Json | undefined): GatewayError {
@@ -68,20 +60,23 @@ export function readError(status: number, body: Json | undefined): GatewayError 
  */
 export function errorOf(error: Json | undefined, status?: number): GatewayError {
   const { type, message } = isObject(error) ? error : { type: undefined, message: error };
-  const said = typeof message === "string" ? message : "";
-  const cause = [status, type, said].filter((part) => typeof part === "string" || typeof part === "number").join(" ")
+  const text = typeof message === "string" ? message : "";
+  const cause = [status, type, text].filter((part) => typeof part === "string" || typeof part === "number").join(" ")
     .trim();
   const operators = OPERATORS.get(type) ?? OPERATORS.get(BY_OPERATOR_STATUS.get(status));
   if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
   const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));
   const thread = threadCode(error);
   if (thread !== undefined) {
-    return new GatewayError(kind, redactShapes(said, MESSAGE_LENGTH) || REFUSED, { code: thread, cause });
+    return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, {
+      code: thread,
+      cause,
+    });
   }
-  if (kind === "not_found") return new GatewayError(kind, UNKNOWN_MODEL, { code: "model_not_found", cause });
-  if (kind !== "invalid") return new GatewayError(kind, MESSAGES[kind] ?? FAILED, { cause });
-  const code = TOO_LONG.test(said) ? { code: "context_length_exceeded" } : {};
-  return new GatewayError(kind, redactShapes(said, MESSAGE_LENGTH) || REFUSED, { ...code, cause });
+  if (kind === "not_found") return new GatewayError(kind, VENDOR_ERRORS.not_found, { code: "model_not_found", cause });
+  if (kind !== "invalid") return new GatewayError(kind, vendorErrorMessage(kind), { cause });
+  const code = TOO_LONG.test(text) ? { code: "context_length_exceeded" } : {};
+  return new GatewayError(kind, redactShapes(text, MAX_ERROR_MESSAGE) || VENDOR_ERRORS.invalid, { ...code, cause });
 }
 
 /** Returns the code of a vendor-side conversation that cannot continue: clients react to it. */

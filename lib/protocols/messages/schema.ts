@@ -4,7 +4,8 @@
  */
 import { z } from "zod";
 import { COUNTS, fallbacksField, objectField, providerField, stopText, toolNameField } from "../fields.ts";
-import { cacheField, messagesField, systemField } from "./content_schema.ts";
+import { cacheField } from "../canonical/cache_mark.ts";
+import { messagesField, systemField } from "./content_schema.ts";
 
 const customTool = z.looseObject({
   type: z.literal("custom", { error: 'Expected "custom" or the type of a vendor\'s tool' }).nullish(),

@@ -1,13 +1,7 @@
 /** Writes citations as annotations of a text part. */
-import type { Citation } from "../canonical/types.ts";
+import type { Citation, TextRange } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
-
-/** A range of a text part, in code points. */
-export interface TextRange {
-  start: number;
-  end: number;
-}
 
 /**
  * Writes a citation as an annotation.

@@ -1,7 +1,7 @@
 /** Schemas of input items and their content parts. */
 import { z } from "zod";
 import { COUNTS, objectField, unknownType } from "../fields.ts";
-import { cacheField } from "./cache_schema.ts";
+import { cacheField } from "../canonical/cache_mark.ts";
 import { VENDOR_SPECIFIC_ITEMS } from "./read_input.ts";
 import { toolsField } from "./tool_schema.ts";
 

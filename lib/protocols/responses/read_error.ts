@@ -1,4 +1,5 @@
 /** Reads errors of upstreams: as an answer, inside a stream, inside a response. */
+import { MAX_ERROR_MESSAGE, NO_CREDIT, VENDOR_ERRORS, vendorErrorMessage } from "../canonical/vendor_errors.ts";
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { redactShapes } from "../../redact.ts";
@@ -54,23 +55,11 @@ const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
   529: "overloaded",
 };
 
-/** Fixed texts for errors that the client did not cause. */
-const TEXTS: Partial<Record<ErrorKind, string>> = {
-  exhausted: "The rate limit of the model's vendor is reached",
-  not_found: "The model's vendor does not know this model",
-  overloaded: "The model's vendor is overloaded",
-  timeout: "The model's vendor took too long to answer",
-  upstream: "The model's vendor failed to answer",
-};
-
 /** The vendor's account has no credit: a retry cannot help. */
 const UNPAID = new Set(["insufficient_quota", "credit_balance_exhausted", "payment_required"]);
 
 /** Messages for an exceeded context, from servers without an error code. */
 const CONTEXT = /(?:maximum context length|context (?:window|length)|prompt is too long)/i;
-
-/** Most characters of a message that is passed on. */
-const MESSAGE_CHARACTERS = 1_000;
 
 /**
  * Reads an error answer. Errors of the gateway or the vendor get a fixed text; errors of the request get the vendor's
@@ -116,24 +105,26 @@ function compose(error: JsonObject, kind: ErrorKind, status: number | undefined)
   const message = stringOf(error.message)?.trim() ?? "";
   const cause = new Error(`Upstream error ${status ?? "in an answer"}: ${message || "no message"}`);
   if (status === 402 || [error.code, error.type].some((word) => UNPAID.has(stringOf(word) ?? ""))) {
-    return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
+    return new GatewayError("exhausted", NO_CREDIT, {
       code: "insufficient_quota",
       final: true,
       cause,
     });
   }
-  const text = TEXTS[kind];
-  if (text !== undefined) {
-    return new GatewayError(kind, text, { ...(kind === "not_found" && { code: "model_not_found" }), cause });
+  if (kind !== "invalid" && kind !== "too_large") {
+    return new GatewayError(kind, vendorErrorMessage(kind), {
+      ...(kind === "not_found" && { code: "model_not_found" }),
+      cause,
+    });
   }
   const code = codeOf(error) ?? (CONTEXT.test(message) ? "context_length_exceeded" : undefined);
   const param = stringOf(error.param);
   return new GatewayError(
     kind,
-    message === "" ? "The model's vendor refused this request" : redactShapes(message, MESSAGE_CHARACTERS),
+    message === "" ? VENDOR_ERRORS.invalid : redactShapes(message, MAX_ERROR_MESSAGE),
     {
       ...(code !== undefined && { code }),
-      ...(param !== undefined && { param: redactShapes(param, MESSAGE_CHARACTERS) }),
+      ...(param !== undefined && { param: redactShapes(param, MAX_ERROR_MESSAGE) }),
       cause,
     },
   );

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE_ISSUER, readEncrypted } from "./encrypted_content.ts";
-import { unknownMembersOf } from "./members.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { readContent } from "./read_parts.ts";
 
 /**
@@ -149,12 +149,12 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
     case "assistant":
       return { kind: "assistant", blocks: markItem(blocks, item) };
     case "user":
-      return { kind: "user", blocks, ...unknownMembersOf(item, { modelled: MESSAGE }) };
+      return { kind: "user", blocks, ...collectUnknownMembers("responses", item, { modelled: MESSAGE }) };
     default:
       return {
         kind: "system",
         blocks,
-        ...unknownMembersOf(item, {
+        ...collectUnknownMembers("responses", item, {
           modelled: MESSAGE,
           more: { role: item.role === "system" ? undefined : item.role },
         }),
@@ -167,7 +167,7 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
  * block, as the member `item`.
  */
 function markItem(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
-  const { unknownMembers } = unknownMembersOf(item, { modelled: MESSAGE });
+  const { unknownMembers } = collectUnknownMembers("responses", item, { modelled: MESSAGE });
   const [first, ...others] = blocks;
   if (unknownMembers === undefined || first === undefined) return blocks;
   const members = { ...first.unknownMembers?.members, item: unknownMembers.members };
@@ -182,7 +182,7 @@ function readCall(item: JsonObject): ContentBlockOf<"tool_call"> {
     name: stringOf(item.name) ?? "",
     arguments: stringOf(item.arguments) ?? "",
     ...(namespace !== undefined && { namespace }),
-    ...unknownMembersOf(item, { modelled: CALL }),
+    ...collectUnknownMembers("responses", item, { modelled: CALL }),
   };
 }
 
@@ -195,7 +195,7 @@ function readCustomCall(item: JsonObject): ContentBlockOf<"tool_call"> {
     arguments: stringOf(item.input) ?? "",
     custom: true,
     ...(namespace !== undefined && { namespace }),
-    ...unknownMembersOf(item, { modelled: CUSTOM_CALL }),
+    ...collectUnknownMembers("responses", item, { modelled: CUSTOM_CALL }),
   };
 }
 
@@ -205,7 +205,7 @@ function readResult(item: JsonObject, path: string, permits: Permits | undefined
     callId: stringOf(item.call_id) ?? "",
     blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permits),
     ...(item.type === "custom_tool_call_output" && { custom: true }),
-    ...unknownMembersOf(item, { modelled: RESULT }),
+    ...collectUnknownMembers("responses", item, { modelled: RESULT }),
   };
 }
 
@@ -228,7 +228,7 @@ function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
     text,
     ...(hidden && { hidden }),
     ...(read !== undefined && { signature: read.signature }),
-    ...unknownMembersOf(item, { modelled: REASONING, more }),
+    ...collectUnknownMembers("responses", item, { modelled: REASONING, more }),
   };
 }
 

@@ -1,13 +1,14 @@
 /** Reads content parts of input items into blocks. */
+import { readCacheMark } from "../canonical/cache_mark.ts";
 import { readBase64, readMediaUrl } from "../canonical/media.ts";
-import type { CacheMark, Citation, ContentBlock, Media } from "../canonical/types.ts";
+import type { Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { unknownMembersOf } from "./members.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 
 const TEXT = new Set(["type", "text", "annotations", "cache_control"]);
 const REFUSAL = new Set(["type", "refusal", "cache_control"]);
@@ -30,12 +31,6 @@ export function readContent(content: Json | undefined, path: string, permits: Pe
   });
 }
 
-/** Reads the prompt-cache mark, an extension of gateways' clients. */
-export function readCache(value: JsonObject): { cache?: CacheMark } {
-  const mark = objectOf(value.cache_control);
-  return mark === undefined ? {} : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
-}
-
 /** @throws {GatewayError} `invalid`, for more images than a request may have */
 export function checkImages(input: Json | undefined): void {
   const images = objectsOf(input)
@@ -49,7 +44,7 @@ export function checkImages(input: Json | undefined): void {
 }
 
 function readPart(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
-  const cache = readCache(part);
+  const cache = readCacheMark(part);
   switch (part.type) {
     case "input_text":
     case "output_text":
@@ -60,7 +55,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         text: stringOf(part.text) ?? "",
         ...(citations.length > 0 && { citations }),
         ...cache,
-        ...unknownMembersOf(part, { modelled: TEXT }),
+        ...collectUnknownMembers("responses", part, { modelled: TEXT }),
       };
     }
     case "refusal":
@@ -68,10 +63,15 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...cache,
-        ...unknownMembersOf(part, { modelled: REFUSAL }),
+        ...collectUnknownMembers("responses", part, { modelled: REFUSAL }),
       };
     case "input_image":
-      return { type: "media", media: readImage(part, path), ...cache, ...unknownMembersOf(part, { modelled: IMAGE }) };
+      return {
+        type: "media",
+        media: readImage(part, path),
+        ...cache,
+        ...collectUnknownMembers("responses", part, { modelled: IMAGE }),
+      };
     case "input_file": {
       const media = readFile(part, path);
       const name = stringOf(part.filename) ?? (media.kind === "url" ? fileName(media.url) : undefined);
@@ -80,7 +80,7 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         media,
         ...(name !== undefined && { name }),
         ...cache,
-        ...unknownMembersOf(part, { modelled: FILE }),
+        ...collectUnknownMembers("responses", part, { modelled: FILE }),
       };
     }
     case "input_audio":

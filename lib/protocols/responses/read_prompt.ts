@@ -12,7 +12,7 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { readInput, readInstructions } from "./read_input.ts";
-import { unknownMembersOf } from "./members.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
@@ -86,7 +86,10 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
       fallbacks: fallbacks.length > 0 ? fallbacks : undefined,
       user: stringOf(body.user) ?? stringOf(body.safety_identifier),
     }),
-    ...unknownMembersOf(body, { modelled: BODY, more: { include: otherIncludes(body), text: otherText(body) } }),
+    ...collectUnknownMembers("responses", body, {
+      modelled: BODY,
+      more: { include: otherIncludes(body), text: otherText(body) },
+    }),
   };
 }
 
@@ -131,7 +134,7 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
       display: summary === undefined ? undefined : "summarized" as const,
       encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
     }),
-    ...unknownMembersOf(withoutNulls(value), {
+    ...collectUnknownMembers("responses", withoutNulls(value), {
       modelled: REASONING,
       // `auto` is the default kind of summary.
       more: { summary: summary === "auto" ? undefined : summary },

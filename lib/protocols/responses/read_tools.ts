@@ -1,11 +1,11 @@
 /** Reads tools and the tool choice. */
+import { readCacheMark } from "../canonical/cache_mark.ts";
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
-import { unknownMembersOf } from "./members.ts";
-import { readCache } from "./read_parts.ts";
+import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 
 const FUNCTION = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);
 const CUSTOM = new Set(["type", "name", "description", "format", "cache_control"]);
@@ -55,19 +55,19 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
           strict: booleanOf(tool.strict),
           namespace,
         }),
-        ...readCache(tool),
-        ...unknownMembersOf(tool, { modelled: FUNCTION, more }),
+        ...readCacheMark(tool),
+        ...collectUnknownMembers("responses", tool, { modelled: FUNCTION, more }),
       }];
     case "custom":
       return [{
         type: "custom",
         name,
         ...present({ description, format: objectOf(tool.format), namespace }),
-        ...readCache(tool),
-        ...unknownMembersOf(tool, { modelled: CUSTOM, more }),
+        ...readCacheMark(tool),
+        ...collectUnknownMembers("responses", tool, { modelled: CUSTOM, more }),
       }];
     case "namespace": {
-      const { unknownMembers } = unknownMembersOf(tool, { modelled: NAMESPACE });
+      const { unknownMembers } = collectUnknownMembers("responses", tool, { modelled: NAMESPACE });
       const inside = { ...more, ...(unknownMembers !== undefined && { namespace: unknownMembers.members }) };
       return objectsOf(tool.tools).flatMap((inner) => readTool(inner, { namespace: name, more: inside }));
     }
@@ -76,7 +76,7 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
         type: "hosted",
         from: "responses",
         value: tool,
-        ...unknownMembersOf({}, { modelled: FUNCTION, more: more ?? {} }),
+        ...collectUnknownMembers("responses", {}, { modelled: FUNCTION, more: more ?? {} }),
       }];
   }
 }

@@ -1,5 +1,6 @@
 /** Writes the options of a request: sampling, reasoning, format, end user. */
-import { createHash } from "node:crypto";
+import { effortOfBudget } from "../canonical/effort_of_budget.ts";
+import { endUserId } from "../canonical/end_user_id.ts";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { listOf, objectOf, present } from "../members.ts";
@@ -7,17 +8,6 @@ import { ownMembers, type ResponsesWriteContext } from "./write_context.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
 const LOGPROBS = "message.output_text.logprobs";
-
-/** Most characters of an end user's id. */
-const USER_CHARACTERS = 64;
-
-/** Efforts by budget: each is used below its number of tokens. */
-const BUDGETS: readonly (readonly [below: number, effort: Effort])[] = [
-  [2_048, "low"],
-  [8_192, "medium"],
-  [24_576, "high"],
-  [Infinity, "xhigh"],
-];
 
 /** Writes sampling parameters that the protocol and the model have; the others are named. */
 export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
@@ -113,7 +103,7 @@ export function writeUser({ user, protocol, unknownMembers }: Prompt, { own }: R
   if (user === undefined) return {};
   // The client may have sent the newer name only, which is an unknown member.
   if (own) return ownMembers(unknownMembers).safety_identifier === user ? {} : { user };
-  const id = user.length <= USER_CHARACTERS ? user : createHash("sha256").update(user).digest("hex");
+  const id = endUserId(user);
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
 }
 
@@ -156,7 +146,7 @@ function writeEffort(
 ): Effort | undefined {
   const wanted = mode === "off"
     ? "none"
-    : effort ?? (budgetTokens === undefined ? undefined : BUDGETS.find(([below]) => budgetTokens < below)?.[1]);
+    : effort ?? (budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens));
   if (wanted === undefined) return undefined;
   const known = EFFORTS.filter((candidate) => target.row.reasoning?.efforts.includes(candidate));
   if (known.includes(wanted)) return wanted;

@@ -1,5 +1,5 @@
 /** Writes blocks of a message as content parts. */
-import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
+import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
 import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/mod.ts";
@@ -79,7 +79,7 @@ function writeMedia(block: ContentBlockOf<"media">, context: ResponsesWriteConte
       ...(context.own && name !== fileName(media.url) && { filename: name }),
     };
   }
-  const text = modality === "text" && !context.own ? decodeText(media.base64) : undefined;
+  const text = modality === "text" && !context.own ? decodeTextFile(media.base64) : undefined;
   if (text !== undefined) return { type: "input_text", text: name === undefined ? text : `${name}\n\n${text}` };
   const filename = name ?? (context.own ? undefined : media.mediaType === "application/pdf" ? "file.pdf" : "file");
   return {
@@ -88,14 +88,4 @@ function writeMedia(block: ContentBlockOf<"media">, context: ResponsesWriteConte
     ...(filename !== undefined && { filename }),
     file_data: writeMediaUrl(media),
   };
-}
-
-/** Decodes a text file; undefined if it is not UTF-8. */
-function decodeText(base64: string): string | undefined {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -54,7 +54,7 @@ export const ERRORS: readonly WireFault[] = [
     whole: 429,
   },
   { name: "status 500", about: "The upstream fails", play: status(500), streamed: 502, whole: 502 },
-  { name: "status 503", about: "The upstream is overloaded", play: status(503), streamed: 503, whole: 503 },
+  { name: "status 503", about: "The model's vendor is overloaded", play: status(503), streamed: 503, whole: 503 },
   {
     name: "status 500, a page",
     about: "The proxy before the upstream fails, in HTML",

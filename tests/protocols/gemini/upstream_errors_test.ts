@@ -39,7 +39,7 @@ Deno.test("what is wrong with the request is told without addresses, projects an
     ["generativelanguage.googleapis.com/v1beta has no such field", "[address] has no such field"],
     ["No file in projects/my-shop-77", "No file in [account]"],
     ["Token AIzaSyD-abcdefgh1234 is odd", "Token [key] is odd"],
-    ["", "The upstream refused the request"],
+    ["", "The model's vendor refused this request"],
     ["x".repeat(5_000), "x".repeat(1_000)],
   ];
   for (const [message, expected] of cases) {
@@ -50,12 +50,12 @@ Deno.test("what is wrong with the request is told without addresses, projects an
 Deno.test("what is wrong at the upstream has a text of ours, and its own is the cause", () => {
   const quota = "Quota exceeded for metric: generate_content_requests, limit: 20, project 77";
   const cases: [string, string][] = [
-    ["RESOURCE_EXHAUSTED", "The limit of requests at the upstream is reached"],
-    ["UNAVAILABLE", "The upstream is overloaded"],
-    ["DEADLINE_EXCEEDED", "The upstream took too long to answer"],
-    ["NOT_FOUND", "The upstream does not know this model, or a file that the request names"],
-    ["INTERNAL", "The upstream failed to answer"],
-    ["FAILED_PRECONDITION", "The upstream failed to answer"],
+    ["RESOURCE_EXHAUSTED", "The rate limit of the model's vendor is reached"],
+    ["UNAVAILABLE", "The model's vendor is overloaded"],
+    ["DEADLINE_EXCEEDED", "The model's vendor took too long to answer"],
+    ["NOT_FOUND", "The model's vendor does not know this model, or a file that the request names"],
+    ["INTERNAL", "The model's vendor failed to answer"],
+    ["FAILED_PRECONDITION", "The model's vendor failed to answer"],
   ];
   for (const [status, message] of cases) {
     const error = geminiUpstream.readError(500, errorOf(status, quota));
@@ -73,7 +73,7 @@ Deno.test("what is wrong with the gateway's own key is not told to clients", () 
   ];
   for (const [status, body] of cases) {
     const error = geminiUpstream.readError(status, body);
-    assertEquals([error.kind, error.message], ["upstream", "The upstream does not let the gateway in"]);
+    assertEquals([error.kind, error.message], ["upstream", "The model's vendor refused the gateway's credentials"]);
   }
 });
 

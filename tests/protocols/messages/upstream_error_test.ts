@@ -44,7 +44,7 @@ Deno.test("readError() passes on what is wrong with the request, without address
     ["see https://api.example.test/docs?key=1 for more", "see [address] for more"],
     ["bad key sk-ant-api03-abcdef_ghi and Bearer abc.def", "bad key [key] and [key]"],
     ["two\nlines\u0000", "two lines"],
-    ["", "The upstream refused the request"],
+    ["", "The model's vendor refused this request"],
     ["x".repeat(5000), "x".repeat(1000)],
   ];
   for (const [said, told] of cases) {

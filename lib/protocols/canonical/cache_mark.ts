@@ -1,0 +1,17 @@
+/** Prompt-cache marks, as clients of every protocol send them. */
+import { z } from "zod";
+import { isObject, type JsonObject } from "../../json/mod.ts";
+import type { CacheMark } from "./types.ts";
+
+/** Schema of a mark. In chat and responses it is an extension of gateways' clients. */
+export const cacheField: z.ZodType = z.looseObject({
+  type: z.literal("ephemeral"),
+  ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
+}).nullish().describe("Caches the prompt up to and including this place");
+
+const UNMARKED = {};
+
+/** Reads the mark of an object, for spreading. */
+export function readCacheMark({ cache_control: mark }: JsonObject): { cache?: CacheMark } {
+  return isObject(mark) ? { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } } : UNMARKED;
+}

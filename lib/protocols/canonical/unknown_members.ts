@@ -1,0 +1,25 @@
+/** Collects members that the canonical form does not model. */
+import type { Json, JsonObject } from "../../json/mod.ts";
+import type { Protocol, UnknownMembers } from "./types.ts";
+
+const NONE = {};
+
+/**
+ * Returns the members of an object that are not modelled, for spreading; nothing if there are none.
+ * @param more members to add, if they are defined
+ */
+export function collectUnknownMembers(
+  from: Protocol,
+  object: JsonObject,
+  { modelled, more = NONE }: { modelled: ReadonlySet<string>; more?: JsonObject },
+): { unknownMembers?: UnknownMembers } {
+  let left: [string, Json | undefined][] | undefined;
+  for (const name in object) {
+    if (!modelled.has(name)) (left ??= []).push([name, object[name]]);
+  }
+  for (const name in more) {
+    if (more[name] !== undefined) (left ??= []).push([name, more[name]]);
+  }
+  // Entries keep a member called `__proto__` a member.
+  return left === undefined ? NONE : { unknownMembers: { from, members: Object.fromEntries(left) } };
+}

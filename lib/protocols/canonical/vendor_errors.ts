@@ -1,0 +1,29 @@
+/** Texts of upstream errors that clients get instead of the vendor's own. */
+import type { ErrorKind } from "../../errors.ts";
+
+/** Messages by kind. Errors of kind `invalid` concern the request, so the vendor's own message takes precedence. */
+export const VENDOR_ERRORS = {
+  exhausted: "The rate limit of the model's vendor is reached",
+  not_found: "The model's vendor does not know this model",
+  overloaded: "The model's vendor is overloaded",
+  timeout: "The model's vendor took too long to answer",
+  too_large: "The request is larger than the model's vendor accepts",
+  invalid: "The model's vendor refused this request",
+  upstream: "The model's vendor failed to answer",
+} as const satisfies Partial<Record<ErrorKind, string>>;
+
+/** Message for a refused key. */
+export const REFUSED_CREDENTIALS = "The model's vendor refused the gateway's credentials";
+
+/** Message for an account without credit. */
+export const NO_CREDIT = "The credit at the model's vendor is used up";
+
+/** Most UTF-16 code units of a vendor's message that are passed on. */
+export const MAX_ERROR_MESSAGE = 1_000;
+
+/** Returns the message of a kind. */
+export function vendorErrorMessage(kind: ErrorKind): string {
+  return Object.hasOwn(VENDOR_ERRORS, kind)
+    ? VENDOR_ERRORS[kind as keyof typeof VENDOR_ERRORS]
+    : VENDOR_ERRORS.upstream;
+}

@@ -1,7 +1,0 @@
-import { z } from "zod";
-
-/** Anthropic's prompt-cache mark, an extension that OpenRouter's clients send. */
-export const cacheField: z.ZodType = z.looseObject({
-  type: z.literal("ephemeral"),
-  ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
-}).nullish().describe("Caches the prompt up to and including this place, an extension");
