@@ -1,28 +1,15 @@
-import {
-  assert,
-  assertEquals,
-  assertGreater,
-  assertLess,
-  assertNotEquals,
-  assertRejects,
-  assertStringIncludes,
-} from "@std/assert";
+import { assertEquals, assertGreater, assertNotEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { Buffer } from "node:buffer";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { type Editing, startEdit } from "../../lib/canvas/edit.ts";
-import { drawable } from "../../lib/canvas/font.ts";
-import { readInstruction } from "../../lib/canvas/instruction.ts";
-import { paint } from "../../lib/canvas/paint.ts";
-import { cover, resize } from "../../lib/canvas/resize.ts";
-import { layOut } from "../../lib/canvas/text.ts";
 import { encodePng } from "../../lib/images/codec_png.ts";
 import { decodeImage } from "../../lib/images/codec.ts";
 import { blank, type Pixels } from "../../lib/canvas/pixels.ts";
 import type { ImageEvent, ImageRequest, InputImage, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/billing/image_size.ts";
 import { createCanvas } from "../../lib/upstreams/embedded/canvas.ts";
+import { at, distance, quarters } from "../canvas/images.ts";
 import { imageRequest } from "./request.ts";
 import { skipInQuick } from "../skip.ts";
 
@@ -33,8 +20,6 @@ const MODEL = modelSchema.parse({
   pricing: { prompt: "0", completion: "0" },
   targets: [{ upstream: "embedded", model: "canvas" }],
 });
-const SMALL = { width: 96, height: 64 };
-
 const USUAL = { model: MODEL.id, prompt: "A red sailboat at sunset", requestedSize: "auto" } as const;
 
 /** The feed of one request, and what ends it. */
@@ -104,13 +89,6 @@ Deno.test("a stream has the previews it asks for, in the image's size, nearer to
   createCanvas().close();
 });
 
-/** Mean difference of two images of one size. */
-function distance(one: Pixels, other: Pixels): number {
-  let sum = 0;
-  for (let at = 0; at < one.data.length; at++) sum += Math.abs((one.data[at] ?? 0) - (other.data[at] ?? 0));
-  return sum / one.data.length;
-}
-
 Deno.test("the event loop goes round while the canvas paints", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
@@ -138,188 +116,6 @@ Deno.test("members nobody reads are named", async () => {
   const { dropped, feed } = await open({ rest: { style: "vivid" } });
   feed.cancel();
   assertEquals(dropped.names, ["style"]);
-});
-
-Deno.test("every scene fills its image, with more than one colour, in any proportion", () => {
-  const prompts = [
-    "snowy mountains",
-    "the sea at night",
-    "a city in the rain",
-    "a foggy forest",
-    "desert",
-    "flowers in a meadow, a tree and a house",
-    "a planet and a rocket",
-    "abstract",
-    "portrait of a queen",
-    "a cat, a fish, a heart and a balloon",
-    "a lighthouse and birds on a beach, rainbow",
-    "",
-    "我喜欢猫",
-    "\u0000 constructor __proto__ toString",
-  ];
-  const seen = new Set<string>();
-  for (const prompt of prompts) {
-    for (const size of [SMALL, { width: 40, height: 120 }]) {
-      const { data } = paint({ prompt, size, index: 0 });
-      const colors = new Set<number>();
-      for (let at = 0; at < data.length; at += 4) {
-        assertEquals(data[at + 3], 255);
-        colors.add((data[at] ?? 0) << 16 | (data[at + 1] ?? 0) << 8 | (data[at + 2] ?? 0));
-      }
-      assertGreater(colors.size, 200, prompt);
-      seen.add(data.join());
-    }
-  }
-  assertEquals(seen.size, prompts.length * 2);
-});
-
-Deno.test("colour words colour the image", () => {
-  const mean = (prompt: string) => {
-    const { data } = paint({ prompt, size: SMALL, index: 0 });
-    const sums = [0, 0, 0];
-    for (let at = 0; at < data.length; at++) if (at % 4 < 3) sums[at % 4] = (sums[at % 4] ?? 0) + (data[at] ?? 0);
-    return sums as [number, number, number];
-  };
-  const [redOfRed, , blueOfRed] = mean("a red sky over mountains");
-  const [redOfBlue, , blueOfBlue] = mean("a blue sky over mountains");
-  const [redOfGreen, greenOfGreen] = mean("a green sky over mountains");
-  assertGreater(redOfRed, blueOfRed * 1.15);
-  assertGreater(blueOfBlue, redOfBlue * 1.15);
-  assertGreater(greenOfGreen, redOfGreen * 1.1);
-});
-
-Deno.test("the words of the prompt are wrapped into their room, in the largest size that fits", () => {
-  const room = { width: 400, lines: 3, largest: 40, smallest: 10 };
-  const short = layOut("Hello world", room);
-  assertEquals(short?.lines, ["Hello world"]);
-  const long = layOut("word ".repeat(24), room);
-  assertEquals(long?.lines.join(" "), "word ".repeat(24).trim());
-  assertLess(long?.size ?? 99, short?.size ?? 0);
-  const cut = layOut("word ".repeat(400), room);
-  assertEquals(cut?.lines.length, 3);
-  assert(cut?.lines[2]?.endsWith("..."));
-  const unbroken = layOut("w".repeat(500), room);
-  for (const block of [short, long, cut, unbroken]) assertLess(block?.width ?? 999, room.width + 1);
-  assertEquals(layOut("我喜欢猫", room), undefined);
-});
-
-Deno.test("the font has ASCII and Latin-1; other letters are left out", () => {
-  const range = (from: number, to: number) =>
-    Array.from({ length: to - from + 1 }, (_, i) => String.fromCharCode(from + i)).join("");
-  assertEquals(drawable(range(0x21, 0x7e)), range(0x21, 0x7e));
-  const letters = [...range(0xc0, 0xff)].filter((letter) => !"Ææ".includes(letter)).join("");
-  assertEquals(drawable(letters), letters);
-  assertEquals(drawable("Ærø “œuvre” …"), 'AErø "oeuvre" ...');
-  assertEquals(drawable("  one\n\ttwo 猫 three "), "one two three");
-  assertEquals(drawable("Łódź, Šiauliai, İ"), "Łódź, Šiauliai, İ");
-});
-
-/** An image with a different colour in each quarter. */
-function quarters({ width, height }: Size): Pixels {
-  const pixels = blank({ width, height }, 255);
-  const colors = [[220, 60, 50], [60, 190, 80], [60, 80, 210], [230, 220, 90]];
-  for (let y = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) {
-      pixels.data.set(colors[(y * 2 >= height ? 2 : 0) + (x * 2 >= width ? 1 : 0)] ?? [], (y * width + x) * 4);
-    }
-  }
-  return pixels;
-}
-
-const SQUARE = { width: 120, height: 120 };
-
-interface Parts extends Partial<Editing> {
-  images?: readonly Pixels[];
-  mask?: Pixels;
-}
-
-function edited(prompt: string, { images = [quarters(SQUARE)], mask, ...parts }: Parts = {}): Pixels {
-  const editing = { prompt, size: SQUARE, index: 0, count: images.length, hasMask: mask !== undefined, ...parts };
-  const editor = startEdit(editing);
-  for (const image of images) editor.add({ ...image, data: image.data.slice() });
-  return editor.finish(mask);
-}
-
-function at({ width, data }: Pixels, x: number, y: number): number[] {
-  return [...data.subarray((y * width + x) * 4, (y * width + x) * 4 + 3)];
-}
-
-Deno.test("an instruction's words change the image as they say", () => {
-  const [a, b, c, d] = [[220, 60, 50], [60, 190, 80], [60, 80, 210], [230, 220, 90]];
-  const corners = (
-    pixels: Pixels,
-  ) => [at(pixels, 20, 20), at(pixels, 100, 20), at(pixels, 20, 100), at(pixels, 100, 100)];
-  assertEquals(corners(edited("resize it")), [a, b, c, d] as number[][]);
-  assertEquals(corners(edited("flip it")), [b, a, d, c] as number[][]);
-  assertEquals(corners(edited("mirror vertically")), [c, d, a, b] as number[][]);
-  assertEquals(corners(edited("rotate")), [c, a, d, b] as number[][]);
-  assertEquals(corners(edited("rotate to the left")), [b, d, a, c] as number[][]);
-  assertEquals(corners(edited("turn it upside down")), [d, c, b, a] as number[][]);
-  assertEquals(corners(edited("invert the colours"))[0], [35, 195, 205]);
-  for (const [red, green, blue] of corners(edited("make it black and white"))) assertEquals([green, blue], [red, red]);
-  const sepia = at(edited("sepia"), 20, 20);
-  assert((sepia[0] ?? 0) > (sepia[1] ?? 0) && (sepia[1] ?? 0) > (sepia[2] ?? 0));
-  assertGreater(at(edited("tint it blue"), 20, 20)[2] ?? 0, at(edited("tint it blue"), 20, 20)[0] ?? 0);
-  assertGreater(at(edited("brighten"), 20, 20)[1] ?? 0, 60);
-  assertLess(at(edited("darken"), 20, 20)[0] ?? 0, 220);
-  const edge = at(edited("blur it"), 60, 20);
-  assert((edge[0] ?? 0) > 80 && (edge[0] ?? 0) < 200, `${edge}`);
-  const frame = at(edited("a blue border"), 1, 60);
-  assertGreater(frame[2] ?? 0, (frame[0] ?? 0) + 80);
-  assertEquals(at(edited("a blue border"), 60, 50).slice(0, 1), at(edited("resize"), 60, 50).slice(0, 1));
-});
-
-Deno.test("a quoted text is drawn, and does not count as an instruction", () => {
-  const { edits } = readInstruction('Write "Blue blur" on it');
-  assertEquals(edits, [{ type: "text", text: "Blue blur" }]);
-  assertGreater(distance(edited('Write "Hello"'), edited('Write "Other"')), 0.1);
-  assertEquals(readInstruction("Schreib „Grüße“ darauf").edits, [{ type: "text", text: "Grüße" }]);
-});
-
-Deno.test("an instruction that names nothing known still changes the image visibly", () => {
-  assertGreater(distance(edited("add a hat"), edited("resize")), 5);
-  assertGreater(distance(edited(""), edited("resize")), 2);
-});
-
-Deno.test("the border has its own colour, the image another", () => {
-  const { edits } = readInstruction("Make it green with a gold frame");
-  assertEquals(edits.map((edit) => [edit.type, "tint" in edit ? edit.tint?.hue : undefined]), [["tint", 145], [
-    "border",
-    88,
-  ]]);
-});
-
-Deno.test("a mask lets the edit through where it is transparent, and nowhere else", () => {
-  const mask = blank(SQUARE, 255);
-  for (let y = 0; y < 120; y++) for (let x = 0; x < 60; x++) mask.data[(y * 120 + x) * 4 + 3] = 0;
-  const masked = edited("invert", { mask });
-  assertEquals([at(masked, 20, 20), at(masked, 100, 20)], [[35, 195, 205], [60, 190, 80]]);
-  const half = blank({ width: 60, height: 60 }, 128);
-  const [red = 0] = at(edited("invert", { mask: half }), 20, 20);
-  assert(Math.abs(red - 127) < 4, `${red}`);
-});
-
-Deno.test("an image fills the size in its own proportions; several share it", () => {
-  const wide = quarters({ width: 240, height: 60 });
-  const fitted = cover(wide, SQUARE);
-  assertEquals([fitted.width, fitted.height], [120, 120]);
-  assertEquals([at(fitted, 30, 30), at(fitted, 90, 90)], [[220, 60, 50], [230, 220, 90]]);
-  const red = blank(SQUARE, 255), gray = blank(SQUARE, 90);
-  for (let i = 3; i < gray.data.length; i += 4) gray.data[i] = 255;
-  for (let i = 0; i < red.data.length; i += 4) red.data.set([200, 0, 0], i);
-  const pair = edited("resize", { images: [red, gray] });
-  assertEquals([at(pair, 30, 60), at(pair, 90, 60), at(pair, 60, 60)], [[200, 0, 0], [90, 90, 90], [255, 255, 255]]);
-  const many = edited("resize", { images: Array.from({ length: 16 }, () => red) });
-  assertEquals([at(many, 45, 14), at(many, 60, 14)], [[200, 0, 0], [255, 255, 255]]);
-});
-
-Deno.test("resize() keeps even areas even, in both directions and at the edges", () => {
-  const even = blank({ width: 50, height: 31 }, 77);
-  for (const size of [{ width: 7, height: 5 }, { width: 333, height: 200 }, { width: 1, height: 1 }]) {
-    const resized = resize(even, size);
-    assertEquals(resized.data.every((value) => value === 77), true);
-    assertEquals(resized.data.length, size.width * size.height * 4);
-  }
 });
 
 /** An upload of an image. */
