@@ -17,21 +17,21 @@ export type WholeBody = string | readonly BodyPiece[];
 
 const encoder = new TextEncoder();
 
-/** Bytes that the pieces have at least: a text has one for each code unit. */
+/** Lower bound of the pieces' length in bytes: a text has at least one per code unit. */
 export function leastBytes(pieces: readonly BodyPiece[]): number {
   let bytes = 0;
   for (const piece of pieces) bytes += piece.length;
   return bytes;
 }
 
-/** Bytes that the pieces have at most: a text has three for each code unit. */
+/** Upper bound of the pieces' length in bytes: a text has at most three per code unit. */
 export function mostBytes(pieces: readonly BodyPiece[]): number {
   let bytes = 0;
   for (const piece of pieces) bytes += typeof piece === "string" ? piece.length * 3 : piece.length;
   return bytes;
 }
 
-/** Writes the pieces one behind the other, from `start` on. Returns where they end; `undefined` where there is no room. */
+/** Writes the pieces one after the other, from `start`. Returns where they end; `undefined` where there is no room. */
 export function writePieces(
   pieces: readonly BodyPiece[],
   { into, start }: { into: Uint8Array; start: number },
@@ -55,7 +55,7 @@ export function writePieces(
   return end;
 }
 
-/** The pieces as one. */
+/** Joins the pieces. */
 export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer> {
   let length = 0;
   for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;

@@ -1,26 +1,26 @@
-/** The body of an answer, taken out of a connection's buffer as far as it has come. */
+/** The body of a response, taken out of a connection's buffer as it arrives. */
 import { ConnectionEnded } from "./errors.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import type { BodyFraming } from "./framing.ts";
 
-/** Bytes that were read: from `start` to `end` they have yet to be used. */
+/** Bytes read; those from `start` to `end` are unused. */
 export interface ReceiveBuffer {
   buffer: Uint8Array;
   start: number;
   end: number;
 }
 
-/** What is left of one body. */
+/** Reads one body. */
 export interface BodyReader {
-  /** Whether it came to its end. */
+  /** True at the end of the body. */
   readonly done: boolean;
-  /** How many bytes are still to come; `undefined` where nobody knows. */
+  /** Bytes still to come; `undefined` where unknown. */
   readonly left: number | undefined;
-  /** The data that has come, as bytes of the inbox; `undefined` where there is none. @throws {MalformedResponse} */
+  /** The data that has arrived, as a view of the buffer; `undefined` where there is none. @throws {MalformedResponse} */
   take(inbox: ReceiveBuffer): Uint8Array | undefined;
-  /** So many bytes were taken past `take`, where it is known how many come. */
+  /** Bytes were read without `take`, in a body of known length. */
   skip(bytes: number): void;
-  /** The connection ended. @throws {ConnectionEnded} where the body has not */
+  /** Tells that the connection ended. @throws {ConnectionEnded} where the body is incomplete */
   end(): void;
 }
 

@@ -1,24 +1,24 @@
-/** Buffers that are needed for a moment: kept to be used again. */
+/** Buffers for short use, kept for reuse. */
 
-/** Length of a large one, in bytes. */
+/** Length of a large buffer, in bytes. */
 export const BUFFER_BYTES = 64 * 1024;
-/** Length of a small one: new ones of the large kind cost more than what they are for. */
+/** Length of a small buffer, in bytes: allocating a large one costs more than its use. */
 const SMALL_BYTES = 16 * 1024;
-/** Most that are kept of each kind. */
+/** Most buffers kept of each length. */
 const KEPT = 64;
 
-/** A buffer; what stands in it is old. */
+/** A buffer with stale content. */
 export type PooledBuffer = Uint8Array<ArrayBuffer>;
 
 /** Buffers of two lengths. */
 export interface BufferPool {
-  /** One that nobody else uses, of so many bytes at least, up to `SCRATCH_BYTES`. */
+  /** A free buffer of at least this length, up to `BUFFER_BYTES`. */
   take(leastBytes: number): PooledBuffer;
-  /** Gives one back. */
+  /** Returns a buffer to the pool. */
   give(scratch: PooledBuffer): void;
 }
 
-/** Starts with none. */
+/** Creates an empty pool. */
 export function createBufferPool(): BufferPool {
   const small: PooledBuffer[] = [];
   const large: PooledBuffer[] = [];

@@ -1,7 +1,7 @@
-/** The chunked coding, decoded where the bytes lie. */
+/** The chunked transfer coding, decoded in place. */
 import { MalformedResponse } from "./errors.ts";
 
-/** Longest line before a chunk's data, in bytes; what stands there beside the size is read by nobody. */
+/** Longest line before a chunk's data, in bytes; extensions after the size are ignored. */
 const SIZE_LINE_BYTES = 1024;
 /** Most bytes after the last chunk. */
 const TRAILER_BYTES = 16 * 1024;
@@ -17,7 +17,7 @@ const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
 
 type State = "size" | "extension" | "size end" | "data" | "data end" | "data LF" | "trailer" | "trailer LF" | "done";
 
-/** Decodes one body, which may come in any pieces. Trailers are checked and dropped. */
+/** Decodes one body in any pieces. Trailers are checked and dropped. */
 export class ChunkedDecoder {
   #state: State = "size";
   /** Digits of the size so far. */
@@ -35,7 +35,7 @@ export class ChunkedDecoder {
   /** Where the last call stopped reading: after the body's end, or after everything. */
   consumed = 0;
 
-  /** Whether the body came to its end. */
+  /** True at the end of the body. */
   get done(): boolean {
     return this.#state === "done";
   }
@@ -125,7 +125,7 @@ function expect(byte: number, wanted: number): void {
   if (byte !== wanted) throw new MalformedResponse("A chunk does not end where its size says");
 }
 
-/** -1 for what is none. */
+/** -1 for another character. */
 function hexDigit(byte: number): number {
   if (byte >= 48 && byte <= 57) return byte - 48;
   const lower = byte | 32;

@@ -1,30 +1,30 @@
-/** One connection: a socket, and the bytes that were read from it and not yet used. */
+/** One connection: a socket and the bytes read ahead from it. */
 import { MalformedResponse } from "./errors.ts";
 import { HEAD_BYTES } from "./response_head.ts";
 import type { Socket } from "./dialer.ts";
 
-/** Bytes that are read at once; the buffer grows only for a long head. */
+/** Bytes of one read. The buffer grows for a long head only. */
 const READ_BYTES = 16 * 1024;
 
 /** A connection that carries one request after another. */
 export class Http1Connection {
   readonly #socket: Socket;
   #closed = false;
-  /** The read of an idle connection, which becomes the first one of the next answer. */
+  /** The pending read of an idle connection, which becomes the first read of the next response. */
   #ahead: Promise<number | null> | undefined;
   #onEnd: ((connection: Http1Connection) => void) | undefined;
-  /** That read has ended, before it was anybody's. */
+  /** The pending read ended while the connection was idle. */
   readonly #stirred = () => void (this.#ahead !== undefined && this.#onEnd?.(this));
 
-  /** What was read: bytes from `start` to `end` have yet to be used. */
+  /** Bytes read; those from `start` to `end` are unused. */
   buffer = new Uint8Array(READ_BYTES);
   start = 0;
   end = 0;
-  /** Whether anything of the present answer has come. */
+  /** True when a byte of the present response has arrived. */
   received = false;
-  /** When it was put aside, in milliseconds of `performance.now()`. */
+  /** Since when it is idle, in milliseconds of `performance.now()`. */
   idleSince = 0;
-  /** For how long it may lie idle, in milliseconds. */
+  /** How long it may stay idle, in milliseconds. */
   idleMs = Infinity;
 
   constructor(socket: Socket) {
@@ -32,9 +32,8 @@ export class Http1Connection {
   }
 
   /**
-   * Begins to read what comes next, behind what is there; what it resolves with is for `filled`. In two steps, so that no
-   * promise of our own stands between a reader and the socket.
-   * @throws {MalformedResponse} where there is no room for more; and what the socket says
+   * Starts a read behind the unused bytes; its result is for `filled`. Two steps save a promise between reader and socket.
+   * @throws {MalformedResponse} where the buffer has its largest length; the socket's errors
    */
   fill(): Promise<number | null> {
     const ahead = this.#ahead;
@@ -48,7 +47,7 @@ export class Http1Connection {
     return this.#socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
   }
 
-  /** So much has come. Returns false at the connection's end. */
+  /** Takes the result of `fill`. Returns false at the end of the connection. */
   filled(size: number | null): boolean {
     if (size === null) return false;
     this.end += size;
@@ -56,49 +55,49 @@ export class Http1Connection {
     return true;
   }
 
-  /** Reads into bytes of the caller's; nothing may be left in the buffer. Returns how many, or `null` at the end. */
+  /** Reads into the caller's bytes; the buffer must be empty. Returns the count, or `null` at the end. */
   readInto(bytes: Uint8Array): Promise<number | null> {
     return this.#socket.read(bytes);
   }
 
-  /** Begins to write. Resolves with how much has left: mostly all of it, so that no promise of our own stands between. */
+  /** One write. Resolves with the bytes written, mostly all of them, without a promise of our own in between. */
   begin(bytes: Uint8Array): Promise<number> {
     return this.#socket.write(bytes);
   }
 
-  /** Writes all of it, or all but what has left. @throws what the socket says; then not all of it has left */
+  /** Writes everything from `left` on. @throws the socket's error; then not all of it was written */
   async write(bytes: Uint8Array, left = 0): Promise<void> {
     for (let written = left; written < bytes.length;) written += await this.#socket.write(bytes.subarray(written));
   }
 
-  /** Puts it aside. `onEnd` is called where anything comes from the peer before it is woken: its end, or what nobody asked. */
+  /** Makes it idle. `onEnd` is called where the peer closes it or sends anything before `wake`. */
   sleep(onEnd: (connection: Http1Connection) => void): void {
     this.#onEnd = onEnd;
     this.received = false;
     this.start = this.end = 0;
     this.#ahead = this.#socket.read(this.buffer);
-    // An idle connection does not keep the process alive.
+    // Idle connections must not keep the process alive.
     this.#socket.unref();
     this.#ahead.then(this.#stirred, this.#stirred);
   }
 
-  /** Takes it up again. */
+  /** Makes it active again. */
   wake(): void {
     this.#socket.ref();
   }
 
-  /** Frees the socket at once; what is being read or written fails. */
+  /** Closes the socket at once; pending reads and writes fail. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     try {
       this.#socket.close();
     } catch {
-      // The runtime has closed it already.
+      // The runtime closed it already.
     }
   }
 
-  /** Moves what is there to the buffer's begin, and doubles a buffer that is full. */
+  /** Moves unused bytes to the start of the buffer, and doubles a full buffer. */
   #makeRoom(): void {
     if (this.end < this.buffer.length) return;
     const left = this.end - this.start;

@@ -1,4 +1,4 @@
-/** New connections to one host, over TCP or TLS. What authorities are trusted is the runtime's affair, as it is for `fetch`. */
+/** New connections to one host, over TCP or TLS. The runtime decides which authorities are trusted, as for `fetch`. */
 import { HttpVersionError } from "./errors.ts";
 
 /** A connection of the runtime. */
@@ -21,16 +21,16 @@ export interface AddressPolicy {
 }
 
 /**
- * Most TLS handshakes that nobody waits for any more. The runtime frees the socket of a handshake only after its end, so
- * that a host that begins them and stays silent would take one descriptor per call.
+ * Most abandoned TLS handshakes. The runtime frees the socket of a handshake only after its end, so that a host that stays
+ * silent in it would take one descriptor per request.
  */
 const ABANDONED = 64;
-/** How long one of them counts, in milliseconds. */
+/** How long an abandoned handshake counts, in milliseconds. */
 const ABANDONED_MS = 600_000;
 
 /**
- * How long a connection that nobody waits for any more may still be made, to be closed then, in milliseconds. To abort the
- * making while it succeeds would lose the socket for ever: Deno 2.9 does not free it.
+ * How long an abandoned connection may still be opened, to be closed then, in milliseconds. An abort at the moment of success
+ * would leak the socket: Deno 2.9 does not free it.
  */
 const LINGER_MS = 1_000;
 
@@ -38,9 +38,9 @@ const LINGER_MS = 1_000;
 export class Dialer {
   readonly #address: HostAddress;
   readonly #policy: AddressPolicy;
-  /** Since when handshakes that nobody waits for are under way. */
+  /** Start times of abandoned handshakes. */
   readonly #abandoned = new Map<Deno.TlsConn, number>();
-  /** Ends the making of connections that nobody waits for. */
+  /** Aborts the opening of abandoned connections. */
   readonly #lingering = new Set<() => void>();
 
   constructor(address: HostAddress, policy: AddressPolicy) {
@@ -69,7 +69,7 @@ export class Dialer {
     }
   }
 
-  /** Ends the making of connections. */
+  /** Aborts what is under way. */
   close(): void {
     for (const connection of this.#abandoned.keys()) connection.close();
     this.#abandoned.clear();
@@ -97,7 +97,7 @@ export class Dialer {
     }
   }
 
-  /** Connects to an address that was judged: a second look-up could find another one. */
+  /** Connects to the addresses that were checked: a second look-up could find others. */
   async #connect(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     let failure: unknown;
@@ -123,7 +123,7 @@ export class Dialer {
     }
   }
 
-  /** Where the process may connect to the name alone, it is judged by where the connection leads, before a byte is sent. */
+  /** Where the process may connect to the name only, the address of the open connection is checked before a byte is sent. */
   async #connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     const connection = await this.#connectTo(hostname, signal);
@@ -164,21 +164,21 @@ export class Dialer {
   }
 }
 
-/** The alert by which a host says that it speaks none of the protocols that are offered to it (RFC 7301, 3.2). */
+/** True for the alert of a host that supports none of the offered protocols (RFC 7301, section 3.2). */
 function isWithoutHttp1(error: unknown): boolean {
   return error instanceof Error && error.message.includes("NoApplicationProtocol");
 }
 
-/** One that TLS has taken over is closed with it. */
+/** Closes a connection that TLS may have closed already. */
 function closeQuietly(tcp: Deno.TcpConn): void {
   try {
     tcp.close();
   } catch {
-    // There is nothing left to close.
+    // TLS closed it.
   }
 }
 
-/** What a promise settles with, or what the signal is aborted with before. */
+/** Waits for a promise. @throws the signal's reason where it aborts first */
 async function orLeave<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const left = Promise.withResolvers<never>();
   const leave = () => left.reject(signal.reason);
@@ -191,7 +191,7 @@ async function orLeave<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   }
 }
 
-/** A right that the process does not have. */
+/** True where the process lacks a permission. */
 function isForbidden(error: unknown): boolean {
   return error instanceof Deno.errors.NotCapable;
 }

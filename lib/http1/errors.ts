@@ -1,11 +1,11 @@
-/** How a call of a peer goes wrong. */
+/** Errors of a connection. */
 
-/** What a peer says that is no proper HTTP/1.1. Its connection is good for nothing more. */
+/** The peer sent something that is not HTTP/1.1. Its connection is closed. */
 export class MalformedResponse extends Error {
   override readonly name = "MalformedResponse";
 }
 
-/** The connection ended too soon. */
+/** The connection ended before the response did. */
 export class ConnectionEnded extends Error {
   override readonly name = "ConnectionEnded";
   constructor(before = "the answer") {
@@ -13,7 +13,7 @@ export class ConnectionEnded extends Error {
   }
 }
 
-/** A peer that wants to be spoken to in another version of HTTP: it has certainly begun nothing. */
+/** The peer requires another HTTP version, so that it has not begun to process the request. */
 export class HttpVersionError extends Error {
   override readonly name = "HttpVersionError";
 }

@@ -1,4 +1,4 @@
-/** One call: from its begin, over the making of a connection, to the head of its answer. */
+/** One exchange: from its start, over the connection, to the head of the response. */
 import { GatewayError } from "../errors.ts";
 import { type ClientState, ResponseReader } from "./response_reader.ts";
 import { HeadReader } from "./head_reader.ts";
@@ -12,12 +12,12 @@ import type { PackedRequest } from "./pack_request.ts";
 import { type RequestSender, RequestWriter } from "./request_writer.ts";
 import type { PhaseLimits } from "./types.ts";
 
-/** One call, from its begin until its connection is somebody else's. */
+/** One exchange, until its connection is free for another. */
 export class Exchange implements RequestSender {
   readonly #signal: AbortSignal;
   #error: unknown;
   #failed = false;
-  /** Ends the making of a connection. */
+  /** Aborts the opening of a connection. */
   opening: AbortController | undefined;
   connection: Http1Connection | undefined;
   sending: RequestWriter | undefined;
@@ -29,7 +29,7 @@ export class Exchange implements RequestSender {
     signal.addEventListener("abort", this);
   }
 
-  /** Whoever wanted an answer does not want it any more. */
+  /** The caller aborted the request. */
   handleEvent(): void {
     this.fail(this.#signal.reason);
   }
@@ -38,7 +38,7 @@ export class Exchange implements RequestSender {
     return this.#failed;
   }
 
-  /** Gives it up: whatever it waits for fails now. */
+  /** Ends the exchange with an error: everything it waits for fails now. */
   fail(error: unknown): void {
     if (this.#failed) return;
     this.#failed = true;
@@ -51,14 +51,14 @@ export class Exchange implements RequestSender {
     this.fail(bodyError(error));
   }
 
-  /** Frees its connection, if it has one. */
+  /** Closes its connection, if it has one. */
   drop(): void {
     this.connection?.close();
     this.sending?.stop();
     this.end();
   }
 
-  /** Its connection is no longer its own. */
+  /** Lets go of its connection without closing it. */
   end(): void {
     this.connection = undefined;
     this.sending = undefined;
@@ -66,7 +66,7 @@ export class Exchange implements RequestSender {
     this.#signal.removeEventListener("abort", this);
   }
 
-  /** The reason it was given up for, or what the network said in our own words. */
+  /** The error it was ended with, or the network's error as a `GatewayError`. */
   errorFor(cause: unknown, message: string): unknown {
     if (this.#failed) return this.#error ?? cause;
     if (cause instanceof GatewayError) return cause;
@@ -78,26 +78,25 @@ export class Exchange implements RequestSender {
 const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
 
 /**
- * A kept connection that ends within this time after a request began to leave on it was on its way to its end before, in
- * milliseconds: word of that takes no longer, and a model that has begun to think does.
+ * A kept connection that ends within this time after the request began, in milliseconds, was closing before: the news of its
+ * end takes no longer, while a model that has begun to think does.
  */
 const STALE_MS = 1_000;
 
-/** What a call goes with. */
+/** Request and connections of an exchange. */
 export interface ExchangeOptions {
   pool: ConnectionPool;
   packed: PackedRequest;
   shared: ClientState;
-  /** True: on a new connection. */
+  /** True: it uses a new connection. */
   fresh?: boolean;
 }
 
 /**
- * Sends a request and reads the answer's head. A kept connection that dies before the request has left it whole is replaced
- * by a new one, once: nobody can have begun what did not arrive. One function for all of it: each promise less between it
- * and the socket saves 2 thousand instructions.
- * @throws {GatewayError} `upstream`, with the fault `stale` where it died just after that, without a word; what the call was
- * given up for
+ * Sends a request and reads the head of the response. A kept connection that ends before the request was written completely
+ * is replaced by a new one, once. All of it is one function: each promise between it and the socket costs 2,000 instructions.
+ * @throws {GatewayError} `upstream`, with the fault `stale` where a kept connection ended just after the request was written;
+ * the error the exchange was ended with
  */
 export async function exchange(
   call: Exchange,
@@ -106,7 +105,7 @@ export async function exchange(
   try {
     for (let kept = fresh ? undefined : pool.take(call.watch.started);; kept = undefined) {
       const connection = kept ?? await open(call, pool);
-      // It may have been given up between two steps.
+      // It may have been aborted while the connection was opened.
       if (call.failed) {
         connection.close();
         throw new ConnectionEnded();
@@ -128,7 +127,7 @@ export async function exchange(
         if (mayRepeat) await sending.settled;
         if (mayRepeat && !sending.whole && !call.failed) continue;
         call.drop();
-        // A kept connection was at hand when the call began.
+        // No time passed before a kept connection was written to.
         const isStale = mayRepeat && !call.failed && performance.now() - call.watch.started < STALE_MS;
         throw isStale ? staleError(error) : error;
       }
@@ -140,7 +139,7 @@ export async function exchange(
     }
   } catch (cause) {
     call.end();
-    // Nobody has begun to read it.
+    // The stream has not been read.
     if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
     throw call.errorFor(cause, "Cannot reach the model's upstream");
   }
@@ -153,7 +152,7 @@ function refuseCompressed(answer: ResponseReader): void {
   throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
 }
 
-/** A new connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; what the call was given up for */
+/** Opens a connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; the error the exchange was ended with */
 async function open(call: Exchange, pool: ConnectionPool): Promise<Http1Connection> {
   const opening = new AbortController();
   call.opening = opening;

@@ -1,22 +1,22 @@
-/** Where an answer's body ends, and whether its connection can carry another request. */
+/** Where the body of a response ends, and whether its connection can carry another request. */
 import { MalformedResponse } from "./errors.ts";
 import type { ResponseHead } from "./response_head.ts";
 
-/** How the end of a body is told. */
+/** How the end of a body is marked. */
 export type BodyFraming =
   | { kind: "none" }
-  /** After so many bytes. */
+  /** After this many bytes. */
   | { kind: "length"; bytes: number }
   | { kind: "chunked" }
-  /** Where the connection ends. */
+  /** At the end of the connection. */
   | { kind: "close" };
 
-/** What a head says of what follows it. */
+/** What a head says about the rest of the connection. */
 export interface ResponseFraming {
   framing: BodyFraming;
-  /** Whether the connection stays open after the answer. */
+  /** True where the connection stays open after the response. */
   keeps: boolean;
-  /** For how long, where it says so, in milliseconds. */
+  /** For how long, in milliseconds, where the peer says so. */
   keepsMs?: number;
 }
 
@@ -25,8 +25,8 @@ const CHUNKED: BodyFraming = { kind: "chunked" };
 const CLOSE: BodyFraming = { kind: "close" };
 
 /**
- * What follows the final head of an answer.
- * @throws {MalformedResponse} where the head says it in two ways, or in one that not every reader understands
+ * Reads from a final head what follows it.
+ * @throws {MalformedResponse} where the head is ambiguous, or says it in a way that not every parser understands
  */
 export function readFraming(head: ResponseHead, method: string): ResponseFraming {
   const coding = head.headers["transfer-encoding"];
@@ -49,7 +49,7 @@ export function readFraming(head: ResponseHead, method: string): ResponseFraming
   return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, keeps, keepsMs };
 }
 
-/** Equal lengths said twice are one. */
+/** Repeated equal lengths count as one (RFC 9112, section 6.3). */
 function readLength(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   if (/^\d{1,15}$/.test(value)) return Number(value);

@@ -1,22 +1,22 @@
-/** Finding the final head of an answer. */
+/** Finds the final head of a response. */
 import { HttpVersionError, MalformedResponse } from "./errors.ts";
 import type { Http1Connection } from "./connection.ts";
 import { findHeadEnd, parseHead, type ResponseHead } from "./response_head.ts";
 
-/** Bytes of an HTTP/2 frame's own head, and types of frames (RFC 9113, 4.1 and 6). */
+/** Length of an HTTP/2 frame header and two frame types (RFC 9113, sections 4.1 and 6). */
 const FRAME_BYTES = 9;
 const SETTINGS = 4;
 const GOAWAY = 7;
 
-/** Most interim answers before the one that counts. */
+/** Most 1xx responses before the final one. */
 const INTERIM = 16;
 
 const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
 
-/** Looks for the final head of an answer in what has come. Whoever waits for more does so by himself: one promise less. */
+/** Looks for the final head in the received bytes. The caller waits for more, which saves a promise. */
 export class HeadReader {
   readonly #connection: Http1Connection;
-  /** What was looked at before, so many bytes, is not looked at again. */
+  /** Bytes that were searched already. */
   #seen = 0;
   #interim = 0;
 
@@ -24,7 +24,7 @@ export class HeadReader {
     this.#connection = connection;
   }
 
-  /** The final head, where all of it is there, as far as the body. @throws {MalformedResponse}, `HttpVersionError` */
+  /** The final head, once all of it has arrived. @throws {MalformedResponse}, `HttpVersionError` */
   take(): ResponseHead | undefined {
     const connection = this.#connection;
     for (let head = takeHead(connection, this.#seen); head !== undefined; head = takeHead(connection, 0)) {
@@ -37,7 +37,7 @@ export class HeadReader {
   }
 }
 
-/** The next head, where all of it is there. One that is too long never is: a connection keeps no more than `HEAD_BYTES`. */
+/** The next complete head. A head that is too long never completes: a connection keeps at most `HEAD_BYTES`. */
 function takeHead(connection: Http1Connection, seen: number): ResponseHead | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
@@ -50,14 +50,14 @@ function takeHead(connection: Http1Connection, seen: number): ResponseHead | und
   return parseHead(buffer, { start, end: after });
 }
 
-/** Whether what came may become a status line: who speaks something else may never end its first line. */
+/** True while the bytes may become a status line. A peer of another protocol may never end its first line. */
 function beginsRight({ buffer, start, end }: Http1Connection): boolean {
   const size = Math.min(end - start, BEGINNING.length);
   for (let at = 0; at < size; at++) if (buffer[start + at] !== BEGINNING[at]) return false;
   return true;
 }
 
-/** Whether a frame came that HTTP/2 begins or ends with, on the stream of the connection itself. */
+/** True for a SETTINGS or GOAWAY frame on stream 0, as an HTTP/2 server sends at once. */
 function beginsAsHttp2({ buffer, start, end }: Http1Connection): boolean {
   const type = buffer[start + 3];
   return end - start >= FRAME_BYTES && (type === SETTINGS || type === GOAWAY) &&

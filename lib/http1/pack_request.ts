@@ -1,41 +1,41 @@
-/** Requests as bytes. */
+/** Serializes requests. */
 import { type BodyPiece, joinPieces, leastBytes, mostBytes, type WholeBody, writePieces } from "./body_pieces.ts";
 import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request_head.ts";
 import { BUFFER_BYTES, type BufferPool, type PooledBuffer } from "./buffer_pool.ts";
 
-/** A body: as a whole, as bytes, or as a stream that is pulled as fast as the peer takes it. */
+/** A body: whole, as bytes, or as a stream that is pulled as fast as the peer reads. */
 export type RequestBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
-/** A request that is ready to be written, maybe twice. */
+/** A serialized request, which may be written twice. */
 export interface PackedRequest {
-  /** What is written first, or all of it. */
+  /** The first write, or all of the request. */
   readonly first: Uint8Array;
   readonly second?: Uint8Array | undefined;
-  /** What follows: as it is where its length was said, else in chunks. */
+  /** The rest: plain where its length is known, else in chunks. */
   readonly stream?: ReadableStream<Uint8Array> | undefined;
   readonly streamBytes?: number | undefined;
-  /** Lets go of the pieces: they are not written again. */
+  /** Frees the buffers: the request is not written again. */
   drop(): void;
 }
 
-/** Where requests go, and what their heads say of that. */
+/** Address of requests, as in their heads. */
 export interface RequestAddress {
-  /** Path and query, as they go over the wire. */
+  /** Path and query. */
   readonly target: string;
-  /** Name and port, as in the address. */
+  /** Name and port, as in the URL. */
   readonly host: string;
 }
 
-/** Headers of a request; with `closes`, its connection is to be closed afterwards. */
+/** Headers of a request; `closes` asks the peer to close the connection afterwards. */
 export interface HeadFields {
   readonly headers: Readonly<Record<string, string>>;
   readonly closes: boolean;
 }
 
-/** Room for a head before a body in the same buffer, in bytes. */
+/** Bytes reserved for the head before a body in the same buffer. */
 const HEAD_ROOM = 4 * 1024;
 
-/** The heads of all requests that go one way. One that is as the last one was is not written anew, which saves 2 µs. */
+/** Heads of the requests to one URL. A head equal to the last one is reused, which saves 2 µs. */
 export class HeadCache {
   readonly #direction: RequestAddress;
   #last: HeadFields & { size: number; begin: Uint8Array } | undefined;
@@ -44,7 +44,7 @@ export class HeadCache {
     this.#direction = direction;
   }
 
-  /** All lines but the one that tells where the body ends. @throws {TypeError} as `writeHead` */
+  /** All lines but the one about the body's length. @throws {TypeError} as `writeHead` */
   begin(words: HeadFields): Uint8Array {
     const last = this.#last;
     if (last !== undefined && last.closes === words.closes && isSame(words.headers, last)) return last.begin;
@@ -70,7 +70,7 @@ function isSame(
   return size === others.size;
 }
 
-/** Puts the rest of a head and a body behind its begin. Small ones are one piece: head and body leave together. */
+/** Completes a head and adds the body. A small request becomes one write. */
 export function packRequest(
   begin: Uint8Array,
   { body, bodyBytes, scratches }: { body: RequestBody; bodyBytes?: number; scratches: BufferPool },
@@ -87,7 +87,7 @@ function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): PackedReq
   return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
 }
 
-/** The body first, then the head before it: its length is known only then. `undefined` where it is not small. */
+/** Writes the body first and the head before it, as the length is known only then. `undefined` where it does not fit. */
 function packSmall(
   begin: Uint8Array,
   { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: BufferPool },
@@ -106,7 +106,7 @@ function packSmall(
   return new Small(scratch, { first: scratch.subarray(start, bodyEnd), scratches });
 }
 
-/** A request in a buffer that is lent. */
+/** A request in a pooled buffer. */
 class Small implements PackedRequest {
   readonly first: Uint8Array;
   readonly #scratches: BufferPool;

@@ -1,29 +1,28 @@
-/** The connections to one host: those that lie idle, and new ones. */
+/** Connections to one host: idle ones and new ones. */
 import { Http1Connection } from "./connection.ts";
 import { type AddressPolicy, Dialer, type HostAddress } from "./dialer.ts";
 
-/** How many connections lie idle, and for how long. */
+/** How many connections stay idle, and for how long. */
 export interface PoolOptions {
-  /** Most of them. With 0, each request makes its own. */
+  /** Most idle connections. With 0, each request opens its own. */
   idleConnections: number;
-  /** In milliseconds; absent: what usual hosts can bear. */
+  /** In milliseconds; absent: `PLAIN_IDLE_MS` or `TLS_IDLE_MS`. */
   idleMs?: number | undefined;
   addresses: AddressPolicy;
 }
 
 /**
- * How long an idle connection is kept whose host does not say, in milliseconds. Hosts behind plain HTTP are near and often
- * servers as they come: uvicorn and Node close after 5 s, and another connection costs them nothing. Those behind TLS have
- * proxies before them, which keep theirs for 60 s (load balancers of clouds), 75 s (nginx) or longer, and another handshake
- * takes three ways there and back. A host that closes sooner is noticed, but for a request that leaves at that very moment.
+ * How long an idle connection is kept whose host announces no timeout, in milliseconds. Plain HTTP hosts are often bare
+ * servers: uvicorn and Node close after 5 s. Hosts behind TLS have proxies that keep connections for 60 s (cloud load
+ * balancers), 75 s (nginx) or longer, and a new handshake takes three round trips.
  */
 const PLAIN_IDLE_MS = 4_000;
 const TLS_IDLE_MS = 50_000;
 
-/** Time before the end that a peer announces within which a connection is not used any more, in milliseconds. */
+/** Time before the announced end within which a connection is not used any more, in milliseconds. */
 const EARLY_MS = 1_000;
 
-/** The connections to one host. The one that was used last is used first, so that the others grow old. */
+/** The connections to one host. The most recently used one is taken first, so that the others expire. */
 export class ConnectionPool {
   readonly #options: Required<Pick<PoolOptions, "idleConnections" | "idleMs">>;
   readonly #dialer: Dialer;
@@ -40,12 +39,12 @@ export class ConnectionPool {
     this.#dialer = new Dialer(address, addresses);
   }
 
-  /** Whether connections are used more than once. */
+  /** True where connections are reused. */
   get keeps(): boolean {
     return this.#options.idleConnections > 0 && !this.#closed;
   }
 
-  /** An idle connection, if there is one. Those that their peers have ended are not here any more. */
+  /** An idle connection, if there is one. Connections closed by their peers were removed before. */
   take(now = performance.now()): Http1Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
       if (!isOld(connection, now)) {
@@ -57,12 +56,12 @@ export class ConnectionPool {
     return undefined;
   }
 
-  /** A new connection. @throws as `Dialler.dial` */
+  /** Opens a connection. @throws as `Dialer.dial` */
   async open(signal: AbortSignal): Promise<Http1Connection> {
     return new Http1Connection(await this.#dialer.dial(signal));
   }
 
-  /** Keeps a connection whose answer was read to its end. `keepsMs`: how long the peer says that it keeps it. */
+  /** Keeps a connection whose response was read completely. `keepsMs` is the peer's keep-alive timeout. */
   put(connection: Http1Connection, keepsMs = Infinity): void {
     const idleMs = Math.min(this.#options.idleMs, keepsMs - EARLY_MS);
     if (!this.keeps || idleMs <= 0) return connection.close();

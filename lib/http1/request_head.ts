@@ -1,26 +1,26 @@
-/** The head of a request. */
+/** Serializes request heads. */
 
-/** What a request's head says. */
+/** Request line and headers. */
 export interface RequestHead {
   method: string;
-  /** Path and query, as they go over the wire. */
+  /** Path and query. */
   target: string;
-  /** Name and port, as in the address. */
+  /** Name and port, as in the URL. */
   host: string;
   headers: Readonly<Record<string, string>>;
-  /** How long the body is, in bytes; absent: it goes in chunks. */
+  /** Length of the body in bytes; absent: it is sent in chunks. */
   bodyBytes?: number;
-  /** Whether the connection is to be closed afterwards. */
+  /** True: the connection is closed afterwards. */
   closes: boolean;
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Anything but CR, LF, NUL and what else is no text. */
+/** Anything but control characters, CR and LF among them. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const METHOD = /^[A-Z]+$/;
 const TARGET = /^\/[\x21-\x7e]*$/;
 
-/** What decides where messages end, and what is about the connection, is said here and nowhere else. */
+/** Headers about framing and the connection, which only this part writes. */
 const OWN: ReadonlySet<string> = new Set([
   "host",
   "connection",
@@ -34,12 +34,12 @@ const OWN: ReadonlySet<string> = new Set([
   "proxy-connection",
 ]);
 
-/** Writes a head, one character per byte. @throws {TypeError} where it cannot hold what it is given */
+/** Writes a head, one character per byte. @throws {TypeError} for values that a head cannot hold */
 export function writeHead({ bodyBytes, ...head }: RequestHead): string {
   return writeHeadBegin(head) + writeHeadEnd(bodyBytes);
 }
 
-/** All lines but the one that tells where the body ends. @throws {TypeError} as `writeHead` */
+/** All lines but the one about the body's length. @throws {TypeError} as `writeHead` */
 export function writeHeadBegin({ method, target, host, headers, closes }: Omit<RequestHead, "bodyBytes">): string {
   if (!METHOD.test(method) || !TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
   let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
@@ -54,12 +54,12 @@ export function writeHeadBegin({ method, target, host, headers, closes }: Omit<R
   return closes ? `${head}connection: close\r\n` : head;
 }
 
-/** That line, and the empty one. */
+/** The line about the body's length, and the empty line. */
 export function writeHeadEnd(bodyBytes: number | undefined): string {
   return bodyBytes === undefined ? "transfer-encoding: chunked\r\n\r\n" : `content-length: ${bodyBytes}\r\n\r\n`;
 }
 
-/** Writes such a text into bytes, from `at`. Returns where it ends. */
+/** Writes Latin-1 text into bytes, from `at`. Returns where it ends. */
 export function writeLatin1(text: string, bytes: Uint8Array, at: number): number {
   for (let index = 0; index < text.length; index++) bytes[at + index] = text.charCodeAt(index);
   return at + text.length;

@@ -1,42 +1,42 @@
-/** The time limits of many calls, with one timer for all of them. */
+/** Time limits of many requests, with one timer of the runtime for all of them. */
 import { Bag, type Bagged } from "../unordered_list.ts";
 import { type GatewayError, upstreamTimeout } from "../errors.ts";
 import type { PhaseLimits } from "./types.ts";
 
-/** The time limits of one call. */
+/** Time limits of one request. */
 export interface RequestTimer {
-  /** When the call began, by `performance.now()`. */
+  /** Start of the request, by `performance.now()`. */
   readonly started: number;
-  /** A connection is being made. */
+  /** The request waits for a connection. */
   connecting(): void;
-  /** There is one. */
+  /** The connection is open. */
   connected(): void;
-  /** The upstream is being waited for. */
+  /** The request waits for the upstream. */
   wait(): void;
-  /** The answer's head arrived. */
+  /** The head of the response arrived. */
   head(): void;
-  /** A piece of the body arrived. Until the next `wait` nobody is waiting: a slow client is not the upstream's fault. */
+  /** A piece of the body arrived. No time counts until the next `wait`: a slow client is not the upstream's fault. */
   progress(): void;
   stop(): void;
 }
 
-/** What a call is to those who watch it. */
+/** A request as its timer sees it. */
 export interface TimedRequest {
   fail(error: GatewayError): void;
 }
 
-/** Watches over the calls of one transport. */
+/** The timers of one client. */
 export interface RequestTimers {
-  /** Starts a call, which fails where it takes too long. */
+  /** Starts to time a request, which fails where a phase takes too long. */
   start(limits: PhaseLimits, call: TimedRequest): RequestTimer;
-  /** Lets the present calls come to their ends. */
+  /** Stops when the present requests have ended. */
   close(): void;
 }
 
-/** A limit may be noticed this much too late, so that many of them are noticed at once, in milliseconds. */
+/** Limits may be noticed this late, in milliseconds, so that many are noticed at once. */
 const GRAIN_MS = 20;
 
-/** Without a call. */
+/** Creates timers without a request. */
 export function createRequestTimers(): RequestTimers {
   return new SharedRequestTimers();
 }
@@ -60,17 +60,17 @@ class SharedRequestTimers implements RequestTimers {
     if (this.#calls.items.length === 0) this.#disarm();
   }
 
-  /** Sees to it that the calls are looked at then, or before. */
+  /** Checks the requests at `due` or earlier. */
   arm(due: number, now: number): void {
     if (due >= this.#armedFor || this.#calls.items.length === 0) return;
     clearTimeout(this.#timer);
     this.#armedFor = Math.max(due, now);
     this.#timer = setTimeout(() => this.#check(), this.#armedFor - now + 1);
-    // The calls themselves keep the process alive.
+    // The requests themselves keep the process alive.
     Deno.unrefTimer(this.#timer);
   }
 
-  /** It is over. */
+  /** Stops timing a request. */
   forget(call: SingleRequestTimer): void {
     this.#calls.delete(call);
     if (this.#closed && this.#calls.items.length === 0) this.#disarm();
@@ -80,7 +80,7 @@ class SharedRequestTimers implements RequestTimers {
     const now = performance.now();
     const isLate = now - this.#armedFor > GRAIN_MS;
     this.#armedFor = Infinity;
-    // A process that was held up takes what has come meanwhile first: the delay was not the upstream's.
+    // After a stall of this process, received bytes are read first: the delay was not the upstream's.
     this.#postponed = isLate && !this.#postponed;
     if (this.#postponed) return this.arm(now + GRAIN_MS, now);
     let next = Infinity;
@@ -101,7 +101,7 @@ class SingleRequestTimer implements RequestTimer, Bagged {
   readonly started = performance.now();
   at = -1;
   #connectingSince = Infinity;
-  /** `undefined`: the upstream is not waited for. */
+  /** `undefined`: the request does not wait for the upstream. */
   #waitingSince: number | undefined = this.started;
   #answered = false;
 
@@ -111,7 +111,7 @@ class SingleRequestTimer implements RequestTimer, Bagged {
     this.#deadlines = deadlines;
   }
 
-  /** Expires where it is time. Returns when to look again. */
+  /** Fails the request where a limit has passed. Returns when to check again. */
   check(now: number): number {
     const { connectMs, firstByteMs, idleMs, totalMs } = this.#limits;
     const whole = this.started + totalMs;

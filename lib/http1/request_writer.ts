@@ -1,13 +1,13 @@
-/** A request on its way out, while its answer may already be coming. */
+/** Writes a request, while its response may already arrive. */
 import type { Http1Connection } from "./connection.ts";
 import type { PackedRequest } from "./pack_request.ts";
 import { writeLatin1 } from "./request_head.ts";
 
 const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
 
-/** Whoever sends. */
+/** The owner of a request that is written. */
 export interface RequestSender {
-  /** The stream that was to be sent is broken. */
+  /** The stream of the body failed. */
   broken(error: unknown): void;
 }
 
@@ -21,10 +21,10 @@ export class RequestWriter {
   #stopped = false;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
-  /** Resolves when nothing more is written, whether everything has left or not. */
+  /** Resolves when nothing more is written, complete or not. */
   readonly settled: Promise<void>;
 
-  /** Begins to write. */
+  /** Starts to write. */
   constructor(sender: RequestSender, { connection, packed }: { connection: Http1Connection; packed: PackedRequest }) {
     this.#connection = connection;
     this.#packed = packed;
@@ -32,17 +32,17 @@ export class RequestWriter {
     this.settled = this.#write();
   }
 
-  /** Everything has left. */
+  /** True when everything was written. */
   get whole(): boolean {
     return this.#whole;
   }
 
-  /** A stream was begun: it cannot be sent again. */
+  /** True when reading the stream began, so that it cannot be sent again. */
   get pulled(): boolean {
     return this.#pulled;
   }
 
-  /** Ends the pulling of a stream. */
+  /** Cancels the stream. */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -60,7 +60,7 @@ export class RequestWriter {
       this.#whole = true;
       this.#packed.drop();
     } catch {
-      // What the peer says counts for more than that it does not listen any more.
+      // The peer's response counts for more than a failed write.
       if (this.#pulled) this.stop();
     }
   }
@@ -75,13 +75,13 @@ export class RequestWriter {
 
   async #writeChunks(from: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     for (let piece = await this.#pull(from); piece !== undefined; piece = await this.#pull(from)) {
-      // A chunk of nothing would be the last.
+      // An empty chunk would end the body.
       if (piece.length > 0) await this.#connection.write(asChunk(piece));
     }
     await this.#connection.write(LAST_CHUNK);
   }
 
-  /** What is longer than it was said to be would be the begin of another request. */
+  /** Bytes beyond the declared length would be read as the start of another request. */
   async #writePlain(from: ReadableStreamDefaultReader<Uint8Array>, bytes: number): Promise<void> {
     let left = bytes;
     for (let piece = await this.#pull(from); piece !== undefined; piece = await this.#pull(from)) {

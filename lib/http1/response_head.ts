@@ -1,4 +1,4 @@
-/** The head of an answer: found in bytes, and read from them. Strict: what two readers may understand differently is refused. */
+/** The head of a response. Strict: everything that two parsers may read differently is refused. */
 import { MalformedResponse } from "./errors.ts";
 
 /** Most bytes of one head. */
@@ -8,7 +8,7 @@ export const HEAD_LINES = 256;
 /** Longest line of a head, in bytes. */
 export const LINE_BYTES = 16 * 1024;
 
-/** The headers of an answer that anybody reads. All are checked, and only these are kept. */
+/** The response headers that are kept. All headers are checked. */
 export const RESPONSE_HEADERS = [
   "connection",
   "content-encoding",
@@ -21,18 +21,18 @@ export const RESPONSE_HEADERS = [
   "upgrade",
 ] as const;
 
-/** One of them. */
+/** Name of a kept header. */
 export type ResponseHeaderName = (typeof RESPONSE_HEADERS)[number];
 
 const TAB = 9, LF = 10, CR = 13, SPACE = 32, ZERO = 48, ONE = 49, FIVE = 53, COLON = 58;
-/** Letters differ by it from their lower case; signs of names have it. */
+/** The bit that lower case letters have; the other characters of the kept names have it too. */
 const LOWER = 0x20;
 
 const BEGINNING = "HTTP/1.";
 const CODE = BEGINNING.length + 2;
 const CODE_DIGITS = 3;
 
-/** What a byte may stand in, as bits. */
+/** Where each byte is allowed, as bits. */
 const IN_NAME = 1, IN_VALUE = 2;
 const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
   const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(byte));
@@ -40,9 +40,9 @@ const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
   return (isName ? IN_NAME : 0) | (isValue ? IN_VALUE : 0);
 });
 
-/** What stands before an answer's body. */
+/** Status line and headers of a response. */
 export interface ResponseHead {
-  /** The last digit of its version: HTTP/1.0 or HTTP/1.1. */
+  /** Minor version: HTTP/1.0 or HTTP/1.1. */
   minor: 0 | 1;
   status: number;
   /** Values without the space around them, one character per byte; those of repetitions are joined by commas. */
@@ -56,8 +56,7 @@ export interface HeadSpan {
 }
 
 /**
- * Where the body begins: after the first empty line of `bytes` between `start` and `end`, or -1 where it has yet to come.
- * What was looked at before, up to `seen`, is not looked at again.
+ * Index after the first empty line between `start` and `end`, or -1 where it has yet to arrive. The search starts at `seen`.
  * @throws {MalformedResponse} at a line that does not end in CR and LF
  */
 export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {
@@ -70,7 +69,7 @@ export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & 
   return -1;
 }
 
-/** Reads a head with the empty line at its end, as `findHeadEnd` found it. @throws {MalformedResponse} */
+/** Parses a head with the empty line at its end, as `findHeadEnd` found it. @throws {MalformedResponse} */
 export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start: 0, end: bytes.length }): ResponseHead {
   const head = readStatus(bytes, start);
   const last = end - 2;
@@ -94,7 +93,7 @@ export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start:
   return head;
 }
 
-/** The status line, but for the reason behind it: that is none without a space. */
+/** Reads the status line up to its reason phrase. */
 function readStatus(bytes: Uint8Array, start: number): ResponseHead {
   let isStatus = true;
   for (let at = 0; at < BEGINNING.length; at++) isStatus &&= bytes[start + at] === BEGINNING.charCodeAt(at);
@@ -131,7 +130,7 @@ function lineEnd(bytes: Uint8Array, { at, begin }: { at: number; begin: number }
   return at + 2;
 }
 
-/** The header of this name, if anybody reads it. */
+/** The kept header of this name. */
 function answerHeader(bytes: Uint8Array, { start, end }: HeadSpan): ResponseHeaderName | undefined {
   for (const name of RESPONSE_HEADERS) {
     if (name.length === end - start && isName(bytes, { start, name })) return name;
@@ -146,7 +145,7 @@ function isName(bytes: Uint8Array, { start, name }: { start: number; name: strin
   return true;
 }
 
-/** Without the space around it. */
+/** The trimmed value. */
 function valueText(bytes: Uint8Array, span: HeadSpan): string {
   let { start, end } = span;
   while (start < end && isSpace(bytes[start])) start++;

@@ -1,4 +1,4 @@
-/** An answer whose head has come, as those who asked for it see it. */
+/** A response whose head has arrived, as callers of the client read it. */
 import { GatewayError } from "../errors.ts";
 import { type BodyReader, createBody } from "./body_reader.ts";
 import type { Exchange } from "./exchange.ts";
@@ -11,20 +11,20 @@ import { BUFFER_BYTES, type BufferPool } from "./buffer_pool.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import type { Http1Response } from "./types.ts";
 
-/** Most that is read after an answer's end, in bytes and in milliseconds. */
+/** Limits for reading the rest of a released response, in bytes and in milliseconds. */
 const REST_BYTES = 64 * 1024;
 const REST_MS = 1_000;
 
-/** What the calls of one transport share. */
+/** State that the requests of one client share. */
 export interface ClientState {
   scratches: BufferPool;
-  /** Ends the reading of rests. */
+  /** Stops the reading of each released response. */
   released: Set<() => void>;
-  /** True: rests are not read any more. */
+  /** True: released responses are not read any more. */
   closed: boolean;
 }
 
-/** An answer whose head has come, and the connection that the rest comes on. */
+/** A response head, and the connection that carries the rest. */
 export interface BegunResponse {
   head: ResponseHead;
   readFraming: ResponseFraming;
@@ -34,7 +34,7 @@ export interface BegunResponse {
 
 const decoder = new TextDecoder();
 
-/** An answer, read off its connection when somebody asks for it and not before. */
+/** A response that is read from its connection on demand only. */
 export class ResponseReader implements Http1Response {
   readonly #head: ResponseHead;
   readonly #following: ResponseFraming;
@@ -81,7 +81,7 @@ export class ResponseReader implements Http1Response {
           return piece;
         }
         if (this.#body.done) return void this.#complete();
-        // What is about the framing is no progress.
+        // Framing bytes without data do not count as progress.
         if (!waits) this.#watch.wait();
         if (!this.#connection.filled(await this.#connection.fill())) this.#body.end();
       }
@@ -132,7 +132,7 @@ export class ResponseReader implements Http1Response {
     this.#call.drop();
   }
 
-  /** The whole body at once, where its length is known and fits into a scratch. */
+  /** Reads a body of known length that fits into a pooled buffer. */
   async #fill(length: number): Promise<string> {
     const scratch = this.#shared.scratches.take(length);
     let size = 0;
@@ -154,7 +154,7 @@ export class ResponseReader implements Http1Response {
         size += read;
       }
     } catch (cause) {
-      // Not given back: the runtime may still be writing into it.
+      // The buffer is not given back: the runtime may still be writing into it.
       throw this.#brokenOff(cause);
     }
     this.#complete();
@@ -163,7 +163,7 @@ export class ResponseReader implements Http1Response {
     return text;
   }
 
-  /** Piece by piece, into bytes that grow. */
+  /** Reads piece by piece into a growing buffer. */
   async #gather(limitBytes: number): Promise<string> {
     const scratch = this.#shared.scratches.take(BUFFER_BYTES);
     let bytes = scratch;
@@ -194,7 +194,7 @@ export class ResponseReader implements Http1Response {
     return this.#call.errorFor(cause, "The upstream's answer broke off");
   }
 
-  /** The answer is whole: the connection may carry the next. */
+  /** The response is complete: the connection may carry the next request. */
   #complete(): void {
     this.#over = true;
     this.#call.end();
@@ -203,7 +203,7 @@ export class ResponseReader implements Http1Response {
 
   #giveBack(): void {
     const { start, end } = this.#connection;
-    // What follows an answer was asked for by nobody.
+    // Bytes after the response belong to no request.
     if (!this.#following.keeps || !this.#sending.whole || start !== end) return this.#close();
     this.#pool.put(this.#connection, this.#following.keepsMs);
   }
@@ -213,7 +213,7 @@ export class ResponseReader implements Http1Response {
     this.#sending.stop();
   }
 
-  /** Resolves when the body came to its end, when that is too much, and when the connection is gone. */
+  /** Resolves at the end of the body, at the limit, and when the connection breaks. */
   async #readRest(): Promise<void> {
     try {
       for (let bytes = 0; bytes <= REST_BYTES && !this.#body.done;) {
@@ -223,7 +223,7 @@ export class ResponseReader implements Http1Response {
         }
       }
     } catch {
-      // The answer itself is complete.
+      // The response itself was understood before.
     }
   }
 }
