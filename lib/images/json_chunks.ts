@@ -1,6 +1,7 @@
 /** Writes JSON around base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
 import { type JsonObject, writeJson } from "../json/mod.ts";
-import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
+import type { PhaseTimers } from "../phase_timers.ts";
+import { unreadError } from "../request/unread_error.ts";
 
 /** Characters per chunk. */
 const PIECE_LENGTH = 256 * 1024;
@@ -37,6 +38,7 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
 export interface WatchedAnswer {
   /** Longest time that the client may leave the answer unread, in milliseconds. */
   unreadMs: number;
+  timers: PhaseTimers;
   /** Called once, when the answer was read or abandoned. */
   ended: () => void;
 }
@@ -59,26 +61,32 @@ function* cut(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>
 
 function watchedStream<T>(
   pieces: Iterator<T>,
-  { unreadMs, ended, toBytes }: WatchedAnswer & { toBytes: (piece: T) => Uint8Array },
+  { unreadMs, timers, ended, toBytes }: WatchedAnswer & { toBytes: (piece: T) => Uint8Array },
 ): ReadableStream<Uint8Array> {
   /** Undefined after the end, so that its memory can be freed. */
   let rest: Iterator<T> | undefined = pieces;
-  let watch: ReaderWatch | undefined;
+  const timer = timers.stream();
+  const unread = {
+    ms: unreadMs,
+    expire() {
+      controller?.error(unreadError(unreadMs));
+      end();
+    },
+  };
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   function end(): void {
     if (rest === undefined) return;
     rest = undefined;
-    watch?.stop();
+    timer.stop();
     ended();
   }
   return new ReadableStream<Uint8Array>({
-    start(controller) {
-      watch = watchReader(unreadMs, (error) => {
-        controller.error(error);
-        end();
-      });
+    start(own) {
+      controller = own;
+      timer.begin(unread);
     },
     pull(controller) {
-      watch?.asks();
+      timer.stop();
       const piece = rest?.next();
       if (piece === undefined || piece.done === true) {
         controller.close();
@@ -86,7 +94,7 @@ function watchedStream<T>(
         return;
       }
       controller.enqueue(toBytes(piece.value));
-      watch?.given();
+      timer.begin(unread);
     },
     cancel: end,
   }, { highWaterMark: 0 });

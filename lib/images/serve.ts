@@ -129,11 +129,11 @@ async function answer(request: Request, job: Job): Promise<Response> {
 async function give(
   body: Uint8Array<ArrayBuffer>,
   head: { status: number; headers: Record<string, string> },
-  { context: { gateway }, model }: Job,
+  { context: { gateway, timers }, model }: Job,
 ): Promise<Response> {
   const pixels = Math.ceil(body.length / BYTES_OF_PIXEL);
   const ended = isLocal(model, gateway) ? await gateway.pixels.enter(NEVER, pixels).catch(() => () => {}) : () => {};
-  return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, ended }), head);
+  return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, timers, ended }), head);
 }
 
 /** True if a target makes images in this process. */
@@ -226,15 +226,22 @@ async function whole(running: Running, hasLeft: () => boolean): Promise<Response
   const cost = await charge(running, hasLeft() ? { status: CLIENT_LEFT, ending: "abandoned" } : {});
   const { usage, sizes } = tally.bill;
   const text = writeResult({ request: wanted, created, images, usage });
-  return new Response(byteStream(text, { unreadMs: gateway.config.limits.answer_unread_ms, ended: leave }), {
-    headers: {
-      ...running.headers,
-      "x-sluice-image-size": sizesText(sizes),
-      ...Object.fromEntries(droppedHeader(dropped)),
-      "content-type": "application/json",
-      "x-sluice-cost": cost,
+  return new Response(
+    byteStream(text, {
+      unreadMs: gateway.config.limits.answer_unread_ms,
+      timers: running.context.timers,
+      ended: leave,
+    }),
+    {
+      headers: {
+        ...running.headers,
+        "x-sluice-image-size": sizesText(sizes),
+        ...Object.fromEntries(droppedHeader(dropped)),
+        "content-type": "application/json",
+        "x-sluice-cost": cost,
+      },
     },
-  });
+  );
 }
 
 /** Collects the images. If the request fails early, the delivered ones are the answer. */
@@ -328,6 +335,7 @@ async function streamed(running: Running): Promise<Response> {
     seconds: () => Math.floor(gateway.now() / 1000),
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
     unreadMs: gateway.config.limits.answer_unread_ms,
+    timers: running.context.timers,
     charge: (hasLeft) => charge(running, hasLeft ? { ending: "abandoned" } : {}),
     left: (got) => gateway.backgroundTasks.add(chargeLeft(running, got)),
     drains,

@@ -2,8 +2,8 @@
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
 import { writeJson } from "../json/mod.ts";
-import { type PatientReader, patientReader } from "../request/patient_reader.ts";
-import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
+import { MOST_LATE_MS, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
+import { unreadError } from "../request/unread_error.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { imageObject, joined } from "./json_chunks.ts";
 import { numInputImages, writeUsage } from "./write_result.ts";
@@ -21,6 +21,7 @@ export interface ImageStream {
   keepAliveMs: number;
   /** Longest time that the client may leave data unread, in milliseconds. */
   unreadMs: number;
+  timers: PhaseTimers;
   /**
    * Charges the delivered images once, before the last event goes out. Resolves to the cost in USD.
    */
@@ -44,7 +45,8 @@ const KEEP_ALIVE = ": keep-alive\n";
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
-  const reader = patientReader(stream.feed, stream.keepAliveMs);
+  const timer = stream.timers.stream();
+  const reader = new PatientReader(stream, timer);
   let gone = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
   /** Bill of the images sent so far, and including the event being sent. */
@@ -58,11 +60,19 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
     throw error;
   }
   let pieces: Iterator<string> = [].values();
-  let watch: ReaderWatch | undefined;
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const unread = {
+    ms: stream.unreadMs,
+    expire() {
+      // Usually in the middle of an image, where no event can be written.
+      controller?.error(unreadError(stream.unreadMs));
+      void leave();
+    },
+  };
 
   async function leave(): Promise<void> {
     gone = true;
-    watch?.stop();
+    timer.stop();
     if (!stream.drains()) stream.left(got);
     // The client has left; the rest is read for the bill only.
     else while ((await steps.next()).done !== true);
@@ -70,20 +80,17 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   }
 
   return new ReadableStream<Uint8Array>({
-    start(controller) {
-      watch = watchReader(stream.unreadMs, (error) => {
-        // Usually in the middle of an image, where no event can be written.
-        controller.error(error);
-        void leave();
-      });
+    start(own) {
+      controller = own;
+      timer.begin(unread);
     },
     async pull(controller) {
-      watch?.asks();
+      timer.stop();
       while (true) {
         const piece = pieces.next();
         if (piece.done !== true) {
           controller.enqueue(encoder.encode(piece.value));
-          watch?.given();
+          timer.begin(unread);
           return;
         }
         got = given;
@@ -92,7 +99,6 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         if (gone) return;
         given = stream.tally.bill;
         if (step.done === true) {
-          watch?.stop();
           reader.stop();
           controller.close();
           return;
@@ -104,10 +110,44 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   }, { highWaterMark: 0 });
 }
 
+/** Reads a feed that may be silent for long. */
+class PatientReader {
+  readonly #stream: Pick<ImageStream, "feed" | "keepAliveMs">;
+  readonly #timer: StreamTimer;
+  /** A read under way, which silence does not end. */
+  #reading: Promise<ImageEvent | undefined> | undefined;
+
+  constructor(stream: Pick<ImageStream, "feed" | "keepAliveMs">, timer: StreamTimer) {
+    this.#stream = stream;
+    this.#timer = timer;
+  }
+
+  /** The next event, or "silence" where none has come for the keep-alive interval. */
+  async read(): Promise<ImageEvent | "silence" | undefined> {
+    const { feed, keepAliveMs } = this.#stream;
+    this.#reading ??= feed.read();
+    const silence = Promise.withResolvers<"silence">();
+    this.#timer.begin({ ms: keepAliveMs - MOST_LATE_MS, expire: () => silence.resolve("silence") });
+    try {
+      const event = await Promise.race([this.#reading, silence.promise]);
+      if (event !== "silence") this.#reading = undefined;
+      return event;
+    } finally {
+      this.#timer.stop();
+    }
+  }
+
+  /** Ends the feed. */
+  stop(): void {
+    this.#timer.stop();
+    this.#stream.feed.cancel();
+  }
+}
+
 /** Event texts of the stream. Throws while nothing has been sent. */
 async function* writeSteps(
   stream: Written,
-  reader: PatientReader<ImageEvent>,
+  reader: PatientReader,
 ): AsyncGenerator<Iterable<string>, void> {
   const { request, tally } = stream;
   let said = false;

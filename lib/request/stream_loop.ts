@@ -6,7 +6,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import { encodeText } from "../server/encode.ts";
 import { formatFrames } from "../server/sse.ts";
 import { type BodyObserver, setBodyObservable } from "../observe/observed_body.ts";
-import type { Phase, PhaseTimers, StreamTimer } from "../phase_timers.ts";
+import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame } from "../protocols/codec.ts";
@@ -16,6 +16,7 @@ import type { Shown } from "./countable.ts";
 import type { EventWriter } from "./event_writer.ts";
 import type { StreamMeter } from "./stream_meter.ts";
 import type { TargetMeasurement } from "./target_measurement.ts";
+import { unreadError } from "./unread_error.ts";
 
 /** An answer of one target: frames of the client's protocol, or events with the writer that makes frames of them. */
 export type StreamedAnswer =
@@ -94,7 +95,7 @@ export class StreamLoop {
   constructor(options: StreamLoopOptions) {
     this.#options = options;
     this.#timer = options.timers.stream();
-    this.#silence = { ms: options.keepAliveMs, expire: () => this.#keepAlive() };
+    this.#silence = { ms: options.keepAliveMs - MOST_LATE_MS, expire: () => this.#keepAlive() };
     this.#unread = { ms: options.unreadMs, expire: () => this.#giveUp() };
   }
 
@@ -336,10 +337,7 @@ export class StreamLoop {
 
   /** The client has not read for too long. It finds the error where it reads on. */
   #giveUp(): void {
-    const message = `Cannot go on with this answer: it was left unread for more than ${
-      this.#options.unreadMs / 1000
-    } s`;
-    const frames = this.#errorFrames(new GatewayError("too_slow", message));
+    const frames = this.#errorFrames(unreadError(this.#options.unreadMs));
     void this.leave();
     this.#enqueue(this.#rest + formatFrames(frames));
     this.#controller?.close();
