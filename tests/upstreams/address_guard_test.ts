@@ -103,6 +103,6 @@ Deno.test("doctor sends no key where requests would not go", async () => {
   assert(one !== undefined && one.vendor !== "embedded");
   const look = { now: Date.now, timeoutMs: 5_000, env: () => undefined, guard: createAddressGuard([]) };
   const { findings } = await checkUpstream("one", { host: one, models: [], look });
-  assertEquals([findings.at(-1)?.level, server.requests.length], ["wrong", 0]);
+  assertEquals([findings.at(-1)?.level, server.requests.length], ["error", 0]);
   assertStringIncludes(findings.at(-1)?.what ?? "", "127.0.0.1 is at 127.0.0.1, a private address");
 });

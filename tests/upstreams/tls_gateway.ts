@@ -3,7 +3,10 @@ import { prompt } from "./said.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 
 const [url = "", count = "0"] = Deno.args;
-await using gateway = startGateway(oneModel("chat", url));
+await using gateway = startGateway(oneModel("chat", url, {
+  // A machine that is busy with other things takes long over so many handshakes.
+  timeouts: { connect_ms: 60_000, first_byte_ms: 60_000 },
+}));
 
 /** Resolves to whether a first event came; the stream is read no further. */
 async function start(): Promise<boolean> {

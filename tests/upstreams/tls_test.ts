@@ -40,7 +40,7 @@ Deno.test("500 streams to one TLS upstream that offers HTTP/2 all begin while no
   assertEquals(started, 500);
   // One connection per stream: nobody spoke HTTP/2.
   assertEquals(server.ports.size, 500);
-  assert(ms < 20_000, `${ms} ms`);
+  assert(ms < 60_000, `${ms} ms`);
   never.resolve();
 });
 
