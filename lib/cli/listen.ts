@@ -4,7 +4,8 @@ import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { type App, type AppOptions, createApp } from "../server/app.ts";
 import { describeCause } from "../server/cause.ts";
-import type { Listener } from "../server/surface.ts";
+import { createSenders } from "../server/door.ts";
+import { type Listener, listenersOf } from "../server/surface.ts";
 
 /** A listener's server. */
 export type Server = Deno.HttpServer<Deno.NetAddr>;
@@ -17,6 +18,28 @@ export class ListenError extends Error {
 /** The parts of a server. */
 export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "senders"> {
   listener: Listener;
+}
+
+/** Opens every listener, or none of them: that of the clients first. @throws {ListenError} */
+export async function listenAll(
+  current: () => Gateway,
+  options: Pick<AppOptions, "routes" | "drain">,
+): Promise<[Server, ...Server[]]> {
+  const parts = { ...options, senders: createSenders({ monotonic: () => performance.now() }) };
+  const [clients, ...others] = listenersOf(current().config);
+  const servers: [Server, ...Server[]] = [listen(current, { ...parts, listener: clients })];
+  try {
+    for (const listener of others) servers.push(listen(current, { ...parts, listener }));
+    return servers;
+  } catch (error) {
+    await shutdownAll(servers);
+    throw error;
+  }
+}
+
+/** Closes the listeners, and resolves when all connections have ended. */
+export async function shutdownAll(servers: readonly Server[]): Promise<void> {
+  await Promise.all(servers.map((server) => server.shutdown()));
 }
 
 /** Serves the gateway of the moment. @throws {ListenError} */

@@ -19,6 +19,13 @@ export interface LiveGatewayParts extends ReloadableConfig {
   log: (entry: LogEntry) => void;
 }
 
+/** Reads what groups have spent, which a store of one process keeps in memory from then on. */
+export async function readLocalBudgets(
+  { store, config, now }: Pick<Gateway, "store" | "config"> & { now: number },
+): Promise<void> {
+  if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now });
+}
+
 /** Starts a gateway that every reload replaces. Returns a getter of the present one. */
 export function startLiveGateway({ loaded, load, latest, store, limiter, now, log }: LiveGatewayParts): () => Gateway {
   const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
@@ -31,7 +38,7 @@ export function startLiveGateway({ loaded, load, latest, store, limiter, now, lo
     reloader,
   });
   async function apply(config: Gateway["config"]): Promise<void> {
-    if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now: now() });
+    await readLocalBudgets({ store, config, now: now() });
     const old = gateway;
     gateway = reconfigureGateway(old, config);
     void retireGateway(old);

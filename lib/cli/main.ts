@@ -7,20 +7,11 @@ import { StoreError } from "../store/store.ts";
 import { type Invocation, parseArguments, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { helpText } from "./help.ts";
-import { audit } from "./audit.ts";
-import { backup } from "./backup.ts";
-import { check } from "./check.ts";
 import { conform } from "./conform.ts";
 import { doctor } from "./doctor.ts";
-import { explain } from "./explain.ts";
 import { fault } from "./fault.ts";
-import { health } from "./health.ts";
-import { keys } from "./keys.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { prune } from "./prune.ts";
-import { serve } from "./serve.ts";
-import { translate } from "./translate.ts";
-import { usage } from "./usage.ts";
+import { runConfigured } from "./run_configured.ts";
 
 /**
  * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. Problems go to
@@ -55,47 +46,7 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
   if (command === "doctor") {
     return await doctor(invocation, { load: () => load(invocation), env: (name) => Deno.env.get(name) });
   }
-  const { config, path, variable } = await load(invocation);
-  switch (command) {
-    case "serve":
-      return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
-    case "check":
-      return check({
-        config,
-        ...(path !== undefined && { path }),
-        ...(variable !== undefined && { variable }),
-        json: invocation.switches.has("json"),
-      });
-    case "translate":
-      return await translate({
-        config,
-        from: invocation.values.from ?? "",
-        to: invocation.values.to ?? "",
-        ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
-        bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
-      });
-    case "health":
-      return await health(config);
-    case "keys add":
-    case "keys list":
-    case "keys show":
-    case "keys change":
-    case "keys disable":
-    case "keys enable":
-    case "keys revoke":
-    case "keys rotate":
-      return await keys(command, { ...invocation, config });
-    case "usage":
-      return await usage({ config, ...invocation });
-    case "explain":
-      return await explain({ config, ...invocation });
-    case "audit":
-      return await audit({ config, ...invocation });
-    case "prune":
-      return await prune({ config });
-    case "backup":
-      return await backup({ config, ...invocation });
-  }
+  return await runConfigured({ ...invocation, command }, await load(invocation), routes);
 }
 
 function load({ command, values }: Invocation): Promise<LoadedConfig> {

@@ -1,0 +1,44 @@
+/** Opens the stores of a gateway, with the options of its nodes. */
+import type { Config } from "../config.ts";
+import type { Gateway } from "../gateway.ts";
+import { type LimiterOptions, openLimiter } from "../limits/open_limiter.ts";
+import { openStore } from "../store/open.ts";
+import { lostEntry } from "../store/sqlite/accounts.ts";
+import type { SharedStoreOptions } from "../store/store.ts";
+
+/** Opens the store of keys and ledger, and the limiter. @throws {StoreError} */
+export async function openStores(config: Config, log: Gateway["log"]): Promise<Pick<Gateway, "store" | "limiter">> {
+  const store = await openStore(config.store, {
+    own: true,
+    shared: sharedStoreOptions(config, log),
+    migrated: (facts) => log({ level: "info", event: "store_migrated", ...facts }),
+  });
+  const limiter = await openLimiter(config.limits_store, limiterOptions(config, { store, log }));
+  return { store, limiter };
+}
+
+/** Options for a store that nodes share. */
+function sharedStoreOptions({ nodes }: Config, log: Gateway["log"]): SharedStoreOptions {
+  return {
+    keyAgeMs: nodes.key_age_seconds * 1000,
+    ...(nodes.journal !== null && { journal: nodes.journal }),
+    journalEntries: nodes.journal_entries,
+    leaseMs: nodes.lease_seconds * 1000,
+    log,
+  };
+}
+
+function limiterOptions({ nodes }: Config, { store, log }: Pick<Gateway, "store" | "log">): LimiterOptions {
+  const { shared } = store;
+  return {
+    monotonic: () => performance.now(),
+    outage: nodes.limits_outage,
+    timeoutMs: nodes.limits_timeout_ms,
+    leaseMs: nodes.lease_seconds * 1000,
+    ...(shared !== undefined && {
+      storeHeardMs: () => shared.heardMs?.(),
+      enterLost: (requests) => store.ledger.append(requests.map((request) => lostEntry(request, Date.now()))),
+    }),
+    log,
+  };
+}

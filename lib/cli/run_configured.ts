@@ -1,0 +1,72 @@
+/** Runs the commands that need a valid configuration. */
+import type { LoadedConfig } from "../config/load.ts";
+import type { Route } from "../server/router.ts";
+import type { Invocation } from "./arguments.ts";
+import { audit } from "./audit.ts";
+import { backup } from "./backup.ts";
+import { check } from "./check.ts";
+import type { CommandName } from "./commands.ts";
+import { explain } from "./explain.ts";
+import { health } from "./health.ts";
+import { keys } from "./keys.ts";
+import { checkExporter } from "./otel_exporter.ts";
+import { prune } from "./prune.ts";
+import { serve } from "./serve.ts";
+import { translate } from "./translate.ts";
+import { usage } from "./usage.ts";
+
+/** Commands that run without a configuration, or load it themselves. */
+type OtherCommand = "help" | "version" | "fault" | "conform" | "doctor";
+
+/** An invocation of a command that needs a valid configuration. */
+export type ConfiguredInvocation = Invocation & { command: Exclude<CommandName, OtherCommand> };
+
+/** Runs one command and returns its exit code. @throws {UsageError} @throws {ConfigError} @throws {StoreError} */
+export async function runConfigured(
+  invocation: ConfiguredInvocation,
+  { config, path, variable }: LoadedConfig,
+  routes: readonly Route[],
+): Promise<number> {
+  const { command } = invocation;
+  switch (command) {
+    case "serve":
+      await checkExporter(config.private_networks);
+      return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
+    case "check":
+      return check({
+        config,
+        ...(path !== undefined && { path }),
+        ...(variable !== undefined && { variable }),
+        json: invocation.switches.has("json"),
+      });
+    case "translate":
+      return await translate({
+        config,
+        from: invocation.values.from ?? "",
+        to: invocation.values.to ?? "",
+        ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
+        bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
+      });
+    case "health":
+      return await health(config);
+    case "keys add":
+    case "keys list":
+    case "keys show":
+    case "keys change":
+    case "keys disable":
+    case "keys enable":
+    case "keys revoke":
+    case "keys rotate":
+      return await keys(command, { ...invocation, config });
+    case "usage":
+      return await usage({ config, ...invocation });
+    case "explain":
+      return await explain({ config, ...invocation });
+    case "audit":
+      return await audit({ config, ...invocation });
+    case "prune":
+      return await prune({ config });
+    case "backup":
+      return await backup({ config, ...invocation });
+  }
+}

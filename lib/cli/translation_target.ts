@@ -1,0 +1,46 @@
+/** Resolves the protocols and the vendor that `translate` was asked for. */
+import type { Protocol } from "../protocols/canonical/types.ts";
+import { chat } from "../protocols/chat/mod.ts";
+import type { Codec } from "../protocols/codec.ts";
+import { messages } from "../protocols/messages/mod.ts";
+import { QUIRKS } from "../protocols/quirks/mod.ts";
+import { responses } from "../protocols/responses/mod.ts";
+import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+
+const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
+
+/** Protocols, each with its default vendor. */
+const TARGETS: Readonly<Record<UpstreamProtocol, VendorName>> = {
+  chat: "openai-compatible",
+  responses: "openai",
+  messages: "anthropic",
+  gemini: "gemini",
+};
+
+/** A protocol of clients, and one of a vendor. */
+export interface TranslationTarget {
+  codec: Codec;
+  protocol: UpstreamProtocol;
+  vendorName: VendorName;
+  vendor: Vendor;
+  quirk: typeof QUIRKS[VendorName];
+}
+
+/** Looks the names up. Returns the problem, in one line, where one is unknown or they do not fit each other. */
+export function translationTarget(
+  { from, to, vendor }: { from: string; to: string; vendor: string | undefined },
+): TranslationTarget | string {
+  if (!Object.hasOwn(CODECS, from)) return `Unknown protocol "${from}"; known: ${Object.keys(CODECS).join(", ")}`;
+  if (!Object.hasOwn(TARGETS, to)) return `Unknown protocol "${to}"; known: ${Object.keys(TARGETS).join(", ")}`;
+  const protocol = to as UpstreamProtocol;
+  const name = vendor ?? TARGETS[protocol];
+  if (!Object.hasOwn(VENDORS, name)) return `Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`;
+  const vendorName = name as VendorName;
+  const known: Vendor = vendorOf(vendorName);
+  const spoken = spokenBy(known);
+  if (!spoken.includes(protocol)) {
+    return `Vendor "${name}" does not speak "${to}"; it speaks: ${spoken.join(", ")}`;
+  }
+  return { codec: CODECS[from as Protocol], protocol, vendorName, vendor: known, quirk: QUIRKS[vendorName] };
+}

@@ -1,0 +1,75 @@
+/** Prints how to connect to a gateway that has started. */
+import { issueKey } from "../access/keys.ts";
+import { mayUse } from "../access/permissions.ts";
+import { isExpired, isLanguageModel } from "../catalog/catalog.ts";
+import type { Model } from "../catalog/model.ts";
+import { type Config, groupOf } from "../config.ts";
+import { isOnDeploy } from "../config/deno_deploy.ts";
+import type { ConfigFlags } from "../config/load.ts";
+import type { Gateway } from "../gateway.ts";
+import {
+  addCommand,
+  DEPLOYED_ORIGIN,
+  firstStartText,
+  laterStartText,
+  MEMORY_KEYS,
+  MOST_KEYS_TOLD,
+  originOf,
+} from "./banner.ts";
+import type { Server } from "./listen.ts";
+import { writeOut } from "./output.ts";
+
+/** URLs for clients and for the operator. */
+function originsOf(
+  { admin }: Pick<Config, "admin">,
+  [clients, operator = clients]: readonly [Server, ...Server[]],
+): { origin: string; admin?: string } {
+  const originAt = ({ addr }: Server): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(addr);
+  const origin = originAt(clients);
+  return admin === undefined ? { origin } : { origin, admin: originAt(operator) };
+}
+
+/** Inputs of the start text. */
+export interface WelcomeParts {
+  gateway: Gateway;
+  /** That of the clients first. */
+  servers: readonly [Server, ...Server[]];
+  /** Flags of the command line, for the command that adds a key. */
+  flags: ConfigFlags;
+}
+
+/**
+ * Prints how to connect. Creates the first key if there is none and the output is a terminal, as a log would keep the key;
+ * only after the port is open, as a start that fails must not use up the one time that the key is shown.
+ */
+export async function welcome({ gateway, servers, flags }: WelcomeParts): Promise<void> {
+  const { store } = gateway;
+  const origins = originsOf(gateway.config, servers);
+  const configured = gateway.config.keys.map(({ name }) => name);
+  const isFirst = configured.length === 0 && (await store.keys.summary(0)).total === 0;
+  if (isFirst && Deno.stdout.isTerminal()) {
+    const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
+    // False where another process was faster: its key is then listed below.
+    if (await store.keys.add(record)) {
+      const model = gateway.catalog.models.find((model) => isUsable(gateway, model));
+      writeOut(firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) }));
+      return;
+    }
+  }
+  const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed() };
+  const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
+  writeOut(
+    laterStartText({ ...origins, keys: await store.keys.summary(MOST_KEYS_TOLD), configured, addCommand: command }),
+  );
+}
+
+function isDeployed(): boolean {
+  return isOnDeploy((name) => Deno.env.get(name));
+}
+
+/** True for a model that a key of the default group can be tried with. */
+function isUsable({ config, now }: Gateway, model: Model): boolean {
+  const group = groupOf(config, "default");
+  return group !== undefined && isLanguageModel(model) && !isExpired(model, now()) &&
+    mayUse({ group, rules: {} }, model.id);
+}
