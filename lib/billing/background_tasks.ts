@@ -1,10 +1,10 @@
-/** Work for the bill that goes on when the client has gone: the end of the process waits for it. */
+/** Billing tasks that outlive their client's connection. The process waits for them before it ends. */
 
-/** What is still to be done. */
+/** Background tasks. */
 export interface BackgroundTasks {
-  /** Takes note of work that nobody waits for. It tells by itself what goes wrong. */
+  /** Adds a task without a waiting caller. The task logs its own errors. */
   add(work: Promise<unknown>): void;
-  /** Resolves when nothing is left to do. */
+  /** Resolves when all tasks are done. */
   done(): Promise<void>;
 }
 

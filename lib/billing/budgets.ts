@@ -86,7 +86,7 @@ export function budgetError(
   );
 }
 
-/** What is left of a key's own budget. A budget that was made smaller may be overdrawn. */
+/** Text about the rest of a key's own budget. A budget that was made smaller may be overdrawn. */
 function leftText(left: Amount, onHold: Amount): string {
   const rest = `${formatUsd(left < 0n ? 0n : left)} USD is left`;
   return onHold > 0n ? `${rest} and ${formatUsd(onHold)} USD is held for requests that are still running` : rest;

@@ -1,4 +1,4 @@
-/** What a request is billed: tokens that can be believed, and what of their cost the customer pays. */
+/** Charges of a request: plausible token counts, and the customer's share of their cost. */
 import type { TokenUsage } from "../protocols/canonical/types.ts";
 import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
@@ -7,11 +7,11 @@ import { costOfExtras, costOfTokens } from "./price.ts";
 /** Most tokens of one class that an upstream is believed: no model reads or writes as many in one request. */
 const MOST_TOKENS = 1_000_000_000;
 
-/** What an upstream told, as far as it can be believed. */
+/** The plausible part of the usage that an upstream reported. */
 export interface UsageReading {
-  /** What it told; 0 where it told nothing, or nothing that can be. */
+  /** Reported tokens; 0 where none, or no plausible number, was reported. */
   tokens: BilledTokens;
-  /** What has to be counted: `prompt` for the input, `completion` and `reasoning` for the output. */
+  /** Classes to count: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
   /** Whether some of it was counted, or estimated, by the gateway already. */
   counted: NonNullable<TokenUsage["counted"]> | false;
@@ -61,11 +61,11 @@ export function readUsage(usage: TokenUsage): UsageReading {
   };
 }
 
-/** What a request is charged. */
+/** The charge of a request. */
 export interface Charge {
-  /** What the customer pays. */
+  /** Amount that the customer pays. */
   cost: Amount;
-  /** What it cost beyond what was held: the house pays it. */
+  /** Cost beyond the held amount, paid by the operator. */
   overrun: Amount;
 }
 

@@ -24,7 +24,7 @@ import {
 } from "./prompt_parts.ts";
 import { COUNTED_AT_ONCE, type TokenCounter } from "../o200k/mod.ts";
 
-/** What a part costs beside its characters, in characters: a prompt may have very many very short ones. */
+/** Cost of a part in addition to its characters, in characters: a prompt may have very many short ones. */
 const EFFORT_PER_PART = 64;
 /** Base64 digits decoded between two pauses. Divisible by 4. */
 const DIGITS_PER_STEP = 65_536;

@@ -1,6 +1,6 @@
-/** Answers that are read to their end, for the bill alone, as their clients have left. */
+/** Answers read to their end for billing alone, after their clients disconnected. */
 
-/** Counts such answers, as each keeps memory and a connection to its upstream. */
+/** Bounds the number of drained answers: each holds memory and an upstream connection. */
 export interface DrainedRequests {
   /**
    * Takes note of one more, until `done` resolves.

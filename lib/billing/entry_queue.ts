@@ -11,11 +11,11 @@ export type Log = (
   line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
 ) => void;
 
-/** What it is made of. */
+/** Parts. */
 export interface EntryQueueParts {
   /** Enters them all, or rejects and enters none: with a RangeError where one cannot be kept. Tells for each whether it is new. */
   append: (entries: readonly Entry[]) => Promise<boolean[]>;
-  /** Told of every entry that is durable, or given up. */
+  /** Called for every entry that is durable, or given up. */
   onEnd: (id: string, kept: boolean) => void;
   /** Milliseconds that only grow. */
   monotonic: () => number;
@@ -27,7 +27,7 @@ export interface EntryQueueParts {
 export interface EntryQueue {
   /** Whether the last write worked, and none is stuck. */
   readonly healthy: boolean;
-  /** How many there are. */
+  /** Number of entries. */
   readonly length: number;
   /**
    * Enters a request. Resolves when it is durable: true where it is new.
@@ -58,14 +58,14 @@ const GATHER_MS = 1;
 const GATHERED = 0.75;
 /** Entries on their way, above which all are waited for. */
 const MAX_QUEUED = 10_000;
-/** How long an entry is tried that somebody waits for, in milliseconds. */
+/** Time limit for an entry whose request waits for it, in milliseconds. */
 const WAIT_MS = 5_000;
-/** How long any other is tried: as long as a hold lives that nobody renews, for after that it would come too late. */
+/** Time limit for other entries: the lease of a hold without renewals, in milliseconds. */
 const KEEP_MS = 60_000;
 /** Pause after a write that failed, in milliseconds: at first, and at most. */
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 1_000;
-/** When another try makes sense for a client, in milliseconds. */
+/** Value of `retry-after`, in milliseconds. */
 const RETRY_MS = 1_000;
 
 /** An entry on its way. */
@@ -99,7 +99,7 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
   /** Those that the next one waits for, and what ends the wait. */
   let goal = 0;
   let endGathering: (() => void) | undefined;
-  /** How many wait for all. */
+  /** Number of pending flushes. */
   let flushing = 0;
 
   function push(entry: Entry, urgent: boolean): Queued {
@@ -255,7 +255,7 @@ export function notEntered(cause?: unknown): GatewayError {
   });
 }
 
-/** Whether the store works, and cannot keep one of the entries as it is. */
+/** Returns whether a working store refused an entry. */
 function isRefusal(cause: unknown): boolean {
   return cause instanceof RangeError;
 }

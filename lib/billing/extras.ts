@@ -1,4 +1,4 @@
-/** What is billed beside the plain price of tokens: dearer service tiers, and calls of hosted tools. */
+/** Charges in addition to the plain token price: dearer service tiers, and calls of hosted tools. */
 import {
   type ContentBlock,
   type ContentBlockOf,
@@ -14,7 +14,7 @@ import type { BilledExtra, EntryDetails, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 import { type ExtraPrices, unitPrices } from "./price.ts";
 
-/** What an answer used beside tokens, as far as it is known. */
+/** Usage of an answer in addition to tokens, as far as it is known. */
 export type UsedExtras = Pick<TokenUsage, "tiers" | "hostedCalls">;
 
 /** Prices of a request, and what it asked for. */

@@ -1,10 +1,10 @@
-/** What was charged to the budgets of groups, read before anybody waits for it. */
+/** Reads the amounts charged to group budgets before the first request needs them. */
 import type { Config } from "../config.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { periodStart } from "./budgets.ts";
 import { parseUsd } from "./money.ts";
 
-/** What it needs. */
+/** Parts. */
 export interface GroupBudgetParts {
   ledger: Pick<LedgerStore, "left">;
   config: Pick<Config, "groups">;

@@ -1,4 +1,4 @@
-/** What images cost in tokens: the official formula, always at the high tier, whatever an upstream reports. */
+/** Tokens of images: the official formula, always at the high tier, whatever an upstream reports. */
 
 /** Width and height in pixels. */
 interface Sides {

@@ -3,7 +3,7 @@ import { Bag, type Bagged } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
-/** What a request is for: images take longer than texts, and cost more to begin again. */
+/** Kind of a request: images take longer than texts, and cost more to begin again. */
 export type InFlightKind = "text" | "images";
 
 /** A request under way. */
@@ -15,9 +15,9 @@ export interface InFlightRequest {
 
 /** Requests under way. */
 export interface InFlightRequests {
-  /** Takes note of a request. What it returns takes it out again: to be called when its meter has ended. */
+  /** Adds a request. Returns the function that removes it, to call when its meter has ended. */
   add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): () => void;
-  /** How many there are, of one kind or of all. */
+  /** Counts requests, of one kind or of all. */
   count(kind?: InFlightKind): number;
   /** Resolves when there are none, of one kind or of all. */
   over(kind?: InFlightKind): Promise<void>;
@@ -34,7 +34,7 @@ interface Metered extends Bagged {
   readonly request: InFlightRequest;
 }
 
-/** How long requests may take to end when they are told to, in milliseconds. */
+/** Time for requests to end after `stop`, in milliseconds. */
 const GRACE_MS = 1_000;
 
 /** Starts with none. */

@@ -3,14 +3,14 @@ import { nameOf } from "../errors.ts";
 import type { Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { type Later, type Log, notEntered } from "./entry_queue.ts";
 
-/** What they are made of. */
+/** Parts. */
 export interface LeasesParts {
   store: Pick<LedgerStore, "clock" | "hold" | "renew" | "expire">;
   /** Unix time in milliseconds. */
   now: () => number;
   /** Milliseconds that only grow. */
   monotonic: () => number;
-  /** How long a hold lives without a renewal, in milliseconds. */
+  /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   later: Later;
   log: Log;
@@ -36,7 +36,7 @@ const RENEWALS = 3;
 
 /** The hold of a request, in Unix milliseconds. */
 interface Lease {
-  /** What it was renewed to, as far as is known. */
+  /** End of the lease, as far as is known. */
   until: number;
   /** The latest that it is renewed to. */
   last: number;

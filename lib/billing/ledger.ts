@@ -5,20 +5,20 @@ import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
 import { createLeases } from "./leases.ts";
 import type { Amount } from "./money.ts";
 
-/** How long a hold lives without a renewal where nobody says so, in milliseconds. */
+/** Default lease of a hold, in milliseconds. */
 const LEASE_MS = 60_000;
 
-/** When another try makes sense for a client, in milliseconds. */
+/** Value of `retry-after`, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** What it is made of. */
+/** Parts. */
 export interface LedgerParts {
   store: LedgerStore;
   /** Unix time in milliseconds. */
   now: () => number;
   /** Milliseconds that only grow; absent: since the process began. */
   monotonic?: () => number;
-  /** How long what is held outlives this process, in milliseconds; absent: a minute. */
+  /** Lease of holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
   /** Absent: the timers of the process. */
   later?: Later;
@@ -28,7 +28,7 @@ export interface LedgerParts {
 
 /** The ledger of a process. */
 export interface Ledger {
-  /** Whether entries can be written, as far as is known. Nothing that costs may begin while they cannot. */
+  /** Whether entries can be written, as far as is known. While not, no request that costs may begin. */
   readonly healthy: boolean;
   /** Entries on their way. */
   readonly queued: number;

@@ -3,7 +3,7 @@ import type { Entry } from "../store/ledger.ts";
 import { type Charge, computeCharge } from "./charge.ts";
 import type { Amount } from "./money.ts";
 
-/** Whose money it is. What customers may spend is owed to them: a debit makes it less, a credit more. */
+/** Account of a posting. Customer accounts are liabilities: a debit lowers them, a credit raises them. */
 export type LedgerAccount = "customer:available" | "customer:held" | "house:revenue" | "house:overrun";
 
 /** One amount that goes from an account to another. */

@@ -22,7 +22,7 @@ import type { Amount } from "./money.ts";
 import type { ExtraPrices } from "./price.ts";
 import { type LimitWatch, Reservation, type ReservationParts } from "./reservation.ts";
 
-/** What is known of a request when it arrives. */
+/** Facts of a request at its arrival. */
 export interface Arrival {
   /** The gateway's id of the request. */
   id: string;
@@ -31,12 +31,12 @@ export interface Arrival {
   endpoint: MeteredEndpoint;
 }
 
-/** What a request asks for, once it is known. */
+/** The demand of an admitted request. */
 export interface Wish {
   model: Model;
-  /** What it pays. Pinned: a change of prices while it runs does not touch it. */
+  /** Its prices, fixed at admission. */
   sheet: PriceSheet;
-  /** What it can be billed beside that; absent: nothing. */
+  /** Prices of possible extras; absent: none. */
   extraPrices?: ExtraPrices | undefined;
   /** The service tier that it asks for; absent: the plain one. */
   tier?: string | undefined;
@@ -57,7 +57,7 @@ export interface Wish {
   whole?: boolean;
 }
 
-/** What a request that was answered, in whole or in part, is charged for. */
+/** Output and usage of a request that was answered in whole or in part. */
 export interface Delivered {
   status: number;
   ending: Extract<
@@ -68,7 +68,7 @@ export interface Delivered {
   source: UsageSource;
   images?: number;
   details?: EntryDetails;
-  /** What the upstream says it used beside tokens; absent: nothing. */
+  /** Extras that the upstream reports; absent: none. */
   used?: UsedExtras;
 }
 
@@ -119,7 +119,7 @@ export interface Meter {
   readonly done: Promise<void>;
 }
 
-/** Told of what meters see. */
+/** Observes meters. */
 export interface MeterWatch extends LimitWatch {
   /** A request with this id runs under a meter, and will end. */
   opened(id: string): void;
@@ -127,7 +127,7 @@ export interface MeterWatch extends LimitWatch {
   ended(entry: Entry): void;
 }
 
-/** What meters work with. */
+/** Parts of meters. */
 export interface MeterParts extends ReservationParts {
   ledger: Ledger;
   /** Unix time in milliseconds. */
@@ -141,10 +141,10 @@ export function openMeter(parts: MeterParts, arrival: Arrival): Meter {
   return new RequestMeter(parts, arrival);
 }
 
-/** What an entry says of how a request ended, and of its cost. */
+/** The members of an entry about the end of a request and its cost. */
 type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "overrun" | "images">;
 
-/** What a request that nobody pays for is charged. */
+/** The charge of a free request. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
 
 class RequestMeter implements Meter {
@@ -230,7 +230,7 @@ class RequestMeter implements Meter {
     this.#wish = { ...wish, model, sheet, extraPrices, claims: [...wish.claims, ...needed] };
   }
 
-  /** What is taken while the request ends goes back with the end. */
+  /** Reservations made while the request ends are returned with it. */
   async #during(taking: Promise<void>): Promise<void> {
     this.#admitting = taking;
     try {

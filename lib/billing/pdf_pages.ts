@@ -17,7 +17,7 @@ const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
 /** An object stream: from PDF 1.5 on it may hold page objects, compressed. */
 const OBJECT_STREAM = /\/Type\s*\/ObjStm\b[^]{0,400}?stream\r?\n/g;
 
-/** What may still be inflated, in bytes: an object stream of a few bytes can stand for a thousand times as many. */
+/** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */
 export interface InflateBudget {
   bytes: number;
 }

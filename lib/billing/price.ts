@@ -13,7 +13,7 @@ export const PRICE_CLASSES = [...INPUT_CLASSES, "completion"] as const;
 /** A class of tokens with a price of its own. */
 export type PriceClass = typeof PRICE_CLASSES[number];
 
-/** What one token of each class costs. */
+/** Prices of one token of each class. */
 export type UnitPrices = Readonly<Record<PriceClass, Amount>>;
 
 /** Sheets by the prices they were made of, then by factor: neither changes while the gateway runs. */
@@ -22,7 +22,7 @@ const sheets = new WeakMap<object, Map<string, Readonly<PriceSheet>>>();
 /** Prices that were read from frozen sheets. What may still change is read anew each time. */
 const read = new WeakMap<PriceSheet, UnitPrices>();
 
-/** What a request that begins now pays, by its model and the factor of its group. The sheet is frozen, and shared. */
+/** The price sheet of a request that begins now, by its model and its group's factor. It is frozen and shared. */
 export function sheetAt(model: Model, { factor, now }: { factor: string; now: number }): Readonly<PriceSheet> {
   return sheetOf(model, { pricing: pricingAt(model, now), factor });
 }
@@ -43,7 +43,7 @@ function sheetOf(
   return sheet;
 }
 
-/** What a request can be billed beside the plain price of its tokens. */
+/** Prices of extras. */
 export interface ExtraPrices {
   /** Prices in service tiers, by name. */
   tiers: ReadonlyMap<string, Readonly<PriceSheet>>;
@@ -53,7 +53,7 @@ export interface ExtraPrices {
   hostedTools: Readonly<Record<string, string>>;
 }
 
-/** What a request that begins now can be billed beside the plain price; absent: nothing. */
+/** Prices of extras for a request that begins now; absent: none. */
 export function extraPricesAt(
   model: Model,
   { factor, now }: { factor: string; now: number },

@@ -1,11 +1,11 @@
-/** What a model reads of a prompt, part by part, and what can be said of a part's size without a tokenizer. */
+/** The parts of a prompt that a model reads, and estimates of their size without a tokenizer. */
 import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
 import { type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
 import { countPdfPages, inflateBudget, pagesBySize } from "./pdf_pages.ts";
 
-/** What stands between messages, by rule of thumb. */
+/** Tokens between messages, by rule of thumb. */
 export const TOKENS_PER_MESSAGE = 3;
 /** The beginning of the answer. */
 export const TOKENS_OF_PRIMER = 3;
@@ -40,7 +40,7 @@ function* toolParts(tool: Tool): Generator<PromptPart> {
   if (schema !== undefined) yield json(schema);
 }
 
-/** What is in the blocks of a message or an answer. */
+/** Yields the parts of the blocks of a message or an answer. */
 export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPart> {
   for (const block of blocks) {
     switch (block.type) {
@@ -107,7 +107,7 @@ function* mediaIn(messages: readonly { blocks: readonly ContentBlock[] }[]): Gen
   }
 }
 
-/** Whether a prompt has images or files whose tokens are estimated, and not counted. */
+/** Returns whether a prompt has images or files, whose tokens are estimated and not counted. */
 export function isEstimated({ messages }: Pick<Prompt, "messages">): boolean {
   for (const media of mediaIn(messages)) {
     if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;

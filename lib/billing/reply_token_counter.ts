@@ -12,11 +12,11 @@ import { countReply, type ReplyTokens } from "./count_prompt.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { COUNTED_AT_ONCE, lastCut, loadTokenCounter, type TokenCounter } from "../o200k/mod.ts";
 
-/** What is kept uncounted, in UTF-16 code units: 64 KiB. */
+/** Text kept uncounted, in UTF-16 code units: 64 KiB. */
 const KEPT = 32_768;
-/** What may wait to be counted before those who push are asked to wait, in UTF-16 code units. */
+/** Uncounted text beyond which `push` asks its caller to wait, in UTF-16 code units. */
 const BEHIND = 524_288;
-/** What keeping a text takes beside its characters, in UTF-16 code units. */
+/** Overhead of a kept text, in UTF-16 code units. */
 const PART = 64;
 /** Text after a cut within a piece, in UTF-16 code units. */
 const OVERLAP = 1024;
@@ -28,7 +28,7 @@ interface Part {
   type: "text" | "reasoning";
   /** Joined they are the text, less what was counted and dropped. */
   deltas: string[];
-  /** What keeping it takes. */
+  /** Its size with the overhead. */
   size: number;
 }
 

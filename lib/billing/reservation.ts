@@ -1,11 +1,11 @@
-/** What one request has taken of limits, until it is given back. */
+/** The limit reservations of one request, until they are returned. */
 import { nameOf } from "../errors.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { createLimitError } from "../limits/errors.ts";
 import type { AdmissionRequest, LimitDecision, Limiter, LimitStatus } from "../limits/limiter.ts";
 import type { Log } from "./entry_queue.ts";
 
-/** Told of what limits say. */
+/** Observes limit decisions. */
 export interface LimitWatch {
   /** A limit or a budget has refused a request: whose it is (`key`, `group`, `model`), and what it counts. */
   refused(owner: string, unit: string): void;
@@ -13,7 +13,7 @@ export interface LimitWatch {
   exceeded(): void;
 }
 
-/** What reservations work with. */
+/** Parts of reservations. */
 export interface ReservationParts {
   limiter: Limiter;
   /** Milliseconds that only grow. */

@@ -38,7 +38,7 @@ const USUAL_OUTPUT = 1024;
 /** An answer that may have fewer tokens is not worth asking for. */
 export const LEAST_OUTPUT = 256;
 
-/** What `affordableOutput` says where nothing limits it: more than any model writes. */
+/** Result of `affordableOutput` without a limit: more than any model writes. */
 const ANY_OUTPUT = 1_000_000_000;
 
 /** Tokens that go in and come out. */
@@ -48,10 +48,10 @@ export interface TokenBound {
   output: number;
 }
 
-/** What the bounds need of a model. */
+/** Facts of a model that the bounds need. */
 type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
-/** What the bounds of an input need beside that. */
+/** Facts that the bounds of an input need in addition. */
 export interface InputBounds extends ModelBounds {
   /** Whether the vendor finds out for itself what is at an address without a type; absent: it takes images alone. */
   infersTypes?: boolean;
@@ -121,7 +121,7 @@ export function mostCost({ input, output }: TokenBound, sheet: Readonly<PriceShe
   return BigInt(input) * dearestInput(sheet) + BigInt(output) * unitPrices(sheet).completion;
 }
 
-/** Whether any token costs anything. */
+/** Returns whether any token costs anything. */
 export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   const prices = unitPrices(sheet);
   return PRICE_CLASSES.some((name) => prices[name] > 0n);
@@ -136,7 +136,7 @@ function dearestInput(sheet: Readonly<PriceSheet>): Amount {
   return dearest;
 }
 
-/** What money is there, and what is to be paid of it. */
+/** Available money, and what it pays for. */
 export interface Affordable {
   left: Amount;
   /** Most tokens of the input. */

@@ -50,7 +50,7 @@ export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** What sums have in common. */
+/** The figures of a sum, without its name. */
 type Figures = Omit<UsageSum, "name">;
 
 /** A span of time as the days and pieces of days that it is made of. */
@@ -128,7 +128,7 @@ export function byName({ name: one }: { name: string }, { name: other }: { name:
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
-/** What a sum by key, group, model or day calls an entry or a sum of a day. */
+/** Name of the group that an entry or a daily sum belongs to in a report by key, group, model or day. */
 export function nameBy(
   by: UsageBy,
   { day, keyId, group, model }: Pick<DaySum, "day" | "keyId" | "group" | "model">,

@@ -44,7 +44,7 @@ const FACT_COLUMNS = [
   "images",
 ];
 
-/** Where the check sum has the price sheet among the facts: behind its version. */
+/** Index of the price sheet among the facts of a check sum: behind its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
 
 /** Columns of `entries`, in the order of `entryValues`. */
@@ -187,7 +187,7 @@ export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet)
   };
 }
 
-/** What a row of sums counts, amounts aside. */
+/** The counts of a row of sums, without amounts. */
 export function toCounts(row: CountRow): Pick<DaySum, "requests" | "failed" | "tokens" | "images"> {
   return {
     requests: Number(row.requests),

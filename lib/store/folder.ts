@@ -42,7 +42,7 @@ function requireRights(folder: string): void {
   }
 }
 
-/** Where a folder really is, or the nearest one above it that is there; absent where this process may not look. */
+/** The real path of a folder, or of its nearest existing parent; absent where this process may not read it. */
 function realFolder(folder: string): { path: string; real?: string } {
   for (let path = folder;; path = dirname(path)) {
     try {

@@ -21,7 +21,7 @@ export interface KeyRecord {
   expiresAt?: number;
   /** Unix time in milliseconds, to the minute; absent: never used. */
   lastUsedAt?: number;
-  /** What it may do, beside or less than its group. */
+  /** Rules in addition to its group's, or stricter. */
   rules: KeyRules;
   /** A former key that is good until then, in Unix milliseconds, after a rotation. */
   former?: { hash: string; until: number };
@@ -52,7 +52,7 @@ export interface KeyPage {
   next?: number;
 }
 
-/** Where keys are kept. */
+/** Stores API keys. */
 export interface KeyStore {
   /**
    * A number that is another one as soon as any key may have changed, whoever changed it: what `findByHash` said after it
@@ -66,7 +66,7 @@ export interface KeyStore {
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Every key, oldest first, all in one go: for whoever serves nobody meanwhile. */
   list(): Promise<KeyRecord[]>;
-  /** How many keys there are, and the oldest ones in use, at most `most`: this costs no memory for a million of them. */
+  /** Counts the keys and returns the oldest ones in use, at most `most`, in constant memory. */
   summary(most: number): Promise<KeySummary>;
   /** Keys, oldest first, from behind a place on; 0 is before all of them. */
   page(from: { after: number; limit: number }): Promise<KeyPage>;

@@ -63,7 +63,7 @@ export interface EntryDetails {
  */
 export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
 
-/** How a request ended. A whole or streamed answer ends with a finish reason; what has no answer ends otherwise. */
+/** Outcome of a request: the finish reason of its answer, or one of the others without an answer. */
 export type Ending =
   | "end"
   | "stop_sequence"
@@ -83,11 +83,11 @@ export type Ending =
   /** The process that served it ended before the request did. Nothing is charged. */
   | "lost";
 
-/** What one request was, and what it cost. */
+/** The ledger entry of one request. */
 export interface Entry {
   /** Id of the request, unique. */
   id: string;
-  /** When it came in. Unix time in milliseconds. Its day, by UTC, is the day of the bill. */
+  /** Arrival, Unix time in milliseconds. Its UTC day is the day of the bill. */
   at: number;
   keyId: string;
   group: string;
@@ -103,11 +103,11 @@ export interface Entry {
   source: UsageSource;
   /** Absent where nothing is charged. */
   sheet?: PriceSheet;
-  /** What the customer pays. */
+  /** Amount that the customer pays. */
   cost: Amount;
-  /** What was held for it; 0 where no budget applied. */
+  /** Amount held for it; 0 where no budget applied. */
   held: Amount;
-  /** What it would have cost beyond what was held: paid by the house. */
+  /** Cost beyond the held amount, paid by the operator. */
   overrun: Amount;
   /** Milliseconds until the first event or byte of the answer; absent where there was none. */
   firstMs?: number;
@@ -136,7 +136,7 @@ export interface BudgetClaim {
   scope: "key" | "group";
   /** Id of the key, or name of the group. */
   id: string;
-  /** What may be spent from `since` on. */
+  /** Amount that may be spent from `since` on. */
   budget: Amount;
   /** First day of the period: days since 1970-01-01, by UTC; 0 for a budget that never starts anew. */
   since: number;
@@ -159,13 +159,13 @@ export interface Hold {
   leaseUntil: number;
 }
 
-/** What came of a wish to hold. Where it is refused, nothing is held. */
+/** Result of a hold request. Nothing is held where it is refused. */
 export type HoldAnswer =
   | { held: true }
   /** The claim that stands against it, what is left of it, and how much of the rest is only held. */
   | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
 
-/** What the sums are asked by. */
+/** Grouping of sums. */
 export type UsageBy = "key" | "group" | "model" | "day";
 
 /** A sum over entries. */
@@ -191,19 +191,19 @@ export interface DaySum extends Omit<UsageSum, "name"> {
   model: string;
 }
 
-/** What pruning left of the entries before the first that is kept. */
+/** Summary of the pruned entries. */
 export interface LedgerStart {
   /** The seq before the first entry kept; 0 until entries were pruned. */
   seq: number;
-  /** What the chain of check sums starts from; 0 until entries were pruned. */
+  /** Check sum that the chain starts from; 0 until entries were pruned. */
   check: number;
   /** The last day that entries are gone of, in days since 1970-01-01: from the next one on all are there. -1: none are. */
   day: number;
 }
 
-/** Where the ledger is kept. */
+/** Stores the ledger. */
 export interface LedgerStore {
-  /** Whether something that costs may begin, as it could be entered, as far as is known; absent: always. */
+  /** Whether requests that cost may begin: their entries can be written, as far as is known; absent: always. */
   readonly takes?: boolean;
   /**
    * The clock that leases are told by, in Unix milliseconds: it stands beside the wall clock and does not jump with it.
@@ -215,7 +215,7 @@ export interface LedgerStore {
    * @throws {RangeError} for a request that is in the ledger already, or an amount that cannot be kept
    */
   hold(hold: Hold): Promise<HoldAnswer>;
-  /** What is left of a budget: its amount less what was charged and what is held. May be negative. */
+  /** Returns the rest of a budget: its amount less the charged and held amounts. It may be negative. */
   left(claim: BudgetClaim): Promise<Amount>;
   /** Lets holds live until then, or longer if they do already; those that are void stay void. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
@@ -253,6 +253,6 @@ export interface LedgerStore {
    * more to do.
    */
   prune(beforeDay: number): Promise<boolean>;
-  /** Where the ledger starts now. */
+  /** Returns the summary of the pruned entries. */
   start(): Promise<LedgerStart>;
 }

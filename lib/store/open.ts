@@ -4,7 +4,7 @@ import { openMemoryStore } from "./sqlite/memory.ts";
 import { openSqliteReader, openSqliteStore } from "./sqlite/store.ts";
 import type { Migrated, SharedStoreOptions, Store } from "./store.ts";
 
-/** How a store is opened. */
+/** Options for opening a store. */
 export interface OpenOptions {
   /**
    * True for the process that serves from it. Of a file there can be one: without it keys can be changed, and the ledger
@@ -14,7 +14,7 @@ export interface OpenOptions {
   own?: boolean;
   /** True for what only reads: the store is there, and neither made nor brought up to date. What would change it fails. */
   readOnly?: boolean;
-  /** How a process that serves from a store of several nodes gets along without it for a while. */
+  /** Options of a process that serves from a shared store, for outages of the store. */
   shared?: SharedStoreOptions;
   /** Called when the store was brought up to date. */
   migrated?: (facts: Migrated) => void;

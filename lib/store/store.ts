@@ -1,4 +1,4 @@
-/** What the gateway keeps between starts. Every store behaves the same: one suite of tests runs against each. */
+/** The state that outlives the process. Every store behaves the same: one test suite runs against each. */
 import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
 import type { LedgerStore } from "./ledger.ts";
@@ -22,16 +22,16 @@ export interface SharedConfigs {
   watch(changed: () => void): () => void;
 }
 
-/** What a store of several nodes has beside. */
+/** The additional parts of a store that several nodes share. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
-  /** Whether the store answers, and what this node gets along with while it does not. */
+  /** The reachability of the store, and the entries waiting for it. */
   reach(): StoreReach;
   /** Milliseconds since the store answered last; `undefined` while it is out of reach. Absent in a worker. */
   heardMs?(): number | undefined;
 }
 
-/** How far a node is without its store. */
+/** Reachability of the store from this node. */
 export interface StoreReach {
   /** False from the first thing that failed to the first that worked again. */
   up: boolean;
@@ -41,17 +41,17 @@ export interface StoreReach {
   waiting: number;
 }
 
-/** How a node gets along without its store for a while. */
+/** Options for outages of a shared store. */
 export interface SharedStoreOptions {
-  /** How long keys that were seen before serve without it, in milliseconds. */
+  /** Validity of cached keys during an outage, in milliseconds. */
   keyAgeMs: number;
   /** Path of the file for entries that wait; absent: there is none, and nothing can be entered meanwhile. */
   journal?: string;
   /** Most entries that wait. */
   journalEntries: number;
-  /** How long what this node holds outlives it, in milliseconds; absent: a minute. */
+  /** Lease of this node's holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
-  /** Told of what happens to it. */
+  /** Logs events of the store. */
   log: (line: StoreLine) => void;
 }
 
@@ -62,20 +62,20 @@ export interface StoreLine {
   [fact: string]: string | number | boolean | undefined;
 }
 
-/** Where keys, the ledger and answers are kept. Reads see what another process wrote before them. */
+/** Keys, the ledger and answers. Reads see earlier writes of other processes. */
 export interface Store {
   readonly keys: KeyStore;
-  /** What every request cost. */
+  /** The cost of every request. */
   readonly ledger: LedgerStore;
   /** Finished answers, for repeats of their requests. */
   readonly answers: AnswerStore;
-  /** What a store of several nodes has beside; absent where one process alone serves from it. */
+  /** Present where several nodes share the store. */
   readonly shared?: SharedStore;
   /** Frees what the store holds. The store cannot be used afterwards. */
   close(): Promise<void>;
 }
 
-/** What was done to a store of an older version. */
+/** A migration that was done. */
 export interface Migrated {
   /** Number of steps that had run before. */
   from: number;

@@ -15,7 +15,7 @@ const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
 
 const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
 
-/** What an audit found. */
+/** Result of an audit. */
 export interface AuditReport {
   /** True where there is no difference. */
   ok: boolean;
@@ -31,15 +31,15 @@ export interface AuditReport {
   differences: Difference[];
 }
 
-/** What an audit may be given. */
+/** Options of an audit. */
 export interface AuditOptions {
   /** Unix time in milliseconds. */
   now?: () => number;
   /** Lets everything else in the process have its turn. */
   turn?: () => Promise<void>;
-  /** What is known to be wrong with the file that the ledger is kept in. */
+  /** Known damage of the ledger's file. */
   damage?: readonly string[];
-  /** Whether anybody wants it still. */
+  /** Cancels the work. */
   signal?: AbortSignal;
 }
 
@@ -66,7 +66,7 @@ export async function auditLedger(
     ok: findings.count === 0,
     checked: { ...walk.extent(), ...(days ?? NO_DAYS), holds: holds ?? 0 },
     difference_count: findings.count,
-    differences: findings.told,
+    differences: findings.reported,
   };
 }
 
@@ -84,7 +84,7 @@ async function walkAll(
   }
 }
 
-/** Where the ledger starts; where that makes no sense, at its very beginning. */
+/** Reads the start of the ledger; an invalid one counts as the very beginning. */
 async function readStart(ledger: LedgerStore, findings: Findings): Promise<LedgerStart> {
   const start = await findings.attempt("the start", () => ledger.start());
   if (start === undefined) return WHOLE;

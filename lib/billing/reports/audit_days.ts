@@ -16,7 +16,7 @@ const SUMS_AT_ONCE = 64;
 /** A day before every other. */
 const NO_DAY = Number.MIN_SAFE_INTEGER;
 
-/** How many sums were looked at. */
+/** Counts of compared sums. */
 export interface DayCounts {
   /** Those whose entries are all there. */
   day_sums: number;
@@ -26,7 +26,7 @@ export interface DayCounts {
   day_sums_alone: number;
 }
 
-/** What the comparison needs. */
+/** Parts of the comparison. */
 interface Parts {
   walk: EntryWalk;
   findings: Findings;
@@ -42,7 +42,7 @@ interface Page {
 
 type SumsByName = ReadonlyMap<string, DaySum>;
 
-/** What is known of a sum, or of some: as read before and after the newest entries, and as the entries make it. */
+/** Sums as read before and after the newest entries, and as computed from the entries. */
 type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
 
 /**

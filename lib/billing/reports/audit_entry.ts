@@ -1,11 +1,11 @@
-/** What must hold for one entry of the ledger by itself. */
+/** Audit checks of a single ledger entry. */
 import { messageOf } from "../../errors.ts";
 import { formatUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
 import { listPostings, recomputeCharge } from "../ledger_postings.ts";
 import type { KeptEntry } from "../../store/ledger.ts";
 
-/** What is wrong with an entry. */
+/** A fault of an entry. */
 export interface EntryFault {
   kind: "number" | "cost";
   message: string;

@@ -1,10 +1,10 @@
-/** What an audit finds. */
+/** Findings of an audit. */
 import { messageOf } from "../../errors.ts";
 
-/** Differences that are told one by one; more are counted. */
-const MOST_TOLD = 100;
+/** Differences reported one by one; more are only counted. */
+const MAX_REPORTED = 100;
 
-/** What can differ. */
+/** Kinds of differences. */
 export const DIFFERENCE_KINDS = [
   /** An entry is missing, or there twice. */
   "gap",
@@ -38,15 +38,15 @@ export interface Difference {
 
 /** A list of differences that stays short however many there are. */
 export class Findings {
-  readonly told: Difference[] = [];
+  readonly reported: Difference[] = [];
   #count = 0;
 
-  /** All of them, those that are not told included. */
+  /** Number of all differences, unreported ones included. */
   get count(): number {
     return this.#count;
   }
 
-  /** Does some of the work; where it throws, what cannot be read is noted, and `undefined` is the result. */
+  /** Runs a part of the audit; where it throws, adds a finding and returns `undefined`. */
   async attempt<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -60,6 +60,6 @@ export class Findings {
   /** Notes a difference. */
   add(difference: Difference): void {
     this.#count++;
-    if (this.told.length < MOST_TOLD) this.told.push(difference);
+    if (this.reported.length < MAX_REPORTED) this.reported.push(difference);
   }
 }

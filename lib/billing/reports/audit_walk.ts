@@ -16,7 +16,7 @@ const MOST_UNREADABLE = 1000;
 export class EntryWalk {
   /** Sums over the entries seen. */
   readonly sums = new DaySums();
-  /** Where it begins: behind the entries that were pruned. */
+  /** Start of the walk: behind the pruned entries. */
   readonly start: LedgerStart;
   readonly #findings: Findings;
   #seq: number;
@@ -33,13 +33,13 @@ export class EntryWalk {
     this.#findings = findings;
   }
 
-  /** Whether entries that it should have seen may have been pruned before it came to them; `seq` is the last pruned one. */
+  /** Returns whether pruning up to `seq` may have removed entries before the walk reached them. */
   mayBeOvertaken(seq: number): boolean {
     if (seq <= this.start.seq) return false;
     return this.#first === undefined || (this.#gapBefore !== undefined && this.#gapBefore <= seq + 1);
   }
 
-  /** What was seen so far. */
+  /** Extent of the walk so far. */
   extent(): { entries: number; first_seq: number | null; last_seq: number | null } {
     return {
       entries: this.#entries,

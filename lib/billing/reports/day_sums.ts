@@ -2,7 +2,7 @@
 import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../../store/days.ts";
 import type { DaySum, KeptEntry } from "../../store/ledger.ts";
 
-/** Whose sum it is: a day, and a key, group and model. */
+/** The key of a daily sum: day, key, group and model. */
 type Whose = Pick<DaySum, "day" | "keyId" | "group" | "model">;
 
 /** Tells sums of one day apart. */

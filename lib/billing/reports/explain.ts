@@ -18,7 +18,7 @@ export interface ExplainedLine {
   tokens: number;
   /** The catalog's price of one token. */
   price_usd: string;
-  /** What the group of the key pays of it. */
+  /** The price factor of the key's group. */
   factor: string;
   amount_usd: string;
 }
@@ -29,7 +29,7 @@ export interface EndedRequest {
   id: string;
   /** Place in the ledger. */
   seq: number;
-  /** When it came in, such as `2026-11-21T10:00:00.000Z`. */
+  /** Arrival, such as `2026-11-21T10:00:00.000Z`. */
   at: string;
   key_id: string;
   group: string;
@@ -51,21 +51,21 @@ export interface EndedRequest {
   /** The service tier that served it; `null` where that is the plain one. */
   service_tier: string | null;
   tokens: BilledTokens;
-  /** Where the numbers of tokens come from. */
+  /** Source of the token counts. */
   source: UsageSource;
   /** Which version of the prices it paid. */
   price_version: number | null;
   lines: ExplainedLine[];
   /** All lines together: what it cost. */
   sum_usd: string;
-  /** What was set aside for it, and what of that was not needed. */
+  /** Amount held for it, and the part that was released. */
   held_usd: string;
   released_usd: string;
-  /** What it cost beyond what was held: paid by the house. */
+  /** Cost beyond the held amount, paid by the operator. */
   overrun_usd: string;
-  /** What the customer pays. */
+  /** Amount that the customer pays. */
   charged_usd: string;
-  /** Why nothing was charged; `null` where something was. */
+  /** The reason that nothing was charged; `null` where something was. */
   why_free: string | null;
   /** False where the lines do not make up what the ledger says: then the ledger was changed. */
   adds_up: boolean;
@@ -142,7 +142,7 @@ export function explainEntry(entry: KeptEntry): EndedRequest {
   };
 }
 
-/** What each class of tokens costs, and what is billed beside them. */
+/** The cost of each class of tokens, and of the extras. */
 function amountsOf(
   { sheet, tokens, details }: KeptEntry,
 ): { name: string; count: number; price: string; amount: Amount }[] {
@@ -171,7 +171,7 @@ function explainHold(hold: Hold): RunningRequest {
   };
 }
 
-/** What was held and not needed; nothing where nothing was held. */
+/** The held amount that was not spent; 0 where nothing was held. */
 function released({ held, cost }: KeptEntry): Amount {
   return held > cost ? held - cost : 0n;
 }

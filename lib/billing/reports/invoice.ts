@@ -1,4 +1,4 @@
-/** What an upstream bills, held against what went to it. All of it exact. */
+/** Compares an upstream's invoice with the ledger, exactly. */
 import { messageOf } from "../../errors.ts";
 import { isObject, type Json, parseJson } from "../../json/mod.ts";
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
@@ -6,7 +6,7 @@ import { PRICE_CLASSES } from "../price.ts";
 import { dayName, dayOf } from "../../store/days.ts";
 import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstreams.ts";
 
-/** What an invoice may tell of a model: tokens by class, images, and the amount in USD. */
+/** Figures of an invoice per model: tokens by class, images, and the amount in USD. */
 const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
 
 /** A column of an invoice that is compared. */
@@ -14,14 +14,14 @@ export type Invoiced = typeof INVOICED[number];
 
 /** An invoice as it was read. Numbers are tokens and images, or 1e-12 USD. */
 export interface Invoice {
-  /** What it tells, in the order of `INVOICED`. */
+  /** Its figures, in the order of `INVOICED`. */
   columns: readonly Invoiced[];
-  /** Whether it tells days. */
+  /** Whether it has one line per day. */
   byDay: boolean;
   rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
 }
 
-/** How far two numbers may be apart: `digits` of as many decimals of a percent. */
+/** Tolerance between two numbers: `digits` of as many decimals of a percent. */
 export interface Tolerance {
   digits: bigint;
   decimals: number;

@@ -1,4 +1,4 @@
-/** What went to upstreams, as programs read it. */
+/** The upstream report as JSON. */
 import { formatUsd } from "../money.ts";
 import { mapSliced } from "../../scheduler.ts";
 import { dayName } from "../../store/days.ts";
@@ -9,13 +9,13 @@ import type { UpstreamSum } from "./upstreams.ts";
 export interface UpstreamLine extends Omit<UpstreamSum, "day" | "upstreamCost" | "cost"> {
   /** By UTC, as `2026-11-21`. */
   day: string;
-  /** What the tokens cost at the prices of the catalog, or at those that were given. */
+  /** Cost of the tokens at catalog prices, or at given prices. */
   upstream_usd: string;
-  /** What customers pay. */
+  /** Amount that customers pay. */
   cost_usd: string;
 }
 
-/** What went to upstreams in a period. */
+/** The upstream report of a period. */
 export interface UpstreamReport {
   /** Moments by UTC, as `2026-11-01T00:00:00.000Z`; `until` is not part of the period. */
   since: string;

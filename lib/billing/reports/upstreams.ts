@@ -1,4 +1,4 @@
-/** What went to upstreams: sums over single entries by upstream, its model and day, to hold against what it bills. */
+/** Sums over entries by upstream, its model and day, to compare with the upstream's invoice. */
 import type { Config } from "../../config.ts";
 import type { Amount } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
@@ -7,7 +7,7 @@ import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/day
 import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
 
-/** What one upstream did for one of its models on one day. */
+/** Requests of one upstream for one of its models on one day. */
 export interface UpstreamSum {
   upstream: string;
   /**
@@ -27,24 +27,24 @@ export interface UpstreamSum {
   counted: number;
   tokens: BilledTokens;
   images: number;
-  /** What the tokens cost at the prices of the catalog, without the factors of groups, or at those that were given. */
+  /** Cost of the tokens at catalog prices without group factors, or at given prices. */
   upstreamCost: Amount;
-  /** What customers pay. */
+  /** Amount that customers pay. */
   cost: Amount;
 }
 
-/** What an upstream takes, by its name of the model. */
+/** Prices of an upstream, by its name of the model. */
 export type UpstreamPrices = ReadonlyMap<string, Readonly<UpstreamPriceSheet>>;
 
 /** Prices of an upstream's model. What it does not name beside the classes of tokens costs nothing there. */
 export type UpstreamPriceSheet = PriceSheet & { input_image?: string };
 
-/** What is summed. */
+/** Options of the sums. */
 export interface UpstreamQuery extends Period {
   /** The only one; absent: all. */
   upstream?: string;
   prices?: UpstreamPrices;
-  /** Whether anybody wants it still. */
+  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

@@ -7,10 +7,10 @@ import type { KeyStore } from "../../store/keys.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
 
-/** What the sums can be asked by. */
+/** Groupings of the sums. */
 export const USAGE_BY: readonly UsageBy[] = ["key", "group", "model", "day"];
 
-/** What is known of some requests together. Amounts are exact USD, as decimal strings. */
+/** Sums over requests. Amounts are exact USD, as decimal strings. */
 export interface UsageFigures {
   requests: number;
   /** Of them, those that failed, were refused or lost: without charge. */
@@ -18,9 +18,9 @@ export interface UsageFigures {
   tokens: BilledTokens;
   /** Images delivered. */
   images: number;
-  /** What the customer pays. */
+  /** Amount that the customer pays. */
   cost_usd: string;
-  /** What the house pays: costs beyond what was held. */
+  /** Amount that the operator pays: costs beyond the held amounts. */
   overrun_usd: string;
 }
 
@@ -43,7 +43,7 @@ export interface UsageReport {
   total: UsageFigures;
 }
 
-/** What a bill is made from. */
+/** Sources of a bill. */
 export interface UsageParts {
   ledger: Pick<LedgerStore, "usage">;
   keys: Pick<KeyStore, "names">;
@@ -56,7 +56,7 @@ const NAMES_AT_ONCE = 500;
 /** Which bill is made. */
 export interface UsageQuery extends Period {
   by: UsageBy;
-  /** Whether anybody wants it still. */
+  /** Cancels the work. */
   signal?: AbortSignal;
 }
 

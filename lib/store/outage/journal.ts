@@ -9,7 +9,7 @@ import { StoreError, type StoreLine } from "../store.ts";
 import { type JournalFile, MAX_LINE_BYTES, openJournalFile } from "./journal_file.ts";
 import { HEADER, readRecord, writeRecord } from "./journal_record.ts";
 
-/** What a journal is made of. */
+/** Parts of a journal. */
 export interface JournalParts {
   /** Most entries that wait while more work may begin. What runs by then still has room for a tenth more. */
   maxEntries: number;
@@ -20,9 +20,9 @@ export interface JournalParts {
 
 /** Entries that wait. */
 export interface Journal {
-  /** How many. */
+  /** Number of waiting entries. */
   readonly waiting: number;
-  /** Whether more work may begin: there is room, and the disk works. */
+  /** Whether more requests may begin: the journal has room, and the disk works. */
   readonly hasRoom: boolean;
   /** Lets entries wait: all of them are on the disk when it resolves, none is in the journal where it rejects. */
   append(entries: readonly Entry[]): Promise<void>;
@@ -81,7 +81,7 @@ class FileJournal implements Journal {
   readonly #maxBytes: number;
   readonly #log: JournalParts["log"];
   #waiting: number;
-  /** Where the first entry that waits is. */
+  /** Offset of the first waiting entry. */
   #from = HEADER_BYTES.length;
   /** One use of the file after the other. */
   #last: Promise<unknown> = Promise.resolve();
@@ -178,7 +178,7 @@ class FileJournal implements Journal {
   }
 }
 
-/** What a file holds: whole entries, where the last whole line ends, and lines between that are damaged. */
+/** Counts the entries of a file, its damaged lines, and the offset behind its last whole line. */
 async function examine(file: JournalFile): Promise<{ waiting: number; end: number; damaged: number }> {
   let [waiting, end, damaged] = [0, 0, 0];
   for await (const line of file.lines(0)) {

@@ -17,15 +17,15 @@ const NEWLINE = 10;
 export interface Line {
   /** Without its end; `undefined` where it is too long to be one. */
   text: string | undefined;
-  /** Where the next one begins, in bytes. */
+  /** Offset of the next line, in bytes. */
   end: number;
 }
 
 /** A file of lines. One call at a time. */
 export interface JournalFile {
-  /** Where it ends, in bytes. */
+  /** Length, in bytes. */
   readonly length: number;
-  /** Why nothing can be written any more; `undefined` while something can. */
+  /** The error that made the file unwritable; `undefined` while it is writable. */
   readonly broken: Error | undefined;
   /** Adds a line. It is on the disk when this resolves; where it rejects, it is not there, or the file is broken. */
   write(line: Uint8Array): Promise<void>;

@@ -14,13 +14,13 @@ import type { StoreLine, StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
 import { codeOf, createReach } from "./reachability.ts";
 
-/** What it is made of. */
+/** Parts. */
 export interface JournaledParts {
   /** Absent: nothing can be entered while the store is out of reach. */
   journal?: Journal;
-  /** Whether an error tells that the store is out of reach. */
+  /** Returns whether an error means that the store is unreachable. */
   isOutOfReach: (error: unknown) => boolean;
-  /** How long a hold lives without a renewal, in milliseconds. */
+  /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: (line: StoreLine) => void;
   /** Milliseconds that only grow; absent: since the process began. */
@@ -33,9 +33,9 @@ export interface JournaledParts {
 
 /** A ledger whose store may be out of reach. Whatever cannot wait rejects with a GatewayError `overloaded` meanwhile. */
 export interface JournaledLedger extends LedgerStore {
-  /** Whether something that costs may begin: it can be entered, as far as is known. */
+  /** Whether requests that cost may begin: their entries can be written, as far as is known. */
   readonly takes: boolean;
-  /** Whether the store answers, and how much waits. */
+  /** The state of the store and the number of waiting entries. */
   reach(): StoreReach;
   /** Milliseconds since the store answered last; `undefined` while it is out of reach. */
   heardMs(): number | undefined;
@@ -57,7 +57,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     random: parts.random ?? Math.random,
   });
 
-  /** What was entered of what waited since nothing did. */
+  /** Counts of the current replay. */
   let played = { entries: 0, not_new: 0 };
 
   function waiting(): number {
@@ -139,10 +139,10 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
   };
 }
 
-/** What Postgres says of a value that it cannot keep, and of a rule that an entry breaks. */
+/** SQLSTATE of values that Postgres cannot store, and of violated constraints. */
 const REFUSALS = /^(22...|23502|23514)$/;
 
-/** Whether the store works, and does not take the entry as it is. */
+/** Returns whether a working store refused the entry itself. */
 function isRefused(error: unknown): boolean {
   return error instanceof RangeError || REFUSALS.test(codeOf(error) ?? "");
 }

@@ -1,16 +1,16 @@
-/** Whether a store that is elsewhere answers: known from what is asked of it, and looked for while nothing is. */
+/** Reachability of a remote store, known from its calls and from probes between them. */
 import { GatewayError, nameOf } from "../../errors.ts";
 import type { StoreLine } from "../store.ts";
 
-/** What it is made of. */
+/** Parts. */
 export interface ReachParts {
   /** Asks the store for something small. */
   probe: () => Promise<unknown>;
-  /** Whether an error tells that the store is out of reach, and not what was wrong with the request. */
+  /** Returns whether an error means that the store is unreachable, and not that the call was wrong. */
   isOutOfReach: (error: unknown) => boolean;
-  /** What is to be done when it answers, from time to time. It is up once `rise` is called or this is done. */
+  /** Runs when a probe succeeds. The store is up once this calls `rise` or resolves. */
   answers: (rise: () => void) => Promise<void>;
-  /** Whether there is something to do as soon as it answers. */
+  /** Returns whether work waits for the store. */
   hasWork: () => boolean;
   log: (line: StoreLine) => void;
   /** Milliseconds that only grow. */
@@ -39,23 +39,23 @@ export interface Reach {
   askLong<T>(call: () => Promise<T>): Promise<T>;
   /** Waits for an answer in bounds of time, whether it is up or not. @throws whatever it rejects with */
   within<T>(answer: Promise<T>): Promise<T>;
-  /** Takes note that it does not do what it should. */
+  /** Records a failure. */
   fail(cause: unknown): void;
   /** Looks for it no more. Resolves when nothing is being done. */
   close(): Promise<void>;
 }
 
-/** How long it may take to answer, in milliseconds. */
+/** Timeout of an answer, in milliseconds. */
 const ANSWER_MS = 2_000;
 
 /** Time between two looks, in milliseconds, and the share that chance adds or takes: nodes must not come all at once. */
 const LOOK_MS = 1_000;
 const JITTER = 0.25;
 
-/** How long a change lasts before the log has it, in milliseconds: a store that flaps is one outage. */
+/** Time a change lasts before it is logged, in milliseconds: a flapping store is one outage. */
 const SETTLED_MS = 1_000;
 
-/** When another try makes sense for a client, in milliseconds. */
+/** Value of `retry-after`, in milliseconds. */
 const RETRY_MS = 2_000;
 
 /** No answer in time. */
@@ -118,7 +118,7 @@ export function createReach(
 ): Reach {
   let isUp = true;
   let since = monotonic();
-  /** When it answered last. */
+  /** Time of the last answer. */
   let heardAt = since;
   let why: unknown;
   let isClosed = false;
@@ -230,7 +230,7 @@ function outOfReach(cause: unknown): GatewayError {
   });
 }
 
-/** What the driver calls an error, such as `ECONNREFUSED` or `57P01`. */
+/** The driver's code of an error, such as `ECONNREFUSED` or `57P01`. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

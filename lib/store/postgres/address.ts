@@ -4,13 +4,13 @@ import { messageOf } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
 import { StoreError } from "../store.ts";
 
-/** What an address says. */
+/** A parsed address. */
 export interface PostgresAddress {
   /** Address without parameters. It may hold a password. */
   server: string;
-  /** What the driver is told beside. */
+  /** Options for the driver. */
   options: AddressOptions;
-  /** What the server is told when a connection begins, such as `application_name`. */
+  /** Settings sent to the server when a connection begins, such as `application_name`. */
   connection: Record<string, string>;
 }
 

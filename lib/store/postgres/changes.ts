@@ -1,9 +1,9 @@
-/** What other nodes change in the database: told by a notification, and looked for about every second all the same. */
+/** Feed of changes by other nodes: notifications, and a poll about every second. */
 import type { StoreLine } from "../store.ts";
 import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
 
-/** Where changes are told. */
+/** Notification channel. */
 const CHANNEL = "sluice_changes";
 
 /** Time between two looks, in milliseconds: while the database answers, and while it does not. */
@@ -16,7 +16,7 @@ const ANSWER_MS = 1_500;
 /** More changes of keys than that at once are not read one by one. */
 const MOST_CHANGES = 1_000n;
 
-/** What the feed of changes is made of. */
+/** Parts of the change feed. */
 export interface ChangesParts {
   /** One connection, which listens. The pool calls `heard` and `ended`. */
   pool: Pool;
@@ -29,7 +29,7 @@ export interface ChangesParts {
   log: (line: StoreLine) => void;
 }
 
-/** Told of what has changed. */
+/** Callbacks for changes. */
 export interface ChangesWatch {
   /** These keys have. `all`: any may have, and what is known of them is to be read anew where that is possible. */
   keys?: (changed: readonly ReadKey[] | "all") => void;
@@ -47,7 +47,7 @@ export interface Changes {
   readonly downMs: number;
   /** Version of the configuration that was put last, as far as is known; 0: none ever was. */
   readonly config: number;
-  /** How old that is what is known of changes, in milliseconds: all up to then were told. */
+  /** Milliseconds since the last successful poll: all earlier changes have been reported. */
   ageMs(): number;
   /** Looks now. Resolves when a look that began after the call is over. @throws what it failed of */
   look(): Promise<void>;
@@ -62,7 +62,7 @@ export interface Changes {
   close(): void;
 }
 
-/** What is known: numbers of the last changes. */
+/** Numbers of the last changes. */
 interface Known {
   keys: bigint;
   config: bigint;

@@ -8,10 +8,10 @@ import { MIGRATIONS } from "./migrations.ts";
 /** A pool of connections. Whole numbers of 64 bits are `bigint`. */
 export type Sql = postgres.Sql<{ bigint: bigint }>;
 
-/** What runs within a transaction, or on a connection of its own. */
+/** A pool, or a transaction on one of its connections. */
 export type Connection = Sql | postgres.TransactionSql<{ bigint: bigint }>;
 
-/** How a pool is opened. */
+/** Options for opening a pool. */
 export interface ConnectOptions {
   /** There is a pooler between, which hands a connection to another one after each transaction, and knows few settings. */
   isPooled?: boolean;
@@ -133,7 +133,7 @@ export class NoAnswer extends Error {
 /** The time an answer may still take when the process was held up itself, in milliseconds. */
 const GRACE_MS = 50;
 
-/** What a promise gives, unless that takes too long. @throws {NoAnswer} where it does */
+/** Awaits a promise for a limited time. @throws {NoAnswer} after that */
 export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
   // An answer that lies there already is read before the second alarm.
@@ -162,19 +162,19 @@ const LOST = new Set([
  */
 const CANNOT_BE_USED = /^(?:08|28|53|57P|3D000|25006)/;
 
-/** Whether an error tells that the database is out of reach, rather than what was wrong with the question. */
+/** Returns whether an error means that the database is unreachable, and not that the query was wrong. */
 export function isOutOfReach(error: unknown): boolean {
   if (error instanceof NoAnswer) return true;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
   return LOST.has(error.code) || (error instanceof postgres.PostgresError && CANNOT_BE_USED.test(error.code));
 }
 
-/** Whether an error tells of a server that did not answer, rather than one that said or did something. */
+/** Returns whether an error is a timeout. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof NoAnswer || (error instanceof Error && "code" in error && error.code === "CONNECT_TIMEOUT");
 }
 
-/** Whether an error is that of a pooler that does not know a setting. */
+/** Returns whether a pooler refused a startup parameter. */
 export function isPoolerRefusal(error: unknown): boolean {
   return error instanceof postgres.PostgresError && error.code === "08P01" && /startup parameter/.test(error.message);
 }

@@ -5,10 +5,10 @@ import { inTime, isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
-/** How old that may be what is known of changes: a key is read anew then. In milliseconds. */
+/** Age of the change feed beyond which keys are read again, in milliseconds. */
 const FRESH_MS = 2_000;
 
-/** How long a read may take, in milliseconds. */
+/** Timeout of a read, in milliseconds. */
 const READ_MS = 2_000;
 
 /** Most keys in memory; those that were not used for the longest go first. */
@@ -20,7 +20,7 @@ const MOST_UNKNOWN = 1_000;
 /** Most keys whose last use waits for the database. */
 const MOST_USES = 100_000;
 
-/** What the keys are made of. */
+/** Parts of the key cache. */
 export interface KeyCacheParts {
   /** The keys in the database. */
   keys: Omit<KeyStore, "findByHash">;
@@ -29,7 +29,7 @@ export interface KeyCacheParts {
   changes: Changes;
   /** Keys that serve while the database is out of reach, even where nobody asked for them before. */
   first?: readonly ReadKey[];
-  /** How old that may be what is known of changes while the database is out of reach, in milliseconds. */
+  /** Age of the change feed up to which cached keys are valid while the database is unreachable, in milliseconds. */
   keyAgeMs: number;
   /** Most keys in memory; absent: 100,000. */
   mostKeys?: number;

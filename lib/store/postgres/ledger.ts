@@ -15,13 +15,13 @@ import { ChainWriter } from "./ledger_writer.ts";
 /** Holds that are voided by one statement. */
 const VOIDED_AT_ONCE = 256;
 
-/** Entries that are forgotten by one call of `prune`. */
+/** Entries pruned by one call. */
 const PRUNED_AT_ONCE = 500;
 
-/** How long holds from before the server was started are spared, in milliseconds. */
+/** Grace period for holds made before the server's last start, in milliseconds. */
 const GRACE_MS = 60_000;
 
-/** What a ledger may be given. */
+/** Options of a ledger. */
 export interface PostgresLedgerOptions {
   /** Unix time in milliseconds. */
   now?: () => number;

@@ -1,13 +1,13 @@
 /** The server's clock, which leases are kept by: nodes need not agree about the time. */
 import type { Sql } from "./client.ts";
 
-/** How long a measurement holds, in milliseconds. */
+/** Validity of a measurement, in milliseconds. */
 const MEASURE_EVERY_MS = 60_000;
 
 /** Clocks that differ by less count as the same: leases are many seconds, and a measurement is never exact. */
 const SAME_MS = 1_000;
 
-/** What the clock is made of. */
+/** Parts of the clock. */
 export interface ClockParts {
   /** Unix time in milliseconds, by a clock of this node that does not jump: what was measured must hold until the next time. */
   now: () => number;
@@ -17,7 +17,7 @@ export interface ClockParts {
 
 /** Translates between two clocks. */
 export interface ServerClock {
-  /** What the server's clock is ahead of this node's, in milliseconds. */
+  /** Lead of the server's clock over this node's, in milliseconds. */
   ahead(): Promise<bigint>;
 }
 

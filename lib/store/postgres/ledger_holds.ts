@@ -20,11 +20,11 @@ interface Wish {
 /** A key or a group that is locked. */
 interface Account {
   name: string;
-  /** Whether one of its budgets is claimed; otherwise something is only added to what is held of it. */
+  /** Whether one of its budgets is claimed; otherwise only its held amount grows. */
   is_claimed: boolean;
 }
 
-/** Whose spending is asked for, and from which day on. Places count from 1, as in the database. */
+/** A key or group and the first day of a period. Places count from 1, as in the database. */
 interface Spender {
   place: number;
   scope: BudgetClaim["scope"];
@@ -32,7 +32,7 @@ interface Spender {
   since: number;
 }
 
-/** What the database says of a wish. */
+/** Result of `ledger_hold` for one request. */
 type Judged =
   | { place: number; outcome: "held" | "entered" }
   | { place: number; outcome: "refused"; claim: number; room: string; on_hold: string };

@@ -8,7 +8,7 @@ import type { Sql } from "./client.ts";
 /** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
 type FigureRow = Record<keyof CountRow | "cost" | "overrun", string | bigint>;
 
-/** What is left of a budget. By one statement, as an entry turns what is held into what is charged at any time. */
+/** Reads the rest of a budget. One statement: an entry may turn a hold into a charge at any time. */
 export async function readLeft(sql: Sql, { scope, id, since, budget }: BudgetClaim): Promise<bigint> {
   const [row] = await sql<{ used: string }[]>`
     SELECT ledger_charged(${scope}, ${id}, ${since}) + ledger_on_hold(${scope}, ${id}, ${since}) AS used`;

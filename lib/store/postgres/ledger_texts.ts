@@ -1,4 +1,4 @@
-/** What Postgres cannot keep as it is. */
+/** Checks of texts and times that Postgres cannot store unchanged. */
 import type { Entry } from "../ledger.ts";
 
 /** @throws {RangeError} for a text that would come back as another one: with a zero byte, or half of a pair of surrogates */
@@ -8,7 +8,7 @@ export function assertTexts(what: string, texts: readonly string[]): void {
   }
 }
 
-/** Whether Postgres keeps a text as it is. */
+/** Returns whether Postgres stores a text unchanged. */
 export function isKept(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }

@@ -30,7 +30,7 @@ interface Batch {
   sheets: SheetRow[];
 }
 
-/** What the database answers. */
+/** Result of `ledger_write`. */
 type Written =
   | { outcome: "written" | "renewed" }
   /** The chain goes on from elsewhere, or ids are taken. */
@@ -53,7 +53,7 @@ export class ChainWriter {
   #head = NOWHERE;
   /** Versions of price sheets, by their text. */
   readonly #versions = new Map<string, number>();
-  /** Whether other nodes write too. */
+  /** Whether other nodes write as well. */
   #contended = false;
 
   constructor(sql: Sql) {

@@ -1,10 +1,10 @@
-/** A bound for reads of keys that nobody knows: a crowd of them must not stand in the way of others. */
+/** Bounds concurrent reads of unknown keys, so that a flood of them does not delay other reads. */
 
 /** Reads at one time, and reads that wait for their turn. */
 const AT_ONCE = 32;
 const WAITING = 10_000;
 
-/** Makes the bound. What it returns does some work in its turn. @throws {Error} where too many wait already */
+/** Creates the queue: a function that runs work in its turn. @throws {Error} where too many wait already */
 export function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -27,10 +27,10 @@ const CONNECTIONS = 6;
 /** Keys that a process has in memory from its start: a node may have to serve without the database before it saw them used. */
 const FIRST_KEYS = 10_000;
 
-/** How long what a node holds outlives it where nothing else is said, in milliseconds. */
+/** Default lease of a hold, in milliseconds. */
 const LEASE_MS = 60_000;
 
-/** How a database is opened. */
+/** Options for opening a database. */
 export interface PostgresOptions {
   /** For a process that serves from it; absent: it reads, and changes keys. */
   serving?: SharedStoreOptions;
@@ -66,11 +66,11 @@ export async function openPostgresStore(
   }
 }
 
-/** What a store is opened with. */
+/** Parts of a store that is being opened. */
 interface Opening {
   url: Secret;
   isPooled: boolean;
-  /** What is to be closed, the last first. */
+  /** Parts to close, last opened first. */
   opened: AsyncDisposableStack;
 }
 

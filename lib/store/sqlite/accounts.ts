@@ -7,7 +7,7 @@ import type { BudgetClaim, Entry, Hold, HoldAnswer } from "../ledger.ts";
 
 type Amount = bigint;
 
-/** Whose spending it is, and from which day on. */
+/** A key or group and the first day of a period. */
 export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 
 /** Periods of one key or group that are kept up to date; those asked for longest ago are read again when they are needed. */
@@ -18,9 +18,9 @@ export type ReadCharged = (spender: Spender, begun: () => void) => Promise<Amoun
 
 /** One key, or one group. */
 interface Account {
-  /** What was charged from a day on, by that day. */
+  /** Amounts charged from a day on, by that day. */
   charged: Map<number, Amount>;
-  /** What is held, by the day that the requests came in, as they will be charged to that day. */
+  /** Amounts held, by the day the requests came in, which they will be charged to. */
   held: Map<number, Amount>;
 }
 
@@ -73,7 +73,7 @@ export class Accounts {
     }
   }
 
-  /** What is left of a budget. */
+  /** The rest of a budget. */
   left(claim: BudgetClaim): Amount {
     return claim.budget - this.#charged(claim) - this.#held(claim);
   }
@@ -170,7 +170,7 @@ function keep(charged: Account["charged"], since: number, sum: Amount): void {
   charged.set(since, sum);
 }
 
-/** The entry of a request that nobody heard of again. */
+/** The entry of a request whose process ended before it did. */
 export function lostEntry(
   { id, at, keyId, group, model, endpoint, amount = 0n }: Omit<Readonly<Hold>, "amount" | "claims" | "leaseUntil"> & {
     amount?: Amount;

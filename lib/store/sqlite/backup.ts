@@ -9,7 +9,7 @@ import { StoreError } from "../store.ts";
 /** Rows copied before everything else in the process has its turn. */
 const ROWS_AT_ONCE = 500;
 
-/** Where SQLite keeps the last id of tables that never use one again. */
+/** SQLite's table of the last ids of AUTOINCREMENT tables. */
 const SEQUENCES = "sqlite_sequence";
 
 /**
@@ -49,7 +49,7 @@ export function* copyFile(source: string, target: string): Generator<void> {
   }
 }
 
-/** What is told is the error that came first. */
+/** The caller reports the first error. */
 function removeQuietly(file: string): void {
   try {
     Deno.removeSync(file);

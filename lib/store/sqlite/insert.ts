@@ -1,7 +1,7 @@
 /** Inserts many rows with few statements. */
 import type { DatabaseSync } from "node:sqlite";
 
-/** What a column takes. */
+/** A value of a column. */
 export type Value = number | bigint | string | null;
 
 /** Rows of one statement: one among eight takes a fifth less than one alone, and more bring nothing. */

@@ -1,4 +1,4 @@
-/** Whether a database is whole, as far as that can be told before a gateway starts. */
+/** Integrity checks of a database: quick ones before a gateway starts, and a full one. */
 import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -55,7 +55,7 @@ export function checkLastEntries(db: DatabaseSync): void {
   }
 }
 
-/** Problems that are told; a file that has more is lost anyway. */
+/** Problems reported; a file that has more is lost anyway. */
 const MOST_PROBLEMS = 20;
 
 /**

@@ -15,7 +15,7 @@ import {
 } from "./ledger_rows.ts";
 import { openSumRows, type SumRows } from "./day_sums.ts";
 
-/** What the ledger is made of in a database. */
+/** The tables of the ledger. */
 export interface LedgerRows {
   entries: EntryRows;
   sheets: SheetRows;
@@ -24,13 +24,13 @@ export interface LedgerRows {
   start(): LedgerStart;
 }
 
-/** What can be done with a ledger without owning it. */
+/** The operations of a ledger that need no ownership. */
 export type LedgerReader = Pick<
   LedgerStore,
   "find" | "entries" | "entriesWithin" | "usage" | "days" | "prune" | "start"
 >;
 
-/** What the sums over a span of time are asked with. */
+/** Sums over a span of time. */
 export type Usage = LedgerStore["usage"];
 
 /** Opens the rows of a database that is up to date. */

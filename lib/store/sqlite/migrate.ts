@@ -10,7 +10,7 @@ import { takeFile } from "./owner_lock.ts";
 import type { Migrated } from "../store.ts";
 import { atomically } from "./transaction.ts";
 
-/** How many steps have run. @throws {Error} where there are more than this version knows */
+/** Number of migrations that have run. @throws {Error} where there are more than this version knows */
 export function knownVersion(db: DatabaseSync): number {
   const version = readNumber(db, "user_version");
   if (version > MIGRATIONS.length) {
@@ -25,7 +25,7 @@ export function knownVersion(db: DatabaseSync): number {
 
 /** A look into a file that changes nothing in it. */
 export interface Preview {
-  /** How many steps have run. */
+  /** Number of migrations that have run. */
   version: number;
   /**
    * To be closed after the other connections of a file that is refused: the last connection that may write merges the log

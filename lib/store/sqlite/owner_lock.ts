@@ -1,4 +1,4 @@
-/** Who owns a database: the one process that serves from it. */
+/** Ownership of a database by the one process that serves from it. */
 import { DatabaseSync } from "node:sqlite";
 import { makeFile } from "../folder.ts";
 

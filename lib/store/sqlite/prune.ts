@@ -1,11 +1,11 @@
-/** Forgets old entries of the SQLite file, and gives their space back. */
+/** Prunes old entries of the SQLite file, and frees their space. */
 import type { DatabaseSync } from "node:sqlite";
 import { DAY_MS, dayOf } from "../days.ts";
 import type { LedgerStart } from "../ledger.ts";
 import { readNumber } from "./pragma.ts";
 import { atomically, whenFree } from "./transaction.ts";
 
-/** Entries forgotten, and pages given back, by one call: a few milliseconds of work. */
+/** Entries pruned, and pages freed, by one call: a few milliseconds of work. */
 const ENTRIES_AT_ONCE = 500;
 const PAGES_AT_ONCE = 100;
 

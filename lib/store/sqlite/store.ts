@@ -17,15 +17,15 @@ import { openSqliteUsage, type SqliteUsage } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
 import { WalSync } from "./wal_sync.ts";
 
-/** How a file is opened. */
+/** Options for opening a file. */
 export interface SqliteOptions {
-  /** Whether this process serves from it: only then is anything entered into the ledger. */
+  /** Whether this process serves from it; only then can it write ledger entries. */
   own?: boolean;
   /** Called when the file was brought up to date. */
   migrated?: (facts: Migrated) => void;
 }
 
-/** What is open, in the order it is to be closed. */
+/** Open parts, in the order of closing. */
 type Opened = { close(): void | Promise<void> }[];
 
 /**

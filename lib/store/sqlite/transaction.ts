@@ -42,7 +42,7 @@ function isBusy(error: unknown): boolean {
   return error instanceof Error && /database (?:table )?is locked/.test(error.message);
 }
 
-/** Whether the disk or the file failed, rather than the statement; a disk that is full may be empty again later. */
+/** Returns whether the disk or the file failed, and not the statement. A full disk may have room later. */
 export function isBroken(error: unknown): boolean {
   return error instanceof Error && /disk I\/O error|malformed|not a database/.test(error.message);
 }

@@ -17,7 +17,7 @@ type Query = Parameters<LedgerStore["usage"]>[0];
 export interface SqliteUsage {
   /** As `LedgerStore.usage`: the ledger as it is when the work begins, whatever is entered or pruned until its end. */
   usage: LedgerStore["usage"];
-  /** What a group was charged. */
+  /** Reads the amount charged to a group. */
   charged: ReadCharged;
   close(): void;
 }
@@ -72,7 +72,7 @@ export function openSqliteUsage(file: string): SqliteUsage {
   };
 }
 
-/** What is worked out a few rows at a time, within a transaction. */
+/** Computations that read a few rows at a time, within a transaction. */
 export interface UsageWork {
   sumUp(query: Query): Generator<void, Sums>;
   charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
@@ -125,7 +125,7 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
       (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
   }
 
-  /** Where the sums of whole days begin and end that are read at once, from one day up to, not including, another. */
+  /** Key ranges of the sums from one day up to, not including, another; each is read by one statement. */
   function* dayRanges(from: number, until: number): Generator<Place[]> {
     let place: Place[] = [from - 1, LAST, LAST, LAST];
     for (;;) {
@@ -200,7 +200,7 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
 /** A value of a key of the table. */
 type Place = number | string | Uint8Array;
 
-/** Where a row of `days` is. */
+/** The key of a row of `days`. */
 interface DayPlace {
   day: number;
   key_id: string;
