@@ -1,9 +1,9 @@
-/** Colours, chosen by lightness, chroma and hue as the eye judges them (OKLCH). */
+/** Colours by perceived lightness, chroma and hue (OKLCH). */
 
 /** Red, green and blue, 0 to 1, as screens show them. */
 export type Rgb = readonly [number, number, number];
 
-/** Lightness 0 to 1, chroma 0 to about 0.3, hue in degrees. What no screen can show is brought to its edge. */
+/** Lightness 0 to 1, chroma 0 to about 0.3, hue in degrees. Colours outside of sRGB are clamped. */
 export function oklch(lightness: number, chroma: number, hue: number): Rgb {
   const angle = hue * Math.PI / 180;
   const a = chroma * Math.cos(angle), b = chroma * Math.sin(angle);
@@ -28,7 +28,7 @@ export function mix(from: Rgb, to: Rgb, share: number): Rgb {
   return [at(0), at(1), at(2)];
 }
 
-/** How light a colour looks, on the scale of its parts. */
+/** Luma of a colour, on the scale of its channels. */
 export function luma(red: number, green: number, blue: number): number {
   return 0.299 * red + 0.587 * green + 0.114 * blue;
 }

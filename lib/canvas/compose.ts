@@ -1,4 +1,4 @@
-/** From words to a picture: which scene, in which colours, with which things in it. */
+/** Composes an image from the words of a prompt: a scene, its colours, and motifs. */
 import type { PixelSize } from "./pixels.ts";
 import { fractal, hashText, pick, type Random, randomOf } from "./random.ts";
 import { brush, disc, eachPixel, vignette } from "./layers.ts";
@@ -59,7 +59,7 @@ const MOTIFS:
     ["heart love valentine", heart, [0.5, 0.42, 0.24]],
   ];
 
-/** The layers of one of a prompt's pictures, without any text. */
+/** The layers of one of a prompt's images, without any text. */
 export function compose(prompt: string, { width, height, index }: PixelSize & { index: number }): Layer[] {
   const list = readWords(prompt);
   const seed = hashText(`${prompt}\n${index}`);

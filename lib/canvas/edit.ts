@@ -1,4 +1,4 @@
-/** Edits uploaded pictures by the words of an instruction: always the same way for the same upload and instruction. */
+/** Edits uploaded images by the words of an instruction: always the same way for the same upload and instruction. */
 import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pixels.ts";
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
@@ -9,27 +9,27 @@ import { fill, type Point, rectangle } from "./path.ts";
 import { cover, resize } from "./resize.ts";
 import { lay, type Layer, paintLayers } from "./surface.ts";
 
-/** EXIF orientation that shows a picture after so many quarter turns clockwise. */
+/** EXIF orientation that shows an image after so many quarter turns clockwise. */
 const TURNED = [1, 6, 3, 8] as const;
 
-/** What is edited, and how. */
+/** Parameters of an edit. */
 export interface Editing {
   prompt: string;
   size: PixelSize;
-  /** Which of the request's pictures: each has a warmth of its own. */
+  /** Which of the request's images: each has a warmth of its own. */
   index: number;
   /** Present for a preview: 0 is the coarsest. */
   step?: number;
-  /** How many pictures are edited, at least one; several are put side by side. */
+  /** How many images are edited, at least one; several are put side by side. */
   count: number;
   hasMask: boolean;
 }
 
-/** An edit that takes its pictures one after the other, so that no more than one of them is in memory. */
+/** An edit that takes its images one by one, so that only one of them is in memory. */
 export interface Editor {
-  /** Takes the next picture, as the viewer sees it, and frees its pixels. */
+  /** Takes the next image, as the viewer sees it, and frees its pixels. */
   add(image: Pixels): void;
-  /** Makes one edited picture of exactly the size. The edit shows where the mask is transparent, which is freed. */
+  /** Makes one edited image of exactly the size. The edit shows where the mask is transparent, which is freed. */
   finish(mask?: Pixels): Pixels;
 }
 
@@ -71,9 +71,9 @@ export function startEdit({ prompt, size: wanted, index, step, count, hasMask }:
   };
 }
 
-/** Pictures on their way to one: one fills the size; several share it, in rows. */
+/** Arranges images: one fills the size, several share it in rows. */
 interface Arrangement {
-  /** Puts the next picture into its place. Unless it is to be kept, its pixels are freed or become those of the whole. */
+  /** Puts the next image into its place. Unless it is to be kept, its pixels are freed or become those of the whole. */
   add(image: Pixels, options: { keep: boolean }): void;
   finish(): Pixels;
 }
@@ -124,7 +124,7 @@ function startArrangement(count: number, size: PixelSize): Arrangement {
   };
 }
 
-/** A picture that may be changed: a copy where it is still the upload itself. */
+/** An image that may be changed: a copy where it is still the upload itself. */
 function copied(pixels: Pixels, original: Pixels): Pixels {
   return pixels === original ? { ...pixels, data: pixels.data.slice() } : pixels;
 }
@@ -154,14 +154,14 @@ function layersOf(size: PixelSize, { edit, isFramed }: { edit: Edit; isFramed: b
   return edit.type === "text" ? caption(edit.text, size, isFramed ? 0.12 : undefined) : undefined;
 }
 
-/** A picture under layers, which shows where they paint nothing. Its own pixels are freed. */
+/** An image under layers, which shows where they paint nothing. Its own pixels are freed. */
 function over(pixels: Pixels, layers: readonly Layer[]): Pixels {
   const painted = paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
   free(pixels.data);
   return painted;
 }
 
-/** A picture as the lowest layer. */
+/** An image as the lowest layer. */
 function below({ width, data }: Pixels): Layer {
   return (band) => {
     const from = band.top * width * 4, count = (band.bottom - band.top) * width;

@@ -1,4 +1,4 @@
-/** Changes of a picture's pixels, in place unless said otherwise. */
+/** Changes of an image's pixels, in place unless said otherwise. */
 import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
@@ -71,7 +71,7 @@ export function tone(
   });
 }
 
-/** Softens a picture: a box blur, three times in each direction, which looks round. */
+/** Softens an image: a box blur, three times in each direction, which looks round. */
 export function blurPixels(pixels: Pixels, radius: number): void {
   const { width, height } = pixels;
   for (let pass = 0; pass < 3; pass++) {

@@ -1,4 +1,4 @@
-/** What an instruction asks to be done to a picture: read from its words, never understood. */
+/** Reads from the words of an instruction which edits it asks for. */
 import { type Tint, tintsIn } from "./color.ts";
 import { readWords } from "./compose.ts";
 
@@ -19,7 +19,7 @@ export interface Instruction {
   edits: Edit[];
 }
 
-/** Most letters of a text that is put on a picture. */
+/** Most letters of a text that is put on an image. */
 const MOST_TEXT = 200;
 
 const SIMPLE: readonly [Exclude<Edit, { tint?: Tint } | { text: string } | { type: "tone" }>["type"], RegExp][] = [
@@ -49,12 +49,12 @@ const BORDER = /\b(border|frame|framed|rahmen)\b/;
 /** and no further away than this. */
 const BREAK = /[,.;]|\b(?:and|with|then|und|mit)\b/;
 
-/** Reads an instruction. Where it asks for nothing that can be done, the picture gets a vignette and the words themselves. */
+/** Reads an instruction. Where it asks for nothing that can be done, the image gets a vignette and the words themselves. */
 export function readInstruction(prompt: string): Instruction {
   const text = prompt.slice(0, 4000);
   const quoted = [...text.matchAll(/["“”«»„]([^"“”«»„]{1,200})["“”«»„]|(?:^|\s)['‘]([^'’]{1,200})['’](?=[\s.,!?]|$)/g)]
     .map(([, double, single]) => (double ?? single ?? "").trim()).filter((found) => found !== "");
-  // What is to be written on the picture says nothing about colours.
+  // What is to be written on the image says nothing about colours.
   let plain = text.toLowerCase();
   for (const words of quoted) plain = plain.replace(words.toLowerCase(), " ");
   const edits: Edit[] = [];

@@ -1,4 +1,4 @@
-/** Layers that cover the picture or much of it: skies, light, clouds, land, water. Lengths are in pixels. */
+/** Layers that cover the image or much of it: skies, light, clouds, land, water. Lengths are in pixels. */
 import { mix, type Rgb } from "./color.ts";
 import type { Point } from "./path.ts";
 import type { PixelSize } from "./pixels.ts";

@@ -1,4 +1,4 @@
-/** Paints a picture from a prompt: always the same one for the same prompt, size and number. */
+/** Paints an image from a prompt: always the same one for the same prompt, size and number. */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import { compose } from "./compose.ts";
 import { eachRow } from "./layers.ts";
@@ -10,7 +10,7 @@ import { layOut, letter } from "./text.ts";
 /** How much smaller a preview is painted before it is enlarged, by its step. */
 const COARSENESS = [24, 12, 6] as const;
 
-/** Paints. A preview, `step` 0 to 2, is the same picture with fewer pixels to it, in the full size. */
+/** Paints an image. A preview, `step` 0 to 2, is the same image with fewer pixels to it, in the full size. */
 export function paint(
   { prompt, size, index, step }: { prompt: string; size: PixelSize; index: number; step?: number },
 ): Pixels {
@@ -25,7 +25,7 @@ export function previewSize({ width, height }: PixelSize, step: number): PixelSi
 }
 
 /**
- * A text in the lower part of a picture, on a ground that is dark enough for it. The margin is a share of the picture's
+ * A text in the lower part of an image, on a ground that is dark enough for it. The margin is a share of the image's
  * shorter side.
  */
 export function caption(text: string, { width, height }: PixelSize, inset = 0.06): Layer[] {

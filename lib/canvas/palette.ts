@@ -1,11 +1,11 @@
-/** The colours of a picture: by what its words say of time, weather and colour, else by chance. */
+/** The colours of an image, from words about time, weather and colour, else random. */
 import { mix, oklch, type Rgb, type Tint, tintColor, tintsIn } from "./color.ts";
 import { between, pick, type Random } from "./random.ts";
 
 /** Times and weathers that colours are chosen for. */
 export type Mood = "day" | "dawn" | "sunset" | "night" | "storm";
 
-/** Colours of a picture. */
+/** Colours of an image. */
 export interface Palette {
   mood: Mood;
   /** From the zenith to the horizon. */

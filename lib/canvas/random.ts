@@ -1,4 +1,4 @@
-/** Chance that is the same every time: numbers and noise made from a seed. */
+/** Deterministic random numbers and noise from a seed. */
 
 /** A stream of numbers from 0 up to, not including, 1. */
 export type Random = () => number;

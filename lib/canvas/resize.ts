@@ -1,4 +1,4 @@
-/** Pictures in other sizes. */
+/** Images in other sizes. */
 import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 
 /** What each pixel of a line is made of: where its sources begin, and their weights. */
@@ -8,13 +8,13 @@ interface Weights {
   shares: Float32Array;
 }
 
-/** Resizes a picture to exactly a size: smaller ones are averaged, larger ones are smooth. */
+/** Resizes an image to exactly a size: smaller ones are averaged, larger ones are smooth. */
 export function resize(pixels: Pixels, size: PixelSize): Pixels {
   if (pixels.width === size.width && pixels.height === size.height) return pixels;
   return crop(pixels, { x: 0, y: 0, width: pixels.width, height: pixels.height }, size);
 }
 
-/** Fills a size with a picture in its own proportions; what is over at two sides is cut off. */
+/** Fills a size with an image in its own proportions; what is over at two sides is cut off. */
 export function cover(pixels: Pixels, size: PixelSize): Pixels {
   const scale = Math.max(size.width / pixels.width, size.height / pixels.height);
   const width = Math.min(pixels.width, size.width / scale), height = Math.min(pixels.height, size.height / scale);

@@ -1,10 +1,10 @@
-/** What a scene is made from. */
+/** The input of scenes. */
 import type { PixelSize } from "./pixels.ts";
 import type { Palette } from "./palette.ts";
 import type { Random } from "./random.ts";
 import type { Layer } from "./surface.ts";
 
-/** A picture that is about to be composed. */
+/** Size, randomness, colours and words of an image to compose. */
 export interface Stage extends PixelSize {
   /** The shorter side in pixels: lengths are shares of it, so that a scene looks the same in every size. */
   unit: number;
@@ -16,7 +16,7 @@ export interface Stage extends PixelSize {
   words: ReadonlySet<string>;
 }
 
-/** Composes a picture. */
+/** Composes an image. */
 export type Scene = (stage: Stage) => Layer[];
 
 /** True where one of the words is in the prompt. */

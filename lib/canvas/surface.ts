@@ -1,14 +1,14 @@
 /**
- * What layers paint on. A picture is painted in bands of some rows, all layers of one band before the next: a band fits
- * into the processor's cache, and the memory needed does not grow with the picture.
+ * What layers paint on. An image is painted in bands of some rows, all layers of one band before the next: a band fits
+ * into the processor's cache, and the memory needed does not grow with the image.
  */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import type { Rgb } from "./color.ts";
 import { lattice } from "./random.ts";
 
-/** Some rows of a picture: red, green and blue of each pixel, 0 to 1. */
+/** Some rows of an image: red, green and blue of each pixel, 0 to 1. */
 export interface Band {
-  /** Of the whole picture. */
+  /** Of the whole image. */
   width: number;
   height: number;
   /** First row, and the one after the last. */

@@ -1,4 +1,4 @@
-/** Words on a picture. */
+/** Words on an image. */
 import type { Rgb } from "./color.ts";
 import { drawable, glyph } from "./font.ts";
 import { eachRow } from "./layers.ts";
@@ -90,7 +90,7 @@ function cut(wrapped: readonly string[], { lines, room }: { lines: number; room:
   return [...kept.slice(0, -1), `${last.trimEnd()}...`];
 }
 
-/** Where a block of text stands, and how it looks. */
+/** Position and look of a text block. */
 export interface Lettering {
   /** Left end of the first line's capitals, at their top; with `center`, their middle. */
   at: Point;

@@ -19,7 +19,7 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
   const always = word === undefined ? undefined : readFault(word, "wire");
   if (word !== undefined && always === undefined) {
     const known = Object.values(FAULTS).map(({ example }) => example).join(", ");
-    throw new UsageError(`Unknown fault "${word}"; known are such as ${known}`);
+    throw new UsageError(`Unknown fault "${word}". Known faults: ${known}`);
   }
   let server: ReturnType<typeof startFaultServer>;
   try {

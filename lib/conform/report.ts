@@ -30,7 +30,7 @@ export function reportText({ results, requests }: SuiteRun, about: { origin: str
     ...parts.map(({ part, results }) => totalLine(part, totalOf(results))),
     totalLine("all", all),
     ...(results.some(({ instructed }) => instructed)
-      ? ["", "* needs a model that does what it is told; any instructed model does."]
+      ? ["", "* needs a model that follows instructions; any instructed model does."]
       : []),
     "",
   ].join("\n");

@@ -35,7 +35,7 @@ Deno.test("fault refuses what it does not know", async () => {
   await inFolder(async (folder) => {
     for (
       const [args, says] of [
-        [["--always", "nonsense"], /^Unknown fault "nonsense"; known are such as status:429, /],
+        [["--always", "nonsense"], /^Unknown fault "nonsense". Known faults: status:429, /],
         [["--port", "99999"], /^Cannot listen on port "99999"/],
       ] as const
     ) {

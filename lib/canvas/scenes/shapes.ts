@@ -1,4 +1,4 @@
-/** Pictures without a place: a composition of shapes, and a portrait made of them. */
+/** Images without a place: a composition of shapes, and a portrait made of them. */
 import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, sky } from "../layers.ts";
 import { curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
