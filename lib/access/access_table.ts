@@ -1,4 +1,4 @@
-/** Who may call what: one table, and whatever is not in it is refused. */
+/** Lists the credential and permission of every route. A route that is not listed is refused. */
 
 /**
  * `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` where it is sent, else the bearer key.
@@ -11,18 +11,18 @@ export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" |
 /** Text protocols that a group's permissions name. */
 export type Protocol = "chat" | "responses" | "messages";
 
-/** What one method of one route asks of its caller. */
+/** Requirements of one method of one route. */
 export interface Access {
   /**
-   * `none`: public. `admin`: the admin key as a bearer, which belongs to no group. `metrics`: the same, unless the operator
-   * has opened them or there is no admin key; with none, only for callers on this machine.
+   * `none`: public. `admin`: the admin key as a bearer. `metrics`: the same, unless the operator has made metrics public;
+   * without an admin key, only for callers on this machine.
    */
   readonly credential: "none" | "admin" | "metrics" | Credential;
-  /** The permission needed; absent only where the credential is `none`, `admin` or `metrics`. */
+  /** Permission that is needed; absent only where the credential is `none`, `admin` or `metrics`. */
   readonly endpoint?: Endpoint;
-  /** The protocol it belongs to, where it belongs to one: a permission too. */
+  /** Protocol of the route, if it has one, which is a permission as well. */
   readonly protocol?: Protocol;
-  /** Served beside the admin side too, where that has a listener of its own. */
+  /** True: also served on the listener of the admin routes, where they have their own. */
   readonly everywhere?: true;
 }
 

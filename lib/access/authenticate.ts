@@ -1,4 +1,4 @@
-/** Who sends a request: the credential headers become a caller, or the request ends here. */
+/** Finds the caller of a request by its credential headers. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
 import type { KeyRecord } from "../store/keys.ts";
@@ -6,35 +6,35 @@ import type { KeyRing } from "./keys.ts";
 import { isWithin } from "./networks.ts";
 import type { Credential } from "./access_table.ts";
 
-const HOW: Readonly<Record<Credential, string>> = {
+const INSTRUCTIONS: Readonly<Record<Credential, string>> = {
   bearer: 'send it in the header "Authorization: Bearer <API_KEY>"',
   api_key: 'send it in the header "x-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
 };
-/** Longer than any key can be. Keeps a huge header from being hashed. */
+/** Longer than any key. Keeps a huge header from being hashed. */
 const LONGEST_KEY = 256;
 
-/** What a credential is judged by. */
+/** Options of an authentication. */
 export interface AuthenticationOptions {
-  /** Which headers count. */
+  /** The headers that count. */
   credential: Credential;
   keys: KeyRing;
-  /** The client's address; asked only where a rule needs it. `undefined`: it is not known. */
+  /** Returns the client's address, `undefined` where it is not known. Called only where a rule needs it. */
   address: () => string | undefined;
 }
 
 /**
- * Finds the caller by the credential that an endpoint takes. Both kinds come to the same decision about the same key.
+ * Finds the caller by the kind of credential that an endpoint takes. The kind does not change the decision about a key.
  *
  * @throws {GatewayError} `unauthenticated` without a key in use or with one that has expired, `forbidden` for a disabled
  * key, one without a group, or an address that it may not be used from, `overloaded` where the keys cannot be read
  */
-export function authenticate(headers: Pick<Headers, "get">, gate: AuthenticationOptions): Caller | Promise<Caller> {
-  const key = readCredential(headers, gate.credential);
-  const found = isPlausible(key) ? gate.keys.find(key) : undefined;
-  return found instanceof Promise ? found.then((record) => judge(record, gate)) : judge(found, gate);
+export function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Caller | Promise<Caller> {
+  const key = readCredential(headers, options.credential);
+  const found = isPlausible(key) ? options.keys.find(key) : undefined;
+  return found instanceof Promise ? found.then((record) => checkKey(record, options)) : checkKey(found, options);
 }
 
-function judge(record: KeyRecord | undefined, { keys, address }: AuthenticationOptions): Caller {
+function checkKey(record: KeyRecord | undefined, { keys, address }: AuthenticationOptions): Caller {
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
   const { id, name, rules, expiresAt } = record;
   if (expiresAt !== undefined && expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
@@ -46,7 +46,7 @@ function judge(record: KeyRecord | undefined, { keys, address }: AuthenticationO
   return { keyId: id, keyName: name, groupName: record.group, group, rules };
 }
 
-/** An address that is not known is in no network. */
+/** An unknown address is in no network. */
 function requireAddress(
   rules: readonly (readonly string[] | undefined)[],
   address: AuthenticationOptions["address"],
@@ -64,24 +64,24 @@ function readCredential(headers: Pick<Headers, "get">, credential: Credential): 
   if (credential === "api_key") {
     if (apiKey !== undefined) return apiKey;
     if (authorization !== undefined) return readBearer(authorization, credential);
-    throw refuse(`Missing API key: ${HOW[credential]}`);
+    throw refuse(`Missing API key: ${INSTRUCTIONS[credential]}`);
   }
   // Some clients send a key of another service in "x-api-key" beside the bearer key.
   if (authorization !== undefined) return readBearer(authorization, credential);
   throw refuse(
     apiKey === undefined
-      ? `Missing API key: ${HOW[credential]}`
-      : `Cannot take the API key from "x-api-key" here: ${HOW[credential]}`,
+      ? `Missing API key: ${INSTRUCTIONS[credential]}`
+      : `Cannot take the API key from "x-api-key" here: ${INSTRUCTIONS[credential]}`,
   );
 }
 
 function readBearer(authorization: string, credential: Credential): string {
   const key = readBearerKey(authorization);
-  if (key === undefined) throw refuse(`Cannot read the header "authorization": ${HOW[credential]}`);
+  if (key === undefined) throw refuse(`Cannot read the header "authorization": ${INSTRUCTIONS[credential]}`);
   return key;
 }
 
-/** What follows `Bearer` and one or more spaces (RFC 9110, 11.4); `undefined` for any other scheme. */
+/** Reads the key after `Bearer` and one or more spaces (RFC 9110, 11.4); `undefined` for any other scheme. */
 export function readBearerKey(authorization: string): string | undefined {
   return /^bearer +(.*)$/i.exec(authorization)?.[1];
 }

@@ -1,4 +1,4 @@
-/** Who may use the admin side: whoever shows the one admin key. Nobody's API key opens it, and it opens nothing else. */
+/** Authenticates the operator by the admin key, which is no API key and gives access to the admin routes only. */
 import { Buffer } from "node:buffer";
 import { timingSafeEqual } from "node:crypto";
 import type { AdminConfig } from "../config.ts";
@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { readBearerKey } from "./authenticate.ts";
 import { hashKey } from "./keys.ts";
 
-/** Longer than any admin key can be. Keeps a huge header from being hashed. */
+/** Longer than any admin key. Keeps a huge header from being hashed. */
 const LONGEST_KEY = 256;
 
 /** @throws {GatewayError} `unauthenticated` without the admin key as a bearer; the message never holds what was sent */
@@ -21,7 +21,7 @@ export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminCon
   }
 }
 
-/** Takes as long for a hash that is nearly right as for any other. */
+/** Compares in constant time. */
 function isSame(hash: string, wanted: string): boolean {
   const [a, b] = [Buffer.from(hash, "hex"), Buffer.from(wanted, "hex")];
   return a.length === b.length && timingSafeEqual(a, b);

@@ -1,4 +1,4 @@
-/** Who sends a request. */
+/** The authenticated caller of a request. */
 import type { Group, KeyRules } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 
@@ -9,11 +9,11 @@ export interface Caller {
   keyName: string;
   groupName: string;
   group: Group;
-  /** What the key may do beside, or less than, its group. */
+  /** Rules of the key, which narrow those of its group. */
   rules: KeyRules;
 }
 
-/** The caller of a route that the access table closes to strangers. @throws {GatewayError} `unauthenticated` */
+/** Returns the caller of a route that needs a key. @throws {GatewayError} `unauthenticated` */
 export function requireCaller(caller: Caller | undefined): Caller {
   if (caller === undefined) throw new GatewayError("unauthenticated", "This request needs an API key");
   return caller;

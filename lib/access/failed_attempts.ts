@@ -1,6 +1,6 @@
 /**
- * Wrong credentials by address. Too many of them are answered 429 for a while, and only they: right ones are looked up
- * first and never refused for them, since many clients may share an address.
+ * Throttles wrong credentials by address: too many of them are answered 429 for a while. Valid credentials are looked up
+ * first and are never refused for it, as many clients may share an address.
  */
 import { clientNetwork, isWithin } from "./networks.ts";
 
@@ -10,56 +10,56 @@ const MOST_FAILURES = 20;
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Addresses that are watched at one time. The oldest go first, so that nobody's many addresses take the memory. */
+/** Most addresses that are counted at one time. The oldest are dropped first, which bounds the memory. */
 const MOST_ADDRESSES = 10_000;
 
 /**
- * Addresses of the machine itself are not watched: who stands there is a proxy that `trusted_proxies` does not name, with
- * all clients behind it, or somebody who has the machine already.
+ * Addresses of the machine itself are not counted: they belong to a proxy that `trusted_proxies` does not name, with all
+ * clients behind it, or to a user of the machine.
  */
 const OWN_ADDRESSES = ["127.0.0.0/8", "::1"];
 
-/** What comes of a wrong credential. */
+/** Consequence of a wrong credential. */
 export interface FailedAttempt {
-  /** When to try again, in milliseconds: its address has sent too many before. Absent: it has not. */
+  /** Milliseconds until the address may try again, where it has sent too many before. */
   retryAfterMs?: number;
-  /** True for the last one before that: from now on they are throttled. */
+  /** True for the last one that is not throttled. */
   isLast?: boolean;
 }
 
-/** Wrong credentials, counted by the address they came from. An address is `undefined` where it is not known. */
+/** Counts wrong credentials by address. An address is `undefined` where it is not known. */
 export interface FailedAttempts {
   /** Counts a wrong credential. */
   failed(address: string | undefined): FailedAttempt;
-  /** Milliseconds until an address that has sent too many may try again; counts nothing. */
+  /** Returns the milliseconds until an address that has sent too many may try again. Counts nothing. */
   retryAfterMs(address: string | undefined): number | undefined;
 }
 
-/** What is known of one address. */
+/** Wrong credentials of one address. */
 interface Watched {
-  /** When its first wrong credential came, by the clock that only grows. */
+  /** Time of its first wrong credential, by the monotonic clock. */
   since: number;
   count: number;
 }
 
-/** Starts with nobody watched. `monotonic`: milliseconds that only grow. */
+/** Starts empty. @param monotonic milliseconds of a monotonic clock */
 export function createFailedAttempts({ monotonic }: { monotonic: () => number }): FailedAttempts {
-  /** By clientNetwork, the oldest first. */
+  /** By the network of the client, the oldest first. */
   const watched = new Map<string, Watched>();
 
   function find(address: string | undefined): Watched | undefined {
     if (watched.size === 0 || address === undefined) return undefined;
-    const place = clientNetwork(address);
-    const found = watched.get(place);
+    const network = clientNetwork(address);
+    const found = watched.get(network);
     if (found === undefined || monotonic() - found.since < WINDOW_MS) return found;
-    watched.delete(place);
+    watched.delete(network);
     return undefined;
   }
 
   function watch(address: string): Watched {
-    for (const [place, { since }] of watched) {
+    for (const [network, { since }] of watched) {
       if (watched.size < MOST_ADDRESSES && monotonic() - since < WINDOW_MS) break;
-      watched.delete(place);
+      watched.delete(network);
     }
     const entry = { since: monotonic(), count: 0 };
     watched.set(clientNetwork(address), entry);

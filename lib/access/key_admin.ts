@@ -1,4 +1,4 @@
-/** What an operator does to the keys of the store. The command line and the admin side share it, and its texts. */
+/** Operations on the keys of the store, with their error texts, for the command line and the admin API. */
 import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
@@ -8,10 +8,10 @@ import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
 
-/** Longest time that a key and its successor are good together: 90 days, in milliseconds. */
+/** Longest time that a key and its successor are both valid: 90 days, in milliseconds. */
 const LONGEST_OVERLAP_MS = 90 * DAY_MS;
 
-/** Where keys are administered. A `Gateway` is one. */
+/** Parts of a gateway that operations on keys need. */
 export interface KeyAdmin {
   config: Pick<Config, "groups" | "keys">;
   store: Pick<Store, "keys">;
@@ -23,23 +23,23 @@ export interface KeyAdmin {
 export interface NewKeyRequest {
   name: string;
   group: string;
-  /** As they were written: they are checked, and their defaults filled in. Absent: what the group may. */
+  /** Unchecked; defaults are filled in. Absent: those of the group. */
   rules?: unknown;
   /** Unix time in milliseconds; absent: it does not expire. */
   expiresAt?: number;
 }
 
-/** What to change of a key. Absent members stay as they are. */
+/** A change of a key. Absent members stay as they are. */
 export interface KeyChangeRequest {
   disabled?: boolean;
   group?: string;
-  /** In place of all rules the key has; checked as those of a new key. */
+  /** Replaces all rules of the key. Unchecked, as those of a new key. */
   rules?: unknown;
   /** Unix time in milliseconds; `null`: it does not expire. */
   expiresAt?: number | null;
 }
 
-/** A key that is shown once, with the record that stays. */
+/** A key that is shown once, with the stored record. */
 export interface ShownKey {
   key: string;
   record: KeyRecord;
@@ -78,10 +78,10 @@ export async function createKey(
 export async function changeKey(
   admin: KeyAdmin,
   nameOrId: string,
-  wish: KeyChangeRequest,
+  change: KeyChangeRequest,
 ): Promise<KeyRecord> {
-  const { disabled, group, rules, expiresAt } = wish;
-  const isSwitch = disabled !== undefined && Object.keys(wish).length === 1;
+  const { disabled, group, rules, expiresAt } = change;
+  const isSwitch = disabled !== undefined && Object.keys(change).length === 1;
   const what = `Cannot ${isSwitch ? disabled ? "disable" : "enable" : "change"} key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
   if (group !== undefined) requireGroup(admin.config, group, what);
@@ -97,8 +97,8 @@ export async function changeKey(
 }
 
 /**
- * Gives a key a new secret. The present one stays good for the overlap, one before it ends; id, group, rules and bill
- * go on.
+ * Gives a key a new secret. The present secret stays valid for the overlap, and the one before it ends. Id, group, rules
+ * and bill stay.
  * @throws {GatewayError} `invalid`, `not_found`
  */
 export async function rotateKey(
@@ -118,7 +118,7 @@ export async function rotateKey(
   return { key, record: await findKey(admin.store, id) };
 }
 
-/** Ends a key for ever. @throws {GatewayError} `invalid` where it has ended already, `not_found` */
+/** Revokes a key. @throws {GatewayError} `invalid` where it is revoked already, `not_found` */
 export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyRecord> {
   const what = `Cannot revoke key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
@@ -126,10 +126,10 @@ export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyR
   return await findKey(admin.store, id);
 }
 
-/** Keys read before everything else has its turn: a few milliseconds of work. */
+/** Keys that are read between two yields to the event loop: a few milliseconds of work. */
 const KEYS_AT_ONCE = 500;
 
-/** Every key, oldest first, some at a time, with a turn for others between. A key is told as it is when it is read. */
+/** Reads every key, the oldest first, a page at a time, and yields to the event loop between pages. */
 export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<KeyRecord[]> {
   for (let after: number | undefined = 0; after !== undefined;) {
     const page: KeyPage = await keys.page({ after, limit: KEYS_AT_ONCE });
@@ -140,14 +140,14 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 }
 
 /**
- * The key with this id, else the one in use with this name, else the last one that had it.
+ * Finds the key with this id, else the one in use with this name, else the last one that had it.
  * @throws {GatewayError} `not_found`
  */
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {
   return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
 }
 
-/** A key as it is shown in lists, in JSON: never its hash. Times are those of ISO 8601, `null` where there is none. */
+/** A key in JSON, without its hash. Times are ISO 8601, `null` where there is none. */
 export interface PublicKey {
   id: string;
   name: string;
@@ -159,11 +159,11 @@ export interface PublicKey {
   last_used_at: string | null;
   revoked_at: string | null;
   rules: KeyRules;
-  /** Until when the secret before the present one is good. */
+  /** End of the validity of the secret before the present one. */
   former_until: string | null;
 }
 
-/** What may be told of a key; `now` in Unix milliseconds. */
+/** Shows a key without its hash. @param now Unix time in milliseconds */
 export function publicKey(record: KeyRecord, now: number): PublicKey {
   const { id, name, group, createdAt, expiresAt, lastUsedAt, revokedAt, rules, former } = record;
   return {
@@ -190,7 +190,7 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** A key of the store that has not ended. */
+/** Finds a key of the store that is not revoked. */
 async function findChangeable({ config, store }: KeyAdmin, nameOrId: string, what: string): Promise<KeyRecord> {
   const key = await store.keys.find(nameOrId);
   if (key === undefined) {
@@ -208,7 +208,7 @@ function requireGroup(config: KeyAdmin["config"], group: string, what: string): 
 }
 
 function requireFuture(expiresAt: number, { now, what }: { now: number; what: string }): void {
-  // What is no date could not be written again either.
+  // A time beyond the range of dates could not be written.
   if (expiresAt > now && !Number.isNaN(new Date(expiresAt).getTime()) && Number.isInteger(expiresAt)) return;
   throw invalid(`${what}: its expiry must be in the future`, "expires_at");
 }

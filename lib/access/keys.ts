@@ -1,4 +1,4 @@
-/** API keys: how they are made, and how a credential finds its key. */
+/** Makes API keys, and finds the key that a credential belongs to. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { type Config, type Group, groupOf, type KeyRules } from "../config.ts";
@@ -10,37 +10,37 @@ const BODY_BYTES = 32;
 const BODY_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** What ids of the configuration's keys begin with. */
+/** Prefix of the ids of the configuration's keys. */
 const CONFIGURED = "config:";
 const MINUTE_MS = 60_000;
-/** Credentials whose keys are remembered: those that came first go first. */
+/** Most credentials whose keys are cached. The oldest are dropped first. */
 const MOST_KNOWN = 10_000;
-/** Wrong keys that are remembered, those that came first go first: clients repeat them. */
+/** Most wrong keys that are cached, as clients repeat them. The oldest are dropped first. */
 const MOST_UNKNOWN = 1_000;
 const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
 
-/** The keys in force: those of the store, as they are at every request, and those of the configuration. */
+/** Keys of the store, current at every request, and keys of the configuration. */
 export interface KeyRing {
   /**
-   * The key a credential belongs to, whatever state it is in; `undefined` where it was never issued, or is revoked.
+   * Finds the key of a credential, in any state; `undefined` where it was never issued, or is revoked.
    * @throws {GatewayError} where the store fails
    */
   find(credential: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
-  /** Notes that a key was used now. In memory: `flush` brings it to the store. */
+  /** Records in memory that a key was used now. `flush` writes it to the store. */
   note(keyId: string): void;
-  /** Writes to the store when keys were last used. Where it rejects, nothing is forgotten. */
+  /** Writes the times of the last use to the store. After a rejection the next call writes them again. */
   flush(): Promise<void>;
   /** Reads the store once, to prove that it answers. @throws {GatewayError} where it fails */
   check(): Promise<void>;
-  /** The rules of a group, by its name. */
+  /** Returns the rules of a group. */
   group(name: string): Group | undefined;
   /** Unix time in milliseconds. */
   now(): number;
-  /** The keys of another configuration. What was noted stays. */
+  /** Returns the keys of another configuration. Recorded uses are kept. */
   renewed(config: KeyRingParts["config"]): KeyRing;
 }
 
-/** What a ring is made of. */
+/** Parts of a key ring. */
 export interface KeyRingParts {
   config: Pick<Config, "keys" | "groups" | "admin">;
   store: KeyStore;
@@ -49,22 +49,22 @@ export interface KeyRingParts {
 }
 
 /**
- * Makes the ring. What was read of a key is used again only where the store knows that it still holds, so that what the
- * command line does to a key binds at the next request.
+ * Makes a key ring. Cached keys are valid until the version of the store changes, so a change that the command line makes
+ * takes effect at the next request.
  */
 export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
   return ringOf(config, { store, now, noted: { used: new Map() } });
 }
 
-/** When keys were last used: minute of the last use by id of the key, in Unix milliseconds; what is not in the store yet. */
+/** Uses that are not in the store yet: minute of the last use by id of the key, in Unix milliseconds. */
 interface Noted {
   used: Map<string, number>;
 }
 
-/** A credential that has found a key. */
+/** A cached key. */
 interface Known {
   hash: string;
-  /** Its key, as it was at a version of the store. */
+  /** The key at a version of the store. */
   record: KeyRecord;
   version: number | undefined;
 }
@@ -77,13 +77,13 @@ function ringOf(
     hash,
     { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules },
   ]));
-  /** By credential. Wrong ones are kept apart, so that they displace no good one. */
+  /** By credential. Wrong ones are cached apart, so that they displace no valid one. */
   const known = new Map<string, Known>();
-  /** Hashes of wrong ones in the form of a key, and the version of the store that does not have them. */
+  /** Versions of the store that have no key of a hash, by the hash. */
   const unknown = new Map<string, number>();
 
   function noteUnknown(hash: string, version: number | undefined): void {
-    // Without a version of the store, a key may be there at the next request.
+    // Without a version of the store, the key may exist at the next request.
     if (version === undefined) return;
     const [oldest] = unknown.keys();
     if (unknown.size === MOST_UNKNOWN && oldest !== undefined && !unknown.has(hash)) unknown.delete(oldest);
@@ -96,7 +96,7 @@ function ringOf(
   }
 
   async function read(credential: string, hash: string): Promise<KeyRecord | undefined> {
-    // Before it is read: what changes meanwhile is another version.
+    // Before the key is read: a change meanwhile has another version.
     const version = versionOf(store);
     const record = await readKey(store, { hash, now: now() });
     if (record === undefined || record.revokedAt !== undefined) {
@@ -112,7 +112,7 @@ function ringOf(
 
   return {
     find(credential) {
-      // Found by the credential itself: to hash it and to read its key is 15 to 20 µs of every request.
+      // By the credential itself: hashing it and reading its key takes 15 to 20 µs of every request.
       const found = known.get(credential);
       if (found !== undefined) {
         const { hash, record, version } = found;
@@ -120,7 +120,7 @@ function ringOf(
         return holds ? record : read(credential, hash);
       }
       const hash = hashKey(credential);
-      // Whatever else it may be, the admin key is nobody's API key.
+      // The admin key is never an API key, even if the store has one of its hash.
       if (hash === config.admin?.hash) return undefined;
       const own = configured.get(hash);
       return own !== undefined || !isIssued(credential) || isUnknown(hash) ? own : read(credential, hash);
@@ -150,7 +150,7 @@ function ringOf(
   };
 }
 
-/** A new key: prefix, 32 random bytes in base64url, checksum. `random` fills the array it is given. */
+/** Makes a new key: prefix, 32 random bytes in base64url, checksum. @param random fills an array with random bytes */
 export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillRandom): string {
   const bytes = new Uint8Array(BODY_BYTES);
   random(bytes);
@@ -158,11 +158,11 @@ export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillR
   return text + checksum(text);
 }
 
-/** What is known of a key before it is made. */
+/** Properties of a key to be made. */
 export interface NewKey {
   name: string;
   group: string;
-  /** Absent: what the group may. */
+  /** Absent: those of the group. */
   rules?: KeyRules;
   /** Unix time in milliseconds; absent: it does not expire. */
   expiresAt?: number;
@@ -170,7 +170,7 @@ export interface NewKey {
   now: number;
 }
 
-/** A new key for a group, and the record to keep of it. The key itself is shown once and then forgotten. */
+/** Makes a key for a group, and the record to store. The key itself is shown once and not stored. */
 export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): { key: string; record: KeyRecord } {
   const key = mintKey();
   const id = `key_${Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString("base64url")}`;
@@ -189,14 +189,14 @@ export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): {
   };
 }
 
-/** True for text that has the form and the checksum of a key that a gateway issued. */
+/** Whether a text has the form and the checksum of a key that a gateway issued. */
 export function isIssued(credential: string): boolean {
   const end = PREFIX.length + BODY_LENGTH;
   return credential.length === end + CHECKSUM_LENGTH && ISSUED.test(credential) &&
     checksum(credential.slice(0, end)) === credential.slice(end);
 }
 
-/** SHA-256 of a key, hexadecimal: all that is ever kept of it. */
+/** Hashes a key with SHA-256, hexadecimal. Only the hash is stored. */
 export function hashKey(key: string): string {
   return createHash("sha256").update(key).digest("hex");
 }
@@ -205,12 +205,12 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
   crypto.getRandomValues(bytes);
 }
 
-/** Whether a key still has this hash. A former one runs out without a change. */
+/** Whether a key still has this hash. A former hash expires without a change of the store. */
 function isIn({ hash, former }: KeyRecord, asked: { hash: string; now: () => number }): boolean {
   return hash === asked.hash || (former !== undefined && former.until > asked.now());
 }
 
-/** What fails here fails again where the key is read, and is told there. */
+/** A failure here repeats where the key is read, and is reported there. */
 function versionOf(store: KeyStore): number | undefined {
   try {
     return store.version?.();
@@ -219,7 +219,7 @@ function versionOf(store: KeyStore): number | undefined {
   }
 }
 
-/** A store that fails must never look like a wrong key. */
+/** Reads a key. A store that fails must never look like a wrong key. */
 async function readKey(
   store: KeyStore,
   { hash, now }: { hash: string; now: number },

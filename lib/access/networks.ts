@@ -1,12 +1,12 @@
-/** Addresses of clients and the networks they are in, IPv4 and IPv6. */
+/** IPv4 and IPv6 addresses and networks. */
 import { isIP } from "node:net";
 
-/** True for an IP address, or a network such as `10.0.0.0/8`. */
+/** Whether a text is an IP address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(text: string): boolean {
   return readNetwork(text) !== undefined;
 }
 
-/** True for an IP address. */
+/** Whether a text is an IP address. */
 export function isAddress(text: string): boolean {
   return readAddress(text) !== undefined;
 }
@@ -23,8 +23,8 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
 }
 
 /**
- * The address as whoever is counted by it: IPv4 as it is, of IPv6 the leading 64 bits, which are one customer's. What is
- * no address stands for itself.
+ * Names the network that is counted as one client: an IPv4 address itself, or the leading 64 bits of an IPv6 address,
+ * which belong to one customer. Any other text is returned as it is.
  */
 export function clientNetwork(address: string): string {
   const found = readAddress(address);
@@ -32,9 +32,9 @@ export function clientNetwork(address: string): string {
   return found.size === 32 ? `4:${found.value.toString(16)}` : `6:${(found.value >> 64n).toString(16)}`;
 }
 
-/** Where an IPv4 address is in IPv6 addresses of a network: how far it stands from their end, in bits. */
+/** IPv6 networks whose addresses hold an IPv4 address, with the number of bits behind it. */
 const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
-  // Compatible and translated addresses (RFC 4291, 7915); NAT64, of everybody and of a site (RFC 6052, 8215).
+  // Compatible and translated addresses (RFC 4291, 7915); NAT64, global and local (RFC 6052, 8215).
   ["::/96", 0n],
   ["::ffff:0:0:0/96", 0n],
   ["64:ff9b::/96", 0n],
@@ -43,7 +43,7 @@ const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
   ["2002::/16", 80n],
 ];
 
-/** The IPv4 addresses that an IPv6 address may lead to, beside those of `::ffff:0:0/96`, which count as IPv4 everywhere. */
+/** Lists the IPv4 addresses that an IPv6 address may lead to. Those of `::ffff:0:0/96` count as IPv4 everywhere. */
 export function embeddedIPv4(address: string): string[] {
   const found = readAddress(address);
   if (found?.size !== 128) return [];
@@ -56,9 +56,9 @@ function writeV4(value: bigint): string {
   return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 0xffn)).join(".");
 }
 
-/** An address as one number. */
+/** An address as a number. */
 interface Address {
-  /** Bits of an address of its family. */
+  /** Bits of an address. */
   size: 32 | 128;
   value: bigint;
 }
@@ -68,7 +68,7 @@ interface Network extends Address {
   bits: number;
 }
 
-/** What the 96 bits before an IPv4 address within IPv6 are. */
+/** The 96 bits before an IPv4 address in `::ffff:0:0/96`. */
 const MAPPED = 0xffffn;
 
 function readNetwork(text: string): Network | undefined {

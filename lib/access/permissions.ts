@@ -1,19 +1,19 @@
-/** What a caller may do: what its group and its key both allow. */
+/** Permissions of a caller: its group and its key must both allow a request. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
 import type { Endpoint, Protocol } from "./access_table.ts";
 
-/** What permissions are made of. A group by itself is one with `rules` of `{}`. */
+/** A group with the rules of a key. For a group alone the rules are `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;
 
-/** What decides about models alone. */
+/** The parts that decide about models. */
 interface PermittedModels {
   group: Pick<Permitted["group"], "models">;
   rules: Pick<Permitted["rules"], "models">;
 }
 
-/** Endpoints that speak a text protocol, which has their name. */
-const SPEAKING: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
+/** Endpoints of text protocols, which have the same names. */
+const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
 
 /** @throws {GatewayError} `forbidden` where the caller may not call the endpoint */
 export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {
@@ -28,7 +28,7 @@ export function requireProtocol({ group }: Permitted, protocol: Protocol): void 
 }
 
 /**
- * @param name what the request calls the model
+ * @param name name of the model in the request
  * @throws {GatewayError} `forbidden` where the caller may not use the model
  */
 export function requireModel(caller: Permitted, modelId: string, name: string = modelId): void {
@@ -36,26 +36,26 @@ export function requireModel(caller: Permitted, modelId: string, name: string = 
   throw new GatewayError("forbidden", `This API key may not use model "${name}"`, { param: "model" });
 }
 
-/** True where a glob of the group, and one of the key if it has any, matches the whole id. */
+/** Whether a glob of the group, and one of the key if it has any, matches the whole id. */
 export function mayUse({ group, rules }: PermittedModels, modelId: string): boolean {
   const matches = (glob: string): boolean => matchesGlob(glob, modelId);
   return group.models.some(matches) && (rules.models === undefined || rules.models.some(matches));
 }
 
-/** True where the caller may call the endpoint and speak what it speaks. */
+/** Whether the caller may call the endpoint and use its protocol. */
 export function mayCall({ group, rules }: Permitted, endpoint: Endpoint): boolean {
   return allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint) &&
-    (!SPEAKING.has(endpoint) || allows(group.protocols, endpoint));
+    (!TEXT_ENDPOINTS.has(endpoint) || allows(group.protocols, endpoint));
 }
 
-/** An absent list narrows nothing. */
+/** An absent list allows everything. */
 function allows(names: readonly string[] | undefined, name: string): boolean {
   return names === undefined || names.includes("*") || names.includes(name);
 }
 
-/** `*` stands for any text, also none. The first place that fits is always right, so the scan never goes back. */
+/** `*` matches any text, also none. The first match of each part is always right, so the scan never backtracks. */
 function matchesGlob(glob: string, text: string): boolean {
-  // What most groups say.
+  // The most frequent glob.
   if (glob === "*") return true;
   const parts = glob.split("*");
   const first = parts.shift() ?? "";

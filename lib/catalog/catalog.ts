@@ -1,4 +1,4 @@
-/** The catalog in force: every model by id and by vendor. */
+/** The catalog: every model by id and by vendor. */
 import type { Config } from "../config.ts";
 import { EMBEDDED_MODELS } from "./embedded.ts";
 import type { Model, Target } from "./model.ts";
@@ -8,13 +8,13 @@ export interface Catalog {
   readonly models: readonly Model[];
   /** Models by the vendor part of their ids, in the order of `models`. */
   readonly vendors: ReadonlyMap<string, readonly Model[]>;
-  /** The model of exactly this id, canonical slug or alias, also where it has expired. */
+  /** Finds the model of exactly this id, canonical slug or alias, also where it has expired. */
   find(name: string): Model | undefined;
-  /** The models whose ids are `<vendor>/<name>`. */
+  /** Lists the models whose ids are `<vendor>/<name>`. */
   named(name: string): readonly Model[];
 }
 
-/** Builds the look-ups. Each name belongs to one model: the configuration was checked. */
+/** Builds the look-ups of a checked configuration, in which each name belongs to one model. */
 export function createCatalog(config: Pick<Config, "models" | "embedded_models" | "upstreams">): Catalog {
   const rows = config.embedded_models ? [...config.models, ...EMBEDDED_MODELS] : config.models;
   const models = rows.map((model) => withOwnHealth(model, config));
@@ -30,12 +30,12 @@ export function createCatalog(config: Pick<Config, "models" | "embedded_models" 
   };
 }
 
-/** True from the beginning of the day, in UTC, on which the model goes away. */
+/** Whether the expiration day of a model has begun, in UTC. */
 export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, now: number): boolean {
   return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
 
-/** True for a model that answers in text, whatever else it makes. */
+/** Whether a model answers in text, whatever else it makes. */
 export function isLanguageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("text");
 }
@@ -45,7 +45,7 @@ export function isImageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("image") && !isLanguageModel(model);
 }
 
-/** What is rehearsed in one row of the embedded upstream says nothing about its other rows. */
+/** Faults that one row of the embedded upstream rehearses say nothing about its other rows. */
 function withOwnHealth(model: Model, { upstreams }: Pick<Config, "upstreams">): Model {
   const isEmbedded = ({ upstream }: Target) => upstreams[upstream]?.vendor === "embedded";
   if (!model.targets.some(isEmbedded)) return model;

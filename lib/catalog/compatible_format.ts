@@ -1,9 +1,9 @@
-/** A catalog row as `/v1/models` shows it. */
+/** Writes a catalog row in the format of `/v1/models`. */
 import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 import { pricingAt } from "./pricing.ts";
 
-/** The model object of the compatible format, with the prices at `now`. Where the model runs stays inside. */
+/** Writes the model object of the compatible format, with the prices at `now` and without its targets. */
 export function compatibleModel(model: Model, now: number): JsonObject {
   return {
     id: model.id,
@@ -24,7 +24,7 @@ export function compatibleModel(model: Model, now: number): JsonObject {
   };
 }
 
-/** What the model takes and gives, the same in both formats. */
+/** Writes the modalities of a model, the same in both formats. */
 export function architecture({ architecture }: Model): JsonObject {
   return {
     modality: architecture.modality,
@@ -35,7 +35,7 @@ export function architecture({ architecture }: Model): JsonObject {
   };
 }
 
-/** USD per token as decimal strings, in force at `now` in Unix milliseconds; the same in both formats. */
+/** Writes the prices at `now` (Unix milliseconds), in USD per token as decimal strings; the same in both formats. */
 export function pricing(model: Model, now: number): JsonObject {
   const pricing = pricingAt(model, now);
   return {
@@ -48,7 +48,7 @@ export function pricing(model: Model, now: number): JsonObject {
   };
 }
 
-/** Limits in tokens, the same in both formats. */
+/** Writes the limits in tokens, the same in both formats. */
 export function topProvider({ top_provider }: Model): JsonObject {
   return {
     context_length: top_provider.context_length,

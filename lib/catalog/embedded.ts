@@ -1,11 +1,11 @@
-/** The catalog rows of the models inside the gateway. */
+/** Catalog rows of the embedded models. */
 import { EFFORTS } from "../protocols/canonical/types.ts";
 import { type Model, modelSchema } from "./model.ts";
 
-/** Name of the upstream that is always there. */
+/** Name of the upstream that always exists. */
 export const EMBEDDED_UPSTREAM = "embedded";
 
-/** What a target of the embedded upstream may name: of a language model, and of an image model. */
+/** Models that a target of the embedded upstream may name. */
 export const EMBEDDED_TARGETS: Readonly<Record<"text" | "image", readonly string[]>> = {
   text: ["echo", "fault"],
   image: ["canvas"],

@@ -1,24 +1,24 @@
-/** The answer where a request names a model that it cannot have. */
+/** Makes the error for a model that does not exist or may not be used. */
 import type { Caller } from "../access/caller.ts";
 import { mayUse } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { type Catalog, isExpired } from "./catalog.ts";
 import type { Model } from "./model.ts";
 
-/** A model that is not there, and the id that the request may have meant. */
+/** The error, and the id that the client probably intended. */
 export interface MissingModel {
   error: GatewayError;
   /** Id of the only model that the caller may use and whose id is `<vendor>/<name>`. */
   suggestion?: string;
 }
 
-/** Who asks, and where. */
+/** The gateway and the caller of a request. */
 interface Asking {
   gateway: { catalog: Catalog; now: () => number };
   caller: Pick<Caller, "group" | "rules">;
 }
 
-/** The error for a name without a model, or with one that has expired. Names no model that the caller may not use. */
+/** Makes the error for an unknown name or an expired model. It names no model that the caller may not use. */
 export function missingModel(name: string, { gateway, caller }: Asking): MissingModel {
   const now = gateway.now();
   const isAllowed = ({ id }: Model): boolean => mayUse(caller, id);

@@ -1,7 +1,7 @@
-/** Which prices of a model are in force. */
+/** Finds the prices of a model at a point in time. */
 import type { Model, Pricing } from "./model.ts";
 
-/** Prices in force at a moment, in Unix milliseconds: those of the last change that has begun, else the row's own. */
+/** Finds the prices at `now` (Unix milliseconds): those of the last change that has begun, or else the row's own. */
 export function pricingAt({ pricing, price_changes }: Pick<Model, "pricing" | "price_changes">, now: number): Pricing {
   return price_changes.findLast(({ from }) => from <= now) ?? pricing;
 }

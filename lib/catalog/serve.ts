@@ -1,4 +1,4 @@
-/** The catalog endpoints in both formats. A caller sees the models it may call; the others do not exist for it. */
+/** The catalog endpoints in both formats. A caller sees only models that it may call. */
 import { requireCaller } from "../access/caller.ts";
 import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
@@ -11,17 +11,17 @@ import { missingModel } from "./missing_model.ts";
 import type { Model } from "./model.ts";
 import { nativeModel } from "./native_format.ts";
 
-/** `compatible` is that of `/v1/models`, `native` that of `/anthropic/v1/models`. */
+/** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`. */
 export type CatalogFormat = "compatible" | "native";
 
-/** Every model the caller may call. */
+/** Lists every model that the caller may call. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   return jsonWithEtag(request, envelope(visible(context.gateway.catalog.models, context, format), { context, format }));
 }
 
 /**
- * The models of one vendor, by the path parameter `provider`. SDKs ask for one model with the slash of its id escaped,
- * so that a whole id arrives in that parameter: the answer is then the model. So it is for an alias without a vendor.
+ * Lists the models of one vendor, by the path parameter `provider`. Where the parameter names a model, the answer is that
+ * model: SDKs escape the slash of an id, so a whole id arrives there, and an alias may have no vendor.
  *
  * @throws {GatewayError} `not_found` where the caller may call none
  */
@@ -34,7 +34,7 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
 }
 
 /**
- * One model, by the path parameters `provider` and `model_id`.
+ * Shows one model, by the path parameters `provider` and `model_id`.
  *
  * @throws {GatewayError} `not_found` where it does not exist or the caller may not call it
  */
@@ -43,7 +43,7 @@ export function getModel(request: Request, context: RouteContext, format: Catalo
   return answerModel(request, { id: `${provider}/${model_id}`, context, format });
 }
 
-/** True for an id, and for an alias or an id without its vendor of a model that the caller may use. */
+/** Whether a name is an id, or names a model that the caller may use by an alias or without its vendor. */
 function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
   if (name.includes("/")) return true;
   const known = requireCaller(caller);
@@ -52,7 +52,7 @@ function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
   return missingModel(name, { gateway, caller: known }).suggestion !== undefined;
 }
 
-/** How the catalog is shown, and to whom. */
+/** The caller that the catalog is shown to, and the format. */
 interface Show {
   context: RouteContext;
   format: CatalogFormat;
@@ -70,7 +70,7 @@ function answerModel(request: Request, { id, context, format }: Wanted): Promise
   return jsonWithEtag(request, show(model, { context, format }));
 }
 
-/** The native catalog holds what can be called through the native protocol: models that answer in text. */
+/** The native catalog holds the models that answer in text, as the native protocol can call no others. */
 function visible(models: readonly Model[], { caller, gateway }: RouteContext, format: CatalogFormat): Model[] {
   if (caller === undefined) throw new TypeError("Cannot show the catalog: the route has no caller");
   const now = gateway.now();

@@ -5,7 +5,7 @@ import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
-  take(wish: AdmissionRequest): LimitDecision;
+  take(request: AdmissionRequest): LimitDecision;
   end(id: string, tokens: number): LimitStatus[];
   /** Number of limits and requests that it remembers. Idle limits and ended requests are removed gradually. */
   readonly size: number;

@@ -21,7 +21,7 @@ export type UsedTokens = number | "unknown" | "undone";
  * silent for too long or Redis has forgotten it, and nothing was done.
  */
 export interface RedisCommands {
-  take(wish: AdmissionRequest): Promise<{ decision: LimitDecision; at: TakenAt } | undefined>;
+  take(request: AdmissionRequest): Promise<{ decision: LimitDecision; at: TakenAt } | undefined>;
   /** Ends a request once and returns the statuses afterwards. A second or a late call changes nothing. */
   end(
     id: string,

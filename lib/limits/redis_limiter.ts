@@ -83,7 +83,7 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     });
   }
 
-  /** @returns how its limits stand afterwards, or `undefined` where the id is not known */
+  /** @returns the statuses afterwards, or `undefined` where the id is not known */
   async function finish(id: string, used: UsedTokens): Promise<LimitStatus[] | undefined> {
     await pending.get(id)?.catch(() => {});
     const request = requests.get(id);

@@ -20,7 +20,7 @@
 import { BUCKET_MS, WINDOW_MS } from "./sliding_window.ts";
 import { LATE_MS } from "./memory_limiter.ts";
 
-/** Where a script finds everything. */
+/** Prefix of all keys. */
 export const PREFIX = "sluice:{limits}:";
 
 /** Letters of the units in limits and keys. */
@@ -29,13 +29,13 @@ export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as 
 /** Requests of an ended session that are freed in one step: some hundred microseconds. */
 const FREED_AT_ONCE = 200;
 
-/** How long the list of nodes outlives the last of them, in milliseconds. */
+/** Time that keys of nodes outlive the last node, in milliseconds. */
 const LAST_MS = 86_400_000;
 
-/** No node is taken to live for longer without a word, whatever the clock does, in milliseconds. */
+/** Longest session without a renewal, whatever the clock does, in milliseconds. */
 const LONGEST_LEASE_MS = 3_600_000;
 
-/** How much longer than what is in it a key lives, in milliseconds. */
+/** Time that a key outlives its content, in milliseconds. */
 const SPARE_MS = 1_000;
 
 const COMMON = `
@@ -48,10 +48,10 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
--- The last bucket that is over, and the one in which what is taken now ends.
+-- The last bucket that has ended, and the one in which amounts that are taken now end.
 local edge = math.floor(now / ${BUCKET_MS})
 local latest = edge + 1 + ${WINDOW_MS / BUCKET_MS}
--- What ends later was taken before the clock was set back by more than a window. Less is waited for.
+-- Later buckets were written before the clock was set back by more than a window. A smaller set-back is waited out.
 local too_late = latest + ${WINDOW_MS / BUCKET_MS}
 
 local function parse(text)
@@ -75,7 +75,7 @@ local function buckets(key)
   return found
 end
 
--- Drops what is over. What would end too late ends with what is taken now.
+-- Drops buckets that have ended, and moves amounts that would end too late into the latest bucket.
 local function tidy(limit)
   local gone, late = {}, 0
   limit.sum, limit.first, limit.last = 0, nil, nil
@@ -98,7 +98,7 @@ local function tidy(limit)
   redis.call('HSET', limit.key, 's', limit.sum, 'f', limit.first, 'l', limit.last)
 end
 
--- How a limit stands: its sum, and its first and last bucket, or the end of its last lease.
+-- Reads the sum of a limit, and its first and last bucket, or the end of its last lease.
 local function read(limit)
   if limit.unit == 'c' then
     redis.call('ZREMRANGEBYSCORE', limit.key, '-inf', now)
@@ -137,7 +137,7 @@ local function add(limit, bucket, amount)
   if is_last then redis.call('PEXPIRE', limit.key, bucket * ${BUCKET_MS} - now + ${SPARE_MS}) end
 end
 
--- Gives back what was taken for this bucket, where it still counts.
+-- Gives back an amount of a bucket, where it still counts.
 local function remove(limit, bucket, amount)
   if amount == 0 or bucket <= edge then return end
   local there = tonumber(redis.call('HGET', limit.key, bucket) or 0)
