@@ -1,4 +1,4 @@
-/** What holds for every protocol, every recorded stream and every pair of protocols. */
+/** Laws for every protocol, every recorded stream and every pair of protocols. */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { aggregateEvents, eventsOf } from "../lib/protocols/canonical/aggregate_events.ts";
 import { checkGrammar } from "../lib/protocols/canonical/event_grammar.ts";
@@ -21,12 +21,12 @@ import { randomAnswer } from "./protocols/translate/random_prompt.ts";
 
 const SEEDS = Array.from({ length: 300 }, (_, seed) => seed);
 
-/** Names a stream in a failure. */
+/** Names a stream in a failure message. */
 function at({ protocol, name }: RecordedStream, more = ""): string {
   return `${protocol}: ${name}${more}`;
 }
 
-Deno.test("a request that is read and written in its own protocol stays what it is", () => {
+Deno.test("reading and writing a request in its own protocol is idempotent", () => {
   for (const { name, from, bodies } of REQUESTS) {
     for (const [variant, body] of Object.entries(bodies)) {
       const once = cross(from, body);
@@ -37,7 +37,7 @@ Deno.test("a request that is read and written in its own protocol stays what it 
   }
 });
 
-/** The request as it goes to an upstream of the same protocol; nothing where it is refused. */
+/** Translates a request into its own protocol; undefined if it is refused. */
 function cross(from: "chat" | "responses" | "messages", body: JsonObject): JsonObject | undefined {
   try {
     return crossRequest(from, from, body).body;
@@ -46,7 +46,7 @@ function cross(from: "chat" | "responses" | "messages", body: JsonObject): JsonO
   }
 }
 
-Deno.test("members that nobody knows survive in their own protocol, numbers in their spelling", () => {
+Deno.test("unknown members survive in their own protocol, with the spelling of numbers", () => {
   for (const { name, from, bodies } of REQUESTS) {
     if (name !== "others") continue;
     const { body, dropped } = crossRequest(from, from, bodies[""] ?? {});
@@ -55,7 +55,7 @@ Deno.test("members that nobody knows survive in their own protocol, numbers in t
   }
 });
 
-Deno.test("events obey the grammar, wherever a stream ends", () => {
+Deno.test("events obey the grammar wherever a stream is cut", () => {
   for (const recorded of RECORDED) {
     for (let length = 0; length <= recorded.frames.length; length++) {
       const reader = UPSTREAM_CODECS[recorded.protocol].reader({ issuer: "x" });
@@ -70,7 +70,7 @@ Deno.test("events obey the grammar, wherever a stream ends", () => {
   }
 });
 
-Deno.test("a stream comes to the same as the whole answer", () => {
+Deno.test("a stream aggregates to the whole answer", () => {
   let compared = 0;
   for (const recorded of RECORDED) {
     const body = wholeOf(recorded);
@@ -86,7 +86,7 @@ Deno.test("a stream comes to the same as the whole answer", () => {
   assert(compared > 60, `${compared} streams have a whole answer`);
 });
 
-/** The same generation, not streamed; nothing where the stream breaks off, or is too odd to have such. */
+/** Returns the whole answer of the same generation; undefined if the stream breaks off or is irregular. */
 function wholeOf({ protocol, name, frames }: RecordedStream): JsonObject | undefined {
   switch (protocol) {
     case "chat":
@@ -98,7 +98,7 @@ function wholeOf({ protocol, name, frames }: RecordedStream): JsonObject | undef
         isObject(event) && (event.type === "response.completed" || event.type === "response.incomplete")
       );
       const response = isObject(last) && isObject(last.response) ? last.response : undefined;
-      // Some servers leave the items out at the end.
+      // Some servers omit the items at the end.
       return Array.isArray(response?.output) && response.output.length > 0 && !ODD.has(name) ? response : undefined;
     }
     case "gemini":
@@ -106,10 +106,10 @@ function wholeOf({ protocol, name, frames }: RecordedStream): JsonObject | undef
   }
 }
 
-/** Streams of servers whose last event and whose items disagree. */
+/** Streams whose last event contradicts their items. */
 const ODD: ReadonlySet<string> = new Set(["shared_place", "items_without_done", "codex_done", "ids_that_change"]);
 
-Deno.test("what an answer says, why it ended and what it cost survive every crossing", () => {
+Deno.test("content, finish reason and usage survive every translation", () => {
   for (const recorded of RECORDED) {
     const events = readEvents(recorded);
     const reply = replyOf(events);
@@ -121,7 +121,7 @@ Deno.test("what an answer says, why it ended and what it cost survive every cros
   }
 });
 
-Deno.test("random answers survive every crossing", () => {
+Deno.test("random answers survive every translation", () => {
   for (const seed of SEEDS) {
     const events = randomAnswer(seed, [{ name: "get_weather" }, { name: "patch", custom: true }]);
     const reply = aggregateEvents(events);
@@ -135,19 +135,19 @@ Deno.test("random answers survive every crossing", () => {
   }
 });
 
-Deno.test("signatures come back through every client, in their order", () => {
+Deno.test("signatures come back from every client in their order", () => {
   for (const recorded of RECORDED) {
     const reply = replyOf(readEvents(recorded));
     if (reply === undefined) continue;
     for (const client of PROTOCOLS) {
-      // What nobody knows yet goes to the client, but is refused when it comes back.
+      // Unknown blocks go to the client, but are refused when they come back.
       if (client === "messages" && recorded.name === "unknown") continue;
       assertEquals(signatures(replayBlocks(reply, client)), signatures(reply.blocks), at(recorded, ` to ${client}`));
     }
   }
 });
 
-Deno.test("a reply unfolds into events that fold into it", () => {
+Deno.test("eventsOf() and aggregateEvents() are inverse", () => {
   const replies = [
     ...RECORDED.map((recorded) => replyOf(readEvents(recorded))),
     ...SEEDS.map((seed) => aggregateEvents(randomAnswer(seed))),
@@ -155,7 +155,7 @@ Deno.test("a reply unfolds into events that fold into it", () => {
   for (const reply of replies) if (reply !== undefined) assertEquals(aggregateEvents(eventsOf(reply)), reply);
 });
 
-/** How the same frames may look on the wire. */
+/** Variants of the same frames on the wire. */
 const WIRES: Readonly<Record<string, (text: string) => string>> = {
   plain: (text) => text,
   "CRLF and a byte order mark": (text) => `\ufeff${text.replaceAll("\n", "\r\n")}`,
@@ -164,7 +164,7 @@ const WIRES: Readonly<Record<string, (text: string) => string>> = {
   "no space after the colon": (text) => text.replaceAll(/^(data|event): (?! )/gm, "$1:"),
 };
 
-Deno.test("events are the same however the bytes are cut", () => {
+Deno.test("events do not depend on how the bytes are split", () => {
   for (const recorded of RECORDED) {
     const expected = read(recorded, recorded.frames);
     for (const [wire, dress] of Object.entries(WIRES)) {
@@ -187,7 +187,7 @@ function framesOf(bytes: Uint8Array, size: number): Frame[] {
   return [...frames, ...reader.push(decoder.decode()), ...reader.end()];
 }
 
-/** Events, with errors as plain values. */
+/** Returns events, with errors as plain values. */
 function read({ protocol }: RecordedStream, frames: readonly Frame[]): unknown[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
   const events: ReplyEvent[] = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
@@ -196,12 +196,12 @@ function read({ protocol }: RecordedStream, frames: readonly Frame[]): unknown[]
   );
 }
 
-/** The ends of a stream that a client takes for good ones. */
+/** Frames that end a stream successfully. */
 const CLEAN = /^\[DONE\]$|"message_stop"|"response\.(?:completed|incomplete)"/;
-/** And those that tell it of a failure. */
+/** Frames that report a failure. */
 const FAILED = { chat: /^\{"error":/, messages: /^\{"type":"error"/, responses: /^\{"type":"response\.failed"/ };
 
-Deno.test("a stream that is cut anywhere is an error to every client, never a clean end", () => {
+Deno.test("a cut stream is an error in every client protocol", () => {
   let cuts = 0;
   for (const recorded of RECORDED) {
     for (let length = 0; length < recorded.frames.length; length++) {
@@ -221,7 +221,7 @@ Deno.test("a stream that is cut anywhere is an error to every client, never a cl
   assert(cuts > 1_000, `${cuts} cuts`);
 });
 
-Deno.test("an answer ends for its tools exactly where it has calls, and no call is without arguments", () => {
+Deno.test("the finish reason is tool use exactly if there are calls, and every call has arguments", () => {
   const reasons = { chat: "tool_calls", messages: "tool_use", responses: "completed" };
   for (const recorded of RECORDED) {
     const events = readEvents(recorded);
@@ -242,11 +242,11 @@ Deno.test("an answer ends for its tools exactly where it has calls, and no call 
   }
 });
 
-Deno.test("what a client puts together of a stream is the whole answer", () => {
+Deno.test("SDKs accumulate a stream to the whole answer", () => {
   for (const recorded of RECORDED) {
     const events = readEvents(recorded);
     const reply = replyOf(events);
-    // Input that was cut off is put into an object only where the answer is whole.
+    // Incomplete input becomes an object in whole answers only.
     if (reply === undefined || reply.finish === "length") continue;
     for (const client of PROTOCOLS) {
       const frames = writeFrames(events, client);
@@ -256,7 +256,7 @@ Deno.test("what a client puts together of a stream is the whole answer", () => {
   }
 });
 
-/** As the official SDK of a protocol does it. */
+/** Accumulates a stream as the protocol's official SDK does. */
 function puttingTogether(frames: Frame[], client: Protocol): JsonObject {
   switch (client) {
     case "chat":
@@ -268,11 +268,11 @@ function puttingTogether(frames: Frame[], client: Protocol): JsonObject {
   }
 }
 
-/** A value whose numbers are plain, without members that a stream cannot tell: those that are null. */
+/** Normalizes numbers, and removes null members, which a stream does not have. */
 function plain(value: JsonObject): unknown {
   return JSON.parse(JSON.stringify(value), (_key, member) => member === null ? undefined : member);
 }
 
-Deno.test("every client protocol has a codec of its own name", () => {
+Deno.test("every codec has the name of its protocol", () => {
   assertEquals(Object.values(CLIENTS).map(({ protocol }) => protocol), [...PROTOCOLS]);
 });

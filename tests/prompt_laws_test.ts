@@ -1,4 +1,4 @@
-/** What becomes of all that a client can say. */
+/** Laws for every parameter of a request. */
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
 import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
@@ -19,7 +19,7 @@ const BASE: Readonly<Record<Protocol, JsonObject>> = {
   messages: { model: "acme/thinker", max_tokens: 1000, messages: [{ role: "user", content: "Hi" }] },
 };
 
-/** Members that say who is to answer and how the answer is to be shown: the gateway's own matters. */
+/** Members that the gateway itself acts on. */
 const OURS: ReadonlySet<string> = new Set([
   "provider",
   "models",
@@ -29,14 +29,14 @@ const OURS: ReadonlySet<string> = new Set([
   "stream",
 ]);
 
-/** For each member of a body, members that say something by it. */
+/** Returns, for each member of a body, example members that have an effect. */
 function membersOf(protocol: Protocol): Record<string, JsonObject> {
   const value = parseJson(Deno.readTextFileSync(new URL(`./fixtures/${protocol}/members.json`, import.meta.url)));
   assert(isObject(value));
   return Object.fromEntries(Object.entries(value).map(([name, set]) => [name, isObject(set) ? set : {}]));
 }
 
-/** What a request comes to, as text: the body, what was lost, what the gateway does itself; or the refusal. */
+/** Returns the outcome of a request as text: body, dropped names and gateway-side stops, or the refusal. */
 function outcome(from: Protocol, to: string, body: JsonObject): string {
   try {
     const { body: written, dropped, restore } = crossRequest(from, to, body);
@@ -47,7 +47,7 @@ function outcome(from: Protocol, to: string, body: JsonObject): string {
   }
 }
 
-/** Whether the gateway itself ends an answer at END. */
+/** True if the gateway itself ends an answer at END. */
 function stopsAtEnd(restore: ReturnType<typeof crossRequest>["restore"]): boolean {
   const machine = restore();
   machine.push({ type: "start" });
@@ -55,7 +55,7 @@ function stopsAtEnd(restore: ReturnType<typeof crossRequest>["restore"]): boolea
   return machine.push({ type: "delta", index: 0, text: "at the END of it" }).some(({ type }) => type === "finish");
 }
 
-Deno.test("the recorded members are all that a request can have", () => {
+Deno.test("the recorded members cover the whole schema", () => {
   for (const protocol of PROTOCOLS) {
     const { schema } = CLIENTS[protocol];
     assert(schema instanceof z.ZodObject);
@@ -65,7 +65,7 @@ Deno.test("the recorded members are all that a request can have", () => {
   }
 });
 
-Deno.test("everything a client says is passed on, named or refused", () => {
+Deno.test("every parameter is passed on, named or refused", () => {
   for (const from of PROTOCOLS) {
     for (const [name, set] of Object.entries(membersOf(from))) {
       if (OURS.has(name)) continue;
@@ -79,7 +79,7 @@ Deno.test("everything a client says is passed on, named or refused", () => {
   }
 });
 
-Deno.test("where every parameter is required, nothing is lost", () => {
+Deno.test("require_parameters prevents every loss", () => {
   for (const from of PROTOCOLS) {
     for (const [name, set] of Object.entries(membersOf(from))) {
       for (const to of UPSTREAMS) {
@@ -95,8 +95,8 @@ Deno.test("where every parameter is required, nothing is lost", () => {
   }
 });
 
-/** What a prompt says, in an order that every protocol has. */
-function said(prompt: Prompt, protocol: Protocol): Json {
+/** Returns the content of a prompt in an order that every protocol has. */
+function summarizePrompt(prompt: Prompt, protocol: Protocol): Json {
   const blocks = prompt.messages.flatMap(({ role, blocks }) => blocks.map((block) => ({ role, block })));
   const texts = (role: string, types = ["text", "refusal"]) =>
     blocks.flatMap(({ role: by, block }) => by === role && types.includes(block.type) ? textOf(block) : [])
@@ -130,7 +130,7 @@ function textOf(block: ContentBlock): string[] {
   return block.type === "text" || block.type === "refusal" ? [block.text] : [];
 }
 
-/** Arguments that are no object become one where the protocol has objects only. */
+/** Normalizes arguments, which some protocols have as objects only. */
 function spelled(text: string): string {
   try {
     const value = parseJson(text.trim() === "" ? "{}" : text);
@@ -140,7 +140,7 @@ function spelled(text: string): string {
   }
 }
 
-Deno.test("random prompts say in every protocol what they said, read by its own reader", () => {
+Deno.test("random prompts survive writing and reading in every protocol", () => {
   for (const protocol of PROTOCOLS) {
     const codec = CLIENTS[protocol];
     const { dialect } = UPSTREAM_CODECS[protocol];
@@ -148,14 +148,14 @@ Deno.test("random prompts say in every protocol what they said, read by its own 
     for (let seed = 0; seed < 400; seed++) {
       const target: WriteTarget = {
         model: "acme/thinker",
-        // A model that takes system messages between turns, so that they stay what they are.
+        // A model that accepts system messages between others.
         row: rowOf("acme/continues"),
         issuer: sideOf(protocol).issuer,
         dialect,
         dropped: new UnsupportedParameters(),
       };
       const adapted = orRefused(() => adaptPrompt(possible(randomPrompt(seed)), { ...target, protocol }).prompt);
-      // Nobody takes a conversation in which nothing is said.
+      // No upstream accepts an empty conversation.
       if (adapted === undefined || adapted.messages.every(({ role }) => role === "system")) continue;
       const body = orRefused(() => UPSTREAM_CODECS[protocol].writePrompt(adapted, target));
       if (body === undefined) continue;
@@ -163,7 +163,7 @@ Deno.test("random prompts say in every protocol what they said, read by its own 
       assert(isObject(wire));
       checkBody(codec.schema, wire);
       const back = codec.readPrompt(wire);
-      assertEquals(said(back, protocol), said(adapted, protocol), `${protocol}: seed ${seed}`);
+      assertEquals(summarizePrompt(back, protocol), summarizePrompt(adapted, protocol), `${protocol}: seed ${seed}`);
       assertEquals(JSON.stringify(UPSTREAM_CODECS[protocol].writePrompt(adapted, target)), JSON.stringify(body));
       read++;
     }
@@ -171,7 +171,7 @@ Deno.test("random prompts say in every protocol what they said, read by its own 
   }
 });
 
-/** No client's schema lets a namespace with a space in. */
+/** No client's schema accepts a namespace with a space. */
 function possible(prompt: Prompt): Prompt {
   return JSON.parse(JSON.stringify(prompt).replaceAll("mcp server", "mcp_server"));
 }

@@ -1,4 +1,4 @@
-/** What passes a relay is what came, byte for byte, apart from the edits that each protocol documents. */
+/** Laws of relays: everything passes unchanged, except for each protocol's documented edits. */
 import { assert, assertEquals } from "@std/assert";
 import { UnsupportedParameters } from "../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../lib/protocols/canonical/types.ts";
@@ -18,11 +18,11 @@ const STREAMS = RECORDED.filter((recorded): recorded is RecordedStream & { proto
   recorded.protocol !== "gemini"
 );
 
-/** What the edit of the model's id must have made of a frame. */
+/** Returns a frame with the public model id. */
 function renamed({ event, data }: Frame, protocol: Protocol): Frame {
   const path = protocol === "chat" ? [] : [protocol === "messages" ? "message" : "response"];
   if (!data.startsWith("{") || !hasModel(data, path)) return { ...(event !== undefined && { event }), data };
-  // The first of them all: nothing of the kind comes before it in a recorded frame.
+  // In recorded frames the first match is the model.
   return { ...(event !== undefined && { event }), data: data.replace(/"model":"[^"]*"/, '"model":"acme/thinker"') };
 }
 
@@ -36,14 +36,14 @@ function hasModel(data: string, path: readonly string[]): boolean {
   return isObject(value) && value.model !== undefined;
 }
 
-Deno.test("frames pass a relay as they came, apart from the model's id", () => {
+Deno.test("relayed frames are unchanged except for the model id", () => {
   let passed = 0;
   for (const { protocol, name, frames } of STREAMS) {
     const machine = RELAYS[protocol].machine(echoOf(protocol));
     let starts = 0;
     for (const frame of frames) {
       const out = machine.push(frame);
-      // One end mark and one beginning are what clients take: they are not passed twice.
+      // Clients accept one start and one end mark, so repeated ones are dropped.
       if (frame.event === "message_start") starts++;
       const repeats = frame.data === "[DONE]" || starts > 1 && frame.event === "message_start";
       assertEquals(out, repeats ? [] : [renamed(frame, protocol)], `${protocol}: ${name}`);
@@ -53,7 +53,7 @@ Deno.test("frames pass a relay as they came, apart from the model's id", () => {
   assert(passed > 500, `${passed} frames passed`);
 });
 
-Deno.test("a chat client that asked for no usage sees none, and all else", () => {
+Deno.test("relayed chat streams hide usage that the client did not ask for, and nothing else", () => {
   const request = { model: "acme/thinker", messages: [{ role: "user", content: "Hi" }], stream: true };
   for (const { protocol, name, frames } of STREAMS) {
     if (protocol !== "chat") continue;
@@ -81,7 +81,7 @@ function objectOf(data: string): JsonObject | undefined {
   }
 }
 
-/** Plays frames one by one through the machine that relays them, until it is over. */
+/** Plays frames one by one through the relay until it ends. */
 function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Frame[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
   const translator = new RelayTranslator(reader, RELAYS[protocol].machine(echoOf(protocol)));
@@ -101,7 +101,7 @@ const ENDS: Readonly<Record<Protocol, RegExp>> = {
   messages: /"type": ?"(?:message_stop|error)"/,
 };
 
-Deno.test("a relayed stream has one end, whatever the upstream forgot", () => {
+Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {
   for (const recorded of STREAMS) {
     const frames = play(recorded);
     const { protocol, name } = recorded;
@@ -111,7 +111,7 @@ Deno.test("a relayed stream has one end, whatever the upstream forgot", () => {
   }
 });
 
-Deno.test("a relayed stream that is cut anywhere ends in an error", () => {
+Deno.test("a cut relayed stream ends with an error", () => {
   const failed = { chat: /^\{"error"/, responses: /"type":"response\.failed"/, messages: /^\{"type":"error"/ };
   for (const recorded of STREAMS) {
     const { protocol, name } = recorded;
@@ -127,7 +127,7 @@ Deno.test("a relayed stream that is cut anywhere ends in an error", () => {
   }
 });
 
-/** The text of a recorded request with everything that a parser would lose. */
+/** Returns the text of a request with everything that a parser would lose. */
 function oddText(body: JsonObject): string {
   const members = Object.entries(body).map(([name, value]) =>
     `\n\t${JSON.stringify(name)} :  ${JSON.stringify(value)}`
@@ -163,14 +163,14 @@ async function relayedBody(protocol: Protocol, text: string): Promise<string> {
   return body;
 }
 
-Deno.test("a body passes a relay byte for byte, apart from the model's id", async () => {
+Deno.test("a relayed body is unchanged except for the model id", async () => {
   for (const protocol of PROTOCOLS) {
     const text = oddText(MINIMAL[protocol]);
     assertEquals(await relayedBody(protocol, text), text.replace('"acme/thinker"', '"model-x"'), protocol);
   }
 });
 
-Deno.test("members that only the gateway reads do not pass, and the usage of a chat stream is always asked for", async () => {
+Deno.test("gateway-only members are removed from a relayed body, and chat usage is always requested", async () => {
   for (const protocol of PROTOCOLS) {
     const said = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
     const text = `{"provider":{"order":["a"]}, ${said} ,"models":["a/b"],\n"stream":true }`;
@@ -180,7 +180,7 @@ Deno.test("members that only the gateway reads do not pass, and the usage of a c
   }
 });
 
-Deno.test("a whole answer passes a relay byte for byte, apart from the model's id", () => {
+Deno.test("a relayed whole answer is unchanged except for the model id", () => {
   for (const protocol of PROTOCOLS) {
     const text = oddText({ id: "x", model: "real", n: [{ model: "inner" }] });
     assertEquals(

@@ -115,7 +115,7 @@ function answerFor(client: Protocol, events: readonly ReplyEvent[]): ClientAnswe
   }
 }
 
-/** Whole answers to compare with: one line of text that ends in good order, without usage. */
+/** A minimal answer of each client protocol, which golden files show differences from. */
 const PLAIN_REPLIES = Object.fromEntries(PROTOCOLS.map((client) => {
   const events: ReplyEvent[] = [
     { type: "start" },
@@ -152,7 +152,7 @@ function differentValue(value: Json, before: Json): Json {
   return isObject(one) && isObject(other) && one.type === other.type ? [different(one, other)] : value;
 }
 
-/** A frame in as few words as say it; a value that the whole reply has too is replaced by its path, "$.usage". */
+/** Shortens a frame; a value that the whole reply has too becomes its path, "$.usage". */
 function shorten({ event, data }: Frame, reply: JsonObject): Json {
   const value = data.startsWith("{") ? parseJson(data) : null;
   if (!isObject(value)) return data;
@@ -177,7 +177,7 @@ function withoutRepeats({ item_id: id, logprobs, ...members }: JsonObject, { out
   };
 }
 
-/** A chat chunk of the usual shape as its delta alone; of others, what differs from the reply. */
+/** Reduces a chat chunk of the usual shape to its delta, and any other to its differences from the reply. */
 function shortenChunk(chunk: JsonObject, reply: JsonObject): JsonObject {
   const others = Object.entries(chunk).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(reply[name]));
   const { object, choices, usage, ...head } = Object.fromEntries(others);
@@ -190,7 +190,7 @@ function shortenChunk(chunk: JsonObject, reply: JsonObject): JsonObject {
   return finish === null ? { delta } : { delta, finish_reason: finish };
 }
 
-/** A value whose larger parts are replaced by their path in the reply, where the reply has the same. */
+/** Replaces larger values that the reply has too by their path in the reply. */
 function referTo(reply: JsonObject, value: JsonObject): Json {
   const paths = new Map<string, string>();
   const collect = (part: Json | undefined, path: string) => {
@@ -206,7 +206,10 @@ function referTo(reply: JsonObject, value: JsonObject): Json {
   return parseJson(JSON.stringify(value, (_name, part) => paths.get(JSON.stringify(part)) ?? part));
 }
 
-/** The upstream's frames; a value that is as in the frame before is left out, a larger one seen earlier is "as above". */
+/**
+ * The upstream's frames. A value that is equal to the previous frame's is left out, a larger repeated one is "as
+ * above".
+ */
 function describeInput(frames: readonly Frame[]): Json[] {
   let before: JsonObject = {};
   const seen = new Set<string>();

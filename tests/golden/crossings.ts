@@ -1,4 +1,4 @@
-/** Who speaks what on both sides of a crossing, and the models that are asked for. */
+/** Protocols, targets and models of translated requests. */
 import { EFFORTS, type Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
@@ -12,23 +12,26 @@ import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import type { Quirk } from "../../lib/protocols/quirks/quirk.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
 
-/** The protocols that clients speak. */
+/** The codecs of clients' protocols. */
 export const CLIENTS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
 
-/** Names of the clients' protocols. */
+/** Clients' protocols. */
 export const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];
 
-/** The protocols that upstreams speak. */
+/** Upstreams' protocols. */
 export const UPSTREAMS: readonly UpstreamProtocol[] = ["chat", "responses", "messages", "gemini"];
 
-/** Where a request goes: an upstream's protocol as one vendor speaks it. */
+/** Target of a request: an upstream's protocol in one vendor's dialect. */
 export interface Side {
   protocol: UpstreamProtocol;
   issuer: string;
   quirk: Quirk;
 }
 
-/** Vendors that stand for their protocols, two of chat that keep reasoning, and one with rules for ids. */
+/**
+ * Targets by name: one vendor for each protocol, two chat vendors that accept reasoning, and one with rules for call
+ * ids.
+ */
 const VENDORS_OF: Readonly<Record<string, readonly [UpstreamProtocol, VendorName]>> = {
   chat: ["chat", "openai-compatible"],
   responses: ["responses", "openai"],
@@ -39,7 +42,7 @@ const VENDORS_OF: Readonly<Record<string, readonly [UpstreamProtocol, VendorName
   mistral: ["chat", "mistral"],
 };
 
-/** The side of this name: a protocol's, or a vendor's of chat. */
+/** Returns a target by name. */
 export function sideOf(name: string): Side {
   const found = VENDORS_OF[name];
   if (found === undefined) throw new RangeError(`Cannot cross to "${name}": nobody knows it`);
@@ -72,7 +75,7 @@ const EVERYTHING = [
   "verbosity",
 ];
 
-/** Models that differ in what they can do. */
+/** Catalog rows that differ in capabilities. */
 const ROWS: Readonly<Record<string, JsonObject>> = {
   "acme/thinker": { reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] } },
   "acme/adaptive": { reasoning: { modes: ["adaptive"], efforts: ["low", "medium", "high"] } },
@@ -82,7 +85,7 @@ const ROWS: Readonly<Record<string, JsonObject>> = {
   "acme/continues": { features: { prefill: true, system_messages: true } },
 };
 
-/** The catalog row of a model. */
+/** Returns the catalog row of a model. */
 export function rowOf(id: string): Model {
   const row = ROWS[id];
   if (row === undefined) throw new RangeError(`Cannot ask for "${id}": it is not among the models`);
@@ -99,7 +102,7 @@ export function rowOf(id: string): Model {
   });
 }
 
-/** How a client of each protocol asks for a streamed answer with everything there is to see. */
+/** Requests for a streamed answer with reasoning and usage. */
 const ASKED: Readonly<Record<Protocol, JsonObject>> = {
   chat: {
     model: "acme/thinker",
@@ -123,7 +126,7 @@ const ASKED: Readonly<Record<Protocol, JsonObject>> = {
   },
 };
 
-/** What an answer to a client's request repeats of it. */
+/** Returns the facts about a request that its answer repeats. */
 export function echoOf(protocol: Protocol, request: JsonObject = ASKED[protocol]): Echo {
   const codec = CLIENTS[protocol];
   checkBody(codec.schema, request);

@@ -24,7 +24,7 @@ function filesIn(root: URL, path = ""): string[] {
   );
 }
 
-Deno.test("every pair of protocols is crossed", () => {
+Deno.test("golden files cover every pair of protocols", () => {
   for (const [folder, makeFiles] of Object.entries(FOLDERS)) {
     for (const [name, text] of makeFiles()) {
       const [from = ""] = name.split("/");
@@ -36,11 +36,11 @@ Deno.test("every pair of protocols is crossed", () => {
   }
 });
 
-Deno.test("a translation is the same each time", () => {
+Deno.test("translation is deterministic", () => {
   for (const makeFiles of Object.values(FOLDERS)) assertEquals(makeFiles(), makeFiles());
 });
 
-Deno.test("every protocol's requests cover what all of them can say", () => {
+Deno.test("every protocol has the common request cases", () => {
   const everywhere = [
     "text",
     "system",

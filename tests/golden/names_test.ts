@@ -7,7 +7,7 @@ import { crossRequest, REQUESTS } from "./requests.ts";
 
 const SIDES = [...UPSTREAMS, "openrouter", "deepseek", "mistral"];
 
-/** Every word that a body has: names of members, and types. */
+/** Collects the names of members, and the types, of a body. */
 function wordsOf(value: Json | undefined, words = new Set<string>()): Set<string> {
   if (typeof value !== "object" || value === null) return words;
   for (const [name, inner] of Object.entries(value)) {
@@ -27,14 +27,14 @@ function namesOf(from: Protocol, to: string, body: JsonObject): readonly string[
   }
 }
 
-Deno.test("what is dropped is named in words of the client's own body", () => {
+Deno.test("dropped parameters have the names of the client's own body", () => {
   const strange = new Set<string>();
   for (const { name: request, from, bodies } of REQUESTS) {
     for (const [variant, body] of Object.entries(bodies)) {
       const words = wordsOf(body);
       for (const to of SIDES) {
         for (const name of namesOf(from, to, body)) {
-          // The one thing that is no member: a last turn of the assistant's, by the name that it is known by.
+          // A prefill is not a member, but it has a name of its own.
           const isOwn = name === "prefill" || words.has(name) || name.split(".").every((word) => words.has(word));
           if (!isOwn) strange.add(`${request} ${variant} ${from}-${to}: ${name}`);
         }

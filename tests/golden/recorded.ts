@@ -1,4 +1,4 @@
-/** All recorded streams of upstreams, and what is read from them. */
+/** Recorded streams of upstreams, and their events. */
 import { checkGrammar } from "../../lib/protocols/canonical/event_grammar.ts";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
@@ -11,14 +11,14 @@ import { fixtureNames, framesOf as messagesFrames } from "../protocols/messages/
 import { streamFrames, STREAMS as RESPONSES } from "../protocols/responses/upstream_streams.ts";
 import { sideOf } from "./crossings.ts";
 
-/** One stream of an upstream. */
+/** A recorded stream. */
 export interface RecordedStream {
   protocol: UpstreamProtocol;
   name: string;
   frames: Frame[];
 }
 
-/** Every stream there is. */
+/** All recorded streams. */
 export const RECORDED: readonly RecordedStream[] = [
   ...Object.entries(CHAT).map(([name, stream]) => ({ protocol: "chat" as const, name, frames: chatFrames(stream) })),
   ...Object.keys(RESPONSES).map((name) => ({ protocol: "responses" as const, name, frames: streamFrames(name) })),
@@ -34,14 +34,17 @@ function framesIn(name: string): Frame[] {
   return lines.trimEnd().split("\n").map((data) => ({ event: /^\{"type":"(\w+)"/.exec(data)?.[1] ?? "", data }));
 }
 
-/** A stream by its name. */
+/** Returns a stream by its name. */
 export function recordedStream(protocol: UpstreamProtocol, name: string): RecordedStream {
   const found = RECORDED.find((stream) => stream.protocol === protocol && stream.name === name);
   if (found === undefined) throw new RangeError(`Cannot play "${name}" of ${protocol}: it is not recorded`);
   return found;
 }
 
-/** The events of a stream as they reach a client's writer; the reader's own are checked against the grammar. */
+/**
+ * Returns the events of a stream as a client's writer gets them, and checks the reader's own events against the
+ * grammar.
+ */
 export function readEvents({ protocol, frames }: Pick<RecordedStream, "protocol" | "frames">): ReplyEvent[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: sideOf(protocol).issuer });
   const grammar = checkGrammar();

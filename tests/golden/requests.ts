@@ -23,7 +23,7 @@ export interface RequestCase {
 
 const FOLDER = new URL("./requests/", import.meta.url);
 
-/** All recorded requests. Each golden file is also the place where its request is written. */
+/** All recorded requests, which are written in their golden files. */
 export const REQUESTS: readonly RequestCase[] = PROTOCOLS.flatMap((from) => {
   const folder = new URL(`${from}/`, FOLDER);
   const names = [...Deno.readDirSync(folder)].map(({ name }) => name.replace(".json", "")).sort();
@@ -56,7 +56,7 @@ function targetsFor({ name, from }: RequestCase): string[] {
   return name === "reasoning_replay" ? [...others, "openrouter", "deepseek"] : others;
 }
 
-/** A translated request. @throws {GatewayError} where it is refused */
+/** Translates a request. @throws {GatewayError} if it is refused */
 export function crossRequest(
   from: Protocol,
   to: string,
@@ -72,11 +72,11 @@ export function crossRequest(
   return { ...translation, dropped: dropped.names };
 }
 
-/** What a request becomes at one target. */
+/** A translated request. */
 interface Outcome {
   /** Members that differ from the client's, without the model's id. */
   body?: JsonObject;
-  /** Names of members that are as the client wrote them. */
+  /** Names of unchanged members. */
   kept?: string[];
   dropped?: string[];
   refused?: JsonObject;
@@ -115,7 +115,7 @@ function commonMembers(variants: readonly Outcomes[]): Record<string, JsonObject
   );
 }
 
-/** Outcomes without the common members; targets with the same outcome share a line ("chat, gemini"). */
+/** Removes the common members, and joins targets with the same outcome ("chat, gemini"). */
 function describe(outcomes: Outcomes, common: Readonly<Record<string, JsonObject>>): JsonObject {
   const targets = new Map<string, string[]>();
   for (const [to, { body = {}, ...others }] of Object.entries(outcomes)) {

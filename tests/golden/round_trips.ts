@@ -1,4 +1,4 @@
-/** Answers on their way to a client and back: what must be the same on both sides of a crossing. */
+/** Round trips of answers: to a client and back. */
 import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type {
   ContentBlock,
@@ -15,25 +15,25 @@ import type { Frame } from "../../lib/protocols/codec.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf } from "./crossings.ts";
 
-/** What a client of a protocol gets for events. */
+/** Writes events as frames for a client. */
 export function writeFrames(events: readonly ReplyEvent[], client: Protocol, request?: JsonObject): Frame[] {
   const writer = CLIENTS[client].writer(echoOf(client, request));
   return [...events.flatMap((event) => writer.push(event)), ...writer.end()];
 }
 
-/** Frames through a relay, to a client that asked for usage. */
+/** Relays frames to a client that asked for usage. */
 export function relayed(frames: readonly Frame[], protocol: Protocol): Frame[] {
   const machine = RELAYS[protocol].machine(echoOf(protocol));
   return frames.flatMap((frame) => machine.push(frame));
 }
 
-/** A stream to a client, read by the reader of the same protocol. */
+/** Reads a client's stream with the upstream's reader of the same protocol. */
 export function readBack(frames: readonly Frame[], client: Protocol): ReplyEvent[] {
   const reader = UPSTREAM_CODECS[client].reader({ issuer: "gateway" });
   return [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
 }
 
-/** What an answer says, in the order in which every protocol can say it. */
+/** The content of an answer in an order that every protocol has. */
 export interface ReplySummary {
   text: string;
   refusal: string;
@@ -43,11 +43,11 @@ export interface ReplySummary {
   usage: { input: number; cached: number; output: number; reasoning: number };
 }
 
-/** Sums an answer up for a client of a protocol, as far as that can say it. */
+/** Summarizes an answer as far as a client's protocol can represent it. */
 export function summarizeReply({ blocks, finish, usage }: Reply, client: Protocol): ReplySummary {
   const texts = (type: "text" | "refusal" | "reasoning") =>
     blocks.flatMap((block) => block.type === type ? [block.text] : []).filter((text) => text !== "");
-  // Messages have no words apart for a refusal: the reason says that the text is one.
+  // Messages mark a refusal by the reason only; its content is text.
   const merged = client === "messages";
   const calls = blocks.flatMap((block) => block.type === "tool_call" ? [callOf(block, client)] : []);
   const text = blocks.flatMap((block) =>
@@ -55,10 +55,10 @@ export function summarizeReply({ blocks, finish, usage }: Reply, client: Protoco
   )
     .join("");
   return {
-    // In chat, white space alone is what some servers write for nothing.
+    // In chat, some servers write white space for no content.
     text: client === "chat" && text.trim() === "" ? "" : text,
     refusal: merged ? "" : texts("refusal").join(""),
-    // Chat has one text for all thoughts, with blank lines between them.
+    // Chat joins reasoning with blank lines.
     thoughts: client === "chat" ? [texts("reasoning").join("").replaceAll("\n", "")] : texts("reasoning"),
     calls,
     finish: finishFor({ blocks, finish }, client),
@@ -66,7 +66,7 @@ export function summarizeReply({ blocks, finish, usage }: Reply, client: Protoco
   };
 }
 
-/** Messages have no free-form tools: their text is the `input` of an object. Arguments are compared as values. */
+/** Messages wrap free-form input into an object. Arguments are compared as values. */
 function callOf(
   { id, name, arguments: text, custom }: Extract<ContentBlock, { type: "tool_call" }>,
   client: Protocol,
@@ -76,7 +76,7 @@ function callOf(
   return { id, name, arguments: spelled(value), custom: custom === true && !wrapped };
 }
 
-/** JSON text in one spelling; other text as it is. */
+/** Normalizes JSON text; other text stays. */
 function spelled(text: string): string {
   try {
     return JSON.stringify(parseJson(text));
@@ -88,7 +88,7 @@ function spelled(text: string): string {
 function finishFor({ blocks, finish }: Pick<Reply, "blocks" | "finish">, client: Protocol): FinishReason {
   const refused = blocks.some((block) => block.type === "refusal" && block.text !== "");
   if (client === "messages") {
-    // Here the words of a refusal are text, and the reason alone says what they are.
+    // A refusal is text here, marked by the reason only.
     return finish === "end" && refused ? "refusal" : finish;
   }
   if (finish === "stop_sequence" || finish === "pause") return "end";
@@ -105,7 +105,7 @@ function totals(usage: TokenUsage): ReplySummary["usage"] {
   };
 }
 
-/** The turn that a client sends back of an answer, as its own prompt reader reads it. */
+/** Returns the assistant message that a client sends back, as the prompt reader reads it. */
 export function replayBlocks(reply: Reply, client: Protocol): ContentBlock[] {
   const codec = CLIENTS[client];
   const answer = codec.writeReply(reply, echoOf(client));
@@ -132,7 +132,7 @@ function firstMessage({ choices }: JsonObject): Json {
   return isObject(choice) ? choice.message ?? null : null;
 }
 
-/** Signatures of an answer or a turn, without the ids that only one protocol has. */
+/** Returns signatures without ids, which only one protocol has. */
 export function signatures(blocks: readonly ContentBlock[]): Pick<Signature, "issuer" | "value">[] {
   return blocks.flatMap((block) =>
     block.type === "reasoning" && block.signature !== undefined
@@ -141,7 +141,7 @@ export function signatures(blocks: readonly ContentBlock[]): Pick<Signature, "is
   );
 }
 
-/** The reply that events come to, or nothing where they end in an error. */
+/** Returns the reply of events; undefined if they end with an error. */
 export function replyOf(events: readonly ReplyEvent[]): Reply | undefined {
   return events.at(-1)?.type === "error" ? undefined : aggregateEvents(events);
 }

@@ -1,4 +1,4 @@
-/** Writes the golden files anew: `deno task golden`. The diff is for a person to judge. */
+/** Rewrites the golden files: `deno task golden`. Review the diff. */
 import { answerFiles } from "./answers.ts";
 import { requestFiles } from "./requests.ts";
 

@@ -56,13 +56,13 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
   let out: ReplyEvent[] = [];
   const entries: Entry[] = [];
   const byId = new Map<string, Entry>();
-  const byPlace = new Map<string, Entry>();
+  const byIndex = new Map<string, Entry>();
   const byCall = new Map<string, Entry>();
   let held = 0;
   let calls = 0;
   /** Index of the refusal block, and whether it has text. */
   let refusal: number | undefined;
-  let worded = false;
+  let hasRefusalText = false;
 
   function create(type: string, { id, index }: ItemIdentification): Entry {
     const reader = itemReader(type, serializer.addSequence(), {
@@ -83,7 +83,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     };
     entries.push(entry);
     if (id !== undefined) byId.set(id, entry);
-    if (index !== undefined) byPlace.set(`${type} ${index}`, entry);
+    if (index !== undefined) byIndex.set(`${type} ${index}`, entry);
     return entry;
   }
 
@@ -119,9 +119,9 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       const last = entries.findLast((entry) => entry.type === type && !entry.over);
       return id === undefined || last?.id === undefined ? last : undefined;
     }
-    const there = byPlace.get(`${type} ${index}`);
-    if (there === undefined || id === undefined || there.id === undefined) return there;
-    return there.over || there.steady ? undefined : there;
+    const found = byIndex.get(`${type} ${index}`);
+    if (found === undefined || id === undefined || found.id === undefined) return found;
+    return found.over || found.steady ? undefined : found;
   }
 
   function finish(entry: Entry, item: JsonObject | undefined): void {
@@ -144,8 +144,8 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
       const fits = (entry: Entry | undefined): boolean =>
         entry !== undefined && free.has(entry) && entry.type === type &&
         (entry.callId === undefined || item.call_id === undefined || entry.callId === item.call_id);
-      const there = byPlace.get(`${type} ${index}`);
-      return take(fits(there) ? there : entries.find(fits));
+      const found = byIndex.get(`${type} ${index}`);
+      return take(fits(found) ? found : entries.find(fits));
     });
   }
 
@@ -157,7 +157,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
 
   /** Emits an event and notes what the finish depends on. */
   function emit(event: ReplyEvent): void {
-    if (event.type === "delta" && event.index === refusal) worded = true;
+    if (event.type === "delta" && event.index === refusal) hasRefusalText = true;
     if (event.type === "open") {
       if (event.block.type === "tool_call") calls++;
       if (event.block.type === "refusal") refusal = event.index;
@@ -176,7 +176,7 @@ export function responseItems({ issuer, tier: asked }: Origin, answerId: () => s
     if (incomplete && why !== "content_filter") return "length";
     if (calls > 0) return "tool_use";
     // A refusal with text is an ordinary end, as in chat.
-    return incomplete || (refusal !== undefined && !worded) ? "refusal" : "end";
+    return incomplete || (refusal !== undefined && !hasRefusalText) ? "refusal" : "end";
   }
 
   return {
