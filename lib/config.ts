@@ -48,17 +48,17 @@ const VENDOR_NAMES = Object.keys(VENDORS) as [VendorName, ...VendorName[]];
 
 /** An upstream that is reached over the network. */
 const httpUpstreamSchema = z.strictObject({
-  vendor: z.enum(VENDOR_NAMES).describe("Whose dialect it speaks; a host that is none of these: openai-compatible"),
+  vendor: z.enum(VENDOR_NAMES).describe("The vendor of the host; openai-compatible for any other"),
   base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
     error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
     abort: true,
   }).refine(URL.canParse, { error: "Expected an address: this one has no host, or an invalid port" }).optional()
-    .describe("Address that the protocol's paths are added to; absent: the vendor's own"),
+    .describe("Address that the protocol's paths are appended to; absent: the vendor's own"),
   api_key: secretSchema.optional().describe("The upstream's key; vLLM, Ollama and compatible hosts may have none"),
   protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
     .describe("Protocols it speaks, the preferred one first; absent: the vendor's usual ones"),
   transport: z.enum(["auto", "http1", "fetch"]).default("auto")
-    .describe("What carries requests there: the gateway's own HTTP/1.1, the runtime's fetch, or what can go there"),
+    .describe("Transport of requests: the gateway's own HTTP/1.1, the runtime's fetch, or whichever fits"),
   timeouts: timeoutsSchema.prefault({}).describe("How long its answers may take"),
 });
 
@@ -96,7 +96,7 @@ const budgetSchema = z.strictObject({
     error: 'Expected USD as a decimal string with at most 12 decimals, such as "50"',
   }).describe("Amount in USD, as a decimal string"),
   period: z.enum(PERIODS).default("month")
-    .describe("day, week (from Monday) or month, by UTC; total never starts anew"),
+    .describe("day, week (from Monday) or month, by UTC; total never resets"),
 });
 
 /** Rules of one key that narrow those of its group; absent members do not narrow anything. */
@@ -120,12 +120,12 @@ export const groupSchema = z.strictObject({
     error: 'Expected a factor as a decimal string with at most 6 decimals, such as "1.25"',
   }).default("1").describe("Its keys pay the catalog's prices times this"),
   hosted_tools: z.array(extraNameSchema).optional()
-    .describe("Tools run by the vendor that its keys may use, such as web_search; absent: none"),
+    .describe("Hosted tools of vendors that its keys may use, such as web_search; absent: none"),
   service_tiers: z.array(extraNameSchema).optional()
     .describe("Service tiers with a price of their own that its keys may ask for, such as priority; absent: none"),
   remote_mcp: z.boolean().optional().describe("Whether its keys may name remote MCP servers for the vendor to call"),
   vendor_state: z.boolean().optional()
-    .describe("Whether its keys may name what the vendor keeps for the operator's account: files, stores, containers"),
+    .describe("Whether its keys may refer to files, stores and containers in the operator's vendor account"),
   limits: limitsSchema.optional().describe("Limits of all its keys together"),
   budget: budgetSchema.optional().describe("Budget of all its keys together"),
   key_limits: limitsSchema.optional().describe("Limits of each of its keys that has none of its own"),
@@ -139,25 +139,25 @@ const configuredKeySchema = keyRulesSchema.extend({
 });
 
 const adminSchema = z.strictObject({
-  key: secretSchema.describe("The admin key: 16 to 256 visible ASCII characters, no key of a client"),
+  key: secretSchema.describe("The admin key: 16 to 256 visible ASCII characters, different from every API key"),
   listen: listenSchema.optional()
-    .describe("Where the admin side listens; absent: with everything else, under /admin"),
+    .describe("Address of the admin side; absent: the clients' address, under /admin"),
 });
 
 const ledgerSchema = z.strictObject({
   keep_days: z.number().int().min(1).max(36_500).default(90)
-    .describe("Days after which the rows of single requests go; the sums per day stay"),
+    .describe("Days after which rows of single requests are pruned; the sums per day are kept"),
 });
 
 const logSchema = z.strictObject({
   level: z.enum(["info", "warn", "error"]).default("info").describe("Lines below this level are not written"),
-  requests: z.enum(["all", "errors", "none"]).default("all").describe("Which requests get a line when they are over"),
-  probes: z.boolean().default(true).describe("Whether good answers of health and /metrics get one"),
-  client_address: z.boolean().default(false).describe("Whether the line of a request holds the client's address"),
+  requests: z.enum(["all", "errors", "none"]).default("all").describe("Which requests are logged when they end"),
+  probes: z.boolean().default(true).describe("Whether successful health and metrics requests are logged"),
+  client_address: z.boolean().default(false).describe("Whether the log has the client's address"),
 });
 
 const metricsSchema = z.strictObject({
-  public: z.boolean().default(false).describe("Whether /metrics is open to everybody who reaches it"),
+  public: z.boolean().default(false).describe("Whether /metrics is open to everyone"),
 });
 
 const originSchema = z.string().refine(isOrigin, {
@@ -185,7 +185,9 @@ const requestLimitsSchema = z.strictObject({
       "How long a client may leave a streamed answer, or images, unread before it counts as gone, in milliseconds",
     ),
   drained_requests: z.number().int().min(0).default(1000)
-    .describe("Most requests at one time whose client has left and whose answer is read to its end for the bill"),
+    .describe(
+      "Most requests at one time whose client has disconnected and whose answer is read to its end for billing",
+    ),
   requests_per_client: z.number().int().min(1).optional()
     .describe("Most requests under way with one key from one address (of IPv6, one /64); absent: no limit"),
 });
@@ -216,7 +218,7 @@ const routingSchema = z.strictObject({
     window_ms: z.number().int().min(1000).max(600_000).default(30_000)
       .describe("Time for which requests count, in milliseconds"),
     least_requests: z.number().int().min(1).max(10_000).default(10)
-      .describe("Fewer requests within that time do not open it"),
+      .describe("Fewest requests within that time that can open it"),
     failure_percent: z.number().int().min(1).max(100).default(50)
       .describe("Share of requests that fail, in percent, from which on it opens"),
     consecutive_failures: z.number().int().min(1).max(1000).default(5)
@@ -224,71 +226,75 @@ const routingSchema = z.strictObject({
     connect_failures: z.number().int().min(1).max(1000).default(5)
       .describe("Failures to connect, one after another, that open it at once"),
     open_ms: z.number().int().min(1).max(600_000).default(5_000)
-      .describe("How long it stays open, in milliseconds: twice that when it soon opens again, then three times"),
-  }).prefault({}).describe("When a target that fails is left alone, by upstream and model"),
+      .describe("How long it stays open, in milliseconds; up to three times as long if it soon opens again"),
+  }).prefault({}).describe("Circuit breaker of each upstream and model"),
 });
 
 const shutdownSchema = z.strictObject({
   ready_delay_ms: z.number().int().min(0).max(600_000).default(0)
-    .describe("Time in which everything is served still, but /readyz says 503, in milliseconds"),
+    .describe("Time during which requests are still served but /readyz answers 503, in milliseconds"),
   drain_seconds: z.number().min(0).max(3600).default(30)
-    .describe("Longest time that answers under way get to finish, in seconds"),
+    .describe("Longest time for open requests to finish, in seconds"),
   images_drain_seconds: z.number().min(0).max(3600).default(900)
     .describe("The same for images, which take minutes and would cost as much again, in seconds"),
 });
 
 const nodesSchema = z.strictObject({
   config: z.enum(["own", "store"]).default("own")
-    .describe("Whose configuration a node obeys: its own file's, or the one that was put into the store last"),
+    .describe("Source of a node's configuration: its own file, or the latest one in the store"),
   key_age_seconds: z.number().int().min(0).max(86_400).default(300)
-    .describe("How long keys that a node has seen go on to serve while the store is out of reach, in seconds"),
+    .describe("How long keys that a node has seen stay valid while the store is unreachable, in seconds"),
   journal: z.string().min(1).nullable().default("./data/journal")
     .describe(
-      "File for entries that wait for a store that is out of reach; null: none, requests that cost are refused",
+      "File for ledger entries while the store is unreachable; null: none, requests that cost are refused",
     ),
   journal_entries: z.number().int().min(1).max(10_000_000).default(100_000)
-    .describe("Most entries that wait; from then on requests that cost are refused"),
+    .describe("Most entries in the journal; beyond that, requests that cost are refused"),
   lease_seconds: z.number().int().min(1).max(600).default(30)
-    .describe("How long what a node holds of budgets and slots outlives it, in seconds"),
+    .describe("How long budget holds and slots of a node outlive it, in seconds"),
   limits_outage: z.enum(["local", "closed"]).default("local")
-    .describe("While `limits_store` is out of reach: each node's share of every limit, or no request that has limits"),
+    .describe(
+      "While `limits_store` is unreachable: each node admits its share of every limit, or no request with limits",
+    ),
   limits_timeout_ms: z.number().int().min(10).max(10_000).default(250)
-    .describe("How long `limits_store` may take to answer before it counts as out of reach, in milliseconds"),
+    .describe("Timeout of `limits_store`, in milliseconds; then it counts as unreachable"),
 });
 
 /** The whole file. */
 export const configSchema = z.strictObject({
-  $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
+  $schema: z.string().optional().describe("Address of the JSON Schema, for editors; ignored"),
   listen: clientListenSchema.prefault({}).describe("Where the gateway listens"),
   store: z.string().regex(STORE_PATTERN, { error: `Expected ${STORE_FORMS}` }).default("sqlite:./data/sluice.db")
     .describe(`Where keys and bills are kept: ${STORE_FORMS}; put an address with a password into SLUICE_STORE`),
   limits_store: z.string().regex(LIMITS_STORE_PATTERN, { error: `Expected ${LIMITS_STORE_FORMS}` }).default("memory:")
     .describe(`Where limits are counted: ${LIMITS_STORE_FORMS}; put one with a password into SLUICE_LIMITS_STORE`),
-  nodes: nodesSchema.prefault({}).describe("Several gateways on one store, and what they do while it is out of reach"),
+  nodes: nodesSchema.prefault({}).describe(
+    "Several gateways on one store, and their behaviour while it is unreachable",
+  ),
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Where models run, by name; `embedded` is always there"),
-  models: z.array(modelSchema).default([]).describe("The catalog, beside the embedded models"),
+  models: z.array(modelSchema).default([]).describe("The catalog, in addition to the embedded models"),
   embedded_models: z.boolean().default(true).describe("Whether the embedded models are in the catalog"),
   groups: z.record(nameSchema, groupSchema).default({})
-    .describe("Permissions by group; without a member `default` that group may do all that costs only tokens"),
+    .describe("Permissions by group; if there is no `default`, that group may do everything that costs only tokens"),
   keys: z.array(configuredKeySchema).default([]).describe("API keys that come from the environment"),
-  admin: adminSchema.optional().describe("The admin side; absent: there is none"),
-  ledger: ledgerSchema.prefault({}).describe("What is kept of each request, for the bill"),
-  log: logSchema.prefault({}).describe("What is written to the log, on standard error"),
+  admin: adminSchema.optional().describe("The admin side; absent: none"),
+  ledger: ledgerSchema.prefault({}).describe("How long requests are kept for billing"),
+  log: logSchema.prefault({}).describe("The log, on standard error"),
   metrics: metricsSchema.prefault({}).describe("The metrics under /metrics"),
   trusted_proxies: z.array(networkSchema).default([])
-    .describe("Proxies in front whose X-Forwarded-For tells the client's address"),
+    .describe("Reverse proxies whose X-Forwarded-For is trusted"),
   private_networks: z.array(networkSchema).optional()
-    .describe("The only private networks that upstreams may be in; absent: all of them, but for metadata addresses"),
+    .describe("The only private networks that upstreams may be in; absent: all, except metadata addresses"),
   cors: z.strictObject({
     origins: z.array(originSchema).default([]).describe("Origins whose pages may call the gateway; none by default"),
   }).prefault({}).describe("Access from web pages"),
-  limits: requestLimitsSchema.prefault({}).describe("What a request may cost before it is refused"),
+  limits: requestLimitsSchema.prefault({}).describe("Limits of single requests and of their memory"),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
-  routing: routingSchema.prefault({}).describe("How targets are chosen, and what becomes of those that fail"),
-  shutdown: shutdownSchema.prefault({}).describe("What becomes of requests when the gateway is told to stop"),
+  routing: routingSchema.prefault({}).describe("Attempts, and the handling of failing targets"),
+  shutdown: shutdownSchema.prefault({}).describe("Shutdown of the gateway"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
-    .describe("Silence on a stream after which a keep-alive is sent, in seconds"),
+    .describe("Time without data on a stream after which a keep-alive is sent, in seconds"),
 });
 
 /** Permissions, prices, limits and budgets of the keys of a group. */
