@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { type App, type AppOptions, createApp } from "../server/app.ts";
 import { describeCause } from "../server/cause.ts";
-import { createSenders } from "../server/door.ts";
+import { createClientTracker } from "../server/request_guard.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";
 
 /** A listener's server. */
@@ -16,7 +16,7 @@ export class ListenError extends Error {
 }
 
 /** The parts of a server. */
-export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "senders"> {
+export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "clients"> {
   listener: Listener;
 }
 
@@ -25,7 +25,7 @@ export async function listenAll(
   current: () => Gateway,
   options: Pick<AppOptions, "routes" | "drain">,
 ): Promise<[Server, ...Server[]]> {
-  const parts = { ...options, senders: createSenders({ monotonic: () => performance.now() }) };
+  const parts = { ...options, clients: createClientTracker({ monotonic: () => performance.now() }) };
   const [clients, ...others] = listenersOf(current().config);
   const servers: [Server, ...Server[]] = [listen(current, { ...parts, listener: clients })];
   try {

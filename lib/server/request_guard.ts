@@ -1,4 +1,4 @@
-/** Who comes in: credentials and permissions, with bounds for those who try and for those who crowd. */
+/** Who comes in: credentials and permissions, with bounds for those who try and for those who concurrency. */
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
@@ -10,9 +10,9 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";
 import { clientAddress } from "./client_address.ts";
-import { createCrowd, type Crowd } from "./crowd.ts";
+import { type ClientConcurrency, createClientConcurrency } from "./client_concurrency.ts";
 import type { HeaderValues } from "./head.ts";
-import { createRatedLog, type RatedLog } from "./line_rate.ts";
+import { createRatedLog, type RatedLog } from "./rated_log.ts";
 
 /** Addresses of this machine. */
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
@@ -20,11 +20,11 @@ const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 /** Headers that only proxies send. */
 const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
 
-/** Lines per minute about those who were turned away. */
+/** Log lines per minute about refused credentials. */
 const MOST_REFUSALS_LOGGED = 60;
 
-/** A request at the door. */
-export interface Visit {
+/** A request before it is authorized. */
+export interface GuardedRequest {
   readonly request: Request;
   readonly head: HeaderValues;
   readonly info: Deno.ServeHandlerInfo | undefined;
@@ -32,78 +32,78 @@ export interface Visit {
   readonly gateway: Gateway;
 }
 
-/** What an app knows of those who send requests, from one request to the next. */
-export interface Senders {
+/** Facts about clients that outlive a request. */
+export interface ClientTracker {
   readonly failures: FailedAttempts;
-  readonly crowd: Crowd;
-  /** Lines about those who were turned away. */
+  readonly concurrency: ClientConcurrency;
+  /** Log lines about refused credentials. */
   readonly refusals: RatedLog;
 }
 
 /** Starts without any sender. `monotonic`: milliseconds that only grow. */
-export function createSenders({ monotonic }: { monotonic: () => number }): Senders {
+export function createClientTracker({ monotonic }: { monotonic: () => number }): ClientTracker {
   return {
     failures: createFailedAttempts({ monotonic }),
-    crowd: createCrowd(),
+    concurrency: createClientConcurrency(),
     refusals: createRatedLog({ monotonic, most: MOST_REFUSALS_LOGGED }),
   };
 }
 
 /**
- * Lets in whom a row of the access table lets in. Returns the caller, where the row wants one.
+ * Authorizes a request by its row of the access table. Returns the caller, where the row needs one.
  * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for what is not there
  */
-export function admit(
-  visit: Visit,
-  { row, senders }: { row: Access | undefined; senders: Senders },
+export function authorizeRequest(
+  guarded: GuardedRequest,
+  { row, clients }: { row: Access | undefined; clients: ClientTracker },
 ): Promise<Caller | undefined> | Caller | undefined {
-  if (row?.credential === "admin") return admitAdmin(visit, senders);
-  if (row?.credential === "metrics") return admitMetrics(visit, senders);
-  return admitCaller(visit, { row, senders });
+  if (row?.credential === "admin") return authorizeAdmin(guarded, clients);
+  if (row?.credential === "metrics") return authorizeMetrics(guarded, clients);
+  return authorizeCaller(guarded, { row, clients });
 }
 
 /** Metrics want the admin key; where there is none, they are for callers on this machine that no proxy stands in front of. */
-async function admitMetrics(
-  visit: Visit,
-  senders: Senders,
+async function authorizeMetrics(
+  guarded: GuardedRequest,
+  clients: ClientTracker,
 ): Promise<undefined> {
-  const { head, info, gateway: { config: { admin, metrics } } } = visit;
+  const { head, info, gateway: { config: { admin, metrics } } } = guarded;
   if (metrics.public) return;
-  if (admin !== undefined) return await admitAdmin(visit, senders);
+  if (admin !== undefined) return await authorizeAdmin(guarded, clients);
   const peer = peerOf(info);
   const isNear = peer !== undefined && LOOPBACK.test(peer);
   if (!isNear || PROXY_HEADERS.some((name) => head.get(name) !== null)) throw noSuchRoute();
 }
 
-/** The operator is nobody's key. Who is turned away is logged, never what they sent. */
-async function admitAdmin(visit: Visit, senders: Senders): Promise<undefined> {
-  const { request, head, requestId, gateway: { config, log } } = visit;
+/** The admin key belongs to no caller. Refusals are logged without the credential. */
+async function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): Promise<undefined> {
+  const { request, head, requestId, gateway: { config, log } } = guarded;
   const { admin } = config;
   if (admin === undefined) throw noSuchRoute();
   try {
-    await guarded(visit, { senders, check: () => authenticateAdmin(head, admin) });
+    await checkCredential(guarded, { clients, check: () => authenticateAdmin(head, admin) });
   } catch (error) {
     const { message } = toGatewayError(error);
-    const address = addressOf(visit);
+    const address = addressOf(guarded);
     const { method } = request;
-    senders.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
+    clients.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
     throw error;
   }
 }
 
-/** Who asks, where the route wants to know, and whether they may. */
-function admitCaller(
-  visit: Visit,
-  { row, senders }: { row: Access | undefined; senders: Senders },
+/** Finds the caller, where the route needs one, and checks its permissions. */
+function authorizeCaller(
+  guarded: GuardedRequest,
+  { row, clients }: { row: Access | undefined; clients: ClientTracker },
 ): Promise<Caller> | Caller | undefined {
-  const { head, gateway } = visit;
+  const { head, gateway } = guarded;
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
   const { endpoint, protocol } = row;
-  const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(visit) };
-  const found = guarded(visit, { senders, check: () => authenticate(head, gate) });
+  const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(guarded) };
+  const found = checkCredential(guarded, { clients, check: () => authenticate(head, gate) });
   return found instanceof Promise ? found.then(permitted) : permitted(found);
 
   function permitted(caller: Caller): Caller {
@@ -113,21 +113,21 @@ function admitCaller(
   }
 }
 
-/** Looks at a credential, whatever its address has sent before: clients that share it must not lock each other out. */
-function guarded<T>(
-  visit: Visit,
-  { senders, check }: { senders: Senders; check: () => T | Promise<T> },
+/** Checks a credential also where its address sent wrong ones: clients that share it must not lock each other out. */
+function checkCredential<T>(
+  guarded: GuardedRequest,
+  { clients, check }: { clients: ClientTracker; check: () => T | Promise<T> },
 ): T | Promise<T> {
   try {
     const found = check();
-    return found instanceof Promise ? found.catch((error) => failed(visit, { senders, error })) : found;
+    return found instanceof Promise ? found.catch((error) => countFailure(guarded, { clients, error })) : found;
   } catch (error) {
-    return failed(visit, { senders, error });
+    return countFailure(guarded, { clients, error });
   }
 }
 
-/** What a request has to show for itself. */
-function credentialOf({ head }: Visit): string {
+/** The credentials of a request, as it sends them. */
+function credentialOf({ head }: GuardedRequest): string {
   return `${head.get("x-api-key") ?? ""}\n${head.get("authorization") ?? ""}`;
 }
 
@@ -135,13 +135,13 @@ function credentialOf({ head }: Visit): string {
  * Counts a wrong credential. A request without one does not try any.
  * @throws {GatewayError} `limited` where its address has sent too many, else the error itself
  */
-function failed(
-  visit: Visit,
-  { senders: { failures, refusals }, error }: { senders: Senders; error: unknown },
+function countFailure(
+  guarded: GuardedRequest,
+  { clients: { failures, refusals }, error }: { clients: ClientTracker; error: unknown },
 ): never {
-  if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(visit) === "\n") throw error;
-  const { requestId, gateway: { log } } = visit;
-  const address = addressOf(visit);
+  if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw error;
+  const { requestId, gateway: { log } } = guarded;
+  const address = addressOf(guarded);
   const { retryAfterMs, isLast } = failures.failed(address);
   if (retryAfterMs !== undefined) {
     throw new GatewayError("limited", "Too many wrong keys came from this address: try again later", {
@@ -157,20 +157,20 @@ function failed(
 
 /**
  * Counts a request among those of its client, where that is limited: one key at one address, as others may share either.
- * What it returns counts it no longer.
+ * The function that it returns ends that.
  */
-export function enter(
-  visit: Visit,
-  { crowd, caller }: Pick<Senders, "crowd"> & { caller: Caller },
+export function countConcurrent(
+  guarded: GuardedRequest,
+  { concurrency, caller }: Pick<ClientTracker, "concurrency"> & { caller: Caller },
 ): (() => void) | undefined {
-  const most = visit.gateway.config.limits.requests_per_client;
-  const address = most === undefined ? undefined : addressOf(visit);
+  const most = guarded.gateway.config.limits.requests_per_client;
+  const address = most === undefined ? undefined : addressOf(guarded);
   if (most === undefined || address === undefined) return undefined;
-  return crowd.enter(`${caller.keyId} ${clientNetwork(address)}`, most);
+  return concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
 }
 
-/** Where the client is; absent where nobody knows. */
-export function addressOf({ head, info, gateway }: Visit): string | undefined {
+/** The client's address; absent where it is not known. */
+export function addressOf({ head, info, gateway }: GuardedRequest): string | undefined {
   return clientAddress({
     peer: peerOf(info),
     forwardedFor: head.get("x-forwarded-for"),

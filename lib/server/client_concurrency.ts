@@ -1,20 +1,20 @@
-/** Requests under way by client, so that one client does not take all there is. */
+/** Counts the concurrent requests of each client, so that one does not take all there is. */
 import { GatewayError } from "../errors.ts";
 
-/** When to try again, in milliseconds: nobody knows when one of the others ends. */
+/** When to try again, in milliseconds: the end of the others is not known. */
 const RETRY_MS = 1_000;
 
-/** Requests under way, by client. */
-export interface Crowd {
-  /** Counts one more; what it returns counts it no longer. @throws {GatewayError} `limited` where `most` run already */
-  enter(client: string, most: number): () => void;
+/** Concurrent requests by client. */
+export interface ClientConcurrency {
+  /** Counts a request, until the function that it returns is called. @throws {GatewayError} `limited` where `most` are counted already */
+  begin(client: string, most: number): () => void;
 }
 
-/** Starts with nobody. Only clients with requests under way are remembered. */
-export function createCrowd(): Crowd {
+/** Only clients with concurrent requests are kept. */
+export function createClientConcurrency(): ClientConcurrency {
   const running = new Map<string, number>();
   return {
-    enter(client, most) {
+    begin(client, most) {
       const count = running.get(client) ?? 0;
       if (count >= most) {
         const message = `Cannot take this request: ${most} with this API key from this address are under way`;

@@ -2,8 +2,8 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { issueKey, mintKey } from "../../lib/access/keys.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { createCrowd } from "../../lib/server/crowd.ts";
-import { createRatedLog } from "../../lib/server/line_rate.ts";
+import { createClientConcurrency } from "../../lib/server/client_concurrency.ts";
+import { createRatedLog } from "../../lib/server/rated_log.ts";
 import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
 import { startGateway as startWithStore } from "../upstreams/gateway.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -169,15 +169,15 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   assertEquals(lines.length, 63);
 });
 
-Deno.test("a crowd counts by client, gives back once, and forgets who is gone", () => {
-  const crowd = createCrowd();
-  const leave = [crowd.enter("one", 2), crowd.enter("one", 2)];
-  assertThrows(() => crowd.enter("one", 2), GatewayError, "2 with this API key from this address");
-  crowd.enter("two", 2)();
+Deno.test("a concurrency counts by client, gives back once, and forgets who is gone", () => {
+  const concurrency = createClientConcurrency();
+  const leave = [concurrency.begin("one", 2), concurrency.begin("one", 2)];
+  assertThrows(() => concurrency.begin("one", 2), GatewayError, "2 with this API key from this address");
+  concurrency.begin("two", 2)();
   leave[0]?.();
   leave[0]?.();
-  const again = crowd.enter("one", 2);
-  assertThrows(() => crowd.enter("one", 2), GatewayError);
+  const again = concurrency.begin("one", 2);
+  assertThrows(() => concurrency.begin("one", 2), GatewayError);
   again();
   leave[1]?.();
 });

@@ -1,0 +1,112 @@
+/** From a request's target to its handler: route, method, credential, permission. */
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { isAdminPath } from "./check_access.ts";
+import { preflight } from "./cors.ts";
+import { type Drain, stopping } from "./drain.ts";
+import type { Exchange, ServerState } from "./exchange.ts";
+import { addressOf, authorizeRequest, countConcurrent, noSuchRoute } from "./request_guard.ts";
+import { RequestBody } from "./request_body.ts";
+import type { RouteHandler } from "./route_matcher.ts";
+import { METHODS, type RouteContext } from "./router.ts";
+import type { Surface } from "./surface.ts";
+import { readTarget } from "./target.ts";
+
+/** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
+const SHOW = "x-sluice-show";
+
+/** From the target to the handler's answer. @throws {GatewayError} for the app to write */
+export async function answerRequest(exchange: Exchange, server: ServerState): Promise<Response> {
+  const { request, head, gateway, record } = exchange;
+  const { method } = request;
+  // Its target is a host and no path, so there is no route whose methods could be named.
+  if (method === "CONNECT") {
+    throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
+      headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
+    });
+  }
+  const match = exchange.match ?? server.routes.find({ url: request.url, headers: head });
+  head.check();
+  if (match === undefined) throw noSuchRoute(readTarget({ url: request.url, headers: head }).path);
+  const { route: { path, allowed, methods }, params } = match;
+  if (isElsewhere(path, { surface: server.surface, gateway })) throw noSuchRoute();
+  gateway.observer.routed(record, path);
+  if (isForOperators(path)) exchange.origins = [];
+  const flight = preflight({ method, headers: head }, exchange.origins, allowed);
+  if (flight !== undefined) return flight;
+  const upgrade = head.get("upgrade");
+  if (upgrade !== null && /\bwebsocket\b/i.test(upgrade)) throw noUpgrade();
+  const found = methods.get(method);
+  if (found === undefined) {
+    throw new GatewayError("method_not_allowed", `Cannot use this method here: expected ${allowed.join(", ")}`, {
+      headers: { allow: allowed.join(", ") },
+    });
+  }
+  if (server.drain.phase !== "serving" && turnsAway(server.drain, path)) throw stopping();
+  const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
+  return await handle(exchange, { ...found, params, caller }, server);
+}
+
+/** Runs a handler. The memory and the place that its request takes are given back when it has answered. */
+async function handle(
+  exchange: Exchange,
+  { handler, row, params, caller }: RouteHandler & Pick<RouteContext, "params" | "caller">,
+  { budget, timers, clients }: ServerState,
+): Promise<Response> {
+  const { request, head, requestId, gateway, record, settings, bodyArrived, answerHeaders, info } = exchange;
+  let endConcurrent: (() => void) | undefined;
+  if (caller !== undefined) {
+    if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
+    endConcurrent = countConcurrent(exchange, { concurrency: clients.concurrency, caller });
+    record.keyId = caller.keyId;
+    record.keyName = caller.keyName;
+    record.group = caller.groupName;
+  }
+  const limits = row?.credential === "admin" ? settings.adminLimits : settings.limits;
+  const body = new RequestBody(request, { headers: head, limits, budget, timers }, { record, bodyArrived });
+  let isAnswered = false;
+  try {
+    const response = await handler(request, {
+      gateway,
+      requestId,
+      record,
+      params,
+      caller,
+      answerHeaders,
+      timers,
+      readJson: () => body.readJson(),
+      reserve: (bytes) => body.reserve(bytes),
+      arrived: bodyArrived,
+    });
+    isAnswered = true;
+    return response;
+  } finally {
+    // An answer is under way until its last byte is.
+    if (endConcurrent !== undefined && isAnswered && info !== undefined) {
+      info.completed.then(endConcurrent, endConcurrent);
+    } else endConcurrent?.();
+    body.release(isAnswered);
+  }
+}
+
+/** A server that ends is alive, and not ready; at last it takes nothing else. */
+function turnsAway({ phase }: Drain, path: string): boolean {
+  return path === "/readyz" || phase === "refusing" && path !== "/healthz";
+}
+
+/** No page of a browser reads what is for operators. */
+function isForOperators(path: string): boolean {
+  return isAdminPath(path) || path === "/metrics";
+}
+
+/** Metrics are where the admin side is. */
+function isElsewhere(path: string, { surface, gateway }: { surface: Surface; gateway: Gateway }): boolean {
+  return path === "/metrics" && surface === "public" && gateway.config.admin?.listen !== undefined;
+}
+
+/** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */
+function noUpgrade(): GatewayError {
+  return new GatewayError("upgrade_required", "Cannot open a WebSocket: this endpoint speaks plain HTTP", {
+    headers: { upgrade: "HTTP/1.1", connection: "upgrade" },
+  });
+}

@@ -1,0 +1,158 @@
+/** One exchange with a client, and the values that the exchanges of an app share. */
+import { ACCESS } from "../access/access_table.ts";
+import type { Gateway, LogEntry } from "../gateway.ts";
+import type { ObserveOptions } from "../observe/observer.ts";
+import type { RequestRecord } from "../observe/request_record.ts";
+import { PhaseTimers } from "../phase_timers.ts";
+import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
+import { createDrain, type Drain } from "./drain.ts";
+import { Head } from "./head.ts";
+import { createRatedLog } from "./rated_log.ts";
+import { addressOf, type ClientTracker, createClientTracker, type GuardedRequest } from "./request_guard.ts";
+import { createRouteMatcher, type RouteMatch, type RouteMatcher } from "./route_matcher.ts";
+import { type AnswerHeader, METHODS } from "./router.ts";
+import { routesOn, type Surface } from "./surface.ts";
+import { isAnthropicPath } from "./target.ts";
+import type { AppOptions } from "./app.ts";
+
+/** Largest JSON body of an admin request, in bytes. */
+const ADMIN_BODY_BYTES = 65_536;
+
+/** Lines per minute about unauthenticated requests that failed. */
+const MOST_UNAUTHENTICATED_LOGGED = 600;
+
+/** Methods that a log names. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set([...METHODS, "HEAD", "OPTIONS", "CONNECT"]);
+
+/** A request and its answer, as far as they are known. */
+export interface Exchange extends GuardedRequest {
+  readonly head: Head;
+  readonly settings: GatewaySettings;
+  /** For the log and for metrics. */
+  readonly record: RequestRecord;
+  /** Its route, where that is known before its target is read. */
+  readonly match: RouteMatch | undefined;
+  /** Whether its path is one of the messages protocol. */
+  readonly isNative: boolean;
+  /** Called when all of its body is there. */
+  readonly bodyArrived: () => void;
+  /** The client's address, where a caller with a good key asks what the gateway takes for it. */
+  shownAddress: string | undefined;
+  /** Origins whose pages may read the answer; none for operators' routes. */
+  origins: readonly string[];
+  /** Headers of the answer that are known before it is. */
+  readonly answerHeaders: AnswerHeader[];
+}
+
+/** Values that all requests of an app share. */
+export interface ServerState {
+  readonly surface: Surface;
+  readonly drain: Drain;
+  readonly timers: PhaseTimers;
+  readonly routes: RouteMatcher;
+  readonly budget: BodyBudget;
+  readonly clients: ClientTracker;
+}
+
+/** Values that all requests under one gateway share. */
+export interface GatewaySettings {
+  readonly gateway: Gateway;
+  readonly watching: ObserveOptions;
+  readonly origins: readonly string[];
+  readonly limits: BodyLimits;
+  /** Bodies of the admin side are small. */
+  readonly adminLimits: BodyLimits;
+}
+
+/** Makes what the exchanges of an app share. @throws {RangeError} where two routes have one path */
+export function createServerState(options: AppOptions): ServerState {
+  const { routes, access = ACCESS, surface = "public", drain = createDrain(), timers = new PhaseTimers() } = options;
+  return {
+    surface,
+    drain,
+    timers,
+    routes: createRouteMatcher(routesOn(surface, { routes, access }), access),
+    budget: new BodyBudget(),
+    clients: options.clients ?? createClientTracker({ monotonic: () => options.gateway().monotonic() }),
+  };
+}
+
+/** Settings are made once per gateway: a reload brings another one. */
+export function cacheSettings(
+  options: AppOptions,
+  { surface, budget }: ServerState,
+): (gateway: Gateway) => GatewaySettings {
+  /** Observers that know of this app's bodies. */
+  const observers = new WeakSet<Gateway["observer"]>();
+  const logUnauthenticated = createRatedLog({
+    monotonic: () => options.gateway().monotonic(),
+    most: MOST_UNAUTHENTICATED_LOGGED,
+  });
+  let latest: GatewaySettings | undefined;
+  return (gateway) => {
+    if (latest?.gateway === gateway) return latest;
+    const { config, observer, log } = gateway;
+    if (!observers.has(observer)) {
+      observers.add(observer);
+      observer.holds(() => budget.usedBytes);
+    }
+    const limits = options.limits ?? bodyLimits(config);
+    return latest = {
+      gateway,
+      watching: {
+        log: (line) => isUnauthenticated(line) ? logUnauthenticated(line, log) : log(line),
+        logged: config.log.requests,
+        probes: config.log.probes,
+      },
+      origins: surface === "admin" ? [] : config.cors.origins,
+      limits,
+      adminLimits: { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) },
+    };
+  };
+}
+
+/** Begins an exchange: nothing of it is checked yet. */
+export function beginExchange(
+  { request, info, requestId }: Pick<Exchange, "request" | "info" | "requestId">,
+  settings: GatewaySettings,
+  { routes, drain }: ServerState,
+): Exchange {
+  const { gateway, watching, origins } = settings;
+  const { method } = request;
+  const known = KNOWN_METHODS.has(method) ? method : "other";
+  const record = gateway.observer.began({ id: requestId, method: known }, watching);
+  const head = new Head(request.headers);
+  const addressed = { url: request.url, headers: head };
+  const match = routes.known(addressed);
+  const exchange: Exchange = {
+    request,
+    head,
+    info,
+    requestId,
+    gateway,
+    settings,
+    record,
+    match,
+    isNative: match === undefined ? isAnthropicPath(addressed) : match.native,
+    bodyArrived: hasBody(request, head) ? drain.arrive() : nothing,
+    shownAddress: undefined,
+    origins,
+    answerHeaders: [],
+  };
+  if (gateway.config.log.client_address) record.address = addressOf(exchange);
+  return exchange;
+}
+
+/** To ask for the body itself makes a stream of it, where the runtime has it all. */
+function hasBody(request: Request, head: Head): boolean {
+  const { method } = request;
+  if (method === "GET" || method === "HEAD") return false;
+  return head.get("content-length") !== null || request.body !== null;
+}
+
+function nothing(): void {}
+
+/** A request that anybody can send, so that anybody could fill the log with it. */
+function isUnauthenticated({ key_id, status }: LogEntry): boolean {
+  return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
+}

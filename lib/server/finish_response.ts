@@ -1,0 +1,60 @@
+/** Finishes responses: counted bytes, answers to `HEAD`, and headers that every response has. */
+import type { Gateway } from "../gateway.ts";
+import type { RequestRecord } from "../observe/request_record.ts";
+import { JsonAnswer } from "./json_response.ts";
+import type { AnswerHeader } from "./router.ts";
+
+/** Counts the bytes of the body: by its length where that is known, else as they pass. */
+export function observed(
+  response: Response,
+  { record, observer }: { record: RequestRecord } & Pick<Gateway, "observer">,
+): Response {
+  if (response instanceof JsonAnswer) {
+    record.bytesOut = response.byteLength;
+    return response;
+  }
+  const length = response.headers.get("content-length");
+  record.streamed = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (length !== null) record.bytesOut = Number(length);
+  // To ask for the body makes a stream of it, which costs more than a text: only where it is one.
+  else if (record.streamed || record.route.startsWith("/v1/images/")) {
+    const { body } = response;
+    if (body !== null) return new Response(observer.watch(record, body), response);
+  }
+  return response;
+}
+
+/**
+ * The answer to `HEAD`: what produces the body is told to stop. The server takes no body for a length of 0, which `GET`
+ * would not have, so a length nobody knows is written as an ended stream.
+ */
+export function withoutBody(response: Response): Response {
+  const { body, status, headers } = response;
+  if (response instanceof JsonAnswer) headers.set("content-length", String(response.byteLength));
+  if (body === null) return response;
+  body.cancel().catch(() => {});
+  return new Response(headers.has("content-length") ? null : new Blob([]).stream(), { status, headers });
+}
+
+/** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
+export function withHeaders(response: Response, headers: readonly AnswerHeader[]): Response {
+  if (response instanceof JsonAnswer) {
+    response.put(headers);
+    return response;
+  }
+  try {
+    addHeaders(response.headers, headers);
+    return response;
+  } catch {
+    const copy = new Response(response.body, { status: response.status, headers: response.headers });
+    addHeaders(copy.headers, headers);
+    return copy;
+  }
+}
+
+function addHeaders(to: Headers, headers: readonly AnswerHeader[]): void {
+  for (const [name, value] of headers) {
+    if (name === "vary") to.append(name, value);
+    else to.set(name, value);
+  }
+}

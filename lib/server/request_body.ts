@@ -1,0 +1,62 @@
+/** The body of one request, and the memory that is reserved for it. */
+import type { RequestRecord } from "../observe/request_record.ts";
+import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
+import { type BodyRules, readJsonBody } from "./body.ts";
+import type { JsonBody } from "./router.ts";
+
+/** What is told of a body. */
+export interface BodyProgress {
+  record: Pick<RequestRecord, "bytesIn">;
+  /** Called when all of the body is there. */
+  bodyArrived: () => void;
+}
+
+/** Reads the body of one request, once. */
+export class RequestBody {
+  readonly #request: Request;
+  readonly #rules: BodyRules;
+  readonly #progress: BodyProgress;
+  #reading: Promise<JsonBody> | undefined;
+  #reserved = 0;
+  #isOver = false;
+
+  constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
+    this.#request = request;
+    this.#rules = rules;
+    this.#progress = progress;
+  }
+
+  /** As `RouteContext.readJson`. */
+  readJson(): Promise<JsonBody> {
+    return this.#reading ??= this.#read();
+  }
+
+  /** As `RouteContext.reserve`. */
+  reserve(bytes: number): void {
+    const { budget, limits } = this.#rules;
+    budget.reserve(bytes, limits.budgetBytes);
+    this.#reserved += bytes;
+    this.#progress.record.bytesIn += bytes;
+  }
+
+  /** Gives the memory back. `isAnswered`: false where the handler has thrown, and may not wait for the body. */
+  release(isAnswered: boolean): void {
+    this.#isOver = true;
+    this.#rules.budget.release(this.#reserved);
+    if (!isAnswered) this.#reading?.catch(() => {});
+  }
+
+  async #read(): Promise<JsonBody> {
+    const { record, bodyArrived } = this.#progress;
+    try {
+      const { body, bytes, reservedBytes } = await readJsonBody(this.#request, this.#rules);
+      record.bytesIn += bytes;
+      if (this.#isOver) this.#rules.budget.release(reservedBytes);
+      else this.#reserved += reservedBytes;
+      if (bytes > LARGE_BODY_BYTES) await yieldToEventLoop();
+      return body;
+    } finally {
+      bodyArrived();
+    }
+  }
+}
