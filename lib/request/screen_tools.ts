@@ -1,0 +1,214 @@
+/** Screens the tools of a body: those that its caller may not use are taken out, wherever they are listed or chosen. */
+import { GatewayError } from "../errors.ts";
+import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
+import { extraOfTool, type ExtrasTable, spellingsInTool, stateInTool, usualName } from "../protocols/extras.ts";
+import type { BodyEdits } from "./body_edits.ts";
+import { type ExtraPermissions, spellingError } from "./extra_permissions.ts";
+
+/** A tool list as it may stay, and what is cut out of its text. */
+interface ToolList {
+  tools: Json[];
+  cuts: JsonPath[];
+}
+
+/** What tools are screened with. */
+export interface ToolScreeningParts {
+  value: JsonObject;
+  table: ExtrasTable;
+  permissions: ExtraPermissions;
+  edits: BodyEdits;
+  /** The caller's group. */
+  groupName: string;
+}
+
+/** Screens the tools of one body. */
+export class ToolScreening {
+  readonly #value: JsonObject;
+  readonly #table: ExtrasTable;
+  readonly #permissions: ExtraPermissions;
+  readonly #edits: BodyEdits;
+  readonly #groupName: string;
+  /** Names of tools that were taken out. */
+  readonly #gone = new Set<string>();
+
+  constructor({ value, table, permissions, edits, groupName }: ToolScreeningParts) {
+    this.#value = value;
+    this.#table = table;
+    this.#permissions = permissions;
+    this.#edits = edits;
+    this.#groupName = groupName;
+  }
+
+  /** Screens tool lists, then the choice among them. */
+  screen(): void {
+    const { nested } = this.#table;
+    const { tool_choice: choice } = this.#value;
+    let left = this.#screenTools();
+    if (nested !== undefined && Array.isArray(this.#value[nested.list])) left = this.#screenEntries(nested) || left;
+    if (choice !== undefined && choice !== null) this.#screenChoice(choice, left);
+    if (!left && this.#gone.size > 0) this.#dropVoid();
+  }
+
+  /** Checks a tool that is defined within an item. @throws {GatewayError} `invalid` where it may not be used */
+  checkTool(tool: JsonObject, param: string): void {
+    const [spelling] = spellingsInTool(tool);
+    if (spelling !== undefined) {
+      const name = String(spelling.at(-1));
+      throw spellingError(`${param}.${name}`, usualName(name));
+    }
+    const extra = extraOfTool(tool, this.#table);
+    if (extra === undefined) return;
+    const state = stateInTool(tool);
+    if (state !== undefined && !this.#permissions.vendorState) {
+      throw this.#permissions.refusal({ asks: "vendor_state" }, param + state);
+    }
+    if (!this.#permissions.takes(extra, tool)) throw this.#permissions.refusal(extra, param);
+  }
+
+  /** @returns whether any tool is left */
+  #screenTools(): boolean {
+    const { tools } = this.#value;
+    if (!Array.isArray(tools) || tools.length === 0) return false;
+    const list = this.#screenList(tools, "tools");
+    if (list.cuts.length === 0) return true;
+    if (list.tools.length === 0) this.#edits.remove("tools");
+    else this.#edits.cut("tools", list.tools, list.cuts);
+    return list.tools.length > 0;
+  }
+
+  #screenList(tools: readonly Json[], path: string): ToolList {
+    const left: ToolList = { tools: [], cuts: [] };
+    for (const [index, entry] of tools.entries()) {
+      let tool = entry;
+      if (!isObject(tool)) {
+        left.tools.push(tool);
+        continue;
+      }
+      const spellings = spellingsInTool(tool);
+      if (spellings.length > 0) {
+        for (const spelling of spellings) {
+          const name = String(spelling.at(-1));
+          this.#permissions.dropSpelling(`tools.${name}`, usualName(name));
+          left.cuts.push([index, ...spelling]);
+        }
+        tool = spellings.reduce<JsonObject>(without, tool);
+      }
+      if (tool.type === "namespace" && Array.isArray(tool.tools)) {
+        const inner = this.#screenList(tool.tools, `${path}[${index}].tools`);
+        if (inner.tools.length === 0 && inner.cuts.length > 0) left.cuts.push([index]);
+        else {
+          left.tools.push(inner.cuts.length === 0 ? tool : { ...tool, tools: inner.tools });
+          for (const cut of inner.cuts) left.cuts.push([index, "tools", ...cut]);
+        }
+      } else if (this.#keeps(tool, `${path}[${index}]`)) left.tools.push(tool);
+      else left.cuts.push([index]);
+    }
+    return left;
+  }
+
+  /** Whether a tool stays. */
+  #keeps(tool: JsonObject, path: string): boolean {
+    const extra = extraOfTool(tool, this.#table);
+    if (extra === undefined) return true;
+    const state = stateInTool(tool);
+    // To search no store, or to run code without its files, is not what was asked for.
+    if (state !== undefined && !this.#permissions.vendorState) {
+      throw this.#permissions.refusal({ asks: "vendor_state" }, path + state);
+    }
+    if (this.#permissions.takes(extra, tool)) return true;
+    this.#gone.add(String(tool.name ?? tool.type));
+    this.#permissions.drop(extra, `tools.${String(tool.type)}`);
+    return false;
+  }
+
+  /** Tools that are defined in a list of another kind. @returns whether any is left there */
+  #screenEntries({ list, types }: { list: string; types: ReadonlySet<string> }): boolean {
+    const entries = this.#value[list] as Json[];
+    let left = false;
+    let changed: Json[] | undefined;
+    const cuts: JsonPath[] = [];
+    for (const [index, entry] of entries.entries()) {
+      const type = isObject(entry) && typeof entry.type === "string" ? entry.type : undefined;
+      if (!isObject(entry) || type === undefined) {
+        changed?.push(entry);
+        continue;
+      }
+      if (!types.has(type) || !Array.isArray(entry.tools)) {
+        changed?.push(entry);
+        continue;
+      }
+      const { tools, cuts: inner } = this.#screenList(entry.tools, `${list}[${index}].tools`);
+      left ||= tools.length > 0;
+      if (inner.length === 0) {
+        changed?.push(entry);
+        continue;
+      }
+      changed ??= entries.slice(0, index);
+      for (const cut of inner) cuts.push([index, "tools", ...cut]);
+      changed.push({ ...entry, tools });
+    }
+    if (changed !== undefined) this.#edits.cut(list, changed, cuts);
+    return left;
+  }
+
+  #screenChoice(choice: Json, left: boolean): void {
+    const isForced = choice === "required" || (isObject(choice) && choice.type === "any");
+    if (isForced && !left && this.#gone.size > 0) throw this.#forced();
+    if (!isObject(choice)) return;
+    const inside = isObject(choice.allowed_tools) ? choice.allowed_tools : choice;
+    if (choice.type === "allowed_tools") return this.#screenAllowed(inside);
+    if (choice.type === this.#table.namedChoice) {
+      if (this.#gone.has(String(choice.name))) throw this.#forced();
+      return;
+    }
+    if (OWN_CHOICES.has(String(choice.type))) return;
+    const extra = extraOfTool(choice, this.#table);
+    if (extra !== undefined && !this.#permissions.permits(extra)) throw this.#permissions.refusal(extra, "tool_choice");
+  }
+
+  /** Of the tools that a choice allows, those that are taken out go. Where none is left, none may be called. */
+  #screenAllowed({ tools, mode }: JsonObject): void {
+    if (!Array.isArray(tools)) return;
+    const forbidden = tools.flatMap((tool, index) => {
+      const extra = isObject(tool) ? extraOfTool(tool, this.#table) : undefined;
+      return extra === undefined || this.#permissions.permits(extra) ? [] : [{ index, extra }];
+    });
+    const [first] = forbidden;
+    if (first === undefined) return;
+    const left = tools.filter((_, index) => !forbidden.some((tool) => tool.index === index));
+    if (left.length === 0 && mode === "required") throw this.#permissions.refusal(first.extra, "tool_choice");
+    const choice = this.#value.tool_choice;
+    const inner = isObject(choice) && isObject(choice.allowed_tools) ? { allowed_tools: { mode, tools: left } } : {
+      tools: left,
+    };
+    this.#edits.set("tool_choice", left.length === 0 || !isObject(choice) ? "none" : { ...choice, ...inner });
+  }
+
+  /** A choice among no tools says nothing; some upstreams refuse it. */
+  #dropVoid(): void {
+    for (const name of ["tool_choice", "parallel_tool_calls"]) {
+      if (this.#value[name] !== undefined) this.#edits.remove(name);
+    }
+  }
+
+  #forced(): GatewayError {
+    const [tool = ""] = this.#gone;
+    return new GatewayError(
+      "invalid",
+      `Cannot use tool_choice: it wants the hosted tool "${tool}", which group "${this.#groupName}" may not use. ` +
+        `The operator can allow it in groups.${this.#groupName}.hosted_tools`,
+      { param: "tool_choice" },
+    );
+  }
+}
+
+/** A value without what is at a path. */
+function without(value: JsonObject, [name, ...rest]: JsonPath): JsonObject {
+  const copy = Array.isArray(value) ? [...value] as unknown as JsonObject : { ...value };
+  if (rest.length === 0) delete copy[String(name)];
+  else copy[String(name)] = without(copy[String(name)] as JsonObject, rest);
+  return copy;
+}
+
+/** Choices that name a tool of the client's, or none. */
+const OWN_CHOICES: ReadonlySet<string> = new Set(["auto", "none", "any", "required", "tool", "function", "custom"]);
