@@ -31,7 +31,7 @@ const SELF_CONTAINED = [
 
 /** What protocol folders share beside the canonical form. */
 const SHARED_BY_PROTOCOLS = [
-  "alike.ts",
+  "frame_template.ts",
   "codec.ts",
   "long_frame.ts",
   "upstream_codec.ts",

@@ -18,7 +18,7 @@ import {
   tape,
 } from "./strings.ts";
 import { type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
-import { LITERAL_BYTES, type Literals } from "./woven.ts";
+import { RAW_SPAN_BYTES, type RawSpans } from "./raw_spans.ts";
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
@@ -70,7 +70,7 @@ function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits
   const members: Member[] = [];
   /** Of each member, `extra` at the start and at the end of its value. */
   const extras: number[] = [];
-  let literals: Literals | undefined;
+  let literals: RawSpans | undefined;
   let member: Member | undefined;
   /** What is open, and how many levels are. */
   let list: Json[] | undefined;
@@ -146,7 +146,7 @@ function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits
         isParsed = true;
       } else return undefined;
       at++;
-      if (at - open + 1 >= LITERAL_BYTES && how !== ESCAPED) {
+      if (at - open + 1 >= RAW_SPAN_BYTES && how !== ESCAPED) {
         literals ??= { values: [], places: [], bytes: 0 };
         literals.values.push(string);
         literals.places.push(open - 1, at);

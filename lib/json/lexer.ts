@@ -1,7 +1,7 @@
 /** What the readers of JSON have in common: limits, where the parts of a text end, and what can be wrong with it. */
 import type { Span } from "../text.ts";
 import type { Json } from "./values.ts";
-import type { Literals } from "./woven.ts";
+import type { RawSpans } from "./raw_spans.ts";
 
 /** What a parser accepts at most. */
 export interface JsonLimits {
@@ -45,7 +45,7 @@ export interface ParsedJson {
   /** The same members with their places in the UTF-8 of the text, in bytes, where it was read from that. */
   utf8Members?: readonly Member[];
   /** Long strings, with their places in the same. */
-  literals?: Literals | undefined;
+  literals?: RawSpans | undefined;
   /** Whether there are raw numbers in it. */
   hasRaw: boolean;
   /** Whether all its strings are ASCII, as far as that is known. */

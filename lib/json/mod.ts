@@ -15,5 +15,5 @@ export {
   spliceMembers,
 } from "./splice.ts";
 export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
-export { weaveJson, WovenJson } from "./woven.ts";
+export { RawSpanJson, writeWithRawSpans } from "./raw_spans.ts";
 export { writeEachSliced, writeJson, writeJsonSliced } from "./write.ts";

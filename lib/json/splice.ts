@@ -5,7 +5,7 @@
 
 import { replaceSpan, type Span } from "../text.ts";
 import { closingQuote, type Member, skipSpace } from "./lexer.ts";
-import type { Literals } from "./woven.ts";
+import type { RawSpans } from "./raw_spans.ts";
 
 /** A JSON object as text, and where its members stand in it. */
 export interface ObjectText {
@@ -34,7 +34,7 @@ export interface ObjectBytes {
   bytes: Uint8Array<ArrayBuffer>;
   members: readonly Member[];
   /** Long strings in it. */
-  literals?: Literals | undefined;
+  literals?: RawSpans | undefined;
 }
 
 /** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isInteger, isRawNumber, type JsonObject } from "../json/mod.ts";
-import { type SureCheck, sureCheck } from "./sure_check.ts";
+import { type FastPathValidator, fastPathValidator } from "./fast_path_validator.ts";
 
 /** How many of each thing one request may hold. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
@@ -99,7 +99,7 @@ export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
 export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
 
 /** What is made once of each schema. */
-const sure = new WeakMap<z.ZodType, SureCheck>();
+const sure = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
  * Checks a request body. The value is judged, not copied: what is read later is the body as the client sent it.
@@ -107,7 +107,7 @@ const sure = new WeakMap<z.ZodType, SureCheck>();
  */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
   let isSure = sure.get(schema);
-  if (isSure === undefined) sure.set(schema, isSure = sureCheck(schema));
+  if (isSure === undefined) sure.set(schema, isSure = fastPathValidator(schema));
   if (isSure(body)) return;
   const result = schema.safeParse(body, { reportInput: true });
   if (!result.success) throw invalidBody(result.error);

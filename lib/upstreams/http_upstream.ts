@@ -2,7 +2,7 @@
 import type { Prompt, Protocol, Signature } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import { documentSize, type JsonObject, weaveJson, writeJsonSliced } from "../json/mod.ts";
+import { documentSize, type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
 import { LONG_TEXT_CHARS, yieldToEventLoop } from "../scheduler.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { relayedReply } from "../protocols/relay.ts";
@@ -253,7 +253,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 /** What the client said at length is copied from its own body: that of a megabyte takes less than what takes a turn. */
 async function writeBody(body: JsonObject, { client }: Call): Promise<ResendableBody> {
   const { utf8 } = client.body;
-  const woven = utf8 && weaveJson(body, utf8);
+  const woven = utf8 && writeWithRawSpans(body, utf8);
   return woven === undefined ? await writeJsonSliced(body) : [woven];
 }
 

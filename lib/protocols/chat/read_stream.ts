@@ -3,7 +3,7 @@ import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import { alikeParser } from "../alike.ts";
+import { templateParser } from "../frame_template.ts";
 import { valueOf } from "../long_frame.ts";
 import { chatTemplateRule } from "./template_rule.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
@@ -23,7 +23,7 @@ const MAX_ID = 256;
  */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = new ChatReplyReader(origin);
-  const parse = alikeParser(readChunk, chatTemplateRule);
+  const parse = templateParser(readChunk, chatTemplateRule);
   let over = false;
   let started = false;
   let id = "";

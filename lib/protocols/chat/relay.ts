@@ -1,6 +1,6 @@
 /** Relays chat completions. Edits: the model id in every chunk, and usage only for clients that asked for it. */
 import { type Member, memberText, type ObjectText, scanMembers, spliceMembers } from "../../json/mod.ts";
-import { alikeEdit } from "../alike.ts";
+import { templateEdit } from "../frame_template.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
 import { chatTemplateRule } from "./template_rule.ts";
@@ -15,7 +15,7 @@ export const chatRelay: Relay = {
     return { stream_options: spliceMembers(asked?.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
   machine(echo) {
-    const edit = alikeEdit((data) => editChunk(scanMembers(data), echo), chatTemplateRule);
+    const edit = templateEdit((data) => editChunk(scanMembers(data), echo), chatTemplateRule);
     return {
       push({ data, read }) {
         if (data === DONE.data) return [];

@@ -1,11 +1,11 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import type { Likeness, Said } from "../alike.ts";
+import type { Said, TemplateRule } from "../frame_template.ts";
 
 /** Members of a delta with text. */
 const SAID = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;
 
 /** Applies to chunks of one choice whose delta has text only; all other chunks are parsed one by one. */
-export const chatTemplateRule: Likeness = {
+export const chatTemplateRule: TemplateRule = {
   said({ choices }: JsonObject): Said | undefined {
     const [choice, ...others] = Array.isArray(choices) ? choices : [];
     if (!isObject(choice) || others.length > 0 || !isObject(choice.delta)) return undefined;

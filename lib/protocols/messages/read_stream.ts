@@ -4,7 +4,7 @@ import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/mod.ts";
 import type { Frame } from "../codec.ts";
-import { alikeParser } from "../alike.ts";
+import { templateParser } from "../frame_template.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
@@ -34,7 +34,7 @@ const STOP_MEMBERS = ["stop_reason", "stop_sequence", "stop_details"] as const;
 /** Reads frames. The events are always in legal order and end with a finish or an error. */
 export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const machine = eventReader(origin);
-  const parse = alikeParser(tryParse, messagesTemplateRule);
+  const parse = templateParser(tryParse, messagesTemplateRule);
   return {
     push(frame) {
       const { event, data } = frame;

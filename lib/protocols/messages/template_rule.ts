@@ -1,11 +1,11 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import type { Likeness, Said } from "../alike.ts";
+import type { Said, TemplateRule } from "../frame_template.ts";
 
 /** Members of a delta with text. */
 const SAID = ["text", "thinking", "partial_json"] as const;
 
 /** Applies to deltas of text, thinking and input. */
-export const messagesTemplateRule: Likeness = {
+export const messagesTemplateRule: TemplateRule = {
   said(event: JsonObject): Said | undefined {
     const { delta, ...others } = event;
     if (!isObject(delta) || hasObject(others) || hasObject(delta)) return undefined;

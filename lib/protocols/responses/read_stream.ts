@@ -3,7 +3,7 @@ import { aggregateEvents } from "../canonical/aggregate_events.ts";
 import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json/mod.ts";
-import { alikeParser } from "../alike.ts";
+import { templateParser } from "../frame_template.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
@@ -40,7 +40,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const answer = responseItems(origin, () => id);
   /** Most events have the type of the previous one. */
   let latest = eventType(PREFIX);
-  const parse = alikeParser(tryParse, responsesTemplateRule);
+  const parse = templateParser(tryParse, responsesTemplateRule);
 
   function start(): ReplyEvent[] {
     if (state !== "new") return [];

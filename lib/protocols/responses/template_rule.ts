@@ -1,8 +1,8 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import type { Likeness, Said } from "../alike.ts";
+import type { Said, TemplateRule } from "../frame_template.ts";
 
 /** Applies to events with a text delta: text, reasoning and arguments. */
-export const responsesTemplateRule: Likeness = {
+export const responsesTemplateRule: TemplateRule = {
   said(event: JsonObject): Said | undefined {
     if (Object.values(event).some(isObject)) return undefined;
     return typeof event.delta === "string" && event.delta !== "" ? { holder: event, name: "delta" } : undefined;

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Json, type JsonObject, parseJson } from "../../lib/json/mod.ts";
-import { alikeEdit, alikeParser, type Likeness } from "../../lib/protocols/alike.ts";
+import { templateEdit, templateParser, type TemplateRule } from "../../lib/protocols/frame_template.ts";
 import { chatTemplateRule } from "../../lib/protocols/chat/template_rule.ts";
 import { messagesTemplateRule } from "../../lib/protocols/messages/template_rule.ts";
 import { responsesTemplateRule } from "../../lib/protocols/responses/template_rule.ts";
@@ -14,7 +14,7 @@ const INSIDES = [
 ];
 
 /** Frames in each protocol's own spelling and in others. */
-const FRAMES: readonly { name: string; likeness: Likeness; frame: (inside: string, number: number) => string }[] = [
+const FRAMES: readonly { name: string; likeness: TemplateRule; frame: (inside: string, number: number) => string }[] = [
   {
     name: "chat",
     likeness: chatTemplateRule,
@@ -70,16 +70,16 @@ function tryParse(text: string): Json | undefined {
 }
 
 /** All there is in a value but what nobody reads. */
-function read(value: Json | undefined, { unread }: Likeness): string {
+function read(value: Json | undefined, { unread }: TemplateRule): string {
   return JSON.stringify(value, (name, member) => unread.includes(name) ? undefined : member) ?? "";
 }
 
-Deno.test("alikeParser() reads every frame as it would be read alone, whatever came before", () => {
+Deno.test("templateParser() reads every frame as it would be read alone, whatever came before", () => {
   let number = 0;
   for (const { name, likeness, frame } of FRAMES) {
     for (const before of INSIDES) {
       for (const inside of INSIDES) {
-        const parse = alikeParser(tryParse, likeness);
+        const parse = templateParser(tryParse, likeness);
         for (const text of [before, before, inside, "word", inside, before].map((said) => frame(said, number++))) {
           assertEquals(read(parse(text), likeness), read(tryParse(text), likeness), `${name}: ${text}`);
         }
@@ -88,14 +88,14 @@ Deno.test("alikeParser() reads every frame as it would be read alone, whatever c
   }
 });
 
-Deno.test("alikeEdit() edits every frame as it would be edited alone, whatever came before", () => {
+Deno.test("templateEdit() edits every frame as it would be edited alone, whatever came before", () => {
   const edit = (text: string) =>
     tryParse(text) === undefined ? undefined : text.replace(/"(created|model)"(?=\s*:)/, '"edited"');
   let number = 0;
   for (const { name, likeness, frame } of FRAMES) {
     for (const before of INSIDES) {
       for (const inside of INSIDES) {
-        const alike = alikeEdit(edit, likeness);
+        const alike = templateEdit(edit, likeness);
         for (const text of [before, before, inside, "word", inside, before].map((said) => frame(said, number++))) {
           assertEquals(alike(text), edit(text), `${name}: ${text}`);
         }
@@ -111,13 +111,13 @@ Deno.test("frames that are alike are parsed and edited once, and those of no for
       calls++;
       return tryParse(text);
     };
-    const parse = alikeParser(counted, likeness);
+    const parse = templateParser(counted, likeness);
     const values = new Set<Json | undefined>();
     for (let at = 0; at < 1_000; at++) values.add(parse(frame(`word ${at}`, at)));
     assert(calls < 5 && values.size === 1, `${name}: ${calls} times parsed`);
   }
   let calls = 0;
-  const parse = alikeParser((text) => (calls++, tryParse(text)), messagesTemplateRule);
+  const parse = templateParser((text) => (calls++, tryParse(text)), messagesTemplateRule);
   const piece = (at: number): JsonObject => ({ index: at, delta: { type: "text_delta", text: "word" } });
   for (let at = 0; at < 1_000; at++) parse(JSON.stringify(piece(at)));
   assert(calls < 1_010, `${calls} times parsed`);
@@ -127,7 +127,7 @@ Deno.test("a frame that is nested too deeply to be written again is read all the
   for (const depth of [1_000, 3_000, 10_000]) {
     const frame = (word: string) =>
       `{"choices":[{"delta":{"content":"${word}"},"deep":${"[".repeat(depth)}${"]".repeat(depth)}}]}`;
-    const parse = alikeParser((text) => JSON.parse(text), chatTemplateRule);
+    const parse = templateParser((text) => JSON.parse(text), chatTemplateRule);
     for (const word of ["one", "two", "three"]) {
       const value = parse(frame(word)) as { choices: { delta: { content: string } }[] };
       assertEquals(value.choices[0]?.delta.content, word);

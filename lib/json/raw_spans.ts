@@ -1,12 +1,12 @@
 /**
- * JSON of a value whose long strings were read from another JSON text. They are copied as they stand there, which takes a
- * fourth of the time that it takes to write and encode them (60 KB of Latin text 31 -> 7 µs, of Chinese 69 -> 7).
+ * Writes JSON of a value whose long strings were parsed from another JSON text: their raw spans are copied instead of written
+ * and encoded again. Without it a translated body of 60 KB takes 14.2 % more CPU of the whole request.
  */
 import { Buffer } from "node:buffer";
 import { isObject, type Json, type JsonObject } from "./values.ts";
 
 /** From how many bytes on, quotes included, a string is copied: a shorter one is written as fast. */
-export const LITERAL_BYTES = 256;
+export const RAW_SPAN_BYTES = 256;
 
 /** Which part of a text its literals must be: to look for them among many other values costs more than it saves. */
 const LEAST_PART = 0.5;
@@ -14,7 +14,7 @@ const LEAST_PART = 0.5;
 const LEAST_BYTES = 2_048;
 
 /** Long strings of a JSON text, in their order, that are spelled there as `writeJson` would. */
-export interface Literals {
+export interface RawSpans {
   values: string[];
   /** Where each begins and ends in the UTF-8 of the text, in bytes, quotes included. */
   places: number[];
@@ -23,9 +23,9 @@ export interface Literals {
 }
 
 /** Where literals are copied from. */
-export interface LiteralSource {
+export interface RawSpanSource {
   bytes: Uint8Array<ArrayBuffer>;
-  literals?: Literals | undefined;
+  literals?: RawSpans | undefined;
 }
 
 /** Stands for a literal in what is written of the rest. It is one byte, and hardly anybody writes it. */
@@ -44,7 +44,7 @@ const encoder = new TextEncoder();
  * What `writeJson` writes of the value, in UTF-8; `undefined` where little of it can be copied. The bytes of the source
  * must not change as long as it may be written.
  */
-export function weaveJson(value: Json, { bytes, literals }: LiteralSource): WovenJson | undefined {
+export function writeWithRawSpans(value: Json, { bytes, literals }: RawSpanSource): RawSpanJson | undefined {
   if (literals === undefined || literals.bytes < Math.max(LEAST_BYTES, bytes.length * LEAST_PART)) return undefined;
   const finder = new Finder(literals);
   const marked = finder.mark(value);
@@ -55,11 +55,11 @@ export function weaveJson(value: Json, { bytes, literals }: LiteralSource): Wove
   for (let at = rest.indexOf(MARK); at >= 0; at = rest.indexOf(MARK, at + 1)) marks++;
   // Somebody did write it.
   if (marks * 2 !== places.length) return undefined;
-  return new WovenJson(rest, { places, bytes });
+  return new RawSpanJson(rest, { places, bytes });
 }
 
 /** A JSON text that is put together where it is needed. */
-export class WovenJson {
+export class RawSpanJson {
   /** In bytes. */
   readonly length: number;
   readonly #rest: string;
@@ -112,19 +112,19 @@ function part(bytes: Uint8Array<ArrayBuffer>, start: number, end: number): Uint8
 class Finder {
   /** Start and end of each that was found. */
   readonly places: number[] = [];
-  readonly #literals: Literals;
+  readonly #literals: RawSpans;
   #tries: number;
   /** The one that is expected next. */
   #next = 0;
 
-  constructor(literals: Literals) {
+  constructor(literals: RawSpans) {
     this.#literals = literals;
     this.#tries = TRIES * literals.values.length;
   }
 
   /** The value itself where there is nothing to mark in it. */
   mark(value: Json): Json {
-    if (typeof value === "string") return value.length * 3 < LITERAL_BYTES - 6 ? value : this.#markText(value);
+    if (typeof value === "string") return value.length * 3 < RAW_SPAN_BYTES - 6 ? value : this.#markText(value);
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return this.#markList(value);
     // A raw number stays one.

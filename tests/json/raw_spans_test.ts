@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { parseFast } from "../../lib/json/fast_parser.ts";
 import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/json/mod.ts";
-import { LITERAL_BYTES, type LiteralSource, weaveJson, type WovenJson } from "../../lib/json/woven.ts";
+import { RAW_SPAN_BYTES, type RawSpanJson, type RawSpanSource, writeWithRawSpans } from "../../lib/json/raw_spans.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
 import { seeded } from "../random.ts";
 
@@ -10,7 +10,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const { below, shuffled } = seeded(7);
 
 /** A text as it is read of a client. */
-function read(text: string): { value: Json; source: LiteralSource } {
+function read(text: string): { value: Json; source: RawSpanSource } {
   const bytes = encoder.encode(text);
   const parsed = parseFast(bytes, JSON_LIMITS);
   assert(parsed !== undefined, text.slice(0, 300));
@@ -18,15 +18,15 @@ function read(text: string): { value: Json; source: LiteralSource } {
 }
 
 /** What is woven of a value; `undefined` where nothing is. */
-function woven(value: Json, source: LiteralSource): string | undefined {
-  const json = weaveJson(value, source);
+function woven(value: Json, source: RawSpanSource): string | undefined {
+  const json = writeWithRawSpans(value, source);
   if (json === undefined) return undefined;
   const bytes = joinPieces([json]);
   assertStrictEquals(json.length, bytes.length);
   return decoder.decode(bytes);
 }
 
-function assertWoven(value: Json, source: LiteralSource): void {
+function assertWoven(value: Json, source: RawSpanSource): void {
   assertStrictEquals(woven(value, source), writeJson(value));
 }
 
@@ -57,7 +57,7 @@ Deno.test("every character may be anywhere in a literal and beside it", () => {
   const specials = Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code));
   for (const special of [...specials, '"', "\\", "/", "\x7f", "\x80", "\u2028", "😀", "\ufeff", "", '"}', '","']) {
     for (const pad of [0, 1, 15, 16, 31, 63, 64, 300]) {
-      const text = special + "x".repeat(pad) + special + "y".repeat(LITERAL_BYTES) + special;
+      const text = special + "x".repeat(pad) + special + "y".repeat(RAW_SPAN_BYTES) + special;
       // What has escapes of six letters is not known to stand as it is written: then only the last one is copied.
       const { value, source } = read(JSON.stringify([text, `${text}${text}`, "z".repeat(4_096)]));
       assertWoven(value, source);
@@ -67,9 +67,9 @@ Deno.test("every character may be anywhere in a literal and beside it", () => {
 
 Deno.test("a literal that is spelled in another way is written as usual", () => {
   for (const spelled of ["\\/", "\\u0041", "\\u4e00", "\\u000A", "\\ud83d\\ude00", "\\ud83d"]) {
-    const { value, source } = read(`["${spelled}${"x".repeat(2 * LITERAL_BYTES)}"]`);
+    const { value, source } = read(`["${spelled}${"x".repeat(2 * RAW_SPAN_BYTES)}"]`);
     assertStrictEquals(source.literals, undefined, spelled);
-    assertStrictEquals(weaveJson(value, source), undefined, spelled);
+    assertStrictEquals(writeWithRawSpans(value, source), undefined, spelled);
   }
 });
 
@@ -79,11 +79,11 @@ Deno.test("halves of characters that are beside a literal are escaped", () => {
 });
 
 Deno.test("from a certain length on a string is copied", () => {
-  const content = LITERAL_BYTES - 2;
+  const content = RAW_SPAN_BYTES - 2;
   assertStrictEquals(read(JSON.stringify(["x".repeat(content - 1)])).source.literals, undefined);
   const short = read(JSON.stringify(["x".repeat(content)]));
-  assertEquals(short.source.literals?.places, [1, 1 + LITERAL_BYTES]);
-  assertStrictEquals(weaveJson(short.value, short.source), undefined, "one is too little");
+  assertEquals(short.source.literals?.places, [1, 1 + RAW_SPAN_BYTES]);
+  assertStrictEquals(writeWithRawSpans(short.value, short.source), undefined, "one is too little");
   const many = read(JSON.stringify(Array.from({ length: 10 }, () => "x".repeat(content))));
   assertWoven(many.value, many.source);
   // A character of three bytes is one of the string.
@@ -94,17 +94,17 @@ Deno.test("from a certain length on a string is copied", () => {
 Deno.test("nothing is woven where somebody wrote the mark, or little can be copied", () => {
   const { value, source } = read(JSON.stringify({ content: LONG }));
   for (const marked of ["\x7f", "a\x7f", '"\x7f"'] as const) {
-    assertStrictEquals(weaveJson([marked, value], source), undefined);
-    assertStrictEquals(weaveJson([{ [marked]: 1 }, value], source), undefined);
+    assertStrictEquals(writeWithRawSpans([marked, value], source), undefined);
+    assertStrictEquals(writeWithRawSpans([{ [marked]: 1 }, value], source), undefined);
   }
-  assertStrictEquals(weaveJson({ content: `${LONG}!` }, source), undefined);
+  assertStrictEquals(writeWithRawSpans({ content: `${LONG}!` }, source), undefined);
   const small = read(JSON.stringify({ content: LONG, list: Array.from({ length: LONG.length }, () => 1) }));
-  assertStrictEquals(weaveJson(small.value, small.source), undefined);
-  assertStrictEquals(weaveJson(value, { bytes: source.bytes }), undefined);
+  assertStrictEquals(writeWithRawSpans(small.value, small.source), undefined);
+  assertStrictEquals(writeWithRawSpans(value, { bytes: source.bytes }), undefined);
 });
 
 Deno.test("a number that is kept as text stays one, also where a literal says the same", () => {
-  const digits = "1".repeat(2 * LITERAL_BYTES);
+  const digits = "1".repeat(2 * RAW_SPAN_BYTES);
   const { value, source } = read(`{"a":"${digits}","b":${digits},"c":[${digits},1.0],"d":"${"9".repeat(4_000)}"}`);
   assertWoven(value, source);
 });
@@ -117,7 +117,7 @@ Deno.test("members without a value are left out, and __proto__ is a name", () =>
 
 Deno.test("the value stays as it is", () => {
   const { value, source } = read(JSON.stringify({ list: [{ text: LONG }, LONG] }));
-  assert(weaveJson(value, source) !== undefined);
+  assert(writeWithRawSpans(value, source) !== undefined);
   assertEquals(value, { list: [{ text: LONG }, LONG] });
 });
 
@@ -126,7 +126,7 @@ Deno.test("it is written as often as it is needed, where there is room, and othe
   const two = read(
     JSON.stringify([`${LONG}${LONG}`, ...Array.from({ length: 80 }, () => "字".repeat(70)), LONG.repeat(9)]),
   );
-  const [first, second] = [weaveJson(one.value, one.source), weaveJson(two.value, two.source)];
+  const [first, second] = [writeWithRawSpans(one.value, one.source), writeWithRawSpans(two.value, two.source)];
   assert(first !== undefined && second !== undefined);
   for (let round = 0; round < 2; round++) {
     assertFits(first, writeJson(one.value));
@@ -134,7 +134,7 @@ Deno.test("it is written as often as it is needed, where there is room, and othe
   }
 });
 
-function assertFits(json: WovenJson, wanted: string): void {
+function assertFits(json: RawSpanJson, wanted: string): void {
   const into = new Uint8Array(json.length + 10).fill(1);
   assertStrictEquals(json.write(into, 11), undefined);
   assert(into.every((byte) => byte === 1), "nothing is written where there is no room");
@@ -151,7 +151,7 @@ Deno.test("bytes that are a part of a buffer are a source", () => {
 });
 
 Deno.test("strings in another order are looked for at a few places each, not among all", () => {
-  const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(LITERAL_BYTES)}`);
+  const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(RAW_SPAN_BYTES)}`);
   const { source: { bytes, literals } } = read(JSON.stringify(texts));
   assert(literals !== undefined);
   let looks = 0;
@@ -186,7 +186,7 @@ function randomValue(depth: number): Json {
   const length = 1 + below(6);
   if (kind === 0) return [null, true, false, 0, -1.5, 12345678][below(6)] ?? null;
   if (kind === 1) return randomString(below(20));
-  if (kind < 4) return randomString(LITERAL_BYTES - 40 + below(below(3) === 0 ? 3_000 : 80));
+  if (kind < 4) return randomString(RAW_SPAN_BYTES - 40 + below(below(3) === 0 ? 3_000 : 80));
   if (kind === 4) return Array.from({ length }, () => randomValue(depth + 1));
   return Object.fromEntries(Array.from({ length }, (_, at) => [`${at}${randomName()}`, randomValue(depth + 1)]));
 }

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { chatRequest } from "../../lib/protocols/chat/schema.ts";
 import { schema as messagesRequest } from "../../lib/protocols/messages/schema.ts";
 import { schema as responsesRequest } from "../../lib/protocols/responses/schema.ts";
-import { sureCheck } from "../../lib/protocols/sure_check.ts";
+import { fastPathValidator } from "../../lib/protocols/fast_path_validator.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
@@ -54,13 +54,13 @@ function changed(value: unknown, random: Random): unknown {
   return Object.fromEntries(entries.map(([other, item]) => [other, other === name ? changed(item, random) : item]));
 }
 
-Deno.test("sureCheck() is never sure of a body that the schema refuses", () => {
+Deno.test("fastPathValidator() is never sure of a body that the schema refuses", () => {
   const random = seeded(7);
   let [sure, refused] = [0, 0];
   for (const [protocol, bodies] of BODIES) {
     const schema = SCHEMAS[protocol];
     if (schema === undefined) continue;
-    const check = sureCheck(schema);
+    const check = fastPathValidator(schema);
     for (const body of bodies) {
       for (let round = 0; round < ROUNDS; round++) {
         const other = changed(body, random);
@@ -76,12 +76,12 @@ Deno.test("sureCheck() is never sure of a body that the schema refuses", () => {
   assert(sure > 1_000 && refused > 1_000, `${sure} were sure, ${refused} refused`);
 });
 
-Deno.test("sureCheck() is sure of nearly all good bodies", () => {
+Deno.test("fastPathValidator() is sure of nearly all good bodies", () => {
   for (const [protocol, bodies] of BODIES) {
     const schema = SCHEMAS[protocol];
     if (schema === undefined) continue;
     const good = bodies.filter((body) => schema.safeParse(body).success);
-    const unsure = good.filter((body) => !sureCheck(schema)(body));
+    const unsure = good.filter((body) => !fastPathValidator(schema)(body));
     assert(good.length > 50, `${protocol}: ${good.length}`);
     assertEquals(unsure.map((body) => JSON.stringify(body).slice(0, 300)), []);
   }

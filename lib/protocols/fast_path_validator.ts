@@ -1,11 +1,11 @@
 /**
- * Says of most good bodies that they are good, without what zod needs for that: it copies every object and collects issues,
- * at 7 KB and 6 µs for a small chat request. What is not sure here zod judges, and says what is wrong.
+ * Accepts most valid bodies without zod, which copies every object and collects issues. What it does not accept zod judges,
+ * and says what is wrong. Without it a relayed request of 1 KB takes 5.8 % more CPU.
  */
 import type { z } from "zod";
 
 /** True where the schema surely accepts a value of JSON; false where it may or may not. */
-export type SureCheck = (value: unknown) => boolean;
+export type FastPathValidator = (value: unknown) => boolean;
 
 /** What zod keeps of a schema, as far as it is used here: `_zod.def` of a schema or of a check. */
 interface Def {
@@ -17,13 +17,13 @@ interface Def {
 type Schema = z.core.$ZodType;
 
 /** Nothing is sure. */
-const never: SureCheck = () => false;
+const never: FastPathValidator = () => false;
 
 /**
  * Makes the check of a schema. Kinds of schemas that it does not know, and those that change what they read, are never
  * sure.
  */
-export function sureCheck(schema: Schema): SureCheck {
+export function fastPathValidator(schema: Schema): FastPathValidator {
   const def = defOf(schema);
   const own = ownCheck(def);
   const more = (def.checks as readonly Schema[] | undefined ?? []).map(checkOf);
@@ -34,7 +34,7 @@ function defOf(of: Schema): Def {
   return of._zod.def as unknown as Def;
 }
 
-function ownCheck(def: Def): SureCheck {
+function ownCheck(def: Def): FastPathValidator {
   switch (def.type) {
     case "string":
       // A format of its own is a check, too.
@@ -57,11 +57,11 @@ function ownCheck(def: Def): SureCheck {
     case "nullable":
       return orWhere(null, inner(def));
     case "array":
-      return arrayCheck(sureCheck(def.element as Schema));
+      return arrayCheck(fastPathValidator(def.element as Schema));
     case "union":
       return typeof def.discriminator === "string"
         ? choiceCheck(def.discriminator, def.options as readonly Schema[])
-        : unionCheck((def.options as readonly Schema[]).map(sureCheck));
+        : unionCheck((def.options as readonly Schema[]).map(fastPathValidator));
     case "object":
       return objectCheck(def);
     case "record":
@@ -74,7 +74,7 @@ function ownCheck(def: Def): SureCheck {
 }
 
 /** A check that comes after a schema's own: of length, of size, of form, or any function. */
-function checkOf(check: Schema): SureCheck {
+function checkOf(check: Schema): FastPathValidator {
   const def = defOf(check);
   switch (def.check) {
     case "min_length":
@@ -99,7 +99,7 @@ function checkOf(check: Schema): SureCheck {
   }
 }
 
-function formatCheck({ format, pattern }: Def): SureCheck {
+function formatCheck({ format, pattern }: Def): FastPathValidator {
   if (format === "safeint") return Number.isSafeInteger;
   if (format !== "regex" || !(pattern instanceof RegExp) || pattern.global || pattern.sticky) return never;
   return (value) => typeof value === "string" && pattern.test(value);
@@ -113,24 +113,24 @@ function isString(value: unknown): boolean {
   return typeof value === "string";
 }
 
-function both(one: SureCheck, other: SureCheck): SureCheck {
+function both(one: FastPathValidator, other: FastPathValidator): FastPathValidator {
   return (value) => one(value) && other(value);
 }
 
-function orWhere(absent: null | undefined, check: SureCheck): SureCheck {
+function orWhere(absent: null | undefined, check: FastPathValidator): FastPathValidator {
   return (value) => value === absent || check(value);
 }
 
-function inner({ innerType }: Def): SureCheck {
-  return sureCheck(innerType as Schema);
+function inner({ innerType }: Def): FastPathValidator {
+  return fastPathValidator(innerType as Schema);
 }
 
-function oneOf(values: readonly unknown[]): SureCheck {
+function oneOf(values: readonly unknown[]): FastPathValidator {
   const [only] = values;
   return values.length === 1 ? (value) => value === only : (value) => values.includes(value);
 }
 
-function arrayCheck(element: SureCheck): SureCheck {
+function arrayCheck(element: FastPathValidator): FastPathValidator {
   return (value) => {
     if (!Array.isArray(value)) return false;
     for (let at = 0; at < value.length; at++) if (!element(value[at])) return false;
@@ -138,7 +138,7 @@ function arrayCheck(element: SureCheck): SureCheck {
   };
 }
 
-function unionCheck(options: readonly SureCheck[]): SureCheck {
+function unionCheck(options: readonly FastPathValidator[]): FastPathValidator {
   return (value) => {
     for (let at = 0; at < options.length; at++) if (options[at]?.(value)) return true;
     return false;
@@ -146,12 +146,12 @@ function unionCheck(options: readonly SureCheck[]): SureCheck {
 }
 
 /** A union that tells its options apart by one member: only the one that is meant is asked. */
-function choiceCheck(name: string, options: readonly Schema[]): SureCheck {
-  const choices: { said: unknown; check: SureCheck }[] = [];
+function choiceCheck(name: string, options: readonly Schema[]): FastPathValidator {
+  const choices: { said: unknown; check: FastPathValidator }[] = [];
   for (const option of options) {
     const values = (option._zod.propValues as Record<string, Set<unknown>> | undefined)?.[name];
     if (values === undefined) return never;
-    const check = sureCheck(option);
+    const check = fastPathValidator(option);
     for (const said of values) choices.push({ said, check });
   }
   return (value) => {
@@ -168,11 +168,11 @@ function choiceCheck(name: string, options: readonly Schema[]): SureCheck {
 }
 
 /** Members that the schema does not name must be free to be anything. */
-function objectCheck({ shape, catchall }: Def): SureCheck {
+function objectCheck({ shape, catchall }: Def): FastPathValidator {
   if (catchall === undefined || defOf(catchall as Schema).type !== "unknown") return never;
   const members = new Map<string, Member>();
   for (const [name, of] of Object.entries(shape as Record<string, Schema>)) {
-    members.set(name, { check: sureCheck(of), isNeeded: false });
+    members.set(name, { check: fastPathValidator(of), isNeeded: false });
   }
   // As a member it is for zod to judge.
   members.set("__proto__", { check: never, isNeeded: false });
@@ -195,7 +195,7 @@ function objectCheck({ shape, catchall }: Def): SureCheck {
 
 /** A member that a schema names. */
 interface Member {
-  check: SureCheck;
+  check: FastPathValidator;
   isNeeded: boolean;
 }
 
@@ -209,8 +209,8 @@ function markNeeded(members: ReadonlyMap<string, Member>): number {
   return needed;
 }
 
-function recordCheck({ keyType, valueType }: Def): SureCheck {
-  const [isKey, isValue] = [sureCheck(keyType as Schema), sureCheck(valueType as Schema)];
+function recordCheck({ keyType, valueType }: Def): FastPathValidator {
+  const [isKey, isValue] = [fastPathValidator(keyType as Schema), fastPathValidator(valueType as Schema)];
   return (value) => {
     if (!isPlain(value)) return false;
     for (const name in value) if (name === "__proto__" || !isKey(name) || !isValue(value[name])) return false;
@@ -224,7 +224,7 @@ function isPlain(value: unknown): value is Record<string, unknown> {
 }
 
 /** Schemas that hold themselves are made when they are first met. */
-function lazyCheck(getter: () => Schema): SureCheck {
-  let made: SureCheck | undefined;
-  return (value) => (made ??= sureCheck(getter()))(value);
+function lazyCheck(getter: () => Schema): FastPathValidator {
+  let made: FastPathValidator | undefined;
+  return (value) => (made ??= fastPathValidator(getter()))(value);
 }
