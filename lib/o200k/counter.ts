@@ -15,7 +15,7 @@ const BYTES_PER_STEP = 1024;
  * as U+FFFD does.
  */
 export interface TokenCounter {
-  /** Number of tokens, computed at once. For texts that may be long, `countLong` is kinder to everybody else. */
+  /** Number of tokens, computed at once. For texts that may be long, `countLong` does not block the event loop. */
   count(text: string): number;
   /** Number of tokens, computed in slices of at most about 10 ms. */
   countLong(text: string): Promise<number>;
@@ -30,14 +30,14 @@ export interface TokenCounter {
 
 let loading: Promise<TokenCounter> | undefined;
 
-/** The counter. The first call reads the vocabulary, in slices; it is kept from then on. */
+/** The counter. The first call parses the vocabulary, in slices, and keeps it. */
 export function loadTokenCounter(): Promise<TokenCounter> {
   loading ??= load();
   return loading;
 }
 
 async function load(): Promise<TokenCounter> {
-  // Two megabytes of source: whoever never counts never pays for them.
+  // Two megabytes of source, loaded on first use.
   const { default: vocabulary } = await import("js-tiktoken/ranks/o200k_base");
   return counterOf(await runSliced(readRanks(vocabulary.bpe_ranks)));
 }

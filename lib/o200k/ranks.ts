@@ -28,7 +28,7 @@ export class RankTable {
   /** All tokens, one after the other: token `r` is `bytes[starts[r]]` up to `bytes[starts[r + 1]]`. */
   readonly #bytes: Uint8Array;
   readonly #starts: Uint32Array;
-  /** Open addressing. A slot holds a rank and, above it, 14 bits of the hash that tell most strangers apart. */
+  /** Open addressing. A slot holds a rank and, above it, 14 bits of the hash that reject most other tokens. */
   readonly #slots: Int32Array = new Int32Array(SLOTS).fill(EMPTY);
 
   constructor(bytes: Uint8Array, starts: Uint32Array) {
@@ -41,7 +41,7 @@ export class RankTable {
     this.longest = longest;
   }
 
-  /** Makes the token of this rank findable. */
+  /** Adds the token of this rank to the hash table. */
   add(rank: number): void {
     const from = this.#starts[rank] as number;
     const to = this.#starts[rank + 1] as number;
@@ -112,7 +112,7 @@ export function* readRanks(text: string): Generator<void, RankTable> {
         if (starts.length % TOKENS_PER_STEP === 0) yield;
         continue;
       }
-      if (code === 0x3d) continue; // Padding says nothing that the missing bits do not say.
+      if (code === 0x3d) continue; // Padding is redundant.
       const value = BASE64[code] ?? -1;
       if (value < 0) throw new SyntaxError(`Cannot read the vocabulary: its token ${starts.length - 1} is not base64`);
       bits = (bits << 6 | value) & 0xffff;

@@ -1,4 +1,4 @@
-/** Texts in pieces of one token each, for limits that are tokens. */
+/** Splits texts into tokens, for limits in tokens. */
 import { characterEnd } from "../text.ts";
 import type { TokenCounter } from "./counter.ts";
 
@@ -12,7 +12,7 @@ export interface TokenPiece {
   tokens: number;
 }
 
-/** A text in its tokens. Where a long text makes a pause, nothing comes instead of a piece. */
+/** Iterates over the tokens of a text. `undefined` marks a pause in a long text. */
 export function* tokenPieces(text: string, counter: TokenCounter): Generator<TokenPiece | undefined, void, undefined> {
   for (let from = 0; from < text.length;) {
     const to = chunkEnd(text, from);
@@ -27,7 +27,7 @@ export function* tokenPieces(text: string, counter: TokenCounter): Generator<Tok
 
 /**
  * Where a chunk ends: where no token goes on, which is between a letter or digit and a space, and between letters and
- * digits. A text that has no such place for long is cut anywhere, and may count a token more for it.
+ * digits. A long text without such a place is cut anywhere, and may count one token more.
  */
 function chunkEnd(text: string, from: number): number {
   const near = text.slice(from + CHUNK, from + MAX_CHUNK);
