@@ -13,7 +13,7 @@ export interface UsageReading {
   tokens: BilledTokens;
   /** Classes to count: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
-  /** Whether some of it was counted, or estimated, by the gateway already. */
+  /** True where the gateway has counted or estimated some of it already. */
   counted: NonNullable<TokenUsage["counted"]> | false;
   /** Members that were told and cannot be: for the log. */
   absurd: BilledClass[];

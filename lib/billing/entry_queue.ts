@@ -25,7 +25,7 @@ export interface EntryQueueParts {
 
 /** Entries on their way. */
 export interface EntryQueue {
-  /** Whether the last write worked, and none is stuck. */
+  /** True while the last write worked, and none is stuck. */
   readonly healthy: boolean;
   /** Number of entries. */
   readonly length: number;
@@ -72,7 +72,7 @@ const RETRY_MS = 1_000;
 interface Queued {
   entry: Entry;
   since: number;
-  /** Whether its request waits for it. */
+  /** True where its request waits for it. */
   urgent: boolean;
   done?: PromiseWithResolvers<boolean>;
   /** Writes that had worked when one with this entry alone failed. */

@@ -70,7 +70,7 @@ function servedTier(
   return priced ?? (dear.length === 0 ? undefined : asked ?? dear[0]);
 }
 
-/** How dear a tier is, for a comparison. */
+/** Rank of a service tier by price. */
 function pricesOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
   const sheet = extraPrices?.tiers.get(tier);
   if (sheet === undefined) return 0n;
@@ -123,7 +123,7 @@ export class HostedCalls {
     if (name !== undefined && this.#tools.has(name)) this.#counts[name] = (this.#counts[name] ?? 0) + 1;
   }
 
-  /** What was used, with what the upstream reports of it. */
+  /** Used extras, with the upstream's report of them. */
   used({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
     const cited = this.#cited && Object.keys(this.#counts).length === 0
       ? CITING.find((name) => this.#tools.has(name))
@@ -136,7 +136,7 @@ export class HostedCalls {
 /** Hosted tools whose answers cite what they found. */
 const CITING: readonly string[] = ["web_search", "plugins"];
 
-/** What was used beside tokens, where there is any. */
+/** Extras that were used; `undefined` without any. */
 export function usedExtras({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
   if (tiers === undefined && hostedCalls === undefined) return undefined;
   return { ...(tiers !== undefined && { tiers }), ...(hostedCalls !== undefined && { hostedCalls }) };

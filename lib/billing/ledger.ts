@@ -28,7 +28,7 @@ export interface LedgerParts {
 
 /** The ledger of a process. */
 export interface Ledger {
-  /** Whether entries can be written, as far as is known. While not, no request that costs may begin. */
+  /** True while entries can be written, as far as is known. While not, no request that costs may begin. */
   readonly healthy: boolean;
   /** Entries on their way. */
   readonly queued: number;
@@ -106,7 +106,7 @@ export function createLedger(
   };
 }
 
-/** What a store that does not answer means for a request: it may be tried again, and is nobody's mistake. */
+/** Turns the error of an unreachable store into one that a client may retry. */
 async function told<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();

@@ -111,9 +111,9 @@ export interface Meter {
   deliver(delivered: Delivered): Promise<Amount>;
   /** Ends it without a charge: `failed`, or `refused` where no upstream was asked. Never rejects. */
   fail(status: number): Promise<void>;
-  /** Whether an upstream was asked. */
+  /** True once an upstream was asked. */
   readonly asked: boolean;
-  /** Whether it has ended. */
+  /** True once it has ended. */
   readonly ended: boolean;
   /** Resolves when it has ended and its entry is in the ledger, or on the way there. */
   readonly done: Promise<void>;

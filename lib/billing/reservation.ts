@@ -29,7 +29,7 @@ export class Reservation {
   readonly #request: string;
   /** Ids under which something was taken, as far as is known. */
   #taken: string[] = [];
-  /** How limits stood under each of these ids, and when, by the clock that only grows. */
+  /** Limit statuses under each of these ids, with the monotonic time of their receipt. */
   readonly #stood: { id: string; standings: readonly LimitStatus[]; at: number }[] = [];
 
   /** @param request the gateway's id of the request */
@@ -109,7 +109,7 @@ export class Reservation {
     return undefined;
   }
 
-  /** How the limits stood when they were last heard of, and where they are by now. Nobody is asked for that. */
+  /** Limit statuses, computed from the last received ones without a call of the limiter. */
   standings(): LimitStatus[] {
     const now = this.#parts.monotonic();
     const all: LimitStatus[] = [];
@@ -143,7 +143,7 @@ export class Reservation {
   }
 }
 
-/** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
+/** The status of a limit after its reservation is returned. The remainder is exact, the reset time an upper bound. */
 function withoutCost({ limitRequest, remaining, resetMs }: LimitStatus): LimitStatus {
   const { limit, cost } = limitRequest;
   const isWhole = remaining + cost >= limit;

@@ -1,4 +1,4 @@
-/** How large a request can become, before anything is known of its answer: what budgets set aside and limits begin with. */
+/** Upper bounds of a request's tokens and cost before its answer: budgets hold them, and limits reserve them. */
 import { Buffer } from "node:buffer";
 import { imageTypeOf, modalityOf } from "../protocols/canonical/media.ts";
 import { type ContentBlockOf, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
@@ -53,7 +53,7 @@ type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
 /** Facts that the bounds of an input need in addition. */
 export interface InputBounds extends ModelBounds {
-  /** Whether the vendor finds out for itself what is at an address without a type; absent: it takes images alone. */
+  /** True where the vendor detects the type of a URL's content; absent: it takes images alone. */
   infersTypes?: boolean;
 }
 

@@ -35,7 +35,7 @@ export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "reque
 
 /** The claim of another holder. */
 export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> {
-  /** Whether its lease is over: its node died or lost the store before it released the claim. */
+  /** True once its lease is over: its node died or lost the store before it released the claim. */
   isOver: boolean;
 }
 

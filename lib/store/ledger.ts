@@ -203,7 +203,7 @@ export interface LedgerStart {
 
 /** Stores the ledger. */
 export interface LedgerStore {
-  /** Whether requests that cost may begin: their entries can be written, as far as is known; absent: always. */
+  /** True while requests that cost may begin: their entries can be written, as far as is known; absent: always. */
   readonly takes?: boolean;
   /**
    * The clock that leases are told by, in Unix milliseconds: it stands beside the wall clock and does not jump with it.

@@ -16,7 +16,7 @@ export type Invoiced = typeof INVOICED[number];
 export interface Invoice {
   /** Its figures, in the order of `INVOICED`. */
   columns: readonly Invoiced[];
-  /** Whether it has one line per day. */
+  /** True where it has one line per day. */
   byDay: boolean;
   rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
 }

@@ -161,7 +161,7 @@ function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) 
   };
 }
 
-/** What the tokens of an entry cost at an upstream. Sheets are frozen, so that their prices are worked out once. */
+/** The cost of an entry's tokens at an upstream. Frozen sheets have their prices parsed once. */
 function listCost(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => Amount {
   const sheets = new Map<number, Readonly<PriceSheet>>();
   return (model, { tokens, details, sheet, priceVersion = 0 }) => {

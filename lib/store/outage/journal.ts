@@ -22,7 +22,7 @@ export interface JournalParts {
 export interface Journal {
   /** Number of waiting entries. */
   readonly waiting: number;
-  /** Whether more requests may begin: the journal has room, and the disk works. */
+  /** True while more requests may begin: the journal has room, and the disk works. */
   readonly hasRoom: boolean;
   /** Lets entries wait: all of them are on the disk when it resolves, none is in the journal where it rejects. */
   append(entries: readonly Entry[]): Promise<void>;

@@ -33,7 +33,7 @@ export interface JournaledParts {
 
 /** A ledger whose store may be out of reach. Whatever cannot wait rejects with a GatewayError `overloaded` meanwhile. */
 export interface JournaledLedger extends LedgerStore {
-  /** Whether requests that cost may begin: their entries can be written, as far as is known. */
+  /** True while requests that cost may begin: their entries can be written, as far as is known. */
   readonly takes: boolean;
   /** The state of the store and the number of waiting entries. */
   reach(): StoreReach;

@@ -20,7 +20,7 @@ interface Wish {
 /** A key or a group that is locked. */
 interface Account {
   name: string;
-  /** Whether one of its budgets is claimed; otherwise only its held amount grows. */
+  /** True where one of its budgets is claimed; otherwise only its held amount grows. */
   is_claimed: boolean;
 }
 

@@ -53,7 +53,7 @@ export class ChainWriter {
   #head = NOWHERE;
   /** Versions of price sheets, by their text. */
   readonly #versions = new Map<string, number>();
-  /** Whether other nodes write as well. */
+  /** True where other nodes write as well. */
   #contended = false;
 
   constructor(sql: Sql) {

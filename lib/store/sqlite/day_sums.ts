@@ -4,7 +4,6 @@ import type { Spender } from "./accounts.ts";
 import { addFigures, dayOf, figuresOf, tokenCounts } from "../days.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
 import type { DaySum, Entry } from "../ledger.ts";
-import { prepareInsert, type Value } from "./insert.ts";
 
 /** Columns of `days` with what is counted, amounts aside. */
 export const COUNTS =
@@ -71,32 +70,16 @@ function toDaySum(row: Record<string, unknown>): DaySum {
 
 function prepareAdd(db: DatabaseSync): SumRows["add"] {
   const names = [...COUNTS.split(", "), "cost", "overrun"];
-  const add = prepareInsert(db, {
-    table: "days",
-    columns: ["day", "key_id", "group_name", "model", ...names],
-    onConflict: `ON CONFLICT DO UPDATE SET ${names.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
-    addValues,
-  });
-  return (entries) => void add(daySums(entries));
-}
-
-/** In the order of the columns. */
-function addValues(
-  values: Value[],
-  { day, keyId, group, model, requests, failed, tokens, images, cost, overrun }: DaySum,
-): void {
-  values.push(
-    day,
-    keyId,
-    group,
-    model,
-    requests,
-    failed,
-    ...tokenCounts(tokens),
-    images,
-    cost,
-    overrun,
+  const add = db.prepare(
+    `INSERT INTO days (day, key_id, group_name, model, ${names.join(", ")})
+     VALUES (?, ?, ?, ?, ${names.map(() => "?").join(", ")})
+     ON CONFLICT DO UPDATE SET ${names.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
   );
+  return (entries) => {
+    for (const { day, keyId, group, model, requests, failed, tokens, images, cost, overrun } of daySums(entries)) {
+      add.run(day, keyId, group, model, requests, failed, ...tokenCounts(tokens), images, cost, overrun);
+    }
+  };
 }
 
 /** The sums of entries. Few differ within one write, and neighbours are often alike: they are looked for from the end. */

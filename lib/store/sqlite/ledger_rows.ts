@@ -11,7 +11,6 @@ import {
 } from "../entry_row.ts";
 import { type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import type { Hold, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
-import { prepareInsert } from "./insert.ts";
 
 /** Big integers for all columns would be slow, so that amounts leave SQLite as text. */
 const SELECTED = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
@@ -35,12 +34,10 @@ export interface EntryRows {
 
 /** Opens the entries of a database that is up to date. */
 export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
-  const insert = prepareInsert(db, {
-    table: "entries",
-    columns: ENTRY_COLUMNS,
-    onConflict: "ON CONFLICT (id) DO NOTHING",
-    addValues: (values, entry: KeptEntry) => void values.push(...entryValues(entry)),
-  });
+  const insert = db.prepare(
+    `INSERT INTO entries (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})
+     ON CONFLICT (id) DO NOTHING`,
+  );
   const lastSeq = db.prepare("SELECT coalesce((SELECT max(seq) FROM entries), seq) AS seq FROM ledger_start");
   const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
   const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
@@ -56,7 +53,7 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   }
 
   return {
-    insert,
+    insert: (entries) => entries.every((entry) => insert.run(...entryValues(entry)).changes === 1),
     lastSeq: () => Number(lastSeq.get()?.seq),
     has: (id) => has.get(id) !== undefined,
     find(id) {

@@ -100,7 +100,7 @@ class Writer {
     this.#versions = new Map(rows.sheets.all().map(({ version, sheet }) => [sheetText(sheet), version]));
   }
 
-  /** Whether `enter` has holds to write. */
+  /** True while `enter` has holds to write. */
   get hasNotes(): boolean {
     return this.#unnoted.size > 0;
   }

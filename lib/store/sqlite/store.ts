@@ -19,7 +19,7 @@ import { WalSync } from "./wal_sync.ts";
 
 /** Options for opening a file. */
 export interface SqliteOptions {
-  /** Whether this process serves from it; only then can it write ledger entries. */
+  /** True for the process that serves from it, which alone can write ledger entries. */
   own?: boolean;
   /** Called when the file was brought up to date. */
   migrated?: (facts: Migrated) => void;
