@@ -13,7 +13,7 @@ import { crossRequest, REQUESTS } from "./golden/requests.ts";
 import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "./golden/round_trips.ts";
 import { accumulate as accumulateChat } from "./protocols/chat/accumulate.ts";
 import { STREAMS as CHAT } from "./protocols/chat/upstream_streams.ts";
-import { signedBefore, whole } from "./protocols/gemini/pieces.ts";
+import { signedBefore, whole } from "./protocols/gemini/recorded_streams.ts";
 import { accumulate } from "./protocols/messages/accumulate.ts";
 import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
 import { SOUND } from "./protocols/messages/upstream_answers.ts";

@@ -6,7 +6,7 @@ import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { normalizeFinish } from "../../lib/protocols/translate/normalize_finish.ts";
 import { framesOf as chatFrames, STREAMS as CHAT } from "../protocols/chat/upstream_streams.ts";
-import { framesOf as geminiFrames, NAMES as GEMINI } from "../protocols/gemini/pieces.ts";
+import { framesOf as geminiFrames, NAMES as GEMINI } from "../protocols/gemini/recorded_streams.ts";
 import { fixtureNames, framesOf as messagesFrames } from "../protocols/messages/upstream_answers.ts";
 import { streamFrames, STREAMS as RESPONSES } from "../protocols/responses/upstream_streams.ts";
 import { sideOf } from "./crossings.ts";

@@ -8,7 +8,7 @@ import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { type Random, seeded } from "../../random.ts";
-import { ANSWERS, framesOf, NAMES, ORIGIN, partsOf, read, signedBefore, whole } from "./pieces.ts";
+import { ANSWERS, framesOf, NAMES, ORIGIN, partsOf, read, signedBefore, whole } from "./recorded_streams.ts";
 import { targetOf } from "./prompts.ts";
 
 Deno.test("a stream folds into the reply that is read from the whole answer", () => {

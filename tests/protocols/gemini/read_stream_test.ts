@@ -4,7 +4,7 @@ import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/can
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
-import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./pieces.ts";
+import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./recorded_streams.ts";
 
 const TEXT_SIGNATURE = { issuer: "google", value: "c2lnLXRleHQ=", id: "text" };
 const AFTER_TEXT: ContentBlock = hidden({ ...TEXT_SIGNATURE, id: "text:end" });
