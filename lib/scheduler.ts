@@ -1,11 +1,11 @@
-/** Long computations a slice at a time, so that everybody else is served meanwhile. */
+/** Cooperative scheduling: long computations run in slices, so that other requests are served in between. */
 
 /** Longest slice, in milliseconds. */
 const SLICE_MS = 8;
 
 /**
- * Bytes, or characters, of a body of which each step is long: to read it, to see what it asks, to write it. Others have their
- * turn between such steps.
+ * Bytes, or characters, of a body that takes long to read, to parse or to write. Callers yield to the event loop between
+ * those steps.
  */
 export const LARGE_BODY_BYTES = 4_000_000;
 
@@ -22,8 +22,8 @@ function arm(): void {
 }
 
 /**
- * Resolves in a later turn of the event loop. Each turn resolves one caller only, in the order they came: many long
- * computations at once take no more of a turn than one does.
+ * Resolves in a later turn of the event loop. Each turn resolves one caller, in order of arrival, so that many long
+ * computations take no more of a turn than one does.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
@@ -42,8 +42,8 @@ export async function runSliced<T>(work: Generator<void, T>, signal?: AbortSigna
 }
 
 /**
- * As `runSliced`, and begins at once: for work that most likely ends in its first slice. A turn is one caller's and takes
- * 3 ms, so that a thousand callers of short work would keep all others waiting for seconds.
+ * Runs as `runSliced`, but begins at once: for work that most likely ends in its first slice. A turn takes 3 ms, so that a
+ * thousand callers of short work would otherwise keep all others waiting for seconds.
  */
 export async function runSlicedNow<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
   for (;; await yieldToEventLoop()) {
@@ -64,10 +64,10 @@ export function runToEnd<T>(work: Generator<void, T>): T {
   }
 }
 
-/** Items that are sorted, or gone through, between two looks at the clock. */
+/** Items processed between two looks at the clock. */
 const ITEMS_AT_ONCE = 256;
 
-/** Makes something of each item, in slices. */
+/** Maps items in slices. */
 export async function mapSliced<Item, Made>(
   items: readonly Item[],
   make: (item: Item) => Made,
@@ -84,7 +84,7 @@ function* mapped<Item, Made>(items: readonly Item[], make: (item: Item) => Made)
   return made;
 }
 
-/** The items in their order, in slices; those that are equal stay as they were. */
+/** Sorts items in slices; the sort is stable. */
 export async function sortSliced<Item>(
   items: readonly Item[],
   compare: (one: Item, other: Item) => number,
