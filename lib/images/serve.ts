@@ -11,7 +11,7 @@ import { formatUsd } from "../billing/money.ts";
 import { sheetAt } from "../billing/price.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
-import { admitImages, admitReplay } from "../request/admission.ts";
+import { admitImages, admitReplay } from "../request/admit_images.ts";
 import { beginDrain } from "../request/draining.ts";
 import { droppedHeader } from "../request/dropped_header.ts";
 import { findImageModel } from "../request/find_model.ts";

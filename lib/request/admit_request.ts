@@ -4,7 +4,8 @@ import type { Echo } from "../protocols/codec.ts";
 import { admit, type Admitted } from "./admission.ts";
 import type { Candidate } from "./candidates.ts";
 import { BETAS, type Screened } from "./extras.ts";
-import type { AdmittedModel, AdmittedModels, RequestState } from "./state.ts";
+import type { AdmittedModel, AdmittedModels } from "./admitted_model.ts";
+import type { RequestState } from "./state.ts";
 
 /**
  * Takes what a request needs of limits and budgets.

@@ -9,7 +9,8 @@ import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import type { Answer, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./context.ts";
 import { streamedAnswer } from "./open_stream.ts";
-import type { AdmittedModel, RequestState } from "./state.ts";
+import type { AdmittedModel } from "./admitted_model.ts";
+import type { RequestState } from "./state.ts";
 import type { StreamLoop } from "./stream_loop.ts";
 import { attemptsWith, deadlineMs } from "./targets.ts";
 

@@ -8,22 +8,12 @@ import type { RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Attempt } from "../routing/retry.ts";
-import type { ClientRequest } from "../upstreams/upstream.ts";
-import type { Admitted } from "./admission.ts";
+import type { AdmittedModel, AdmittedModels } from "./admitted_model.ts";
 import { ClientWatch } from "./client_watch.ts";
 import { isCountable, type Shown } from "./countable.ts";
 import { beginDrain } from "./draining.ts";
 import { addLimitHeaders, CLIENT_LEFT, openRequestMeter, settleFailure } from "./request_meter.ts";
 import { headersOfAttempt, targetMs } from "./targets.ts";
-import { droppedHeader } from "./dropped_header.ts";
-
-/** A model that may answer, and the request as it would get it. */
-export interface AdmittedModel extends Admitted {
-  client: ClientRequest;
-}
-
-/** Those that may answer; the one that is asked first leads. */
-export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];
 
 const NOTHING_SHOWN: Shown = { reasoning: false, input: false };
 
@@ -156,18 +146,14 @@ export class RequestState {
     return [...writer.push({ type: "error", error }), ...writer.end()];
   }
 
-  /** Headers that name the parameters which are unsupported, and the limit that the gateway set. */
-  get changeHeaders(): [string, string][] {
-    const { cap, dropped } = this.admittedAs(this.#attempt?.model);
-    const headers = [...droppedHeader(this.#dropped ?? dropped)] as [string, string][];
-    if (cap !== undefined) headers.push(["x-sluice-max-tokens", String(cap.tokens)]);
-    return headers;
+  /** The attempt under way, or the last one; absent before the first. */
+  get attempt(): Attempt | undefined {
+    return this.#attempt;
   }
 
-  /** Adds the headers that name the target and the changes of the request. */
-  addAnswerHeaders(): void {
-    if (this.#attempt !== undefined) this.context.answerHeaders.push(...headersOfAttempt(this.#attempt));
-    this.context.answerHeaders.push(...this.changeHeaders);
+  /** Parameters that the target of the attempt, or before it the first model, does not support. */
+  get dropped(): UnsupportedParameters {
+    return this.#dropped ?? this.admittedAs(this.#attempt?.model).dropped;
   }
 
   /** The one end of a request that fails before it has a response: it is settled without a charge. */

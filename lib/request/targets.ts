@@ -1,7 +1,7 @@
 /** Which targets a text request is sent to, and what is learned from each. */
 import type { Prompt } from "../protocols/canonical/types.ts";
 import { ownTimeouts } from "../catalog/timeouts.ts";
-import type { Target } from "../catalog/model.ts";
+import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -129,4 +129,9 @@ export function headersOfAttempt({ model, target, number }: Attempt): AnswerHead
     ["x-sluice-model", model.id],
     ["x-sluice-attempts", String(number)],
   ];
+}
+
+/** Longest time a request can last: every target may take all of its time. */
+export function longestMs(model: Model, config: Config): number {
+  return model.targets.reduce((sum, target) => sum + targetMs({ model, target }, config), 0);
 }

@@ -6,6 +6,7 @@ import { writeJsonSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { formatUsd } from "../billing/money.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
+import { addAnswerHeaders, changeHeaders } from "./answer_headers.ts";
 import { CLIENT_LEFT } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { SettledReply } from "./settle_reply.ts";
@@ -19,7 +20,7 @@ export async function writeReply(
   state: RequestState,
 ): Promise<Response> {
   const { codec, context } = state;
-  state.addAnswerHeaders();
+  addAnswerHeaders(state);
   context.answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
   if (text !== undefined) return jsonText(source === "upstream" ? text : codec.withUsage(text, tokens));
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
@@ -33,13 +34,13 @@ export async function writeReply(
 export function streamResponse(loop: StreamLoop, isInTime: boolean, state: RequestState): Response {
   if (!isInTime) {
     // Another target than the present one may still answer: only changes of the request are named.
-    return new Response(loop.body(), { headers: streamHeaders(Object.fromEntries(state.changeHeaders)) });
+    return new Response(loop.body(), { headers: streamHeaders(Object.fromEntries(changeHeaders(state))) });
   }
   if (state.clientHasLeft) {
     state.context.gateway.backgroundTasks.add(loop.leave());
     return new Response(null, { status: CLIENT_LEFT });
   }
-  state.addAnswerHeaders();
+  addAnswerHeaders(state);
   return new Response(loop.body(), { headers: streamHeaders({}) });
 }
 

@@ -1,0 +1,51 @@
+/** Admits image requests: limits and budgets are taken. */
+import { requireCaller } from "../access/caller.ts";
+import type { Model } from "../catalog/model.ts";
+import type { RouteContext } from "../server/router.ts";
+import { limitRequestsOf } from "../limits/limit_requests.ts";
+import { mostCost } from "../billing/token_bound.ts";
+import { budgetClaims } from "../billing/budgets.ts";
+import type { Meter, Wish } from "../billing/meter.ts";
+import { costOfExtras, sheetAt } from "../billing/price.ts";
+import type { BilledExtra } from "../store/ledger.ts";
+import { longestMs } from "./targets.ts";
+
+/**
+ * Takes what a request for images needs: all of them, at the size asked for.
+ * @param now the moment whose prices it pays, in Unix milliseconds
+ * @throws {GatewayError} `limited`
+ */
+export async function admitImages(
+  { input, output, extras }: { input: number; output: number; extras: readonly BilledExtra[] },
+  { meter, model, context, now }: { meter: Meter; model: Model; context: RouteContext; now: number },
+): Promise<void> {
+  const wish = wishOf(model, context, now);
+  const tokens = { input, output };
+  await meter.admit({
+    ...wish,
+    claims: limitRequestsOf({ caller: requireCaller(context.caller), model, tokens }),
+    most: mostCost(tokens, wish.sheet) + costOfExtras(extras, wish.sheet),
+  });
+}
+
+/** Takes nothing: the answer was charged to the request that it was made for. */
+export async function admitReplay(
+  { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
+): Promise<void> {
+  await meter.admit({ ...wishOf(model, context), claims: [], most: 0n });
+}
+
+/** What does not depend on the size of a request. The price is that of a moment, however long the request takes. */
+function wishOf(
+  model: Model,
+  context: RouteContext,
+  now = context.gateway.now(),
+): Omit<Wish, "claims" | "most"> {
+  const { gateway, caller } = context;
+  return {
+    model,
+    sheet: sheetAt(model, { factor: requireCaller(caller).group.price_factor, now }),
+    budgets: budgetClaims(requireCaller(caller), gateway.now()),
+    forMs: longestMs(model, gateway.config),
+  };
+}

@@ -1,0 +1,100 @@
+/** What a text request may spend: the models that its budgets can pay for, and the most that it can cost. */
+import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
+import type { Model, Target } from "../catalog/model.ts";
+import type { Gateway } from "../gateway.ts";
+import { affordableOutput, costsAnything, type InputBounds, mostCost, mostTokens } from "../billing/token_bound.ts";
+import { mostCostOfTools } from "../billing/extras.ts";
+import type { Amount } from "../billing/money.ts";
+import type { BudgetClaim } from "../store/ledger.ts";
+import type { Candidate } from "./candidates.ts";
+
+/** The most tokens of an answer, set for a request that named no number: what its budget can pay. */
+export interface OutputCap {
+  /** What the client's protocol calls it. */
+  param: string;
+  tokens: number;
+}
+
+/** Messages always name a number. */
+const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
+  chat: "max_completion_tokens",
+  responses: "max_output_tokens",
+  messages: "max_tokens",
+};
+
+/** Who may answer, and what is set aside for that. */
+export interface SpendingPlan {
+  cap: OutputCap | undefined;
+  /** Of the others, those that the budgets can pay for. */
+  payable: readonly Candidate[];
+  most: Amount;
+}
+
+/** What budgets pay for where the one with the least has so much left; where nobody asked, everything. */
+export function planSpending(
+  { first, others, budgets, gateway, left }: {
+    first: Candidate;
+    others: readonly Candidate[];
+    budgets: readonly BudgetClaim[];
+    gateway: Gateway;
+    left?: Amount;
+  },
+): SpendingPlan {
+  const cap = left === undefined ? undefined : capFor(first, { left, gateway });
+  const payable: Candidate[] = [];
+  let most = mostOf(first, { cap, budgets, gateway });
+  for (const other of others) {
+    const own = mostOf(other, { cap, budgets, gateway });
+    if (left !== undefined && own > left) continue;
+    payable.push(other);
+    if (own > most) most = own;
+  }
+  return { cap, payable, most };
+}
+
+/** Without a budget only whether it can cost anything matters. */
+function mostOf(
+  { prompt, model, sheet, extraPrices }: Candidate,
+  { cap, budgets, gateway }: { cap: OutputCap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },
+): Amount {
+  const dearest = extraPrices?.dearest ?? sheet;
+  const tools = mostCostOfTools(prompt, extraPrices);
+  if (budgets.length === 0) return costsAnything(dearest) || tools > 0n ? 1n : 0n;
+  const maxTokens = cap?.tokens ?? atLeast(prompt, model, gateway);
+  const tokens = mostTokens(
+    maxTokens === undefined ? prompt : { ...prompt, maxTokens },
+    boundsOf({ prompt, model }, gateway),
+  );
+  return mostCost(tokens, dearest) + tools;
+}
+
+/** A limit that a target does not take is raised to its minimum, and what that costs is paid. */
+function atLeast({ maxTokens, protocol }: Prompt, { targets }: Model, { upstreams }: Gateway): number | undefined {
+  if (maxTokens === undefined) return undefined;
+  const leastOf = (target: Target) => upstreams.get(target.upstream)?.leastTokens?.(protocol, target) ?? 0;
+  return Math.max(maxTokens, ...targets.map(leastOf));
+}
+
+function capFor(
+  { prompt, model, sheet, extraPrices }: Candidate,
+  { left, gateway }: { left: Amount; gateway: Gateway },
+): OutputCap | undefined {
+  if (prompt.maxTokens !== undefined) return undefined;
+  const most = mostTokens(prompt, boundsOf({ prompt, model }, gateway));
+  const dearest = extraPrices?.dearest ?? sheet;
+  const forTokens = left - mostCostOfTools(prompt, extraPrices);
+  if (mostCost(most, dearest) <= forTokens) return undefined;
+  const tokens = affordableOutput({ left: forTokens, inputTokens: most.input, sheet: dearest, n: prompt.n });
+  return tokens === undefined ? undefined : { param: CAP_PARAMS[prompt.protocol], tokens };
+}
+
+/** What bounds the input: Gemini finds out for itself what is at an address. */
+function boundsOf(
+  { prompt, model: { context_length, top_provider, targets } }: Pick<Candidate, "prompt" | "model">,
+  { upstreams }: Gateway,
+): InputBounds {
+  const infersTypes = targets.some((target) =>
+    upstreams.get(target.upstream)?.spokenTo?.(prompt.protocol, target) === "gemini"
+  );
+  return { context_length, top_provider, infersTypes };
+}
