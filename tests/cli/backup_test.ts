@@ -2,6 +2,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
 import { type ShownCommand, shownCommands } from "./operating_doc.ts";
 import { inFolder, run, start } from "./program.ts";
+import { findProgram, skipIf } from "../skip.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -30,7 +31,7 @@ async function install(folder: string): Promise<void> {
 
 Deno.test({
   name: "backup and restore work as docs/operating.md has them",
-  ignore: Deno.build.os === "windows",
+  ignore: Deno.build.os === "windows" || skipIf(findProgram("sh") === undefined, "sh is not installed"),
   fn: () =>
     inFolder(async (folder) => {
       await install(folder);

@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch_file.ts";
+import { findProgram, skipIf } from "../skip.ts";
 
 /** Counts the changes that are told, and waits for the next one. */
 function counter() {
@@ -108,7 +109,7 @@ Deno.test("a folder that is not there yet is no hindrance, nor is a file that go
 
 Deno.test({
   name: "a process keeps its locks on other files of the folder, whoever touches them",
-  ignore: Deno.build.os !== "linux",
+  ignore: Deno.build.os !== "linux" || skipIf(findProgram("cat") === undefined, "cat is not installed"),
   fn: () =>
     inFolder(async (folder) => {
       const path = `${folder}/sluice.jsonc`;

@@ -5,6 +5,7 @@ import { StoreError } from "../../../lib/store/store.ts";
 import { seeded } from "../../random.ts";
 import { entry, SHEET } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
+import { findProgram, skipIf } from "../../skip.ts";
 
 const IS_UNIX = Deno.build.os !== "windows";
 
@@ -261,7 +262,7 @@ Deno.test("whenever the process is killed, what was acknowledged is there", () =
 
 Deno.test({
   name: "a disk that is full refuses what does not fit, and what was acknowledged before is there",
-  ignore: !IS_UNIX,
+  ignore: !IS_UNIX || skipIf(findProgram("sh") === undefined, "sh is not installed"),
   fn: () =>
     inFolder(async (folder) => {
       const path = `${folder}/journal`;

@@ -73,7 +73,9 @@ Deno.test("the SQLite ledger keeps the chain of entries from before they could h
     await close();
   }));
 
-Deno.test("the SQLite ledger enters the requests of a crashed process as lost", () =>
+Deno.test("the SQLite ledger enters the requests of a crashed process as lost", {
+  ignore: skipIf(findProgram("cp") === undefined, "cp is not installed"),
+}, () =>
   inFolder(async (folder) => {
     const crashing = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await crashing.ledger.hold(hold({ id: "running", amount: 70n, claims: [ofKey(200n)] }));
