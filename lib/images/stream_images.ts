@@ -14,7 +14,7 @@ import type { ImageEvent, ImageFeed, ImageRequest } from "./types.ts";
 export interface ImageStream {
   feed: ImageFeed;
   request: ImageRequest;
-  tally: ImageUsageCounter;
+  counter: ImageUsageCounter;
   /** Current time in Unix seconds. */
   seconds: () => number;
   /** Silence before a keep-alive, in milliseconds. */
@@ -50,7 +50,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   let gone = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
   /** Bill of the images sent so far, and including the event being sent. */
-  let got = stream.tally.bill;
+  let got = stream.counter.bill;
   let given = got;
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
@@ -97,7 +97,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         const step = opening ?? await steps.next();
         opening = undefined;
         if (gone) return;
-        given = stream.tally.bill;
+        given = stream.counter.bill;
         if (step.done === true) {
           reader.stop();
           controller.close();
@@ -149,7 +149,7 @@ async function* writeSteps(
   stream: Written,
   reader: PatientReader,
 ): AsyncGenerator<Iterable<string>, void> {
-  const { request, tally } = stream;
+  const { request, counter } = stream;
   let said = false;
   let complete = false;
   try {
@@ -158,9 +158,9 @@ async function* writeSteps(
       if (text === undefined) continue;
       said = true;
       yield text;
-      complete = tally.count === request.n;
+      complete = counter.count === request.n;
     }
-    if (tally.count === 0) throw tally.failure;
+    if (counter.count === 0) throw counter.failure;
     await stream.charge();
   } catch (thrown) {
     if (!said) throw thrown;
@@ -172,15 +172,15 @@ async function* writeSteps(
 
 /** Event text for the client; empty for a failed image while others may follow. */
 async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<string> | undefined> {
-  const { tally, request, charge } = stream;
+  const { counter, request, charge } = stream;
   if (event.type === "failed") {
-    tally.fail(event.error);
+    counter.fail(event.error);
     return undefined;
   }
-  if (event.type === "partial") return tally.isMissing(event.index) ? writePartial(event, stream) : undefined;
-  const delivered = tally.deliver(event);
+  if (event.type === "partial") return counter.isMissing(event.index) ? writePartial(event, stream) : undefined;
+  const delivered = counter.deliver(event);
   if (delivered === undefined) return undefined;
-  return writeCompleted(delivered, tally.count === request.n ? await charge() : undefined, stream);
+  return writeCompleted(delivered, counter.count === request.n ? await charge() : undefined, stream);
 }
 
 function writePartial(

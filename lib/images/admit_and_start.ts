@@ -1,0 +1,81 @@
+/** Admits an image request and starts it at a target. */
+import { requireCaller } from "../access/caller.ts";
+import { sheetAt } from "../billing/price.ts";
+import type { Model } from "../catalog/model.ts";
+import { pricingAt } from "../catalog/pricing.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
+import { memberNames } from "../observe/member_names.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import { admitImages } from "../request/admit_images.ts";
+import { beginDrain } from "../request/draining.ts";
+import type { RouteContext } from "../server/router.ts";
+import { billedExtras, mostUsage } from "./image_pricing.ts";
+import { ImageUsageCounter } from "./image_usage.ts";
+import type { ImageWork, StartedImages } from "./image_work.ts";
+import { countPixels } from "./pixel_limits.ts";
+import { startImages, watchRequest } from "./start_images.ts";
+import type { ImageRequest } from "./types.ts";
+
+/** True if a target of the model makes images in this process. */
+export function makesImagesHere({ targets }: Model, { imageUpstreams }: RouteContext["gateway"]): boolean {
+  return targets.some(({ upstream }) => imageUpstreams.get(upstream)?.isLocal);
+}
+
+/**
+ * Takes limits, a budget hold and memory for a request, and starts it at the first target that accepts it.
+ * @param client aborts when the client leaves
+ * @throws {GatewayError} a refusal, or the error of the last target
+ */
+export async function admitAndStart(work: ImageWork, client: AbortSignal): Promise<StartedImages> {
+  const { context, model, request, metered: { meter, interrupted } } = work;
+  const { gateway } = context;
+  const drains = drainOf(work);
+  const hasLeft = () => client.aborted;
+  const watch = watchRequest({ client, drains, interrupted, totalMs: gateway.config.images.total_ms });
+  let releasePixels = () => {};
+  try {
+    const pixels = makesImagesHere(model, gateway) ? countPixels(request, gateway.config) : undefined;
+    const promptTokens = await (await loadTokenCounter()).countLong(request.prompt);
+    const now = gateway.now();
+    const { input_image: inputImagePrice } = pricingAt(model, now);
+    const counting = { promptTokens, chargesInputImages: request.kind === "edit" && inputImagePrice !== undefined };
+    const most = mostUsage(request, counting);
+    await admitImages({ ...most, extras: billedExtras(most, inputImagePrice) }, { meter, model, context, now });
+    if (pixels !== undefined) releasePixels = await gateway.pixels.enter(watch.signal, pixels);
+    const counter = new ImageUsageCounter(request, counting);
+    const dropped = new UnsupportedParameters();
+    const { feed, headers } = await startImages({
+      gateway,
+      requestId: context.requestId,
+      key: requireCaller(context.caller).keyId,
+      request: withoutPngQuality(request, dropped),
+      model,
+      dropped,
+      signal: watch.signal,
+      hasLeft,
+      meter,
+    });
+    context.record.dropped = memberNames(dropped.names);
+    return { ...work, feed, headers, counter, dropped, watch, drains, hasLeft, inputImagePrice, releasePixels };
+  } catch (error) {
+    releasePixels();
+    watch.stop();
+    throw error;
+  }
+}
+
+/** Returns a function that decides whether work continues after the client left: an image has no cost before it exists. */
+function drainOf({ context, model, metered: { meter } }: ImageWork): () => boolean {
+  const factor = requireCaller(context.caller).group.price_factor;
+  const sheet = sheetAt(model, { factor, now: context.gateway.now() });
+  let drains = false;
+  return () => drains ||= beginDrain({ model, sheet, isCountable: () => false, meter }, context);
+}
+
+/** PNG is lossless, so `output_compression` has no meaning. */
+function withoutPngQuality(request: ImageRequest, dropped: UnsupportedParameters): ImageRequest {
+  const { compression, ...others } = request;
+  if (request.format !== "png" || compression === undefined) return request;
+  if (compression < 100) dropped.add("output_compression");
+  return others;
+}

@@ -1,0 +1,78 @@
+/** Answers of requests with an Idempotency-Key: the work is done once, and repeats get its answer. */
+import { requireCaller } from "../access/caller.ts";
+import type { Meter } from "../billing/meter.ts";
+import { toGatewayError } from "../errors.ts";
+import { admitReplay } from "../request/admit_images.ts";
+import { CLIENT_LEFT } from "../request/request_meter.ts";
+import { NO_TOKENS } from "../store/days.ts";
+import { makesImagesHere } from "./admit_and_start.ts";
+import { readIdempotencyKey } from "./idempotency_key.ts";
+import type { ImageWork } from "./image_work.ts";
+import { pieceStream } from "./json_chunks.ts";
+import { hashRequest } from "./request_hash.ts";
+
+/** Base64 bytes per pixel of an uncompressed RGB image: 3 * 4 / 3. */
+const BYTES_PER_PIXEL = 4;
+
+/** Never aborts, because a charged answer is delivered. */
+const NEVER = new AbortController().signal;
+
+/** Makes the answer of a request. The signal aborts when no client waits for it. */
+type MakeAnswer = (client: AbortSignal) => Promise<Response>;
+
+/** Answers a request, or repeats the stored answer of its Idempotency-Key. Without a key it just calls `make`. */
+export async function answerOnce(client: Request, work: ImageWork, make: MakeAnswer): Promise<Response> {
+  const { context, model, request, metered: { meter, handOver } } = work;
+  const { gateway, caller } = context;
+  const key = readIdempotencyKey(client.headers, request);
+  if (key === undefined) return await make(client.signal);
+  let isOwn = false;
+  const { status, headers, body } = await gateway.idempotency.run({
+    scope: `${requireCaller(caller).keyId} ${request.kind}`,
+    key,
+    requestHash: await hashRequest(request),
+    requestId: context.requestId,
+    signal: client.signal,
+    work: async (signal) => {
+      // The work continues after this client leaves if another client waits for the same answer.
+      isOwn = true;
+      handOver();
+      const response = await settled(meter, { signal, make });
+      return {
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: new Uint8Array(await response.arrayBuffer()),
+      };
+    },
+  });
+  if (isOwn) return await sendStored(body, { status, headers }, work);
+  await admitReplay({ meter, model, context });
+  await meter.deliver({ status, ending: "done", tokens: NO_TOKENS, source: "none" });
+  return await sendStored(body, { status, headers: { ...headers, "x-sluice-cost": "0" } }, work);
+}
+
+/** Sends an answer that is in memory. It counts against the pixel limit but is never refused. */
+async function sendStored(
+  body: Uint8Array<ArrayBuffer>,
+  head: { status: number; headers: Record<string, string> },
+  { context: { gateway, timers }, model }: ImageWork,
+): Promise<Response> {
+  const pixels = Math.ceil(body.length / BYTES_PER_PIXEL);
+  const ended = makesImagesHere(model, gateway)
+    ? await gateway.pixels.enter(NEVER, pixels).catch(() => () => {})
+    : () => {};
+  return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, timers, ended }), head);
+}
+
+/** Ends the meter without a charge when the work fails. */
+async function settled(
+  meter: Meter,
+  { signal, make }: { signal: AbortSignal; make: MakeAnswer },
+): Promise<Response> {
+  try {
+    return await make(signal);
+  } catch (thrown) {
+    await meter.fail(signal.aborted ? CLIENT_LEFT : toGatewayError(thrown).status);
+    throw thrown;
+  }
+}
