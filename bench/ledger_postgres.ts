@@ -8,7 +8,7 @@ import type { Entry, LedgerStore } from "../lib/store/ledger.ts";
 import { connect } from "../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../lib/store/postgres/ledger_shape.ts";
-import { startPostgres } from "../tests/engines/engines.ts";
+import { startPostgres } from "../tests/support/databases.ts";
 import { entryOf, SHEET } from "../tests/billing/reports/entries.ts";
 
 const DAY_MS = 86_400_000;

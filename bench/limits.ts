@@ -5,7 +5,7 @@
  */
 import { Redis } from "ioredis";
 import type { LimitRequest, LimitUnit } from "../lib/limits/limiter.ts";
-import { startRedis } from "../tests/engines/engines.ts";
+import { startRedis } from "../tests/support/databases.ts";
 import { limitOf, type OpenNode, openNode } from "../tests/limits/redis_nodes.ts";
 
 const CALLS = 4_000;

@@ -5,7 +5,7 @@
 import { Redis } from "ioredis";
 import { Secret } from "../lib/secret.ts";
 import { connect } from "../lib/store/postgres/client.ts";
-import { type Node, startCluster } from "../tests/nodes/cluster.ts";
+import { type Node, startCluster } from "../tests/e2e/nodes/cluster.ts";
 
 /** Requests of one row, and how many at once. */
 const REQUESTS = 600;

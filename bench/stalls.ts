@@ -8,7 +8,7 @@
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { parseStoreAddress } from "../lib/config/address.ts";
-import { startPostgres } from "../tests/engines/engines.ts";
+import { startPostgres } from "../tests/support/databases.ts";
 import { COUNT, MESSAGES, type Trial, trialsOf } from "./stalls_trials.ts";
 import { LONG_ANSWERS } from "./stalls_upstream.ts";
 import { inTime, startPeer } from "./suite/peer.ts";

@@ -93,7 +93,7 @@ async function executable(): Promise<string | undefined> {
   if (flags.executable !== undefined || Deno.env.get("COMPILE_DENO") === undefined) return flags.executable;
   await Deno.mkdir(`${folder}/executable`);
   // It finds out whether compiling is possible as soon as it is loaded.
-  const { compile } = await import("../tests/compiling.ts");
+  const { compile } = await import("../tests/support/compiling.ts");
   return await compile(`${folder}/executable`);
 }
 

@@ -5,7 +5,7 @@
  *     deno run -A bench/tokens.ts
  */
 import { loadTokenCounter } from "../lib/o200k/mod.ts";
-import { seeded } from "../tests/random.ts";
+import { seeded } from "../tests/support/random.ts";
 import { watch } from "./watch.ts";
 
 const CHARS = 100_000;

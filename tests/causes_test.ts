@@ -3,8 +3,8 @@ import { faultOf, pathOf } from "../lib/causes.ts";
 import { describeCause } from "../lib/server/cause.ts";
 import { Dialer } from "../lib/http1/mod.ts";
 import { addressPolicy } from "../lib/upstreams/address_guard.ts";
-import { oneModel, startGateway } from "./upstreams/gateway.ts";
-import { prompt } from "./upstreams/said.ts";
+import { oneModel, startGateway } from "./support/gateway.ts";
+import { prompt } from "./upstream/replies.ts";
 
 const CERT = await Deno.readTextFile(new URL("fixtures/tls/server.pem", import.meta.url));
 const KEY = await Deno.readTextFile(new URL("fixtures/tls/server.key", import.meta.url));

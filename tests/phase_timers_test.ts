@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { PhaseTimers, type Timer } from "../lib/phase_timers.ts";
-import { simulateTime } from "./simulated_time.ts";
+import { simulateTime } from "./support/simulated_time.ts";
 
 Deno.test("timers expire in time and once, and not where they were cleared", async () => {
   using time = simulateTime(0);

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { mapSliced, runSliced, runSlicedNow, sortSliced, yieldToEventLoop } from "../lib/scheduler.ts";
-import { seeded } from "./random.ts";
+import { seeded } from "./support/random.ts";
 
 Deno.test("sortSliced() sorts as the runtime does, and leaves what is equal in its order", async () => {
   const { below } = seeded(7);

@@ -1,7 +1,91 @@
-import { assertEquals } from "@std/assert";
-import { encodeUtf8, utf8Decoder } from "../lib/text.ts";
+import { assertEquals, assertStrictEquals } from "@std/assert";
+import { decodeUtf8, decodeUtf8Steps, encodeUtf8, firstBadByte, utf8Decoder, Utf8Error } from "../lib/text.ts";
 import { runToEnd } from "../lib/scheduler.ts";
-import { seeded } from "./random.ts";
+import { seeded } from "./support/random.ts";
+
+/** The text, or what is said of the bytes. */
+function told(read: () => string): string {
+  try {
+    return read();
+  } catch (error) {
+    return error instanceof Utf8Error ? `refused: ${error.message}` : String(error);
+  }
+}
+
+Deno.test("decodeUtf8Steps() reads and refuses what decodeUtf8() does, wherever the pieces end", () => {
+  const { below } = seeded(3);
+  const parts = ["a", "é", "字", "😀", "\ufeff", "\ufffd"].map((text) => new TextEncoder().encode(text));
+  const wrong = [[0xff], [0xc3], [0xe5, 0xad], [0xf0, 0x9f, 0x98], [0x80], [0xed, 0xa0, 0x80], [
+    0x80,
+    0x80,
+    0x80,
+    0x80,
+    0x80,
+  ]];
+  let refused = 0;
+  for (let round = 0; round < 20_000; round++) {
+    const bytes: number[] = [];
+    for (let left = below(20); left > 0; left--) {
+      bytes.push(...(below(60) === 0 ? wrong[below(wrong.length)] : parts[below(parts.length)]) ?? []);
+    }
+    const body = new Uint8Array(bytes);
+    const expected = told(() => decodeUtf8(body));
+    if (expected.startsWith("refused")) refused++;
+    else assertStrictEquals(expected, new TextDecoder("utf-8", { fatal: true }).decode(body));
+    for (const size of [4, 5, 7, 16]) assertStrictEquals(told(() => runToEnd(decodeUtf8Steps(body, size))), expected);
+  }
+  assertEquals(refused > 1_000 && refused < 10_000, true, String(refused));
+});
+
+Deno.test("firstBadByte() agrees with the decoder on every sequence of up to three bytes", () => {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  const isText = (bytes: Uint8Array) => {
+    try {
+      return decoder.decode(bytes) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  const edges = [
+    0x00,
+    0x7f,
+    0x80,
+    0x8f,
+    0x90,
+    0x9f,
+    0xa0,
+    0xbf,
+    0xc0,
+    0xc1,
+    0xc2,
+    0xdf,
+    0xe0,
+    0xed,
+    0xef,
+    0xf0,
+    0xf4,
+    0xf5,
+    0xff,
+  ];
+  for (const a of edges) {
+    for (const b of edges) {
+      for (const c of edges) {
+        for (const bytes of [[a], [a, b], [a, b, c], [a, b, c, 0x80], [0x41, a, b, c, 0xbf]]) {
+          const text = Uint8Array.from(bytes);
+          assertEquals(firstBadByte(text) === text.length, isText(text), bytes.join());
+        }
+      }
+    }
+  }
+});
+
+Deno.test("firstBadByte() names the first byte of a sequence that breaks off", () => {
+  const text = [...new TextEncoder().encode("a\u00e9\u20ac\u{1f600}")];
+  assertEquals(firstBadByte(Uint8Array.from(text)), text.length);
+  for (const [length, at] of [[2, 1], [4, 3], [5, 3], [7, 6], [9, 6]] as const) {
+    assertEquals(firstBadByte(Uint8Array.from(text.slice(0, length))), at);
+  }
+});
 
 Deno.test("encodeUtf8() makes the bytes that the encoder makes, wherever the pieces end", () => {
   const { below } = seeded(9);

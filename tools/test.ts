@@ -2,24 +2,24 @@
  * Runs the tests: `deno task test` those that take minutes and need nothing but npm, `deno task test:all` all of them.
  * Ends with what was skipped, one line per reason, and with `N passed, N failed`.
  */
-import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../tests/engines/engines.ts";
+import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../tests/support/databases.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 
 /** Files that `deno task test` leaves out, by reason. */
 export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   "Clusters, databases that stop, proxies, crashes": [
-    "tests/nodes/",
-    "tests/deploy/",
-    "tests/fault/rehearsal_test.ts",
-    "tests/program/",
+    "tests/e2e/nodes/",
+    "tests/e2e/deploy/",
+    "tests/e2e/fault/rehearsal_test.ts",
+    "tests/e2e/program/",
     "tests/limits/nodes_test.ts",
     "tests/limits/outages_test.ts",
     "tests/store/outage/journaled_postgres_test.ts",
   ],
   "Compiled executables and releases": [
-    "tests/compile_test.ts",
-    "tests/permissions/",
+    "tests/e2e/compile/",
+    "tests/e2e/permissions/",
     "tests/tools/release_test.ts",
   ],
   "The benchmark suite": ["tests/bench/suite_test.ts"],
@@ -27,7 +27,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that change or measure their whole process, and so run one after the other in a process of their own. */
 export const ALONE: readonly string[] = [
-  "tests/fault/matrix_test.ts", // Measures its memory.
+  "tests/e2e/fault/matrix_test.ts", // Measures its memory.
   "tests/cli/shutdown_test.ts", // Sends signals to itself.
   "tests/http1/load_test.ts", // Counts open descriptors.
   "tests/tools/release_test.ts", // Changes the current folder.

@@ -2,7 +2,7 @@
  * The clients of the soak, in a process of their own. The first line says whom to ask and how often, each further one
  * wants to know what came of it since the last one, and `stop` lets what is under way come to its end first.
  */
-import { seeded } from "../../tests/random.ts";
+import { seeded } from "../../tests/support/random.ts";
 import { type Ask, type Keys, mixOf } from "./mix.ts";
 import { type Message, MessageReader, send } from "./messages.ts";
 

@@ -1,6 +1,6 @@
 /** Requests to the admin side of a running gateway. */
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
-import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
+import { ADMIN_KEY, startGateway, type WholeGateway } from "../support/whole_gateway.ts";
 
 /** A configuration whose admin side has a listener of its own. */
 export const APART = { admin: { key: { env: "ADMIN_KEY" }, listen: { port: 1 } } };

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { ACCESS } from "../../lib/access/access_table.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
-import type { WholeGateway } from "../whole_gateway.ts";
+import type { WholeGateway } from "../support/whole_gateway.ts";
 import { startAdmin } from "./admin_client.ts";
 import { askDescribed, OPERATIONS } from "./openapi_validator.ts";
 

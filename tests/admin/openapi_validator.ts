@@ -5,7 +5,7 @@ import { adminDocument } from "../../lib/admin/openapi.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
-import type { WholeGateway } from "../whole_gateway.ts";
+import type { WholeGateway } from "../support/whole_gateway.ts";
 import { ask } from "./admin_client.ts";
 
 /** Operations by `METHOD path`, as the access table names them. */

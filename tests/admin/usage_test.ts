@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
-import { startGateway, type WholeGateway } from "../whole_gateway.ts";
+import { startGateway, type WholeGateway } from "../support/whole_gateway.ts";
 import { APART, ask, errorOf, startAdmin } from "./admin_client.ts";
 
 /** A charged request at a moment. */

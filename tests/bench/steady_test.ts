@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { mixOf, SHARES } from "../../bench/suite/mix.ts";
 import { courseOf, lowsOf, slope } from "../../bench/suite/steady.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 const LEEWAY = { share: 0.03, value: 5 };
 /** That two numbers are the same but for what floats lose. */

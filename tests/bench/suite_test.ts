@@ -6,7 +6,7 @@ import { MessageReader, send } from "../../bench/suite/messages.ts";
 import { seedEntries, seedKeys } from "../../bench/suite/seed.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { inFolder } from "../cli/program.ts";
+import { inFolder } from "../support/program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];

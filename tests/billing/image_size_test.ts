@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { imageSize, imageSizeBase64 } from "../../lib/billing/image_size.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 function bytesOf(...parts: (string | number[])[]): Uint8Array {
   return Uint8Array.from(

@@ -8,9 +8,9 @@ import { listPostings, recomputeCharge } from "../../lib/billing/ledger_postings
 import { costOfTokens, PRICE_CLASSES, sheetAt, unitPrice } from "../../lib/billing/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, PriceSheet } from "../../lib/store/ledger.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { entryOf, SHEET } from "./entries.ts";
-import { rounds } from "../skip.ts";
+import { rounds } from "../support/skip.ts";
 
 /** Digits of a decimal string, and how many of them stand behind the point. */
 function digitsOf(text: string): { digits: bigint; decimals: number } {

@@ -5,7 +5,7 @@ import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts"
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
 import { ReplyTokenCounter } from "../../lib/billing/reply_token_counter.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
-import { type Random, seeded } from "../random.ts";
+import { type Random, seeded } from "../support/random.ts";
 import { randomText } from "../o200k/random_text.ts";
 
 const SEED = 31_4159;

@@ -6,7 +6,7 @@ import { parseUsd } from "../../lib/billing/money.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { SHEET } from "./entries.ts";
 import { randomText } from "../o200k/random_text.ts";
 

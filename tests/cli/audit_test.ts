@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { DAY_MS, someEntries } from "../billing/reports/entries.ts";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, reuseProcess, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 

@@ -1,8 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
 import { type ShownCommand, shownCommands } from "./operating_doc.ts";
-import { inFolder, run, start } from "./program.ts";
-import { findProgram, skipIf } from "../skip.ts";
+import { inFolder, run, start } from "../support/program.ts";
+import { findProgram, skipIf } from "../support/skip.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 

@@ -1,5 +1,5 @@
 /** A gateway in a process of its own, with a model that has a price and a key that pays for it. */
-import { run, type Running, start } from "./program.ts";
+import { run, type Running, start } from "../support/program.ts";
 
 const CONFIG = {
   embedded_models: false,

@@ -3,7 +3,7 @@ import { warningText } from "../../lib/cli/warnings/warning.ts";
 import { configWarnings } from "../../lib/cli/warnings/warnings.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
-import { inFolder, reuseProcess, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 

@@ -1,8 +1,8 @@
 /** The commands that try things out, as programs. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { startGateway } from "../upstreams/gateway.ts";
-import { json, startScripted } from "../upstreams/scripted.ts";
-import { inFolder, reuseProcess, run } from "./program.ts";
+import { startGateway } from "../support/gateway.ts";
+import { json, startScripted } from "../upstream/mod.ts";
+import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 

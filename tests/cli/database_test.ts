@@ -1,7 +1,7 @@
 /** The commands over a Postgres database that a gateway serves from meanwhile. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES } from "../engines/engines.ts";
-import { inFolder, run, start } from "./program.ts";
+import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { inFolder, run, start } from "../support/program.ts";
 
 Deno.test({
   name: "keys, usage, explain, audit, prune, check, doctor and health work over a database",

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { inFolder, run } from "./program.ts";
+import { inFolder, run } from "../support/program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 

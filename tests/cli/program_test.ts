@@ -9,7 +9,7 @@ import {
   start,
   startAtTerminal,
   startWithKey,
-} from "./program.ts";
+} from "../support/program.ts";
 
 reuseProcess();
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { inFolder, reuseProcess, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 

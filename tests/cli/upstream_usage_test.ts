@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { inFolder, reuseProcess, run } from "./program.ts";
+import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 

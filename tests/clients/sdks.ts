@@ -5,7 +5,7 @@ import OpenAI6 from "openai-6";
 import OpenAI from "openai-7";
 import type { Gateway } from "./gateway.ts";
 import { ECHO, type Route, ROUTES } from "./upstreams.ts";
-import { skipInQuick } from "../skip.ts";
+import { skipInQuick } from "../support/skip.ts";
 
 // What the tests use has the same types in both versions, but the compiler compares everything.
 const IS_QUICK = skipInQuick("Older versions of the SDKs");

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch_file.ts";
-import { findProgram, skipIf } from "../skip.ts";
+import { findProgram, skipIf } from "../support/skip.ts";
 
 /** Counts the changes that are told, and waits for the next one. */
 function counter() {

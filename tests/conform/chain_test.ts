@@ -3,8 +3,8 @@ import { assertEquals } from "@std/assert";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { runSuite } from "../../lib/conform/run.ts";
 import { GEMINI_KEY, startGemini } from "../clients/gemini.ts";
-import { model, startGateway } from "../upstreams/gateway.ts";
-import { startGateway as startWhole } from "../whole_gateway.ts";
+import { model, startGateway } from "../support/gateway.ts";
+import { startGateway as startWhole } from "../support/whole_gateway.ts";
 
 const OPTIONS = { now: Date.now };
 

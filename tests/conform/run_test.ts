@@ -1,10 +1,10 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import type { SuitePart } from "../../lib/conform/check.ts";
 import { CHECKS, runSuite, type SuiteRun } from "../../lib/conform/run.ts";
-import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
 import { type Recorded, startFaultyProxy } from "./faulty_proxy.ts";
 import { FAULTS } from "./planted_faults.ts";
-import { skipInQuick } from "../skip.ts";
+import { skipInQuick } from "../support/skip.ts";
 
 function suite(origin: string, { key, only }: { key: string; only?: SuitePart }): Promise<SuiteRun> {
   return runSuite({

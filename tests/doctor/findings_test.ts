@@ -10,8 +10,8 @@ import { runChecks } from "../../lib/doctor/run_checks.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
-import { inFolder } from "../cli/program.ts";
-import { json, startScripted } from "../upstreams/scripted.ts";
+import { inFolder } from "../support/program.ts";
+import { json, startScripted } from "../upstream/mod.ts";
 
 const KEY = "upstream-key-0123456789";
 

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { checkPublicUrl, type PublicUrlOptions } from "../../lib/doctor/public_url.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
+import { startGateway, type TestGateway } from "../support/gateway.ts";
 
 /** A proxy in front of a gateway. */
 interface Proxy extends AsyncDisposable {

@@ -10,8 +10,8 @@ import { checkRedis } from "../../lib/doctor/redis.ts";
 import { connect, migrate } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
 import { Secret } from "../../lib/secret.ts";
-import { inFolder } from "../cli/program.ts";
-import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { inFolder } from "../support/program.ts";
+import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../support/databases.ts";
 
 const STEPS = { now: Date.now, timeoutMs: 10_000 };
 const { nodes: NODES } = parseConfig({});

@@ -4,7 +4,7 @@ import type { Host } from "../../lib/doctor/host.ts";
 import { checkUpstream, type UpstreamCheckResult } from "../../lib/doctor/upstream.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { json, type Played, type Script, startScripted } from "../upstreams/scripted.ts";
+import { json, type Played, type Script, startScripted } from "../upstream/mod.ts";
 
 const KEY = "upstream-key-0123456789";
 const LIST = { object: "list", data: [{ id: "one" }, { id: "two" }] };

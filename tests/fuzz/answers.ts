@@ -1,9 +1,9 @@
 /** Answers of upstreams that went wrong: their events, their JSON, their bytes. */
 import { isObject, parseJson } from "../../lib/json/mod.ts";
-import type { Said } from "../fault/matrix/said.ts";
-import type { Play } from "../fault/matrix/wire.ts";
-import { chunk, END, head, typeOf } from "../fault/matrix/written.ts";
-import type { Random } from "../random.ts";
+import type { Said } from "../e2e/fault/matrix/said.ts";
+import type { Play } from "../e2e/fault/matrix/wire.ts";
+import { chunk, END, head, typeOf } from "../e2e/fault/matrix/written.ts";
+import type { Random } from "../support/random.ts";
 import { changeBytes } from "./bytes.ts";
 import { changedJson } from "./values.ts";
 

@@ -1,5 +1,5 @@
 /** Bytes that went wrong. */
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 
 /** Cuts, repeats or overwrites bytes. */
 export function changeBytes(bytes: Uint8Array, random: Random): Uint8Array {

@@ -1,5 +1,5 @@
 /** Uploads, sound and broken. */
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 import { changeBytes, joined, latin1 } from "./bytes.ts";
 
 /** One part of a form. */

@@ -1,6 +1,6 @@
 /** Requests that went wrong in one way or another, from a seed: the same seed, the same requests. */
 import type { JsonObject } from "../../lib/json/mod.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 import { changeBytes, inChunks, joined, latin1 } from "./bytes.ts";
 import { changedForm, type Part } from "./forms.ts";
 import { changedJson } from "./values.ts";

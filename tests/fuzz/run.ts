@@ -1,13 +1,13 @@
 /** Broken requests for a whole gateway, many at once, and what must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Store } from "../../lib/store/store.ts";
-import { SPOKEN } from "../fault/matrix/said.ts";
-import { startWire, type Wire } from "../fault/matrix/wire.ts";
-import { send } from "../fault/matrix/written.ts";
+import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { startWire, type Wire } from "../e2e/fault/matrix/wire.ts";
+import { send } from "../e2e/fault/matrix/written.ts";
 import { exchange, head, type RawResponse } from "../server/serve.ts";
-import { type Random, seeded } from "../random.ts";
-import { model } from "../upstreams/gateway.ts";
-import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
+import { type Random, seeded } from "../support/random.ts";
+import { model } from "../support/gateway.ts";
+import { ADMIN_KEY, startGateway, type WholeGateway } from "../support/whole_gateway.ts";
 import { complaint } from "./judge.ts";
 import { type Mutant, mutate, type Sound } from "./requests.ts";
 import { soundRequests } from "./sound.ts";

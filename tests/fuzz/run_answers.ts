@@ -2,13 +2,13 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../lib/upstreams/select_transport.ts";
-import type { Seen } from "../fault/matrix/fault.ts";
-import { SPOKEN } from "../fault/matrix/said.ts";
-import { endOf } from "../fault/matrix/seen.ts";
-import { asking, type Play, startWire } from "../fault/matrix/wire.ts";
-import { seeded } from "../random.ts";
-import { model, startGateway, upstream } from "../upstreams/gateway.ts";
-import { PROTOCOLS } from "../upstreams/said.ts";
+import type { Seen } from "../e2e/fault/matrix/fault.ts";
+import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { endOf } from "../e2e/fault/matrix/seen.ts";
+import { asking, type Play, startWire } from "../e2e/fault/matrix/wire.ts";
+import { seeded } from "../support/random.ts";
+import { model, startGateway, upstream } from "../support/gateway.ts";
+import { PROTOCOLS } from "../upstream/replies.ts";
 import { brokenAnswer } from "./answers.ts";
 
 /** What is tried. */

@@ -1,6 +1,6 @@
 /** JSON that went wrong in one way or another: in its values, and in the text they are written as. */
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 
 const ODD_VALUES: readonly Json[] = [
   null,

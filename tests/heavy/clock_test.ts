@@ -5,10 +5,10 @@ import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import { openStore } from "../../lib/store/open.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
-import { inFolder, run, type Running, start } from "../cli/program.ts";
-import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
-import { readEntries } from "../nodes/cluster.ts";
-import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../program/load.ts";
+import { inFolder, run, type Running, start } from "../support/program.ts";
+import { HAS_POSTGRES, startPostgres } from "../support/databases.ts";
+import { readEntries } from "../e2e/nodes/cluster.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../e2e/program/load.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** Where Debian's `libfaketime` has the library that tells programs another time. */

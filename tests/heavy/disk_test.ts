@@ -3,11 +3,11 @@ import { assert, assertEquals, assertGreater, assertLess, assertMatch } from "@s
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
-import { inFolder, run, type Running, start } from "../cli/program.ts";
-import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
-import { readEntries, until } from "../nodes/cluster.ts";
-import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../program/load.ts";
-import { seeded } from "../random.ts";
+import { inFolder, run, type Running, start } from "../support/program.ts";
+import { HAS_POSTGRES, startPostgres } from "../support/databases.ts";
+import { readEntries, until } from "../e2e/nodes/cluster.ts";
+import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../e2e/program/load.ts";
+import { seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
 
 const CLIENTS = 8;

@@ -9,7 +9,7 @@ import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
 import { randomText } from "../o200k/random_text.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
 
 const SEED = Number(Deno.env.get("SEED") ?? crypto.getRandomValues(new Uint32Array(1))[0]);

@@ -1,10 +1,10 @@
 import { assert, assertEquals } from "@std/assert";
 import { TRANSPORT_KINDS } from "../../lib/upstreams/select_transport.ts";
-import type { WireFault } from "../fault/matrix/fault.ts";
-import { FAULTS, GROUPS } from "../fault/matrix/faults.ts";
-import { SPOKEN } from "../fault/matrix/said.ts";
-import { type Bench, type Cell, type Outcome, startBench } from "../fault/matrix/trial.ts";
-import { PROTOCOLS } from "../upstreams/said.ts";
+import type { WireFault } from "../e2e/fault/matrix/fault.ts";
+import { FAULTS, GROUPS } from "../e2e/fault/matrix/faults.ts";
+import { SPOKEN } from "../e2e/fault/matrix/said.ts";
+import { type Bench, type Cell, type Outcome, startBench } from "../e2e/fault/matrix/trial.ts";
+import { PROTOCOLS } from "../upstream/replies.ts";
 import type { FaultRow, Seens } from "./fault_table.ts";
 import { publish } from "./figures.ts";
 

@@ -1,11 +1,11 @@
 /** Clients that mean harm, or are many: resets over HTTP/2, bodies made to cost, a neighbour that floods, leaving at any moment. */
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { memoryBytes } from "../../bench/suite/proc.ts";
-import { addKey, inFolder, type Running, start } from "../cli/program.ts";
-import { type Asked, startStepped } from "../request/stepped.ts";
-import { frames } from "../request/spoken.ts";
-import { model, PATHS, startGateway, upstream } from "../upstreams/gateway.ts";
-import { prompt } from "../upstreams/said.ts";
+import { addKey, inFolder, type Running, start } from "../support/program.ts";
+import { type Asked, startStepped } from "../upstream/stepped.ts";
+import { frames } from "../upstream/frames.ts";
+import { model, PATHS, startGateway, upstream } from "../support/gateway.ts";
+import { prompt } from "../upstream/replies.ts";
 import { type Figure, publish } from "./figures.ts";
 import type { Answered, Flood } from "./hostile/flood.ts";
 import { BOMBS } from "./hostile/bombs.ts";

@@ -1,6 +1,6 @@
 /** What 10,000 answers and refusals tell of limits, in both dialects, is what a list of all requests says. */
 import { assertEquals } from "@std/assert";
-import { compareHeaders } from "../limits/header_oracle.ts";
+import { compareHeaders } from "../e2e/limits/header_oracle.ts";
 import { publish } from "./figures.ts";
 
 const REQUESTS = 10_000;

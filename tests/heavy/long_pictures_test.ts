@@ -1,8 +1,8 @@
 /** An image that takes ten minutes: its lease is kept all the while, through a reload; another is cut by the drain limit. */
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
+import { HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
+import { assertSound, type Node, readEntries, startCluster, until } from "../e2e/nodes/cluster.ts";
 import { publish } from "./figures.ts";
 
 /** How long the image takes, in milliseconds. */

@@ -1,9 +1,9 @@
 /** A process of 1 GiB under the requests that cost the most memory, for a minute, and what others wait beside them. */
 import { assert, assertGreater, assertLess } from "@std/assert";
 import { encodePng } from "../../lib/images/codec_png.ts";
-import { inFolder } from "../cli/program.ts";
+import { inFolder } from "../support/program.ts";
 import { png } from "../images/image_files.ts";
-import { LIMIT_MIB, runMix } from "../program/memory_mix.ts";
+import { LIMIT_MIB, runMix } from "../e2e/program/memory_mix.ts";
 import { publish } from "./figures.ts";
 
 const MS = Number(Deno.env.get("HEAVY_MEMORY_MS") ?? 60_000);

@@ -5,14 +5,14 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openPostgresStore } from "../../lib/store/postgres/store.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
-import { freshDatabase, HAS_POSTGRES } from "../engines/engines.ts";
+import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
 import { BUGS } from "../billing/simulator/bugs.ts";
 import { openSqliteDisk, withPostgresDisks } from "../billing/simulator/disk.ts";
 import { firstFailure, runAll, type Search, seedsFrom, shortest, type Tally } from "../billing/simulator/search.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { inFolder } from "../store/in_folder.ts";
 import { type Figure, publish } from "./figures.ts";
-import { mix } from "../money/mix.ts";
+import { mix } from "../e2e/money/mix.ts";
 
 /** Steps of histories: in memory, over a file, over a database. */
 const STEPS = { memory: 4_000_000, sqlite: 200_000, postgres: 40_000 };

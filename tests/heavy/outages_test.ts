@@ -2,10 +2,10 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
-import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { assertSound, metric, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
-import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
-import { type Random, seeded } from "../random.ts";
+import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
+import { assertSound, metric, type Node, readEntries, startCluster, until } from "../e2e/nodes/cluster.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../e2e/program/load.ts";
+import { type Random, seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** How long they come and go, in milliseconds. */

@@ -1,7 +1,7 @@
 /** Whether a gateway with the flags of the tasks gives back the memory that a peak of streams took. Linux only. */
 import { assert, assertEquals } from "@std/assert";
 import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
-import { addKey, inFolder, start } from "../cli/program.ts";
+import { addKey, inFolder, start } from "../support/program.ts";
 import { publish } from "./figures.ts";
 
 const STREAMS = 500;

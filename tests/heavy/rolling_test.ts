@@ -1,12 +1,12 @@
 /** Three gateways are started anew in turn, over and over, behind the very HAProxy that docs/scaling.md describes. */
 import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
-import { isInstalled } from "../deploy/programs.ts";
-import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
-import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../nodes/rolling.ts";
-import { createLoad } from "../program/load.ts";
-import { seeded } from "../random.ts";
+import { isInstalled } from "../e2e/deploy/programs.ts";
+import { HAS_POSTGRES, HAS_REDIS } from "../support/databases.ts";
+import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster, until } from "../e2e/nodes/cluster.ts";
+import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../e2e/nodes/rolling.ts";
+import { createLoad } from "../e2e/program/load.ts";
+import { seeded } from "../support/random.ts";
 import { publish } from "./figures.ts";
 
 const ROUNDS = Number(Deno.env.get("HEAVY_ROUNDS") ?? 3);

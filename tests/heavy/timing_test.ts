@@ -13,9 +13,9 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { inFolder } from "../store/in_folder.ts";
-import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
+import { ADMIN_KEY, startGateway } from "../support/whole_gateway.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** Most that Welch's t may be, above or below 0. */

@@ -1,11 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import { createFetchTransport, type Transport } from "../../lib/upstreams/transport.ts";
-import { type Random, seeded } from "../random.ts";
-import { soon } from "../soon.ts";
+import { type Random, seeded } from "../support/random.ts";
+import { soon } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";
 import { DIFFERENCES } from "./differences.ts";
-import { say, startKeeping, type Then } from "./keeping_server.ts";
+import { say, startKeeping, type Then } from "../upstream/keeping_server.ts";
 
 /** What a transport makes of an answer. */
 type Said = { status: number; headers: Record<string, string | null>; body: string } | "error";

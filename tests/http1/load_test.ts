@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
-import { soon, until } from "../soon.ts";
+import { soon, until } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";
-import { say, startKeeping } from "./keeping_server.ts";
+import { say, startKeeping } from "../upstream/keeping_server.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;

@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { soon } from "../soon.ts";
+import { soon } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
-import { say, startKeeping } from "./keeping_server.ts";
+import { say, startKeeping } from "../upstream/keeping_server.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const SECOND = `${OK}content-length: 4\r\n\r\nevil`;

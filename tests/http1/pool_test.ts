@@ -5,9 +5,9 @@ import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import { Http1Connection } from "../../lib/http1/connection.ts";
 import { ConnectionPool } from "../../lib/http1/pool.ts";
 import type { Outgoing } from "../../lib/upstreams/transport.ts";
-import { soon, until } from "../soon.ts";
+import { soon, until } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
-import { type KeepingServer, say, startKeeping } from "./keeping_server.ts";
+import { type KeepingServer, say, startKeeping } from "../upstream/keeping_server.ts";
 
 const ADDRESSES = addressPolicy();
 

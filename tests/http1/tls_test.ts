@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
 import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
-import { soon } from "../soon.ts";
+import { soon } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
 
 const FILES = new URL("../fixtures/tls/", import.meta.url);

@@ -13,9 +13,9 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openLocalClaims } from "../../lib/store/sqlite/local_claims.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { createClock } from "../billing/simulator/clock.ts";
-import { seeded } from "../random.ts";
-import { QUICK, rounds } from "../skip.ts";
-import { watchTurns } from "../turns.ts";
+import { seeded } from "../support/random.ts";
+import { QUICK, rounds } from "../support/skip.ts";
+import { watchTurns } from "../support/turns.ts";
 
 const HASH = "a".repeat(64);
 const MIB = 1024 * 1024;

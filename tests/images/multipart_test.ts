@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes }
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
 import { createAdmissionQueue } from "../../lib/images/admission_queue.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 const RULES: MultipartRules = {
   totalBytes: 100_000,

@@ -1,7 +1,16 @@
 import { assert, assertEquals, assertGreater, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { createAdmissionQueue } from "../../lib/images/admission_queue.ts";
-import { errorOf, formOf, gray, type Painter, painter, paintsAll, type Script, startGateway } from "./gateway.ts";
+import {
+  errorOf,
+  formOf,
+  gray,
+  type Painter,
+  painter,
+  paintsAll,
+  type Script,
+  startGateway,
+} from "../e2e/images/gateway.ts";
 import { base64Of, join, png, pngHead } from "./image_files.ts";
 
 /** A painter that takes the memory of this process. */

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { brokenRules, fittingSize, isValidSize, nearestSize, readSize, sizeText } from "../../lib/images/size.ts";
 import type { Size } from "../../lib/images/types.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 /** The rules once more, in words of their own: whole numbers only, each rule a condition. */
 function obeys(width: number, height: number): boolean {

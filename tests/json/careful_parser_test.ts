@@ -12,8 +12,8 @@ import {
 import { parseAtOnce } from "../../lib/json/parse.ts";
 import { writeSteps } from "../../lib/json/write.ts";
 import { LONG_TEXT_CHARS, runToEnd } from "../../lib/scheduler.ts";
-import { type Random, seeded } from "../random.ts";
-import { rounds } from "../skip.ts";
+import { type Random, seeded } from "../support/random.ts";
+import { rounds } from "../support/skip.ts";
 
 const ROOMY: JsonLimits = { depth: 1000, nodes: 1e6, keys: 1e6 };
 

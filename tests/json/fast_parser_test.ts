@@ -6,8 +6,8 @@ import { type Json, JSON_LIMITS, JsonError, type JsonLimits, writeJson } from ".
 import { parseAtOnce } from "../../lib/json/parse.ts";
 import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../../lib/json/strings.ts";
 import { runToEnd } from "../../lib/scheduler.ts";
-import { type Random, seeded } from "../random.ts";
-import { rounds } from "../skip.ts";
+import { type Random, seeded } from "../support/random.ts";
+import { rounds } from "../support/skip.ts";
 
 const encoder = new TextEncoder();
 

@@ -12,7 +12,7 @@ import {
 } from "../../lib/json/mod.ts";
 import { parseAtOnce } from "../../lib/json/parse.ts";
 
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 const ROOMY = { depth: 1000, nodes: 1e6, keys: 1e6 };
 

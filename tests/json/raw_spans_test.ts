@@ -3,7 +3,7 @@ import { parseFast } from "../../lib/json/fast_parser.ts";
 import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/json/mod.ts";
 import { RAW_SPAN_BYTES, type RawSpanJson, type RawSpanSource, writeWithRawSpans } from "../../lib/json/raw_spans.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });

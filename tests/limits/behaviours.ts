@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
-import { rounds } from "../skip.ts";
+import { rounds } from "../support/skip.ts";
 
 /** A clock that the test turns. */
 interface Clock {

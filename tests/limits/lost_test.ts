@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
 import type { RunningRequest } from "../../lib/limits/limiter.ts";
-import { HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { HAS_REDIS, startRedis } from "../support/databases.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
 

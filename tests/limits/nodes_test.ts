@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertLessOrEqual } from "@std/assert";
-import { type Engine, HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { type Engine, HAS_REDIS, startRedis } from "../support/databases.ts";
 import type { Orders } from "./hammer.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";

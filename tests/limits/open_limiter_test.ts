@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { HAS_REDIS, startRedis } from "../support/databases.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { Redis } from "ioredis";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
-import { type Engine, HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { type Engine, HAS_REDIS, startRedis } from "../support/databases.ts";
 import { leftOf, limitOf, type OpenNode, openNode, takeOne, until } from "./redis_nodes.ts";
 
 const NODES = 3;

@@ -1,7 +1,7 @@
 /** Requests of several names come and go by chance, and a limiter is held against the slow reference at every step. */
 import { assert, assertEquals } from "@std/assert";
 import type { LimitDecision, Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { Reference } from "./reference.ts";
 
 /** A limiter under test. */

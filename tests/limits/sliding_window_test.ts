@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { BUCKET_MS, leaseEnd, Window, WINDOW_MS, windowEnd } from "../../lib/limits/sliding_window.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 Deno.test("windowEnd() is later than 60 s after the last instant of the bucket, by less than a bucket", () => {
   for (

@@ -3,7 +3,7 @@ import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { mergeLong, mergeShort } from "../../lib/o200k/bpe.ts";
 import { runToEnd } from "../../lib/scheduler.ts";
 import { readRanks } from "../../lib/o200k/ranks.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 const SEED = 31_4159;
 const table = runToEnd(readRanks(vocabulary.bpe_ranks));

@@ -2,9 +2,9 @@ import { assert, assertEquals } from "@std/assert";
 import { Tiktoken } from "js-tiktoken/lite";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { COUNTED_AT_ONCE, loadTokenCounter } from "../../lib/o200k/counter.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { randomText } from "./random_text.ts";
-import { rounds } from "../skip.ts";
+import { rounds } from "../support/skip.ts";
 
 const SEED = 20_240_513;
 const TEXTS = rounds(6000);

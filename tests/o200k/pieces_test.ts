@@ -1,9 +1,9 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { lastCut, PieceSearch } from "../../lib/o200k/pieces.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { randomText } from "./random_text.ts";
-import { rounds, skipInQuick } from "../skip.ts";
+import { rounds, skipInQuick } from "../support/skip.ts";
 
 const SEED = 7_1828;
 

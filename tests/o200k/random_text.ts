@@ -1,5 +1,5 @@
 /** Text of many scripts from a seed. */
-import type { Random } from "../random.ts";
+import type { Random } from "../support/random.ts";
 
 const LANGUAGE: Record<string, string[]> = {
   ascii: chars(0x20, 0x7e),

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createRegistry } from "../../lib/observe/registry.ts";
-import { lint, readExposition, valueOf } from "./exposition.ts";
+import { lint, readExposition, valueOf } from "../e2e/observe/exposition.ts";
 
 Deno.test("a registry writes counters, amounts, histograms and readings as the format has them", () => {
   const registry = createRegistry();

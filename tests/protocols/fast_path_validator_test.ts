@@ -8,7 +8,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { crossRequest, REQUESTS } from "../golden/requests.ts";
-import { type Random, seeded } from "../random.ts";
+import { type Random, seeded } from "../support/random.ts";
 
 const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   chat: chatRequest,

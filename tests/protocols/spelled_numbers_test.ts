@@ -3,7 +3,7 @@ import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { isObject, parseJson } from "../../lib/json/mod.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
-import { WHOLE } from "../upstreams/said.ts";
+import { WHOLE } from "../upstream/replies.ts";
 
 /** Indices and counts of every protocol; those of citations are passed on as they are. */
 const NUMBERS = /("(?:(?:output_|content_|summary_)?index|\w+_tokens|\w+TokenCount)": ?)(\d+)(?=[,}\]])/g;

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../lib/protocols/canonical/types.ts";
 import { readTokens } from "../../lib/request/billed_tokens.ts";
 import type { UsageSource } from "../../lib/store/ledger.ts";
-import { tokens } from "./world.ts";
+import { tokens } from "../e2e/request/world.ts";
 
 const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
 

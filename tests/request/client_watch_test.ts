@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { ClientWatch } from "../../lib/request/client_watch.ts";
-import { soon } from "../soon.ts";
+import { soon } from "../support/soon.ts";
 
 /** A request whose handler is under way, watched. */
 interface Watched {

@@ -6,7 +6,7 @@ import { fitContext } from "../../lib/request/context.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
-import { model, startGateway } from "../upstreams/gateway.ts";
+import { model, startGateway } from "../support/gateway.ts";
 
 function modelOf(context_length: number): Model {
   return modelSchema.parse({

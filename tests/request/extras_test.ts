@@ -2,9 +2,9 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
-import { oneModel, startGateway, type TestGateway } from "../upstreams/gateway.ts";
-import { PROTOCOLS, STREAMED, WHOLE } from "../upstreams/said.ts";
-import { events, type Scripted, startScripted } from "../upstreams/scripted.ts";
+import { oneModel, startGateway, type TestGateway } from "../support/gateway.ts";
+import { PROTOCOLS, STREAMED, WHOLE } from "../upstream/replies.ts";
+import { events, type Scripted, startScripted } from "../upstream/mod.ts";
 
 /** A request that asks for something. */
 interface Case {

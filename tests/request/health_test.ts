@@ -7,8 +7,8 @@ import { BREAKER } from "../routing/breaker.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
-import { valueOf } from "../observe/exposition.ts";
-import { startGateway } from "../upstreams/gateway.ts";
+import { valueOf } from "../e2e/observe/exposition.ts";
+import { startGateway } from "../support/gateway.ts";
 
 const MODEL = {
   id: "acme/one",

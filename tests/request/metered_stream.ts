@@ -7,11 +7,11 @@ import { modelSchema } from "../../lib/catalog/model.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { StreamMeter } from "../../lib/request/stream_meter.ts";
 import { TargetMeasurement } from "../../lib/request/target_measurement.ts";
-import { forgivingHealth } from "../routing/forgiving.ts";
+import { forgivingHealth } from "../support/forgiving.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
-import { entriesOf } from "./world.ts";
+import { entriesOf } from "../e2e/request/world.ts";
 
 /** A stream under a real meter. */
 export interface MeteredStream {

@@ -5,7 +5,7 @@ import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { assistant, call, promptOf, result, user } from "../protocols/canonical/messages.ts";
-import { png, tool } from "../upstreams/prompts.ts";
+import { png, tool } from "../upstreams/embedded/prompts.ts";
 
 type Row = Partial<Pick<Model, "reasoning" | "supported_parameters">> & { input?: string[] };
 

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { model, oneModel, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
-import { errorBody, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstreams/said.ts";
-import { events, json, type Script, startScripted } from "../upstreams/scripted.ts";
+import { model, oneModel, startGateway, type TestGateway, upstream } from "../support/gateway.ts";
+import { errorBody, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
+import { events, json, type Script, startScripted } from "../upstream/mod.ts";
 
 const HEARTBEATS: Readonly<Record<Protocol, string>> = {
   chat: ": keep-alive\n",

@@ -10,7 +10,7 @@ import type {
   TargetOutcome,
 } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { BREAKER } from "./breaker.ts";
 import { ReferenceHealth, type ReferencePass } from "./health_reference.ts";
 

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { type Choice, planChoices, type PlanParts, type TargetFacts } from "../../lib/routing/plan.ts";
 import { NO_PREFERENCES, type ProviderPreferences } from "../../lib/routing/preferences.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 /** A target of the upstream of this name. */
 function target(upstream: string, more: Partial<Target> = {}): Target {

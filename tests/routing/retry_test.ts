@@ -6,7 +6,7 @@ import { createHealth } from "../../lib/routing/health_tracker.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
 import { type Attempt, attemptTargets, backoffMs } from "../../lib/routing/retry.ts";
 import { createRetryBudgets, RetryBudget, type RetryBudgets } from "../../lib/routing/retry_budget.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { BREAKER } from "./breaker.ts";
 import { VirtualTime } from "./virtual_time.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { startGateway } from "../whole_gateway.ts";
+import { startGateway } from "../support/whole_gateway.ts";
 
 /** Paths as clients ask for them, and the endpoint that the message names. */
 const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [

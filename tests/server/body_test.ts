@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/ass
 import { BodyBudget } from "../../lib/server/body_limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
-import { othersTurns } from "../others_turns.ts";
+import { othersTurns } from "../support/others_turns.ts";
 import { exchange, head, post, type RawResponse, startServer, TEST_LIMITS } from "./serve.ts";
 
 const CHUNKED = head("POST /v1/echo", { "transfer-encoding": "chunked" });

@@ -5,7 +5,7 @@ import { readJsonBody } from "../../lib/server/body.ts";
 import { BodyBudget } from "../../lib/server/body_limits.ts";
 import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
 import { InflateQueue } from "../../lib/server/inflate_queue.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
 
 const CODINGS: readonly Coding[] = ["gzip", "deflate"];

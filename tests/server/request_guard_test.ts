@@ -4,8 +4,8 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { createClientConcurrency } from "../../lib/server/client_concurrency.ts";
 import { createRatedLog } from "../../lib/server/rated_log.ts";
-import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
-import { startGateway as startWithStore } from "../upstreams/gateway.ts";
+import { ADMIN_KEY, startGateway } from "../support/whole_gateway.ts";
+import { startGateway as startWithStore } from "../support/gateway.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { exchange, head, post, startServer } from "./serve.ts";
 

@@ -13,7 +13,7 @@ import type {
   PriceSheet,
   UsageBy,
 } from "../../lib/store/ledger.ts";
-import { seeded } from "../random.ts";
+import { seeded } from "../support/random.ts";
 
 /** 2026-11-21, in days since 1970-01-01, and its midnight. */
 export const DAY = 20_778;

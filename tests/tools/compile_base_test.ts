@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import denoJson from "../../deno.json" with { type: "json" };
 import { BASE_PATH, missingBase } from "../../tools/compile_base.ts";
-import { inFolder } from "../cli/program.ts";
+import { inFolder } from "../support/program.ts";
 
 const [, ifItFails = ""] = denoJson.tasks.compile.command.split(" || ");
 

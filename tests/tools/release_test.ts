@@ -12,9 +12,9 @@ import {
   sumsOf,
   TARGETS,
 } from "../../tools/release.ts";
-import { obstacle } from "../compiling.ts";
+import { obstacle } from "../support/compiling.ts";
 import { npmCache, repositoryFile } from "./supply.ts";
-import { findProgram, skipIf } from "../skip.ts";
+import { findProgram, skipIf } from "../support/skip.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const WORKFLOWS = ["ci", "release"];

@@ -9,9 +9,9 @@ import {
   metadataGuard,
 } from "../../lib/upstreams/address_guard.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
-import { oneModel, startGateway } from "./gateway.ts";
-import { prompt, WHOLE } from "./said.ts";
-import { json, startScripted } from "./scripted.ts";
+import { oneModel, startGateway } from "../support/gateway.ts";
+import { prompt, WHOLE } from "../upstream/replies.ts";
+import { json, startScripted } from "../upstream/mod.ts";
 
 const METADATA = [
   ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192"],

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import type { Protocol, ReplyEvent, TokenUsage } from "../../lib/protocols/canonical/types.ts";
 import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
-import { callOf } from "./prompts.ts";
+import { callOf } from "./embedded/prompts.ts";
 
 /** TokenUsage at the start and at the end of an answer, of which the upstream told so much. */
 async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: TokenUsage }): Promise<unknown[]> {

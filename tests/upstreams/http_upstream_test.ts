@@ -1,10 +1,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { oneModel, startGateway, UPSTREAM_KEY } from "./gateway.ts";
-import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
-import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
-import { events, json, type Script, startScripted } from "./scripted.ts";
+import { oneModel, startGateway, UPSTREAM_KEY } from "../support/gateway.ts";
+import { chunk, CHUNKED_EVENTS, say, startRaw } from "../upstream/raw_server.ts";
+import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
+import { events, json, type Script, startScripted } from "../upstream/mod.ts";
 
 /** Client and upstream protocol: relayed where they are the same, translated where not. */
 const PAIRS: [client: Protocol, upstream: Protocol][] = PROTOCOLS.flatMap((client) =>

@@ -5,9 +5,9 @@ import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
 import { promptOf } from "../protocols/canonical/messages.ts";
 import { said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
-import { oneModel, startGateway } from "./gateway.ts";
-import { errorBody, prompt, WHOLE } from "./said.ts";
-import { json, startScripted } from "./scripted.ts";
+import { oneModel, startGateway } from "../support/gateway.ts";
+import { errorBody, prompt, WHOLE } from "../upstream/replies.ts";
+import { json, startScripted } from "../upstream/mod.ts";
 
 const LONG = "x".repeat(70_000);
 const names = Array.from({ length: 10_001 }, (_, at) => `"k${at}":1`).join(",");

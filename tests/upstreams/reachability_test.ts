@@ -3,11 +3,11 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { createHostProbes } from "../../lib/upstreams/reachability.ts";
 import type { TimeLimits, Transport } from "../../lib/upstreams/transport.ts";
-import { startDeaf } from "./deaf_host.ts";
-import { model, oneModel, startGateway, upstream } from "./gateway.ts";
-import { startRaw } from "./raw_server.ts";
-import { prompt, PROTOCOLS, WHOLE } from "./said.ts";
-import { json, startScripted } from "./scripted.ts";
+import { startDeaf } from "../upstream/deaf_host.ts";
+import { model, oneModel, startGateway, upstream } from "../support/gateway.ts";
+import { startRaw } from "../upstream/raw_server.ts";
+import { prompt, PROTOCOLS, WHOLE } from "../upstream/replies.ts";
+import { json, startScripted } from "../upstream/mod.ts";
 import { TRANSPORTS } from "./transports.ts";
 
 const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };

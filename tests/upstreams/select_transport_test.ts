@@ -6,11 +6,11 @@ import {
   transportKindFor,
   type TransportSelectorOptions,
 } from "../../lib/upstreams/select_transport.ts";
-import { oneModel, startGateway } from "./gateway.ts";
-import { say, startKeeping } from "../http1/keeping_server.ts";
-import { prompt, WHOLE } from "./said.ts";
-import { json, type Scripted, startScripted } from "./scripted.ts";
-import { soon } from "../soon.ts";
+import { oneModel, startGateway } from "../support/gateway.ts";
+import { say, startKeeping } from "../upstream/keeping_server.ts";
+import { prompt, WHOLE } from "../upstream/replies.ts";
+import { json, type Scripted, startScripted } from "../upstream/mod.ts";
+import { soon } from "../support/soon.ts";
 import { failureOf, request } from "./transports.ts";
 
 /** SETTINGS, empty, and GOAWAY with PROTOCOL_ERROR: what a peer of HTTP/2 alone says to a line of HTTP/1.1. */

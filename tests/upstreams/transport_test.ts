@@ -1,331 +1,487 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { JsonObject } from "../../lib/json/mod.ts";
-import { soon, until } from "../soon.ts";
-import { watchTurns } from "../turns.ts";
-import { oneModel as upstreamOf, startGateway } from "./gateway.ts";
-import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
-import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
-import { events, json, type Script, type Scripted, startScripted } from "./scripted.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
+import type { Incoming } from "../../lib/upstreams/transport.ts";
+import { startDeaf } from "../upstream/deaf_host.ts";
+import { say, startKeeping } from "../upstream/keeping_server.ts";
+import { soon, until } from "../support/soon.ts";
+import { failureOf, request, TRANSPORTS } from "./transports.ts";
 
-/** Waits until an answer that nobody reads comes to rest: every buffer on the way is full. Gives the bytes that were sent. */
-async function rest({ requests: [request] }: Scripted): Promise<number> {
-  for (let before = -1;;) {
-    const sent = request?.sent ?? 0;
-    if (sent === before) return sent;
-    before = sent;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
-}
+const OK = "HTTP/1.1 200 OK\r\n";
+const CHUNKED = `${OK}content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n`;
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-/** Frames up to the first text. */
-function starts(protocol: Protocol): string {
-  const frames = STREAMED[protocol];
-  return frames.slice(0, frames.findIndex((frame) => frame.includes("Hello")) + 1).join("");
-}
-
-/**
- * Reads until a text has come. It is looked for in what is new: whoever looks through all of a long stream at each read
- * keeps this loop, and the upstream's time limits with it, from everybody else.
- */
-async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: string): Promise<string> {
-  const decoder = new TextDecoder();
-  const pieces: string[] = [];
-  let latest = "";
-  while (!latest.includes(text)) {
-    const { done, value } = await reader.read();
-    if (done) throw new Error(`The stream ended before "${text}":\n${latest.slice(-1_000)}`);
-    const piece = decoder.decode(value, { stream: true });
-    pieces.push(piece);
-    latest = latest.slice(-text.length) + piece;
-  }
-  return pieces.join("");
-}
-
-for (const transport of ["http1", "fetch"]) {
-  const oneModel = (protocol: Protocol, url: string, more: JsonObject = {}) =>
-    upstreamOf(protocol, url, { transport, ...more });
-
-  Deno.test(`${transport}: 50 requests in a row share a connection, whole and streamed, refused and broken off`, async () => {
-    for (const protocol of PROTOCOLS) {
-      let status = 200;
-      await using server = startScripted(({ body }) => {
-        if (status !== 200) return json({ error: { message: "no" } }, { status });
-        return body.includes('"stream":true') ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]);
-      });
-      await using gateway = startGateway(oneModel(protocol, server.url));
-      for (let number = 0; number < 50; number++) {
-        status = number % 5 === 4 ? 400 : 200;
-        const response = await gateway.ask(protocol, prompt(protocol, { stream: number % 2 === 0 }));
-        await response.text();
-        assertEquals(response.status, status);
-      }
-      assertEquals(server.requests.length, 50);
-      // The end of an answer may be under way when the next request comes.
-      assert(server.ports.size <= 5, `${protocol}: ${server.ports.size} connections`);
-    }
-  });
-
-  Deno.test(`${transport}: a client that leaves before the upstream has answered takes the request with it`, async () => {
-    for (const protocol of PROTOCOLS) {
-      for (const stream of [false, true]) {
-        const never = Promise.withResolvers<void>();
-        const arrived = Promise.withResolvers<void>();
-        await using server = startScripted(() => {
-          arrived.resolve();
-          return json(WHOLE[protocol], { before: never.promise });
-        });
-        await using gateway = startGateway(oneModel(protocol, server.url));
-        const client = new AbortController();
-        const asked = gateway.ask(protocol, prompt(protocol, { stream }), { signal: client.signal }).catch(() => {});
-        await soon("request", arrived.promise);
-        client.abort();
-        await asked;
-        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
-        never.resolve();
-      }
-    }
-  });
-
-  Deno.test(`${transport}: a client that leaves between the upstream's head and its first event takes the request with it`, async () => {
-    const left = Promise.withResolvers<void>();
-    const arrived = Promise.withResolvers<void>();
-    await using server = startRaw(async (connection) => {
-      await say(connection, CHUNKED_EVENTS);
-      arrived.resolve();
-      // The end of what the gateway sends is the end of its interest.
-      while (await connection.read(new Uint8Array(10)).catch(() => null) !== null);
-      left.resolve();
-    });
-    await using gateway = startGateway(oneModel("chat", server.url));
-    const client = new AbortController();
-    const asked = gateway.ask("chat", prompt("chat", { stream: true }), { signal: client.signal }).catch(() => {});
-    await soon("request", arrived.promise);
-    client.abort();
-    await asked;
-    await soon("upstream let go", left.promise);
-  });
-
-  Deno.test(`${transport}: a client that leaves in the middle of a stream takes the upstream's with it`, async () => {
-    for (const protocol of PROTOCOLS) {
-      for (const upstream of PROTOCOLS) {
-        const never = Promise.withResolvers<void>();
-        const first = new TextEncoder().encode(starts(upstream)).length;
-        await using server = startScripted(() =>
-          events(STREAMED[upstream].join(""), { chunkBytes: first, beforeLast: never.promise })
-        );
-        await using gateway = startGateway(oneModel(upstream, server.url));
-        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-        const reader = response.body?.getReader();
-        assert(reader !== undefined);
-        await soon("first text", readUntil(reader, "Hello"));
-        await reader.cancel();
-        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
-        never.resolve();
-        assertEquals(gateway.logs.filter(({ level }) => level === "error"), []);
-      }
-    }
-  });
-
-  Deno.test(`${transport}: a client that does not read slows the upstream down`, async () => {
-    for (const [protocol, upstream] of [["chat", "chat"], ["responses", "chat"], ["messages", "messages"]] as const) {
-      const [frame = ""] = STREAMED[upstream].filter((frame) => frame.includes("Hello"));
-      const [opening = ""] = STREAMED[upstream];
-      const long = frame.replace("Hello", "Hello".repeat(10_000));
-      const open = upstream === "messages" ? STREAMED.messages[1] ?? "" : "";
-      // 200 MB, if somebody wants it.
-      await using server = startScripted(() =>
-        events(`${upstream === "messages" ? "" : opening}${open}${long}`, { times: 4_000 })
+for (const [name, create] of Object.entries(TRANSPORTS)) {
+  Deno.test(`${name}: a request goes out as it is, and its answer comes back as it is`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(
+        socket,
+        `HTTP/1.1 418 Teapot\r\ncontent-type: text/plain\r\nUpgrade: 1\r\nupgrade: 2\r\ncontent-length: 3\r\n\r\nh\xc3\xa9`,
       );
-      await using gateway = startGateway(oneModel(upstream, server.url));
-      const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
-      try {
-        await connection.write(new TextEncoder().encode(gateway.raw(protocol, prompt(protocol, { stream: true }))));
-        await until("answer under way", () => (server.requests[0]?.sent ?? 0) > 0);
-        const sent = await rest(server);
-        assert(sent < 40_000_000, `${protocol}: ${sent} bytes left the upstream`);
-      } finally {
-        connection.close();
-      }
-      await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+      return "keep";
+    });
+    const transport = create();
+    const body = '{"text":"é😀"}';
+    const incoming = await transport.send(
+      request(`${server.url}/v1/x?key=a%20b`, { body, headers: { "x-key": "s e" } }),
+    );
+    assertEquals([incoming.status, incoming.header("upgrade"), incoming.header("retry-after")], [418, "1, 2", null]);
+    assertEquals(await incoming.text(100), "hé");
+    assertEquals(await incoming.read(), undefined);
+    const [asked] = server.asked;
+    const head = asked?.head.toLowerCase() ?? "";
+    assert(head.startsWith("post /v1/x?key=a%20b http/1.1\r\n"), head);
+    for (
+      const line of [`host: 127.0.0.1:${server.port}`, "x-key: s e", "accept-encoding: identity", "user-agent: sluice"]
+    ) {
+      assertEquals(head.split(`\r\n${line}\r\n`).length, 2, `${line} in ${head}`);
     }
+    assertMatch(head, /\r\ncontent-length: 17\r\n/);
+    assertEquals(asked?.body, String.fromCharCode(...new TextEncoder().encode(body)));
+    transport.close();
   });
 
-  Deno.test(`${transport}: time limits: an upstream that never answers is 504`, async () => {
-    for (const protocol of PROTOCOLS) {
-      const cases: [stream: boolean, timeouts: Record<string, number>, says: RegExp][] = [
-        [true, { first_byte_ms: 60 }, /no answer within 0\.06 s/],
-        [true, { total_ms: 60 }, /no whole answer within 0\.06 s/],
-        // A whole answer comes when it is done: only the total counts.
-        [false, { first_byte_ms: 1, idle_ms: 1, total_ms: 60 }, /no whole answer within 0\.06 s/],
+  Deno.test(`${name}: a long body arrives, and goes nowhere for a caller that leaves before`, async () => {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, `${OK}content-length: 7\r\n\r\n${String(body.length).padStart(7)}`);
+      return "keep";
+    });
+    const transport = create();
+    const body = "x".repeat(LARGE_BODY_BYTES + 1);
+    const leaving = new AbortController();
+    const reason = new Error("left");
+    const failed = failureOf(transport.send(request(server.url, { body, signal: leaving.signal })));
+    leaving.abort(reason);
+    assertEquals(await soon("the end", failed), reason);
+    assertEquals(server.asked, []);
+    const incoming = await transport.send(request(server.url, { body }));
+    assertEquals(await incoming.text(100), String(body.length));
+    transport.close();
+  });
+
+  Deno.test(`${name}: bodies of every size arrive, as texts and as streams`, async () => {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, `${OK}content-length: ${body.length}\r\n\r\n${body}`);
+      return "keep";
+    });
+    const transport = create();
+    for (const size of [0, 1, 1_000, 4_095, 61_439, 61_440, 61_441, 65_536, 300_000, 3_000_000]) {
+      const text = "x".repeat(size);
+      const incoming = await transport.send(request(server.url, { body: text }));
+      assert(await incoming.text(4_000_000) === text, `${size}`);
+      const bytes = new TextEncoder().encode(text);
+      const stream = ReadableStream.from([bytes.subarray(0, size / 2), new Uint8Array(0), bytes.subarray(size / 2)]);
+      const streamed = await transport.send(request(server.url, { body: stream }));
+      assert(await streamed.text(4_000_000) === text, `a stream of ${size}`);
+    }
+    transport.close();
+    assert(server.accepted <= 3, `${server.accepted} connections`);
+  });
+
+  Deno.test(`${name}: an answer that is too long is no answer, however it is sent`, async () => {
+    await using server = startKeeping(async (socket, { body }) => {
+      const size = Number(body.replace(/\D/g, ""));
+      const text = "x".repeat(size);
+      const isChunked = body.startsWith("chunks");
+      await say(socket, isChunked ? CHUNKED : `${OK}content-length: ${size}\r\n\r\n`);
+      await say(socket, isChunked ? chunk(text) + chunk("") : text).catch(() => {});
+      return "keep";
+    });
+    const transport = create();
+    // The longer ones come in pieces.
+    for (const size of [101, 100_001]) {
+      for (const body of [`length ${size}`, `chunks ${size}`]) {
+        const right = await transport.send(request(server.url, { body }));
+        assertEquals((await right.text(size)).length, size, body);
+        const wrong = await transport.send(request(server.url, { body }));
+        const error = await failureOf(wrong.text(size - 1));
+        assert(error instanceof GatewayError && error.message.endsWith("it is too large"), `${body}: ${error}`);
+      }
+    }
+    transport.close();
+  });
+
+  Deno.test(`${name}: no redirect is followed, no cookie kept, nothing unpacked`, async () => {
+    await using server = startKeeping(async (socket, { request }) => {
+      const lines = [
+        "location: /other",
+        "set-cookie: a=b",
+        "content-length: 0",
+        ...(request === 1 ? ["content-encoding: gzip"] : []),
       ];
-      for (const [stream, timeouts, says] of cases) {
-        const never = Promise.withResolvers<void>();
-        await using server = startScripted(() => json(WHOLE[protocol], { before: never.promise }));
-        await using gateway = startGateway(oneModel(protocol, server.url, { timeouts }));
-        const response = await soon("answer", gateway.ask(protocol, prompt(protocol, { stream })));
-        assertEquals(response.status, 504);
-        assertMatch(await response.text(), says);
-        // On a busy machine the time is over before the request is there.
-        await soon("upstream let go", server.requests[0]?.gone ?? Promise.resolve());
-        never.resolve();
-      }
-    }
+      await say(socket, `HTTP/1.1 307 Go on\r\n${lines.join("\r\n")}\r\n\r\n`);
+      return "keep";
+    });
+    const transport = create();
+    const first = await transport.send(request(server.url));
+    assertEquals([first.status, await first.text(10)], [307, ""]);
+    const error = await failureOf(transport.send(request(server.url)));
+    assert(error instanceof GatewayError && error.message.includes("compressed"), String(error));
+    assertEquals(server.asked.filter(({ head }) => /cookie|other/.test(head)), []);
+    transport.close();
   });
 
-  Deno.test(`${transport}: time limits: an upstream that stops in the middle breaks the stream off`, async () => {
-    for (const protocol of PROTOCOLS) {
-      for (
-        const [timeouts, says] of [[{ idle_ms: 60 }, "nothing more within 0.06 s"], [
-          { total_ms: 150 },
-          "no whole answer within 0.15 s",
-        ]] as const
-      ) {
-        const never = Promise.withResolvers<void>();
-        const first = new TextEncoder().encode(starts(protocol)).length;
-        await using server = startScripted(() =>
-          events(STREAMED[protocol].join(""), { chunkBytes: first, beforeLast: never.promise })
-        );
-        await using gateway = startGateway(oneModel(protocol, server.url, { timeouts }));
-        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-        assertEquals(response.status, 200);
-        const text = await soon("end of the stream", response.text());
-        assert(text.includes("Hello") && text.includes(says) && !text.includes(SUCCESS[protocol]), text);
-        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
-        never.resolve();
-      }
-    }
-  });
-
-  Deno.test(`${transport}: time limits: a trickle is cut by the total`, async () => {
-    await using trickle = startRaw(async (connection) => {
-      await say(connection, CHUNKED_EVENTS + chunk(starts("chat")));
-      for (let number = 0; number < 200; number++) {
-        await say(connection, chunk(`: ${number}\n\n`));
+  Deno.test(`${name}: whole answers, read or let go of, leave their connection to the next`, async () => {
+    await using server = startKeeping(async (socket, { request }) => {
+      if (request % 2 === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
+      else await say(socket, CHUNKED + chunk("data: [DONE]\n\n") + chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    for (let number = 0; number < 20; number++) {
+      const incoming = await transport.send(request(server.url));
+      if (number % 4 < 2) {
+        await incoming.text(100);
+      } else {
+        await incoming.read();
+        incoming.release();
+        incoming.cancel();
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
+    }
+    transport.close();
+    assertEquals(server.accepted, 1);
+    assertEquals(server.asked.length, 20);
+  });
+
+  Deno.test(`${name}: without idle connections, each call makes its own`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
+      return "keep";
     });
-    await using cut = startGateway(oneModel("chat", trickle.url, { timeouts: { idle_ms: 10_000, total_ms: 200 } }));
-    const response = await cut.ask("chat", prompt("chat", { stream: true }));
-    assertMatch(await soon("end of the stream", response.text()), /no whole answer within 0\.2 s/);
+    const transport = create({ idleConnections: 0 });
+    for (let number = 1; number <= 3; number++) {
+      await (await transport.send(request(server.url))).text(100);
+      await soon("connection closed", server.ended(number));
+    }
+    assertEquals(server.accepted, 3);
+    transport.close();
   });
 
-  Deno.test(`${transport}: time limits: a slow client is not the upstream's fault`, async () => {
-    const idleMs = 1_000;
-    const [opening = "", hello = ""] = STREAMED.chat;
-    const long = hello.replace("Hello", "Hello ".repeat(10_000));
-    const body = opening + long.repeat(300) + STREAMED.chat.slice(2).join("");
-    await using fast = startScripted(() => events(body, { chunkBytes: 100_000 }));
-    await using gateway = startGateway(oneModel("chat", fast.url, { timeouts: { idle_ms: idleMs } }));
-    const slow = await gateway.ask("chat", prompt("chat", { stream: true }));
-    const reader = slow.body?.getReader();
-    assert(reader !== undefined);
-    await readUntil(reader, "Hello");
-    assert(await rest(fast) < body.length);
-    await new Promise((resolve) => setTimeout(resolve, 2 * idleMs));
-    assert(!(await readUntil(reader, "[DONE]")).includes("nothing more within"));
-    assertEquals(await reader.read(), { done: true, value: undefined });
+  Deno.test(`${name}: what goes on after it was let go of loses its connection`, async () => {
+    for (const floods of [false, true]) {
+      let sent = 0;
+      await using server = startKeeping(async (socket) => {
+        await say(socket, CHUNKED + chunk("data: [DONE]\n\n"));
+        for (; sent < 1_000 && floods; sent++) await say(socket, chunk("x".repeat(50_000)));
+        await socket.read(new Uint8Array(1));
+        return "close";
+      });
+      const transport = create();
+      const incoming = await transport.send(request(server.url));
+      await incoming.read();
+      incoming.release();
+      await soon("connection closed", server.ended(1));
+      assert(sent < 500, `${sent} pieces`);
+      transport.close();
+    }
   });
 
-  Deno.test(`${transport}: a first event that takes its time is waited for with keep-alives`, async () => {
-    const heartbeats: Readonly<Record<Protocol, string>> = {
-      chat: ": keep-alive\n",
-      responses: ": keep-alive\n",
-      messages: 'event: ping\ndata: {"type": "ping"}\n\n',
-    };
-    await Promise.all(PROTOCOLS.map(async (protocol) => {
-      const ready = Promise.withResolvers<void>();
-      await using server = startScripted(() => events(STREAMED[protocol].join(""), { beforeLast: ready.promise }));
-      await using gateway = startGateway({ ...oneModel(protocol, server.url), keep_alive_seconds: 1 });
-      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-      const reader = response.body?.getReader();
-      assert(reader !== undefined);
-      const { value } = await reader.read();
-      // More than one where this machine was busy.
-      const said = new TextDecoder().decode(value);
-      assert(said !== "" && said.replaceAll(heartbeats[protocol], "") === "", said);
-      ready.resolve();
-      const text = await readUntil(reader, SUCCESS[protocol]);
-      assert(text.includes("Hello"), text);
-      await reader.cancel();
-    }));
+  Deno.test(`${name}: an answer that is cut is an error, and never an end`, async () => {
+    const cases = [
+      `${OK}content-length: 6\r\n\r\nhello`,
+      `${OK}content-length: 70000\r\n\r\nhello`,
+      CHUNKED,
+      CHUNKED + chunk("hello"),
+      `${CHUNKED}5\r\nhel`,
+      `${CHUNKED}${chunk("hello")}0\r\n`,
+      `${CHUNKED}${chunk("hello")}0\r\n\r`,
+    ];
+    for (const wire of cases) {
+      for (const then of ["close", "reset"] as const) {
+        await using server = startKeeping(async (socket) => {
+          await say(socket, wire);
+          return then;
+        });
+        const transport = create();
+        for (const whole of [true, false]) {
+          const read = async () => {
+            const incoming = await transport.send(request(server.url));
+            if (whole) return await incoming.text(100_000);
+            while (await incoming.read() !== undefined);
+          };
+          const error = await failureOf(read());
+          assert(error instanceof GatewayError && error.kind === "upstream", `${JSON.stringify(wire)}: ${error}`);
+          if (then === "close") assertMatch(error.message, /broke off/);
+        }
+        transport.close();
+      }
+    }
   });
 
-  Deno.test(`${transport}: a connection that is reset is an upstream that failed`, async () => {
-    // Closing a connection with unread bytes resets it.
+  Deno.test(`${name}: a call that is given up frees its connection, in every phase`, async () => {
+    const reason = new GatewayError("timeout", "Left");
+    const phases: [phase: string, wire: string, act: (incoming: Incoming) => Promise<unknown>][] = [
+      ["before the head", "", () => Promise.reject(new Error("A head came"))],
+      ["within the head", "HTTP/1.1 200", () => Promise.reject(new Error("A head came"))],
+      ["after the head", CHUNKED, (incoming) => incoming.read()],
+      ["within a length", `${OK}content-length: 10\r\n\r\nhello`, (incoming) => incoming.text(100)],
+      ["within a long length", `${OK}content-length: 100000\r\n\r\nhello`, (incoming) => incoming.text(100_000)],
+      ["within a chunk", `${CHUNKED}10\r\nhello`, (incoming) => incoming.text(100)],
+      ["between chunks", CHUNKED + chunk("hello"), async (incoming) => {
+        await incoming.read();
+        await incoming.read();
+      }],
+    ];
+    for (const [phase, wire, act] of phases) {
+      for (const kept of [false, true]) {
+        const arrived = Promise.withResolvers<void>();
+        await using server = startKeeping(async (socket, { body }) => {
+          await say(socket, body === "first" ? `${OK}content-length: 0\r\n\r\n` : wire);
+          if (body === "first") return "keep";
+          arrived.resolve();
+          await socket.read(new Uint8Array(1));
+          return "close";
+        });
+        const transport = create();
+        if (kept) {
+          await (await transport.send(request(server.url, { body: "first" }))).text(1);
+          // Some are free a moment later.
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+        const client = new AbortController();
+        const call = transport.send(request(server.url, { signal: client.signal })).then(act);
+        const failed = failureOf(call);
+        await soon("request", arrived.promise);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        const left = performance.now();
+        client.abort(reason);
+        assertEquals(await soon(phase, failed), reason, phase);
+        await soon(`${phase}: connection closed`, server.ended(1));
+        assert(performance.now() - left < 4_000, phase);
+        assertEquals(server.accepted, 1, `${phase}, ${kept ? "kept" : "new"}`);
+        transport.close();
+      }
+    }
+    const transport = create();
+    const client = new AbortController();
+    client.abort(reason);
+    assertEquals(await failureOf(transport.send(request("http://127.0.0.1:2", { signal: client.signal }))), reason);
+    transport.close();
+  });
+
+  Deno.test(`${name}: a call that is given up while its connection is made, or its body is sent`, async () => {
+    const reason = new GatewayError("timeout", "Left");
+    {
+      await using deaf = await startDeaf();
+      const transport = create();
+      const client = new AbortController();
+      const failed = failureOf(transport.send(request(deaf.url, { signal: client.signal })));
+      setTimeout(() => client.abort(reason), 30);
+      assertEquals(await soon("making a connection", failed), reason);
+      transport.close();
+    }
+    for (const streamed of [false, true]) {
+      const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+      const accepted = listener.accept();
+      const transport = create();
+      const client = new AbortController();
+      const cancelled = Promise.withResolvers<void>();
+      let pulls = 0;
+      const endless = new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          pulls++;
+          controller.enqueue(new Uint8Array(100_000));
+        },
+        cancel: () => cancelled.resolve(),
+      });
+      const body = streamed ? endless : "x".repeat(30_000_000);
+      const url = `http://127.0.0.1:${listener.addr.port}`;
+      const failed = failureOf(transport.send(request(url, { body, signal: client.signal })));
+      const socket = await accepted;
+      await socket.read(new Uint8Array(10));
+      // Nobody reads on: what can be sent comes to rest.
+      let before = -1;
+      while (before !== pulls) {
+        before = pulls;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      assert(pulls * 100_000 < 20_000_000, `${pulls} pieces`);
+      client.abort(reason);
+      assertEquals(await soon("sending a body", failed), reason);
+      if (streamed) await soon("stream cancelled", cancelled.promise);
+      const rest = new Uint8Array(1_000_000);
+      const drained = (async () => {
+        while (await socket.read(rest).catch(() => null) !== null);
+      })();
+      await soon("connection closed", drained);
+      socket.close();
+      listener.close();
+      transport.close();
+    }
+  });
+
+  Deno.test(`${name}: what is cancelled, before and while it is read, is over`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED + chunk("hello"));
+      await socket.read(new Uint8Array(1));
+      return "close";
+    });
+    const transport = create();
+    for (let number = 1; number <= 2; number++) {
+      const incoming = await transport.send(request(server.url));
+      if (number === 2) await incoming.read();
+      incoming.cancel();
+      incoming.cancel();
+      incoming.release();
+      await soon("connection closed", server.ended(number));
+    }
+    transport.close();
+  });
+
+  Deno.test(`${name}: time limits of every phase`, async () => {
+    const cases: [wire: string, limits: Record<string, number | string>, says: string][] = [
+      ["", { firstByteMs: 60 }, "no answer within 0.06 s"],
+      ["", { totalMs: 60 }, "no whole answer within 0.06 s"],
+      ["HTTP/1.1 200", { firstByteMs: 60 }, "no answer within 0.06 s"],
+      [CHUNKED, { idleMs: 60 }, "nothing more within 0.06 s"],
+      [CHUNKED, { firstByteMs: 60, begins: "body" }, "no answer within 0.06 s"],
+      [CHUNKED + chunk("a"), { idleMs: 60, begins: "body" }, "nothing more within 0.06 s"],
+      [CHUNKED + chunk("a"), { idleMs: 60 }, "nothing more within 0.06 s"],
+      [CHUNKED + chunk("a"), { totalMs: 60 }, "no whole answer within 0.06 s"],
+      [`${OK}content-length: 9\r\n\r\na`, { idleMs: 60 }, "nothing more within 0.06 s"],
+    ];
+    for (const [wire, limits, says] of cases) {
+      await using server = startKeeping(async (socket) => {
+        await say(socket, wire);
+        await socket.read(new Uint8Array(1));
+        return "close";
+      });
+      const transport = create();
+      const started = performance.now();
+      const call = transport.send(request(server.url, { limits })).then((incoming) => incoming.text(100));
+      const error = await soon(says, failureOf(call));
+      const ms = performance.now() - started;
+      assert(
+        error instanceof GatewayError && error.kind === "timeout" && error.message.includes(says),
+        `${says}: ${error}`,
+      );
+      assert(ms >= 59 && ms < 4_000, `${says}: ${ms} ms`);
+      await soon("connection closed", server.ended(1));
+      transport.close();
+    }
+  });
+
+  Deno.test(`${name}: no connection in time, and none at all`, async () => {
+    await using deaf = await startDeaf();
+    const transport = create();
+    const late = await soon("limit", failureOf(transport.send(request(deaf.url, { limits: { connectMs: 100 } }))));
+    assert(late instanceof GatewayError && late.message.includes("no connection within 0.1 s"), String(late));
+    const short = await failureOf(transport.send(request(deaf.url, { limits: { firstByteMs: 100 } })));
+    assertMatch(String(short), /no answer within 0\.1 s/);
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    listener.close();
+    for (const url of [`http://127.0.0.1:${listener.addr.port}`, "http://no-such-host.invalid/"]) {
+      const refused = await soon("refusal", failureOf(transport.send(request(url))));
+      assert(refused instanceof GatewayError && refused.fault === "unreachable", `${url}: ${refused}`);
+    }
+    transport.close();
+  });
+
+  Deno.test(`${name}: a client that is slow is not the upstream's fault, and slows it down`, async () => {
+    let sent = 0;
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED);
+      for (; sent < 400; sent++) await say(socket, chunk("x".repeat(100_000)));
+      await say(socket, chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    const incoming = await transport.send(request(server.url, { limits: { idleMs: 300 } }));
+    await incoming.read();
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    assert(sent < 200, `${sent} pieces`);
+    let bytes = 0;
+    for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) bytes += piece.length;
+    assert(bytes > 39_000_000);
+    transport.close();
+  });
+
+  Deno.test(`${name}: an early answer comes through while the body is still being sent`, async () => {
+    const never = Promise.withResolvers<void>();
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const serving = (async () => {
-      for await (const connection of listener) {
-        await connection.read(new Uint8Array(10));
-        connection.close();
-      }
+      const socket = await listener.accept();
+      await socket.read(new Uint8Array(10_000));
+      await say(socket, "HTTP/1.1 413 Too large\r\ncontent-length: 2\r\n\r\nno");
+      await soon(
+        "end",
+        (async () => {
+          while (await socket.read(new Uint8Array(100_000)).catch(() => null) !== null);
+        })(),
+      );
+      socket.close();
     })();
+    const transport = create();
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      yield new Uint8Array(1_000);
+      await never.promise;
+    }
     const url = `http://127.0.0.1:${listener.addr.port}`;
-    try {
-      for (const protocol of PROTOCOLS) {
-        await using gateway = startGateway(oneModel(protocol, url));
-        for (const stream of [false, true]) {
-          const response = await gateway.ask(protocol, prompt(protocol, { stream }));
-          assertEquals(response.status, 502, await response.text());
-        }
-      }
-    } finally {
-      listener.close();
-      await serving;
-    }
+    const incoming = await soon("answer", transport.send(request(url, { body: ReadableStream.from(pieces()) })));
+    assertEquals([incoming.status, await incoming.text(10)], [413, "no"]);
+    never.resolve();
+    incoming.cancel();
+    transport.close();
+    await serving;
+    listener.close();
   });
 
-  Deno.test(`${transport}: floods: what is too much is refused, and not read any further`, async () => {
-    const stream = { "content-type": "text/event-stream" };
-    const cases: [name: string, streamed: boolean, Script, status: number, most: number][] = [
-      ["an answer without an end", false, { body: "x".repeat(100_000), times: 4_000 }, 502, 120_000_000],
-      ["an error without an end", false, { body: "x".repeat(100_000), times: 4_000, status: 503 }, 503, 40_000_000],
-      ["a redirect without an end", true, { body: "x".repeat(100_000), times: 4_000, status: 302 }, 502, 40_000_000],
-      ["a line without an end", true, { body: "x".repeat(100_000), times: 4_000, headers: stream }, 502, 60_000_000],
-      [
-        "an event without an end",
-        true,
-        { body: `data: ${"x".repeat(99_990)}\n`, times: 4_000, headers: stream },
-        502,
-        60_000_000,
-      ],
-    ];
-    for (const [name, streamed, script, status, most] of cases) {
-      await using server = startScripted(() => script);
-      await using gateway = startGateway(oneModel("chat", server.url));
-      const response = await gateway.ask("chat", prompt("chat", { stream: streamed }));
-      assertEquals(response.status, status, `${name}: ${await response.text()}`);
-      await soon(name, server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
-      assert((server.requests[0]?.sent ?? 0) < most, `${name}: ${server.requests[0]?.sent}`);
+  Deno.test(`${name}: a body that breaks off takes the call with it`, async () => {
+    await using server = startKeeping(() => Promise.resolve("keep"));
+    const transport = create();
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      yield new Uint8Array(1_000);
+      await Promise.resolve();
+      throw new GatewayError("invalid", "The image breaks off");
     }
-  });
-
-  Deno.test(`${transport}: long answers leave the event loop to others`, async () => {
-    const [opening = "", hello = ""] = STREAMED.chat;
-    const piece = hello.replace("Hello", "Hello ".repeat(170));
-    const count = Math.ceil(20_000_000 / piece.length);
-    const body = opening + piece.repeat(count) + STREAMED.chat.slice(2).join("");
-    const whole = {
-      ...WHOLE.chat,
-      choices: [{ index: 0, message: { role: "assistant", content: "x\\n".repeat(3_400_000) }, finish_reason: "stop" }],
-    };
-    await using server = startScripted((request) =>
-      request.body.includes('"stream":true') ? events(body, { chunkBytes: 64_000 }) : json(whole)
+    const error = await soon(
+      "call",
+      failureOf(transport.send(request(server.url, { body: ReadableStream.from(pieces()) }))),
     );
-    await using gateway = startGateway(oneModel("chat", server.url));
-    using turns = watchTurns();
-    for (const protocol of ["chat", "messages"] as const) {
-      turns.count();
-      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-      const text = await response.text();
-      const count = turns.count();
-      assert(text.length > 19_000_000 && text.includes(SUCCESS[protocol]), `${protocol}: ${text.length}`);
-      assert(count > 30, `${protocol}: only ${count} turns`);
-      const answer = await gateway.ask(protocol, prompt(protocol));
-      assert((await answer.text()).length > 10_000_000);
-    }
-    const longest = turns.longest();
-    // One turn has the whole answer of 10 MB to parse. Client, gateway and upstream share this loop.
-    assert(longest < 3_000, `${longest} ms`);
+    assert(error instanceof GatewayError, String(error));
+    await until("connection closed", () => server.open === 0);
+    transport.close();
+  });
+
+  Deno.test(`${name}: what is under way when the transport is closed comes to its end`, async () => {
+    const go = Promise.withResolvers<void>();
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED + chunk("hello"));
+      await go.promise;
+      await say(socket, chunk(" you") + chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    const incoming = await transport.send(request(server.url));
+    transport.close();
+    go.resolve();
+    assertEquals(await incoming.text(100), "hello you");
+    await soon("connection closed", server.ended(1));
+  });
+
+  Deno.test(`${name}: what is let go of when the transport is closed is cancelled`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED + chunk("data: [DONE]\n\n"));
+      await socket.read(new Uint8Array(1));
+      return "close";
+    });
+    const transport = create();
+    const incoming = await transport.send(request(server.url));
+    await incoming.read();
+    transport.close();
+    incoming.release();
+    await soon("connection closed", server.ended(1));
+  });
+
+  Deno.test(`${name}: addresses of IPv6`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, `${OK}content-length: 2\r\n\r\nhi`);
+      return "keep";
+    }, "::1");
+    const transport = create();
+    assertEquals(await (await transport.send(request(server.url))).text(10), "hi");
+    assertMatch(server.asked[0]?.head ?? "", /\r\nhost: \[::1\]:\d+\r\n/i);
+    transport.close();
   });
 }

@@ -2,7 +2,7 @@
 import { recomputeCharge } from "../../../lib/billing/ledger_postings.ts";
 import { NO_TOKENS } from "../../../lib/store/days.ts";
 import type { BilledTokens, Entry, PriceSheet } from "../../../lib/store/ledger.ts";
-import { seeded } from "../../random.ts";
+import { seeded } from "../../support/random.ts";
 
 /** 2026-11-20T00:00:00Z in Unix milliseconds. */
 export const DAY_ONE = Date.UTC(2026, 10, 20);

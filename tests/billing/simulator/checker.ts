@@ -14,7 +14,7 @@
  * - I20 and `sums`: bills, explanations and the audit say what the entries say (`reports_checker.ts`)
  *
  * Elsewhere: I14 prices (`money_test.ts`) and int64 (`tests/store/behaviours_ledger.ts`), I20 flipped bits
- * (`tests/billing/reports/flipped_bits_test.ts`).
+ * (`tests/e2e/billing/flipped_bits_test.ts`).
  */
 import { listPostings, recomputeCharge } from "../../../lib/billing/ledger_postings.ts";
 import { costOfTokens, PRICE_CLASSES } from "../../../lib/billing/price.ts";

@@ -6,7 +6,7 @@ import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
-import { freshDatabase } from "../../engines/engines.ts";
+import { freshDatabase } from "../../support/databases.ts";
 import type { Clock } from "./clock.ts";
 
 /** A disk with a ledger on it. */

@@ -2,7 +2,7 @@
  * Histories: what a run does, step by step. Each step has chance of its own, so that a history with fewer steps is one, too:
  * one that fails is made shorter until nothing more can be dropped.
  */
-import { seeded } from "../../random.ts";
+import { seeded } from "../../support/random.ts";
 import { moodOf } from "./mood.ts";
 
 /** What a run does. */

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Delivered, Meter, Wish } from "../../../lib/billing/meter.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
-import type { Random } from "../../random.ts";
+import type { Random } from "../../support/random.ts";
 import { Away } from "./calls.ts";
 import { must } from "./checker.ts";
 import { sheetOf } from "./shop.ts";

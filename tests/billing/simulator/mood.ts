@@ -1,5 +1,5 @@
 /** How a run goes: each seed has its own mood, so that rare things come together in some and are absent from others. */
-import type { Random } from "../../random.ts";
+import type { Random } from "../../support/random.ts";
 import { type Customer, CUSTOMERS } from "./shop.ts";
 
 /** What is likely in a run. */

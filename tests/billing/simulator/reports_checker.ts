@@ -8,7 +8,7 @@ import { explainEntry } from "../../../lib/billing/reports/explain.ts";
 import { USAGE_BY, usageReport } from "../../../lib/billing/reports/usage.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { KeptEntry, LedgerStore, UsageBy } from "../../../lib/store/ledger.ts";
-import type { Random } from "../../random.ts";
+import type { Random } from "../../support/random.ts";
 import { must } from "./checker.ts";
 import type { Clock } from "./clock.ts";
 

@@ -5,7 +5,7 @@ import type { LimitRequest, LimitUnit } from "../../../lib/limits/limiter.ts";
 import { budgetClaims } from "../../../lib/billing/budgets.ts";
 import { sheetAt } from "../../../lib/billing/price.ts";
 import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/ledger.ts";
-import type { Random } from "../../random.ts";
+import type { Random } from "../../support/random.ts";
 import { type Arriving, type Asked, tokensOf } from "./truth.ts";
 
 /** Price of a token of each class, in 1e-12 USD, as the checker knows it: never parsed from a string. */

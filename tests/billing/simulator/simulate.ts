@@ -5,7 +5,7 @@ import { createLedger, type Ledger } from "../../../lib/billing/ledger.ts";
 import { type MeterParts, openMeter } from "../../../lib/billing/meter.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import type { Ending } from "../../../lib/store/ledger.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 import { Away, borderOf, type Call, limiterBeyond, storeBeyond, watchHolds } from "./calls.ts";
 import { Checker, must, Violation } from "./checker.ts";
 import { type Clock, createClock, settle } from "./clock.ts";

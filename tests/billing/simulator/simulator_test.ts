@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertLessOrEqual, assertThrows } from "@std/assert";
-import { HAS_POSTGRES } from "../../engines/engines.ts";
+import { HAS_POSTGRES } from "../../support/databases.ts";
 import { inFolder } from "../../store/in_folder.ts";
 import { BUGS } from "./bugs.ts";
 import { openSqliteDisk, withPostgresDisks } from "./disk.ts";
 import { historyOf, readHistory, shrink, writeHistory } from "./history.ts";
 import { firstFailure, runAll, seedsFrom, shortest } from "./search.ts";
 import { Failure, simulate } from "./simulate.ts";
-import { QUICK, rounds, skipInQuick } from "../../skip.ts";
+import { QUICK, rounds, skipInQuick } from "../../support/skip.ts";
 
 /** Runs of the suite; `SEED=n` begins elsewhere, `HISTORY=n` or `HISTORY=n:steps` runs that one alone. */
 const SEEDS = rounds(1_000);

@@ -1,5 +1,5 @@
 /** Bodies that are made to cost the one who reads them. */
-import { PATHS } from "../../upstreams/gateway.ts";
+import { PATHS } from "../../support/gateway.ts";
 
 /** One of them. */
 export interface Bomb {

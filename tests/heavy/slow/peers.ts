@@ -3,7 +3,7 @@
  * or nothing of it, writers that send a byte of their body each second. Told lines of JSON, it answers with lines.
  */
 import { send } from "../../../bench/suite/messages.ts";
-import { soon } from "../../soon.ts";
+import { soon } from "../../support/soon.ts";
 import { ChunkedText } from "../streams/chunked_text.ts";
 import { answerLines } from "../streams/lines.ts";
 

@@ -3,7 +3,7 @@
  * that comes: every number once and in order, the usage, the cost, the end. Told lines of JSON, it answers with lines.
  */
 import { send } from "../../../bench/suite/messages.ts";
-import { soon } from "../../soon.ts";
+import { soon } from "../../support/soon.ts";
 import { ChunkedText } from "./chunked_text.ts";
 import { answerLines, stamp } from "./lines.ts";
 

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import { type BlockSequence, BlockSerializer } from "../../../lib/protocols/canonical/block_serializer.ts";
 import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
-import { seeded } from "../../random.ts";
+import { seeded } from "../../support/random.ts";
 
 const SIGNATURE = { issuer: "vendor", value: "signed" };
 const CITATION = { from: "chat", value: { url: "a" } } as const;

@@ -3,7 +3,7 @@ import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts"
 import type { Json } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 import { framesOf, STREAMS } from "./upstream_streams.ts";
 
 const RUNS = 20_000;

@@ -7,7 +7,7 @@ import type { Codec, Frame } from "../../../lib/protocols/codec.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, partsOf, read, signedBefore, whole } from "./recorded_streams.ts";
 import { targetOf } from "./prompts.ts";
 

@@ -5,7 +5,7 @@ import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 import { accumulate } from "./accumulate.ts";
 import { ANSWERS, fixtureNames, framesOf, ORIGIN, SOUND } from "./upstream_answers.ts";
 

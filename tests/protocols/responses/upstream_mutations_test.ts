@@ -3,7 +3,7 @@ import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts"
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 import { streamEvents, STREAMS } from "./upstream_streams.ts";
 
 const ROUNDS = 150;

@@ -4,7 +4,7 @@ import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { adaptPrompt } from "../../../lib/protocols/translate/adapt_prompt.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
 import { inputDecoder } from "../../../lib/protocols/translate/input_decoder.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 import { targetOf } from "./targets.ts";

@@ -9,7 +9,7 @@ import type {
   Tool,
 } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { type Random, seeded } from "../../random.ts";
+import { type Random, seeded } from "../../support/random.ts";
 
 const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];
 const TEXTS = ["hello", "", " ", "two words", "näive 😀 text\n", "END", "a STOP b", "{}", "  padded  "];

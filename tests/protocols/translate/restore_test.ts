@@ -6,7 +6,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { chainMachines } from "../../../lib/protocols/translate/chain_machines.ts";
 import { normalizeFinish } from "../../../lib/protocols/translate/normalize_finish.ts";
 import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stop_sequences.ts";
-import { seeded } from "../../random.ts";
+import { seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";
 import { call, promptOf, text } from "../canonical/messages.ts";
 import { targetOf } from "./targets.ts";

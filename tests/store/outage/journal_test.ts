@@ -2,10 +2,10 @@ import { assert, assertEquals, assertGreater, assertLessOrEqual, assertRejects }
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { type Journal, type JournalParts, openJournal } from "../../../lib/store/outage/journal.ts";
 import { StoreError } from "../../../lib/store/store.ts";
-import { seeded } from "../../random.ts";
+import { seeded } from "../../support/random.ts";
 import { entry, SHEET } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
-import { findProgram, skipIf } from "../../skip.ts";
+import { findProgram, skipIf } from "../../support/skip.ts";
 
 const IS_UNIX = Deno.build.os !== "windows";
 

@@ -5,7 +5,7 @@ import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { openJournal } from "../../../lib/store/outage/journal.ts";
 import { journaled, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
 import { type Clock, createClock } from "../../billing/simulator/clock.ts";
-import { seeded } from "../../random.ts";
+import { seeded } from "../../support/random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 

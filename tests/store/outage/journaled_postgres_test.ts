@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { openPostgresStore } from "../../../lib/store/postgres/store.ts";
-import { type Engine, HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";
+import { type Engine, HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
 import { entry, readChain } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 

@@ -4,7 +4,7 @@ import type { AnswerStore } from "../../../lib/store/answers.ts";
 import { openPostgresAnswers } from "../../../lib/store/postgres/answers.ts";
 import { connect, migrate } from "../../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
-import { freshDatabase, HAS_POSTGRES } from "../../engines/engines.ts";
+import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { answer, ROOM, testAnswers } from "../behaviours_answers.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { isOutOfReach } from "../../../lib/store/postgres/client.ts";
-import { type Engine, freshDatabase, HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";
-import { soon } from "../../soon.ts";
+import { type Engine, freshDatabase, HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
+import { soon } from "../../support/soon.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { type Node, openNode, until } from "./nodes.ts";
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertLess } from "@std/assert";
-import { freshDatabase, HAS_POSTGRES } from "../../engines/engines.ts";
+import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { openNode, until } from "./nodes.ts";
 
 const ignore = !HAS_POSTGRES;

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLessOrEqual, assertRejects } from "@std/ass
 import { Secret } from "../../../lib/secret.ts";
 import { connect, migrate } from "../../../lib/store/postgres/client.ts";
 import { openPostgresKeys } from "../../../lib/store/postgres/keys.ts";
-import { freshDatabase, HAS_POSTGRES } from "../../engines/engines.ts";
+import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 import { hash, key, testKeys } from "../behaviours_keys.ts";
 import { openNode, until } from "./nodes.ts";
 

@@ -5,7 +5,7 @@ import { Secret } from "../../../lib/secret.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
-import { HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";
+import { HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
 import { entryOf } from "../../billing/reports/entries.ts";
 import { entry, hold, ofKey, readChain, SHEET } from "../behaviours_ledger.ts";
 import { withLedgers } from "./ledgers.ts";

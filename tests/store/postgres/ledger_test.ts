@@ -1,4 +1,4 @@
-import { HAS_POSTGRES } from "../../engines/engines.ts";
+import { HAS_POSTGRES } from "../../support/databases.ts";
 import { testLedger } from "../behaviours_ledger.ts";
 import { withLedgers } from "./ledgers.ts";
 

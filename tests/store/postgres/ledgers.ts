@@ -4,7 +4,7 @@ import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { connect, type Sql } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger, type PostgresLedgerOptions } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
-import { freshDatabase } from "../../engines/engines.ts";
+import { freshDatabase } from "../../support/databases.ts";
 
 /** Connections of one node. */
 const CONNECTIONS = 3;

@@ -2,7 +2,7 @@
 import { assertEquals, assertGreater, assertLess } from "@std/assert";
 import { Secret } from "../../../lib/secret.ts";
 import { connect, isOutOfReach, type Sql } from "../../../lib/store/postgres/client.ts";
-import { freshDatabase, HAS_POSTGRES } from "../../engines/engines.ts";
+import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 
 const OPTIONS = { ignore: !HAS_POSTGRES };
 

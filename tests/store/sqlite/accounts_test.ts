@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Accounts } from "../../../lib/store/sqlite/accounts.ts";
 import type { BudgetClaim } from "../../../lib/store/ledger.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
-import { watchTurns } from "../../turns.ts";
+import { watchTurns } from "../../support/turns.ts";
 import { DAY, entry, hold, MIDNIGHT } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 

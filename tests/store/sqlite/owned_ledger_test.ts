@@ -5,11 +5,11 @@ import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { WalSync } from "../../../lib/store/sqlite/wal_sync.ts";
-import { watchTurns } from "../../turns.ts";
+import { watchTurns } from "../../support/turns.ts";
 import { DAY, entry, hold, MIDNIGHT, ofKey, readChain, SHEET } from "../behaviours_ledger.ts";
 import { key } from "../behaviours_keys.ts";
 import { inFolder } from "../in_folder.ts";
-import { canRun, findProgram, skipIf } from "../../skip.ts";
+import { canRun, findProgram, skipIf } from "../../support/skip.ts";
 
 const FILE = "sluice.db";
 

@@ -1,0 +1,64 @@
+import { assertEquals } from "@std/assert";
+import { mintKey } from "../../../lib/access/keys.ts";
+import { ACCESS, type Access } from "../../../lib/access/access_table.ts";
+import { METHODS } from "../../../lib/server/router.ts";
+import { routes } from "../../../routes/manifest.ts";
+import { ADMIN_KEY, KEY_STATES, startGateway } from "../../support/whole_gateway.ts";
+
+/** Every way to show a credential. */
+const HEADERS = {
+  bearer: (key: string) => ({ authorization: `Bearer ${key}` }),
+  x_api_key: (key: string) => ({ "x-api-key": key }),
+  both: (key: string) => ({ authorization: `Bearer ${key}`, "x-api-key": key }),
+};
+
+/** A path of the route. */
+function pathOf(path: string): string {
+  return path.replace("[provider]", "sluice").replace("[model_id]", "echo").replace(/\[(key|request_id)\]/, "nobody");
+}
+
+/** What a role gets: a refusal, or `undefined` where the door is open. */
+function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403 | undefined {
+  if (row.credential === "none") return undefined;
+  if (row.credential === "bearer" && by === "x_api_key") return 401;
+  if (row.credential === "admin" || row.credential === "metrics") {
+    return role === "admin" && by !== "x_api_key" ? undefined : 401;
+  }
+  if (["stranger", "revoked", "expired", "admin"].includes(role)) return 401;
+  if (role === "speechless") return row.protocol === undefined ? undefined : 403;
+  return role === "good" ? undefined : 403;
+}
+
+Deno.test("every route answers every role as the access table says", async () => {
+  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } } });
+  const keys: Record<string, string> = { ...gateway.keys, stranger: mintKey(), admin: ADMIN_KEY };
+  const seen = new Set<string>();
+  for (const route of routes) {
+    for (const method of METHODS.filter((method) => route.handlers[method] !== undefined)) {
+      const name = `${method} ${route.path}`;
+      const row = ACCESS[name] ?? { credential: "bearer" };
+      seen.add(name);
+      const ask = async (headers: Record<string, string>) => {
+        const body = method === "GET" ? {} : { body: "{}" };
+        const response = await fetch(`${gateway.origin}${pathOf(route.path)}`, { method, headers, ...body });
+        await response.body?.cancel();
+        return response.status;
+      };
+      assertEquals(await ask({}) === 401, row.credential !== "none", `${name} without a key`);
+      for (const role of [...KEY_STATES, "stranger", "admin"]) {
+        for (const [by, headers] of Object.entries(HEADERS)) {
+          const status = await ask(headers(keys[role] ?? ""));
+          const refused = status === 401 || status === 403 ? status : undefined;
+          assertEquals(refused, refusal(row, role, by as keyof typeof HEADERS), `${name}, ${role} by ${by}: ${status}`);
+        }
+      }
+    }
+  }
+  assertEquals([...seen].sort(), Object.keys(ACCESS).sort());
+  assertEquals(new Set(gateway.logs.map(({ event }) => event)), new Set(["admin_refused"]));
+});
+
+Deno.test("only health and the greeting are open to strangers", () => {
+  const open = Object.entries(ACCESS).filter(([, { credential }]) => credential === "none").map(([name]) => name);
+  assertEquals(open.sort(), ["GET /anthropic/api/hello", "GET /healthz", "GET /readyz"]);
+});

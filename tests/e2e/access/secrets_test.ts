@@ -1,0 +1,198 @@
+import { assert, assertEquals } from "@std/assert";
+import { hashKey, mintKey } from "../../../lib/access/keys.ts";
+import { addKey, inFolder, run, start } from "../../support/program.ts";
+import { oneModel } from "../../support/gateway.ts";
+import { WHOLE } from "../../upstream/replies.ts";
+import { json, startScripted } from "../../upstream/mod.ts";
+
+const PROMPT = "the-canary-sings-at-dawn";
+const CONFIGURED = `configured-${mintKey().slice(-24)}`;
+const CONFIG = JSON.stringify({ keys: [{ name: "ci", key: { env: "CANARY_KEY" } }] });
+
+/** The parts of a key by which it could be told: every eight characters in a row behind the common prefix. */
+function windows(key: string): string[] {
+  const secret = key.replace(/^(sk-sluice|configured|operator|upstream)-/, "");
+  return Array.from({ length: secret.length - 7 }, (_, at) => secret.slice(at, at + 8));
+}
+
+function holds(text: string, key: string): boolean {
+  return windows(key).some((window) => text.includes(window)) || text.includes(hashKey(key));
+}
+
+async function everyByteOf(folder: string): Promise<string> {
+  let all = "";
+  for await (const { name, isFile } of Deno.readDir(folder)) {
+    all += isFile ? new TextDecoder("latin1").decode(await Deno.readFile(`${folder}/${name}`)) : "";
+  }
+  return all;
+}
+
+const BODIES: readonly string[] = [
+  `{"model":"sluice/echo","messages":[{"role":"user","content":"${PROMPT}"}]}`,
+  `{"model":"sluice/echo","stream":true,"messages":[{"role":"user","content":"${PROMPT}"}]}`,
+  `{"model":"sluice/echo","max_tokens":9,"messages":[{"role":"user","content":"${PROMPT}"}]}`,
+  `{"model":"sluice/echo","input":"${PROMPT}"}`,
+  `{"model":"sluice/echo","input":"${PROMPT}","previous_response_id":"${PROMPT}"}`,
+  `{"model":"sluice/echo","messages":[{"role":"user","content":{"x":"${PROMPT}"}}]}`,
+  `{"model":"nobody/nothing","messages":[{"role":"user","content":"${PROMPT}"}],"input":"${PROMPT}"}`,
+  `{"model":"${PROMPT}"`,
+  `${PROMPT}`,
+  "",
+];
+const PATHS = [
+  "/v1/chat/completions",
+  "/v1/responses",
+  "/anthropic/v1/messages",
+  "/anthropic/v1/messages/count_tokens",
+];
+
+Deno.test("no key, hash or prompt shows up where it does not belong", () =>
+  inFolder(async (folder) => {
+    const minted = await addKey(folder);
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, CONFIG);
+    const gateway = await start([], { folder, env: { CANARY_KEY: CONFIGURED } });
+    const unknown = mintKey();
+    const statuses = new Set<number>();
+    for (const path of [...PATHS, "/v1/models/nobody", "/nothing", "/readyz"]) {
+      for (const key of [minted, CONFIGURED, unknown, `${minted}x`, `${minted}, ${CONFIGURED}`]) {
+        for (const [name, value] of [["authorization", `Bearer ${key}`], ["x-api-key", key]] as const) {
+          for (const body of PATHS.includes(path) ? BODIES : [undefined]) {
+            const response = await fetch(`${gateway.origin}${path}`, {
+              method: body === undefined ? "GET" : "POST",
+              headers: { [name]: value, "anthropic-version": "2023-06-01" },
+              ...(body !== undefined && { body }),
+            });
+            const answer = `${JSON.stringify([...response.headers])}${await response.text()}`;
+            statuses.add(response.status);
+            for (const secret of [minted, CONFIGURED, unknown]) assert(!holds(answer, secret), `${path}: ${answer}`);
+          }
+        }
+      }
+    }
+    assert(statuses.isSupersetOf(new Set([200, 400, 401, 404])), [...statuses].join());
+    gateway.kill("SIGTERM");
+    const { out, err } = await gateway.ended;
+    for (const [name, text] of Object.entries({ out, err, store: await everyByteOf(`${folder}/data`) })) {
+      for (const key of [CONFIGURED, unknown]) assert(!holds(text, key), `${name} holds a key`);
+      // The store finds the minted key by its hash, which is all it may hold of it.
+      assert(!windows(minted).some((window) => text.includes(window)), `${name} holds the minted key`);
+      assert(!text.includes(PROMPT), `${name} holds a prompt`);
+    }
+  }));
+
+const ADMIN = `operator-${mintKey().slice(-30)}`;
+const UPSTREAM = `upstream-${mintKey().slice(-30)}`;
+
+/** Everything that the operator's side tells, by HTTP: of each route with a key in its path, that key. */
+const OPERATOR_PATHS = [
+  "GET /admin/v1/keys",
+  "GET /admin/v1/keys/first",
+  "GET /admin/v1/usage",
+  "GET /admin/v1/usage?by=upstream",
+  "GET /admin/v1/usage/req_nothing",
+  "POST /admin/v1/audit",
+  "GET /admin/v1/health",
+  "GET /admin/v1/config",
+  "POST /admin/v1/reload",
+  "GET /admin/v1/openapi.json",
+  "GET /admin/v1/nothing",
+  "GET /healthz",
+  "GET /readyz",
+  "GET /metrics",
+];
+
+Deno.test("no key of the operator, of an upstream or of a client shows up in admin answers, reports, ledger or backup", () =>
+  inFolder(async (folder) => {
+    // It says what it was sent, as some do in their errors.
+    await using upstream = startScripted(({ headers }, at) => {
+      const heard = headers.get("authorization") ?? "";
+      // The last ones may take the target out: then nobody asks any more.
+      const status = [400, undefined, 500, 403, 401][at % 5];
+      if (status === undefined) {
+        return json(WHOLE.chat, { headers: { "content-type": "application/json", "x-key": heard } });
+      }
+      return json({ error: { message: `${heard} is wrong`, type: "invalid_request_error", code: heard } }, { status });
+    });
+    const file = {
+      ...oneModel("chat", upstream.url),
+      admin: { key: { env: "OPERATOR" } },
+      keys: [{ name: "ci", key: { env: "CANARY_KEY" } }],
+    };
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
+    const env = { OPERATOR: ADMIN, UPSTREAM_KEY: UPSTREAM, CANARY_KEY: CONFIGURED };
+    const place = { folder, env };
+    const gateway = await start([], place);
+    const shown: Record<string, string> = {};
+    async function ask(line: string, key: string, body?: unknown): Promise<{ status: number; text: string }> {
+      const [method = "", path = ""] = line.split(" ");
+      const response = await fetch(`${gateway.origin}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      shown[`${line} ${Object.keys(shown).length}`] = JSON.stringify([...response.headers]) + text;
+      return { status: response.status, text };
+    }
+
+    // Made over HTTP, where its only appearance is the answer.
+    const { text: made } = await ask("POST /admin/v1/keys", ADMIN, { name: "first" });
+    const { key: minted } = JSON.parse(made);
+    const { text: rotated } = await ask("POST /admin/v1/keys/first/rotate", ADMIN, {});
+    const { key: second } = JSON.parse(rotated);
+    for (const line of Object.keys(shown)) delete shown[line];
+
+    const chat = { model: "acme/one", messages: [{ role: "user", content: PROMPT }] };
+    const statuses = new Set<number>();
+    for (const key of [minted, second, CONFIGURED]) {
+      for (let at = 0; at < 5; at++) statuses.add((await ask("POST /v1/chat/completions", key, chat)).status);
+    }
+    assert(statuses.isSupersetOf(new Set([200, 400])), [...statuses].join());
+    for (const line of OPERATOR_PATHS) {
+      const post = line.startsWith("POST");
+      const { status, text } = await ask(line, ADMIN, post ? {} : undefined);
+      assert([200, 400, 404].includes(status), `${line}: ${status} ${text}`);
+      for (const wrong of [`${ADMIN}x`, minted, CONFIGURED]) await ask(line, wrong, post ? {} : undefined);
+    }
+
+    for (
+      const args of [
+        ["keys", "list", "--json"],
+        ["keys", "show", "first", "--json"],
+        ["keys", "show", "nobody"],
+        ["usage", "--json"],
+        ["audit", "--json"],
+        ["check"],
+        ["backup", "copy.db"],
+      ]
+    ) {
+      const { code, out, err } = await run(args, place);
+      shown[`sluice ${args.join(" ")}`] = `${code} ${out}${err}`;
+    }
+    // Also where the file itself is wrong, right beside a secret that is right.
+    await Deno.writeTextFile(`${folder}/wrong.jsonc`, JSON.stringify({ ...file, trusted_proxies: [7], prot: 1 }));
+    const wrong = await run(["check", "--config", "wrong.jsonc"], place);
+    assertEquals(wrong.code, 1);
+    shown["sluice check, wrong"] = wrong.out + wrong.err;
+
+    gateway.kill("SIGTERM");
+    const { out, err } = await gateway.ended;
+    Object.assign(shown, {
+      out,
+      err,
+      store: await everyByteOf(`${folder}/data`),
+      backup: new TextDecoder("latin1").decode(await Deno.readFile(`${folder}/copy.db`)),
+    });
+    assert(!shown["backup"]?.includes("Cannot"));
+    for (const [name, text] of Object.entries(shown)) {
+      for (const key of [ADMIN, UPSTREAM, CONFIGURED]) {
+        assert(!holds(text, key), `${name} holds a key: ${text.slice(0, 500)}`);
+      }
+      // The store and its copy find these by their hashes.
+      for (const key of [minted, second]) {
+        assert(!windows(key).some((window) => text.includes(window)), `${name} holds a client's key`);
+        assert(name === "store" || name === "backup" || !text.includes(hashKey(key)), `${name} holds a hash`);
+      }
+      assert(name.startsWith("POST /v1/") || !text.includes(PROMPT), `${name} holds a prompt`);
+    }
+  }));

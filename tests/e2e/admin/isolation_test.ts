@@ -1,0 +1,173 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { issueKey } from "../../../lib/access/keys.ts";
+import { ACCESS } from "../../../lib/access/access_table.ts";
+import { METHODS } from "../../../lib/server/router.ts";
+import { exchange, head } from "../../server/serve.ts";
+import { ADMIN_KEY, startGateway, type WholeGateway } from "../../support/whole_gateway.ts";
+import { APART, ask, startAdmin } from "../../admin/admin_client.ts";
+
+const TOGETHER = { admin: { key: { env: "ADMIN_KEY" } } };
+const PATHS = [...new Set(Object.keys(ACCESS).map((name) => name.slice(name.indexOf(" ") + 1)))];
+const ADMIN_PATHS = PATHS.filter((path) => path.startsWith("/admin/")).map(pathOf);
+/** What both sides have, and what is on the admin side under a name that all tools know. */
+const HEALTH = ["/healthz", "/readyz", "/metrics"];
+const CLIENT_PATHS = PATHS.filter((path) => !path.startsWith("/admin/") && !HEALTH.includes(path)).map(pathOf);
+
+function pathOf(path: string): string {
+  return path.replaceAll(/\[\w+\]/g, "good");
+}
+
+/** All that is told about a path: status, headers but those that always differ, and body. */
+async function told(url: string, { method, key }: { method: string; key?: string }): Promise<string> {
+  const response = await fetch(url, {
+    method,
+    headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+    ...(["POST", "PUT", "PATCH"].includes(method) && { body: "{}" }),
+  });
+  const headers = [...response.headers].filter(([name]) => name !== "date");
+  return JSON.stringify([response.status, headers, await response.text()]).replaceAll(/req_[a-z0-9]+/g, "req_");
+}
+
+/** Every path, method and credential is answered as a path that nobody ever had. */
+async function assertAbsent(paths: readonly string[], { origin, keys }: Pick<WholeGateway, "origin" | "keys">) {
+  assert(paths.length > 5);
+  for (const method of [...METHODS, "HEAD", "OPTIONS"]) {
+    for (const key of [undefined, ADMIN_KEY, keys.good]) {
+      const asked = { method, ...(key !== undefined && { key }) };
+      for (const path of paths) {
+        const nowhere = path.startsWith("/anthropic") ? "/anthropic/no/such" : "/no/such";
+        const absent = await told(`${origin}${nowhere}`, asked);
+        assertMatch(absent, /^\[404,/);
+        assertEquals(await told(`${origin}${path}`, asked), absent, `${method} ${path}`);
+      }
+    }
+  }
+}
+
+Deno.test("without an admin key nothing tells that an admin side could exist", async () => {
+  await using gateway = startGateway();
+  assertEquals(gateway.adminOrigin, gateway.origin);
+  await assertAbsent([...ADMIN_PATHS, "/admin", "/admin/v1"], gateway);
+  assertEquals(gateway.logs, []);
+});
+
+Deno.test("two listeners: no admin path on the clients' one, no client path on the admin one, health on both", async () => {
+  await using gateway = startAdmin();
+  const { adminOrigin, origin, keys } = gateway;
+  assert(adminOrigin !== origin);
+  await assertAbsent([...ADMIN_PATHS, "/admin", "/admin/v1"], gateway);
+  await assertAbsent([...CLIENT_PATHS, "/v1", "/anthropic"], { origin: adminOrigin, keys });
+  for (const at of [origin, adminOrigin]) {
+    for (const path of ["/healthz", "/readyz"]) {
+      assertMatch(await told(`${at}${path}`, { method: "GET" }), /^\[200,/);
+    }
+  }
+  await assertAbsent(Array.from({ length: 6 }, () => "/metrics"), gateway);
+  assertMatch(await told(`${adminOrigin}/metrics`, { method: "GET" }), /^\[401,/);
+  assertMatch(await told(`${adminOrigin}/metrics`, { method: "GET", key: ADMIN_KEY }), /^\[200,/);
+  assertEquals((await ask(gateway, "GET /keys")).status, 200);
+});
+
+Deno.test("no Host and no spelling of a path leads to the other side", async () => {
+  await using gateway = startAdmin();
+  const targets = [
+    "/admin/v1/keys",
+    "/admin/v1/keys/",
+    "//admin/v1/keys",
+    "/v1/../admin/v1/keys",
+    "/v1/%2e%2e/admin/v1/keys",
+    "/admin%2Fv1%2Fkeys",
+    "/%61dmin/v1/keys",
+    "/ADMIN/v1/keys",
+    "/anthropic/admin/v1/keys",
+    "/v1/models?x=/admin/v1/keys",
+  ];
+  const adminHost = new URL(gateway.adminOrigin).host;
+  for (const target of targets) {
+    for (const host of ["localhost", adminHost, "admin", "x/admin/v1/keys?", "x/admin/v1/keys#"]) {
+      const { status, body } = await exchange(gateway.port, [
+        head(`GET ${target}`, { host, authorization: `Bearer ${ADMIN_KEY}` }),
+      ]);
+      assert([400, 401, 404].includes(status), `${host} ${target}: ${status}`);
+      assert(!body.includes("key_"), body);
+    }
+  }
+});
+
+Deno.test("only the admin key opens the admin side, and each refusal is logged without what was sent", async () => {
+  for (const file of [TOGETHER, APART]) {
+    await using gateway = startGateway(file);
+    const cases: Record<string, string>[] = [
+      {},
+      { authorization: "" },
+      { authorization: ADMIN_KEY },
+      { authorization: `Basic ${btoa(`admin:${ADMIN_KEY}`)}` },
+      { authorization: `Bearer ${ADMIN_KEY}x` },
+      { authorization: `Bearer ${ADMIN_KEY.slice(0, -1)}` },
+      { authorization: `Bearer ${ADMIN_KEY.toUpperCase()}` },
+      { authorization: `Bearer ${ADMIN_KEY}, Bearer ${ADMIN_KEY}` },
+      { authorization: `Bearer ${"x".repeat(10_000)}` },
+      { authorization: "Bearer " },
+      ...Object.values(gateway.keys).map((key) => ({ authorization: `Bearer ${key}` })),
+      { "x-api-key": ADMIN_KEY },
+      { authorization: `Bearer ${gateway.keys.good}`, "x-api-key": ADMIN_KEY },
+      { authorization: `Bearer ${ADMIN_KEY}`, "x-api-key": gateway.keys.good },
+      { cookie: `key=${ADMIN_KEY}` },
+    ];
+    for (const headers of cases) {
+      const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys?key=${ADMIN_KEY}`, { headers });
+      const { error } = await response.json();
+      assertEquals([response.status, error.code, error.param], [401, "invalid_api_key", null], JSON.stringify(headers));
+      assertEquals(response.headers.get("www-authenticate"), "Bearer");
+      assertEquals(response.headers.get("cache-control"), "no-store");
+    }
+    assertEquals(
+      gateway.logs.map(({ event, level, address }) => `${event} ${level} ${address}`),
+      cases.map(() => "admin_refused warn 127.0.0.1"),
+    );
+    const text = JSON.stringify(gateway.logs);
+    for (const key of [ADMIN_KEY, ...Object.values(gateway.keys)]) assert(!text.includes(key.slice(-8)));
+    assertEquals((await ask(gateway, "GET /keys")).status, 200);
+  }
+});
+
+Deno.test("the admin key is no API key, not even where the store has a key of its value", async () => {
+  const { key, record } = issueKey({ name: "twin", group: "default", now: 0 });
+  await using gateway = startGateway(TOGETHER, { adminKey: key });
+  await gateway.store.keys.add(record);
+  for (const path of ["/v1/models", "/anthropic/v1/models", "/openapi.json"]) {
+    for (const [name, value] of [["authorization", `Bearer ${key}`], ["x-api-key", key]] as const) {
+      const response = await fetch(`${gateway.origin}${path}`, { headers: { [name]: value } });
+      await response.body?.cancel();
+      assertEquals(response.status, 401, path);
+    }
+  }
+});
+
+Deno.test("no page reads the admin side, whatever origins may read the rest", async () => {
+  const origin = "https://app.example.com";
+  const cors = { cors: { origins: [origin] } };
+  for (const file of [TOGETHER, APART]) {
+    await using gateway = startGateway({ ...file, ...cors });
+    const flight = {
+      origin,
+      "access-control-request-method": "GET",
+      "access-control-request-headers": "authorization",
+    };
+    const cases: [method: string, headers: Record<string, string>, status: number][] = [
+      ["OPTIONS", flight, 405],
+      ["GET", { origin, authorization: `Bearer ${ADMIN_KEY}` }, 200],
+      ["GET", { origin }, 401],
+      ["PUT", { origin }, 405],
+    ];
+    for (const [method, headers, status] of cases) {
+      const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys`, { method, headers });
+      await response.body?.cancel();
+      const told = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
+      assertEquals([response.status, told], [status, []], method);
+      assertEquals(response.headers.get("cache-control"), "no-store");
+    }
+    const open = await fetch(`${gateway.origin}/healthz`, { headers: { origin } });
+    assertEquals([(await open.json()).status, open.headers.get("access-control-allow-origin")], ["ok", origin]);
+  }
+});

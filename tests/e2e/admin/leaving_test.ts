@@ -1,0 +1,110 @@
+import { assertEquals } from "@std/assert";
+import { runSliced } from "../../../lib/scheduler.ts";
+import type { KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
+import type { KeyStore } from "../../../lib/store/keys.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+import type { Store } from "../../../lib/store/store.ts";
+import { DAY_ONE, entryOf } from "../../billing/reports/entries.ts";
+import { ADMIN_KEY, startGateway } from "../../support/whole_gateway.ts";
+import { APART, ask } from "../../admin/admin_client.ts";
+
+/** Longest time until something is noticed, in milliseconds. */
+const SOON_MS = 10_000;
+
+/** A store whose ledger and list of keys have no end until they are told to. */
+interface EndlessStore extends Store {
+  pages: number;
+  /** Called at each page. */
+  read: () => void;
+  end(): void;
+}
+
+function openEndless(): EndlessStore {
+  const store = openMemoryStore();
+  let isOver = false;
+  const entry = entryOf({ at: DAY_ONE });
+
+  function isMore(): boolean {
+    endless.pages++;
+    endless.read();
+    return !isOver;
+  }
+
+  function entries({ after, limit }: { after: number; limit: number }): Promise<KeptEntry[]> {
+    const kept = (_: unknown, index: number) => ({
+      ...entry,
+      id: `r${after + index}`,
+      seq: after + 1 + index,
+      check: 0,
+    });
+    return Promise.resolve(isMore() ? Array.from({ length: limit }, kept) : []);
+  }
+
+  function* walk(): Generator<void, []> {
+    while (isMore()) yield;
+    return [];
+  }
+
+  const ledger: Partial<LedgerStore> = {
+    entries,
+    entriesWithin: entries,
+    usage: (_, signal) => runSliced(walk(), signal),
+  };
+  const keys: Partial<KeyStore> = {
+    page: ({ after }) => Promise.resolve({ keys: [], ...(isMore() && { next: after + 1 }) }),
+  };
+  const endless: EndlessStore = {
+    ...store,
+    ledger: Object.assign(Object.create(store.ledger), ledger),
+    keys: Object.assign(Object.create(store.keys), keys),
+    pages: 0,
+    read: () => {},
+    end: () => void (isOver = true),
+  };
+  return endless;
+}
+
+/** Resolves when it is so. */
+async function until(is: () => boolean, what: string): Promise<void> {
+  for (const end = performance.now() + SOON_MS; !is();) {
+    if (performance.now() > end) throw new Error(`Cannot go on: ${what} in time`);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+const WALKS = [
+  ...["key", "group", "model", "day", "upstream"].map((by) => `GET /usage?by=${by}&since=1d`),
+  "POST /audit",
+  "GET /keys",
+];
+
+for (const name of WALKS) {
+  Deno.test(`${name}: when its client leaves, nothing is read any more, and the log tells that it left`, async () => {
+    const store = openEndless();
+    await using gateway = startGateway(APART, { store });
+    try {
+      const [method = "", path = ""] = name.split(" ");
+      const leave = new AbortController();
+      store.read = () => leave.abort();
+      const answer = fetch(`${gateway.adminOrigin}/admin/v1${path}`, {
+        method,
+        headers: { authorization: `Bearer ${ADMIN_KEY}` },
+        signal: leave.signal,
+      });
+      assertEquals(await answer.then(({ status }) => status, ({ name }) => name), "AbortError");
+      await until(() => gateway.requestLines.length > 0, "no line told of it");
+      const { pages } = store;
+      const [line] = gateway.requestLines;
+      assertEquals(
+        [line?.endpoint, line?.status, line?.ending, line?.level, line?.kind],
+        ["admin", 499, "abandoned", "info", undefined],
+      );
+      // What went on beside would read pages meanwhile.
+      for (let count = 0; count < 20; count++) await ask(gateway, "GET /health");
+      assertEquals(store.pages, pages);
+      assertEquals(gateway.logs, []);
+    } finally {
+      store.end();
+    }
+  });
+}

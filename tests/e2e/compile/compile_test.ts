@@ -1,0 +1,191 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import denoJson from "../../../deno.json" with { type: "json" };
+import { compile, obstacle } from "../../support/compiling.ts";
+
+/** An executable in its folder. */
+function program(executable: string, folder: string) {
+  function command(args: readonly string[]): Deno.Command {
+    return new Deno.Command(executable, {
+      args: [...args],
+      cwd: folder,
+      env: { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    });
+  }
+
+  async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+    const { code, stdout, stderr } = await command(args).output();
+    return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+  }
+
+  /** Serves until the given work is done; returns the exit code. */
+  async function serve(work: (banner: string, origin: string) => Promise<void>): Promise<number> {
+    const child = command(["serve", "--port", "0"]).spawn();
+    const err = new Response(child.stderr).text();
+    const out = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    let banner = "";
+    let read = await out.read();
+    for (; !read.done; read = await out.read()) {
+      banner += read.value;
+      if (/Add a key: .*\n/.test(banner)) break;
+    }
+    if (read.done) throw new Error(`The executable did not start:\n${banner}${await err}`);
+    try {
+      await work(banner, /listens on (\S+)/.exec(banner)?.[1] ?? "");
+    } finally {
+      child.kill("SIGTERM");
+      while (!(await out.read()).done);
+      await err;
+    }
+    return (await child.status).code;
+  }
+
+  return { run, serve };
+}
+
+function keyIn(text: string): string {
+  return /sk-sluice-[A-Za-z0-9_-]{49}/.exec(text)?.[0] ?? "";
+}
+
+/** A name that this library, which is under the GPL, leaves in what contains it. */
+const NAME_IN_LIBIMAGEQUANT = "liq_attr";
+
+const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
+const REQUESTS: [path: string, body: Record<string, unknown>][] = [
+  ["/v1/chat/completions", HELLO],
+  ["/v1/responses", { model: "sluice/echo", input: "Hello" }],
+  ["/anthropic/v1/messages", { ...HELLO, max_tokens: 10 }],
+];
+
+async function ask(origin: string, key: string, [path, body]: (typeof REQUESTS)[number]): Promise<string> {
+  const response = await fetch(`${origin}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+    },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  assertEquals(response.status, 200, text);
+  return text;
+}
+
+async function image(url: string, init: RequestInit): Promise<Uint8Array<ArrayBuffer>> {
+  const response = await fetch(url, { method: "POST", ...init });
+  const text = await response.text();
+  assertEquals(response.status, 200, text.slice(0, 1000));
+  return Uint8Array.from(atob(JSON.parse(text).data[0].b64_json), (char) => char.charCodeAt(0));
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+Deno.test({
+  name: "the executable, alone in a folder, is the whole gateway",
+  ignore: obstacle !== undefined,
+  async fn(test) {
+    const folder = await Deno.makeTempDir();
+    try {
+      const executable = await compile(folder);
+      const { run, serve } = program(executable, folder);
+
+      await test.step("it carries no encoder that is under the GPL", async () => {
+        const text = new TextDecoder("latin1").decode(await Deno.readFile(executable));
+        assertEquals([text.includes(NAME_IN_LIBIMAGEQUANT), text.includes("mozjpeg_enc")], [false, true]);
+      });
+
+      await test.step("it answers in every protocol", async () => {
+        const key = keyIn((await run("keys", "add", "default")).out);
+        const code = await serve(async (_banner, origin) => {
+          for (const request of REQUESTS) {
+            assertMatch(await ask(origin, key, request), /"(text|content)":"Hello"/);
+          }
+          const [[path, body] = ["", {}]] = REQUESTS;
+          assert((await ask(origin, key, [path, { ...body, stream: true }])).endsWith("data: [DONE]\n\n"));
+        });
+        assertEquals(code, 0);
+      });
+
+      await test.step("it paints in every format, and edits an upload", async () => {
+        const code = await serve(async (_banner, origin) => {
+          const { out: added } = await run("keys", "add", "painter");
+          const headers = { authorization: `Bearer ${keyIn(added)}` };
+          const images: Record<string, Uint8Array<ArrayBuffer>> = {};
+          for (const [format, magic] of [["png", "89504e47"], ["jpeg", "ffd8ff"], ["webp", "52494646"]] as const) {
+            const body = {
+              model: "sluice/canvas",
+              prompt: "a red fox",
+              quality: "low",
+              size: "1024x1024",
+              output_format: format,
+            };
+            images[format] = await image(`${origin}/v1/images/generations`, {
+              headers: { ...headers, "content-type": "application/json" },
+              body: JSON.stringify(body),
+            });
+            assertEquals(hex(images[format]).slice(0, magic.length), magic, format);
+          }
+          const form = new FormData();
+          for (
+            const [name, value] of [["model", "sluice/canvas"], ["prompt", "blur it"], ["quality", "low"]] as const
+          ) {
+            form.append(name, value);
+          }
+          for (const format of ["png", "jpeg", "webp"]) {
+            form.append(
+              "image",
+              new File([images[format] ?? new Uint8Array(0)], format, { type: `image/${format}` }),
+            );
+          }
+          const edited = await image(`${origin}/v1/images/edits`, { headers, body: form });
+          assertEquals(hex(edited).slice(0, 8), "89504e47");
+        });
+        assertEquals(code, 0);
+        await run("keys", "revoke", "painter");
+      });
+
+      await test.step("keys are made and listed, and work at the next start", async () => {
+        const added = await run("keys", "add", "ci");
+        assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`], added.err);
+        assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* painter .*\n.* ci .*\n$/);
+        const code = await serve(async (banner, origin) => {
+          assertEquals(keyIn(banner), "");
+          assertStringIncludes(banner, 'API key "default" exists since');
+          assertStringIncludes(banner, "Add a key: sluice keys add NAME");
+          for (const request of REQUESTS) await ask(origin, keyIn(added.out), request);
+        });
+        assertEquals(code, 0);
+      });
+
+      await test.step("it reads and writes nothing outside its folders", async () => {
+        const outside = await Deno.makeTempFile();
+        await Deno.writeTextFile(outside, "{}");
+        const cases: [string[], RegExp][] = [
+          [["check", "--config", outside], /^Cannot read the configuration ".+": Requires read access/],
+          [["check", "--config", "/etc/hostname"], /^Cannot read the configuration "\/etc\/hostname": Requires read/],
+          [["keys", "list", "--store", `sqlite:${outside}.db`], /^Cannot open the store ".+": Requires read access/],
+          [["keys", "add", "ci", "--store", "sqlite:./keys.db"], /^Cannot open the store ".+": Requires write access/],
+        ];
+        for (const [args, line] of cases) {
+          const { code, out, err } = await run(...args);
+          assertEquals([code, out, err.trimEnd().split("\n").length], [1, "", 1], err);
+          assertMatch(err, line);
+        }
+        await Deno.remove(outside);
+      });
+
+      await test.step("it leaves nothing but its data", async () => {
+        const entries = await Array.fromAsync(Deno.readDir(folder));
+        assertEquals(entries.map(({ name }) => name).sort(), ["data", "sluice"]);
+        assertEquals((await run("version")).out, `sluice ${denoJson.version}\n`);
+      });
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

@@ -1,0 +1,321 @@
+/** The program as Deno Deploy runs it: instances that come and go, on one Postgres and one Redis, without a disk. */
+import { assert, assertEquals, assertGreater, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import { Secret } from "../../../lib/secret.ts";
+import { openStore } from "../../../lib/store/open.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import type { Store } from "../../../lib/store/store.ts";
+import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../../support/databases.ts";
+import { readEntries, until } from "../nodes/cluster.ts";
+import { frames, whole } from "../../upstream/frames.ts";
+import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type App, deploy, type Instance } from "./deployed.ts";
+
+/** The runtimes that are tried: this one, and an older one than the platform's where it is at hand. */
+const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath()], ...olderRuntime()];
+
+const ADMIN_KEY = "admin-key-of-the-app";
+const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
+
+/** How long what an instance holds outlives it, in seconds. */
+const LEASE_SECONDS = 2;
+/** The platform kills an instance so long after it told it to end, in milliseconds. */
+const KILL_MS = 5_000;
+
+/** What an answer that comes to its end costs, in 1e-12 USD: 5 tokens. */
+const COST = 50_000_000n;
+/** What the image costs, by its size and the length of its prompt. */
+const IMAGE_COST = 31_609_500_000n;
+/** Requests per minute of the key that is limited, and what it asks. */
+const RATE = 20;
+const ASKED = 45;
+/** Slots of the key that is killed with its instance. */
+const SLOTS = 3;
+
+/** The runtime that compiles where this one cannot. A script stands before it, which passes no signals on. */
+function olderRuntime(): [string, string][] {
+  const deno = Deno.env.get("COMPILE_DENO");
+  if (deno === undefined) return [];
+  const { code, stdout } = new Deno.Command(deno, {
+    args: ["eval", "console.log(Deno.version.deno, Deno.execPath())"],
+    env: { NO_COLOR: "1" },
+  }).outputSync();
+  const [version = "", path] = new TextDecoder().decode(stdout).trim().split(" ");
+  return code !== 0 || path === undefined || version === Deno.version.deno ? [] : [[`Deno ${version}`, path]];
+}
+
+function configFor(host: Stepped): JsonObject {
+  return {
+    upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
+    models: [{
+      id: "acme/one",
+      created: 1,
+      context_length: 10_000,
+      pricing: { prompt: "0", completion: "0.00001" },
+      targets: [{ upstream: "one", model: "m" }],
+    }],
+    groups: {
+      limited: { key_limits: { requests_per_minute: RATE } },
+      slots: { key_limits: { concurrency: SLOTS }, key_budget: { usd: "1" } },
+    },
+    admin: { key: { env: "ADMIN_KEY" } },
+    nodes: { lease_seconds: LEASE_SECONDS, limits_timeout_ms: 5_000 },
+  };
+}
+
+/** An upstream that answers; a stream that is asked to "stay" says one word and goes on for as long as the caller does. */
+function startHost(): Stepped {
+  return startStepped(({ stream, body }) => {
+    if (!stream) return { steps: [whole("chat", "Hello", "told")] };
+    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+    const [first = "", ...others] = pieces;
+    const isEndless = JSON.stringify(body).includes("stay");
+    return { steps: [...opening, first, ...(isEndless ? [new Promise(() => {})] : []), ...others, ...ending] };
+  });
+}
+
+interface Question {
+  key: string;
+  stream?: boolean;
+  text?: string;
+  signal?: AbortSignal;
+}
+
+function ask(instance: Instance, { key, stream = false, text = "go", signal }: Question): Promise<Response> {
+  return fetch(`${instance.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: "acme/one", max_tokens: 10, stream, messages: [{ role: "user", content: text }] }),
+    ...(signal !== undefined && { signal }),
+  });
+}
+
+/** The request's id, as the ledger has it. */
+function idOf(response: Response): string {
+  return (response.headers.get("x-request-id") ?? "").replace(/^req_/, "");
+}
+
+/** Reads until the first word of the answer has come. */
+async function firstWord(response: Response): Promise<ReadableStreamDefaultReader<Uint8Array>> {
+  const reader = (response.body ?? new ReadableStream<Uint8Array<ArrayBuffer>>()).getReader();
+  let text = "";
+  while (!text.includes("Hello")) {
+    const { done, value } = await reader.read();
+    assertEquals(done, false, text);
+    text += new TextDecoder().decode(value);
+  }
+  return reader;
+}
+
+async function addKey(instance: Instance, name: string, group = "default"): Promise<string> {
+  const response = await fetch(`${instance.origin}/admin/v1/keys`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${ADMIN_KEY}` },
+    body: JSON.stringify({ name, group }),
+  });
+  const text = await response.text();
+  assertEquals(response.status, 201, text);
+  return /sk-sluice-[\w-]+/.exec(text)?.[0] ?? "";
+}
+
+async function filesOf(folder: string): Promise<string[]> {
+  const files: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    files.push(...isDirectory ? await filesOf(`${folder}/${name}`) : [`${folder}/${name}`]);
+  }
+  return files.sort();
+}
+
+Deno.test("an app without a database does not start, and says in one line what to set", async () => {
+  await using app = await deploy(Deno.execPath());
+  const { code, out, err } = await app.run({});
+  assertEquals([code, out], [1, ""]);
+  assertMatch(err, /^store: On Deno Deploy [^\n]*SLUICE_STORE[^\n]*\n$/);
+  const limited = await app.run({
+    DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s",
+    SLUICE_CONFIG_TEXT: JSON.stringify({ groups: { default: { limits: { concurrency: 1 } } } }),
+  });
+  assertEquals([limited.code, limited.out], [1, ""]);
+  assertMatch(limited.err, /^limits_store: On Deno Deploy [^\n]*REDIS_URL[^\n]*\n$/);
+});
+
+Deno.test("an app whose database is out of reach says so and shows no password", async () => {
+  await using app = await deploy(Deno.execPath());
+  const { code, out, err } = await app.run({ DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s" });
+  assertEquals([code, out], [1, ""]);
+  assertEquals([err.includes("hunter2"), err.trimEnd().includes("\n")], [false, false], err);
+});
+
+for (const [name, deno] of RUNTIMES) {
+  Deno.test({
+    name: `instances of an app share keys, limits and the ledger, and may end at any time: ${name}`,
+    ...OPTIONS,
+    fn: (t) => share(t, deno),
+  });
+}
+
+async function share(t: Deno.TestContext, deno: string): Promise<void> {
+  await using open = new AsyncDisposableStack();
+  const host = open.use(startHost());
+  const database = open.use(await freshDatabase());
+  const redis = open.use(await startRedis());
+  const app = open.use(await deploy(deno));
+  const files = await filesOf(app.folder);
+  const env = {
+    DATABASE_URL: database.url,
+    REDIS_URL: redis.url,
+    SLUICE_CONFIG_TEXT: JSON.stringify(configFor(host)),
+    ADMIN_KEY,
+  };
+  const instances = await startTogether(app, env);
+  for (const instance of instances) open.use(instance);
+  const [first, second, third] = instances;
+  const store = await openStore({ kind: "postgres", url: new Secret(database.url) });
+  open.defer(() => store.close());
+
+  async function entryOf(id: string): Promise<KeptEntry> {
+    let entry: KeptEntry | undefined;
+    await until(async () => (entry = await store.ledger.find(id)) !== undefined, { within: 10_000, what: "an entry" });
+    return entry as KeptEntry;
+  }
+
+  await t.step("none of them makes a key, which the platform's log would keep", async () => {
+    assertEquals(await store.keys.list(), []);
+  });
+
+  const key = await addKey(first, "app");
+
+  await t.step("whole answers, streams and images, at each of them", async () => {
+    for (const [at, instance] of instances.entries()) {
+      const answer = await ask(instance, { key });
+      assertEquals([answer.status, (await answer.json()).choices[0].message.content], [200, "Hello"]);
+      const stream = await ask(instance, { key, stream: true });
+      assertEquals((await stream.text()).trimEnd().split("\n").at(-1), "data: [DONE]");
+      const image = await fetch(`${instance.origin}/v1/images/generations`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body: JSON.stringify({
+          ...{ model: "sluice/canvas", prompt: "A ship", size: "1024x1024", quality: "low" },
+          output_format: at === 0 ? "webp" : "jpeg",
+        }),
+      });
+      const { data } = await image.json();
+      assertEquals([image.status, data[0].b64_json.slice(0, 4)], [200, at === 0 ? "UklG" : "/9j/"]);
+      for (const [response, cost] of [[answer, COST], [stream, COST], [image, IMAGE_COST]] as const) {
+        const entry = await entryOf(idOf(response));
+        assertEquals([entry.status, entry.cost, entry.ending !== "abandoned"], [200, cost, true]);
+      }
+    }
+  });
+
+  await t.step("a limit is that of all of them together", async () => {
+    const limited = await addKey(second, "limited", "limited");
+    const statuses = await Promise.all(Array.from({ length: ASKED }, async (_, index) => {
+      const response = await ask(instances[index % 3] ?? first, { key: limited });
+      await response.text();
+      return response.status;
+    }));
+    const count = (status: number) => statuses.filter((one) => one === status).length;
+    assertEquals([count(200), count(429)], [RATE, ASKED - RATE]);
+  });
+
+  await t.step("clients that leave are billed once, and those that stay are not taken for such", async () => {
+    const gone = await Promise.all(instances.flatMap((instance) =>
+      Array.from({ length: 4 }, async () => {
+        const leaving = new AbortController();
+        const response = await ask(instance, { key, stream: true, text: "stay", signal: leaving.signal });
+        const reader = await firstWord(response);
+        leaving.abort();
+        await reader.read().catch(() => {});
+        return idOf(response);
+      })
+    ));
+    const stayed = await Promise.all(instances.flatMap((instance) =>
+      Array.from({ length: 4 }, async (_, index) => {
+        const response = await ask(instance, { key, stream: index % 2 === 0 });
+        await response.text();
+        return idOf(response);
+      })
+    ));
+    for (const id of gone) {
+      const entry = await entryOf(id);
+      assertEquals(entry.ending, "abandoned");
+      assert(entry.cost > 0n && entry.cost < COST, String(entry.cost));
+    }
+    for (const id of stayed) assertEquals([(await entryOf(id)).ending, (await entryOf(id)).cost], ["end", COST]);
+    const ids = (await readEntries(store.ledger)).map(({ id }) => id);
+    assertEquals(new Set(ids).size, ids.length);
+    assertEquals([...gone, ...stayed].filter((id) => ids.includes(id)).length, 24);
+  });
+
+  await t.step("one that is killed leaves nothing behind, and another takes its place", async () => {
+    const mortal = await addKey(third, "mortal", "slots");
+    const streams = await Promise.all(
+      Array.from({ length: SLOTS }, () => ask(third, { key: mortal, stream: true, text: "stay" })),
+    );
+    assertEquals(streams.map(({ status }) => status), Array(SLOTS).fill(200));
+    const refused = await ask(first, { key: mortal });
+    await refused.text();
+    assertEquals(refused.status, 429);
+    third.kill("SIGKILL");
+    await third.ended;
+    await Promise.all(streams.map((stream) => stream.text().catch(() => {})));
+    const fourth = open.use(await app.start(env));
+    let served = 0;
+    // What is held is looked through while requests hold something.
+    await until(async () => {
+      const response = await ask(fourth, { key: mortal });
+      await response.text();
+      if (response.status === 200) served++;
+      return served > 0 && (await store.ledger.holds()).length === 0;
+    }, { within: 30_000, what: "room, and nothing held" });
+    for (const stream of streams) {
+      const { ending, cost } = await entryOf(idOf(stream));
+      assertEquals([ending, cost], ["lost", 0n]);
+    }
+  });
+
+  await t.step("one that is told to end does so in time, and its clients and the ledger know of it", async () => {
+    const response = await ask(second, { key, stream: true, text: "stay" });
+    const reader = await firstWord(response);
+    const begun = performance.now();
+    second.kill("SIGINT");
+    let text = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += new TextDecoder().decode(value);
+    }
+    assertMatch(text, /shutting down/);
+    const { code } = await second.ended;
+    assertEquals(code, 0);
+    assertLess(performance.now() - begun, KILL_MS);
+    const { ending, cost } = await entryOf(idOf(response));
+    assertEquals([ending, cost], ["failed", 0n]);
+  });
+
+  await t.step("the books fit, and no file was written", async () => {
+    await assertSound(store);
+    assertEquals(await filesOf(app.folder), files);
+    for (const instance of instances) instance.kill("SIGINT");
+    const told = await Promise.all([first.ended, second.ended, third.ended]);
+    for (const { out, err } of told) {
+      assertStringIncludes(out, "Add a key: SLUICE_STORE=ADDRESS npx");
+      assertEquals([ADMIN_KEY, "sk-sluice-"].filter((key) => `${out}${err}`.includes(key)), []);
+    }
+  });
+}
+
+/** Three instances that start at the same time on an empty database, as after a deployment. */
+async function startTogether(app: App, env: Record<string, string>): Promise<[Instance, Instance, Instance]> {
+  const [first, second, third] = await Promise.all([app.start(env), app.start(env), app.start(env)]);
+  assert(first !== undefined && second !== undefined && third !== undefined);
+  return [first, second, third];
+}
+
+async function assertSound({ ledger }: Pick<Store, "ledger">): Promise<void> {
+  const { ok, differences, checked } = await auditLedger(ledger);
+  assertEquals([ok, differences], [true, []]);
+  assertGreater(checked.entries, 0);
+}

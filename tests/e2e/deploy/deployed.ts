@@ -1,0 +1,135 @@
+/** The program as Deno Deploy runs it: `deno run main.ts`, in its own folder, with the platform's environment. */
+import denoJson from "../../../deno.json" with { type: "json" };
+
+const ROOT = new URL("../../../", import.meta.url).pathname;
+
+/** Options of the runtime that the platform's version of it does not know: `request.signal` aborts after success, too. */
+const UNKNOWN = ["no-legacy-abort"];
+
+/** The folder of an app. */
+export interface App extends AsyncDisposable {
+  readonly folder: string;
+  /** Starts an instance. Resolves when it answers. @throws {Error} with what it said where it ends before */
+  start(env: Record<string, string>): Promise<Instance>;
+  /** Runs one to its end. */
+  run(env: Record<string, string>): Promise<{ code: number; out: string; err: string }>;
+}
+
+/** One of the isolated processes of an app. */
+export interface Instance extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:40123`. */
+  readonly origin: string;
+  /** Time from its start to its first answer, in milliseconds. */
+  readonly startMs: number;
+  /** Tells it so; one that has ended does not hear it. */
+  kill(signal: Deno.Signal): void;
+  /** How it ended, with all it said. */
+  readonly ended: Promise<{ code: number; out: string; err: string }>;
+}
+
+/** Copies the program, with what the platform's runtime makes of its deno.json. @param deno the runtime */
+export async function deploy(deno: string): Promise<App> {
+  const folder = await Deno.makeTempDir();
+  for (const name of ["main.ts", "lib", "routes", "types", "deno.lock"]) {
+    await copy(`${ROOT}${name}`, `${folder}/${name}`);
+  }
+  const unstable = denoJson.unstable.filter((option) => !UNKNOWN.includes(option));
+  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...denoJson, unstable }));
+
+  function command(env: Record<string, string>): Deno.Command {
+    return new Deno.Command(deno, {
+      // Less than the platform allows: nothing is written, no native code is loaded, no program is run.
+      args: ["run", "--no-prompt", "--quiet", "--allow-net", "--allow-env", "--allow-read", "main.ts"],
+      cwd: folder,
+      clearEnv: true,
+      env: { ...cacheOf(), ...PLATFORM, NO_COLOR: "1", ...env },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    });
+  }
+
+  return {
+    folder,
+    async start(env) {
+      const port = freePort();
+      const begun = performance.now();
+      const child = command({ DENO_SERVE_ADDRESS: `tcp:127.0.0.1:${port}`, ...env }).spawn();
+      const ended = outputOf(child);
+      const origin = `http://127.0.0.1:${port}`;
+      const early = ended.then(({ out, err }) => {
+        throw new Error(`The app has ended:\n${out}${err}`);
+      });
+      await Promise.race([answers(origin), early]);
+      early.catch(() => {});
+      function kill(signal: Deno.Signal): void {
+        try {
+          child.kill(signal);
+        } catch {
+          // It has ended.
+        }
+      }
+      return {
+        origin,
+        startMs: performance.now() - begun,
+        kill,
+        ended,
+        async [Symbol.asyncDispose]() {
+          kill("SIGKILL");
+          await ended;
+        },
+      };
+    },
+    run: (env) => outputOf(command(env).spawn()),
+    [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
+  };
+}
+
+/** What the platform tells every instance. */
+const PLATFORM = {
+  DENO_DEPLOY: "true",
+  DENO_DEPLOYMENT_ID: "4f1c0e",
+  DENO_DEPLOY_APP_SLUG: "sluice",
+  DENO_DEPLOY_ORG_SLUG: "acme",
+  DENO_DEPLOY_BUILD_ID: "b1",
+  DENO_TIMELINE: "production",
+};
+
+/** Packages are in the cache of whoever runs the tests. */
+function cacheOf(): Record<string, string> {
+  const names = ["HOME", "PATH", "DENO_DIR", "NPM_CONFIG_REGISTRY", "DENO_CERT", "DENO_TLS_CA_STORE"];
+  return Object.fromEntries(names.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  }));
+}
+
+async function outputOf(child: Deno.ChildProcess): Promise<{ code: number; out: string; err: string }> {
+  const { code, stdout, stderr } = await child.output();
+  return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+}
+
+async function answers(origin: string): Promise<void> {
+  const until = performance.now() + 30_000;
+  for (;;) {
+    try {
+      const response = await fetch(`${origin}/healthz`);
+      await response.body?.cancel();
+      if (response.ok) return;
+    } catch (error) {
+      if (performance.now() > until) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  if ((await Deno.stat(from)).isFile) return await Deno.copyFile(from, to);
+  await Deno.mkdir(to);
+  for await (const { name } of Deno.readDir(from)) await copy(`${from}/${name}`, `${to}/${name}`);
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}

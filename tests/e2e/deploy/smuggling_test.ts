@@ -1,0 +1,88 @@
+import { assert, assertEquals } from "@std/assert";
+import { json, startScripted } from "../../upstream/mod.ts";
+import { type Probe, probes, readAnswers } from "./probes.ts";
+import { isInstalled, PROXIES, startProxy } from "./programs.ts";
+import { close, connect, hear, send, startWatched, type Watched } from "./stack.ts";
+
+/** Silence after which nothing more is expected, in milliseconds. */
+const SILENCE_MS = 600;
+
+/** Sends a probe and then a plain request over one connection; nobody may get an answer that is not theirs. */
+async function check(
+  { id, name, text, pipelined }: Probe & { id: string },
+  { gateway, port, tls }: { gateway: Watched; port: number; tls: boolean },
+): Promise<void> {
+  const connection = await connect(port, { tls });
+  try {
+    await send(connection, text);
+    const heard = await hear(connection, { silenceMs: SILENCE_MS });
+    const { answers, rest } = readAnswers(heard.text);
+    const what = `${name}: ${JSON.stringify(heard)}`;
+    assertEquals(rest, "", what);
+    // A proxy whose client breaks off a body says 502 or 501 by itself.
+    for (const { status, head } of answers) assert(status < 500 || !/^x-request-id:/im.test(head), what);
+    const arrived = gateway.seen.filter((line) => line.endsWith(`/outer-${id}`) || line.endsWith(`/inner-${id}`));
+    const outer = arrived.filter((line) => line.includes("/outer-")).length;
+    const ours = answers.filter(({ head }) => /^x-request-id:/im.test(head)).length;
+    // One answer of the gateway per request that reached it, and none for what was hidden. A proxy may read a doubtful
+    // request as two, as the rules for it allow: it has written both anew, and the client gets both answers.
+    const most = pipelined || tls ? 1 : 0;
+    assert(outer <= 1 && arrived.length - outer <= most, `${arrived}, ${what}`);
+    if (pipelined) assertEquals(arrived.length, 2, `${arrived}, ${what}`);
+    assert(ours === arrived.length || heard.closed && ours < arrived.length, `${arrived}, ${what}`);
+    assert(answers.length <= 1 + most || heard.closed, what);
+    if (heard.closed) return;
+    // What the server still waits for takes the next request as its rest: then nobody answers, which is no poison.
+    await send(connection, `GET /after-${id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+    const next = readAnswers((await hear(connection, { silenceMs: SILENCE_MS })).text).answers;
+    const taken = gateway.seen.filter((line) => line.endsWith(`/after-${id}`)).length;
+    assert(taken <= 1 && next.length <= 1, `after ${what}: ${JSON.stringify(next)}`);
+  } finally {
+    close(connection);
+  }
+}
+
+/** A client that has done nothing: its request arrives as it is, and its answer is its own. */
+async function askAsVictim(id: string, { gateway, port, tls }: { gateway: Watched; port: number; tls: boolean }) {
+  const connection = await connect(port, { tls });
+  try {
+    await send(connection, `GET /victim-${id} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    const heard = await hear(connection, { silenceMs: 2000, until: (text) => readAnswers(text).answers.length > 0 });
+    const { answers, rest } = readAnswers(heard.text);
+    assertEquals([answers.map(({ status }) => status), rest], [[404], ""], `victim ${id}: ${heard.text}`);
+    assertEquals(gateway.seen.filter((line) => line.endsWith(`/victim-${id}`)).map((line) => line.split(" ")[0]), [
+      "GET",
+    ]);
+  } finally {
+    close(connection);
+  }
+}
+
+async function checkAll(target: { gateway: Watched; port: number; tls: boolean }, prefix: string): Promise<void> {
+  const all = probes(prefix);
+  assertEquals(all.length, 45);
+  for (let at = 0; at < all.length; at += 9) {
+    await Promise.all(all.slice(at, at + 9).map((probe) => check(probe, target)));
+    for (let victim = 0; victim < 5; victim++) await askAsVictim(`${prefix}${at}-${victim}`, target);
+  }
+}
+
+Deno.test("smuggling: 45 probes sent to the gateway itself, one answer per request or the end of the connection", async () => {
+  await using upstream = startScripted(() => json({}));
+  await using gateway = await startWatched(upstream.url);
+  await checkAll({ gateway, port: gateway.port, tls: false }, "direct");
+  assertEquals(upstream.requests.length, 0);
+});
+
+for (const kind of PROXIES) {
+  Deno.test({
+    name: `smuggling: 45 probes through ${kind.name}, one answer per request, and nobody gets another's`,
+    ignore: !isInstalled(kind.name),
+    async fn() {
+      await using upstream = startScripted(() => json({}));
+      await using gateway = await startWatched(upstream.url);
+      await using proxy = await startProxy(kind, gateway.port);
+      await checkAll({ gateway, port: proxy.port, tls: true }, kind.name);
+    },
+  });
+}

@@ -1,0 +1,73 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { configSchema } from "../../../lib/config.ts";
+import { isInstalled } from "./programs.ts";
+
+const FOLDER = new URL("../../../deploy/systemd/", import.meta.url);
+const text = await Deno.readTextFile(new URL("sluice.service", FOLDER));
+const template = await Deno.readTextFile(new URL("sluice@.service", FOLDER));
+const ignore = !isInstalled("systemd-analyze");
+
+/** The units, by the names of files that systemd can start. */
+const UNITS = [["sluice.service", text], ["sluice@8801.service", template]] as const;
+
+/** Most that `systemd-analyze security` may find open, in tenths: 100 is everything. */
+const MOST_EXPOSURE = 20;
+
+/** Has systemd analyze a unit, with a program in it that exists here. */
+async function analyze(
+  [name, unit]: readonly [name: string, unit: string],
+  ...args: string[]
+): Promise<{ code: number; said: string }> {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/${name}`;
+    await Deno.writeTextFile(path, unit.replaceAll("/usr/local/bin/sluice", "/bin/true"));
+    const { code, stdout, stderr } = await new Deno.Command("systemd-analyze", { args: [...args, path] }).output();
+    return { code, said: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test({
+  name: "systemd understands every line of the units",
+  ignore,
+  async fn() {
+    for (const unit of UNITS) assertEquals(await analyze(unit, "verify", "--man=no"), { code: 0, said: "" });
+  },
+});
+
+Deno.test({
+  name: "the unit leaves little open",
+  ignore,
+  async fn() {
+    const { code, said } = await analyze(
+      UNITS[0],
+      "security",
+      "--offline=true",
+      "--no-pager",
+      `--threshold=${MOST_EXPOSURE}`,
+    );
+    assertEquals(code, 0, said);
+  },
+});
+
+Deno.test("the unit waits longer for the end than the gateway takes for it", () => {
+  const { shutdown } = configSchema.parse({});
+  const [, seconds = "0"] = /^TimeoutStopSec=(\d+)s$/m.exec(text) ?? [];
+  const most = Math.max(shutdown.drain_seconds, shutdown.images_drain_seconds) + shutdown.ready_delay_ms / 1000;
+  assertEquals(Number(seconds) >= most + 30, true);
+  assertMatch(text, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
+});
+
+Deno.test("the template differs from the unit in what is each process's own", () => {
+  const settings = (unit: string) => unit.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const [one, each] = [settings(text), settings(template)];
+  assertEquals(each.filter((line) => !one.includes(line)), [
+    "Description=Sluice, a gateway for language and image models, process %i",
+    "ExecStart=/usr/local/bin/sluice serve --config /etc/sluice/sluice.jsonc --admin-port %i",
+    "WorkingDirectory=/var/lib/sluice/%i",
+    "StateDirectory=sluice/%i",
+  ]);
+  assertEquals(each.length, one.length);
+});

@@ -1,0 +1,73 @@
+/** Clients that leave, and how long it takes until nothing is asked of the upstream any more. */
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { oneModel, startGateway } from "../../support/gateway.ts";
+import { startServer } from "../../fault/start_server.ts";
+
+/** How a client goes. */
+export const MANNERS = {
+  /** It closes its connection. */
+  close: "everything is read before",
+  /** It closes its connection with bytes of the answer unread, which resets it. */
+  reset: "something is left unread",
+  /** It ends its own side, and would still read. */
+  "half-close": "its own side ends",
+} as const;
+
+/** When a client goes: what it has asked for, and whether it has got something by then. */
+export const PHASES = {
+  "before the head": { ask: "stall", stream: true, got: false },
+  "before the head, whole": { ask: "stall", stream: false, got: false },
+  "before the first event": { ask: "stall-after:0", stream: true, got: false },
+  "between two events": { ask: "stall-after:3", stream: true, got: true },
+  "while events come": { ask: "slow:50ms", stream: true, got: true },
+} as const;
+
+/** What is tried out. */
+export interface Leaving {
+  client: Protocol;
+  upstream: Protocol;
+  phase: keyof typeof PHASES;
+  manner: keyof typeof MANNERS;
+  /** How often. */
+  times: number;
+}
+
+/** Times from a client's leaving until its upstream is left, in milliseconds, the shortest first. */
+export async function timesOf({ client, upstream, phase, manner, times }: Leaving): Promise<number[]> {
+  const { ask, stream, got } = PHASES[phase];
+  await using server = startServer();
+  await using gateway = startGateway(oneModel(upstream, server.url));
+  const taken: number[] = [];
+  for (let time = 0; time < times; time++) {
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+    await connection.write(new TextEncoder().encode(gateway.raw(client, asking(client, ask, stream))));
+    await until("under way", () => server.busy === 1);
+    // The head of the upstream's answer needs a moment to arrive.
+    if (phase === "before the first event") await new Promise((resolve) => setTimeout(resolve, 5));
+    const buffer = new Uint8Array(65_536);
+    if (got) { for (let size = 0; size < 300;) size += await connection.read(buffer) ?? 300; }
+    if (manner === "reset" && got) await new Promise((resolve) => setTimeout(resolve, 15));
+    const left = performance.now();
+    if (manner === "half-close") await connection.closeWrite();
+    else connection.close();
+    await until("over", () => server.busy === 0);
+    taken.push(performance.now() - left);
+    if (manner === "half-close") connection.close();
+  }
+  await gateway.gateway.backgroundTasks.done();
+  return taken.sort((a, b) => a - b);
+}
+
+function asking(protocol: Protocol, ask: string, stream: boolean): JsonObject {
+  if (protocol === "responses") return { model: "acme/one", input: ask, stream };
+  const messages = [{ role: "user", content: ask }];
+  return { model: "acme/one", messages, stream, ...(protocol === "messages" && { max_tokens: 1_000 }) };
+}
+
+async function until(what: string, isSo: () => boolean): Promise<void> {
+  for (const end = performance.now() + 5_000; !isSo();) {
+    if (performance.now() > end) throw new Error(`Too late: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+}

@@ -1,0 +1,26 @@
+import { assert } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { type Leaving, MANNERS, PHASES, timesOf } from "./leaving.ts";
+
+/** Within which an upstream is left, in milliseconds. */
+const SOON_MS = 2_000;
+
+const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
+  ["chat", "chat"],
+  ["responses", "responses"],
+  ["messages", "messages"],
+  ["chat", "messages"],
+  ["messages", "responses"],
+  ["responses", "chat"],
+];
+
+for (const phase of Object.keys(PHASES) as Leaving["phase"][]) {
+  Deno.test(`a client that leaves ${phase} takes its upstream with it at once, however it leaves`, async () => {
+    for (const manner of Object.keys(MANNERS) as Leaving["manner"][]) {
+      for (const [client, upstream] of PAIRS) {
+        const [first = Infinity, median = Infinity] = await timesOf({ client, upstream, phase, manner, times: 3 });
+        assert(median <= SOON_MS, `${client}, ${upstream}, ${manner}: ${first} and ${median} ms`);
+      }
+    }
+  });
+}

@@ -1,0 +1,140 @@
+/** What a client saw of an answer, judged by the rules of its protocol. */
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
+import { sseReader } from "../../../../lib/server/sse.ts";
+import { anthropicErrorSchema, openaiErrorSchema } from "../../../../lib/openapi/schemas.ts";
+import type { Seen } from "./fault.ts";
+import { TEXT } from "./said.ts";
+
+/** An answer as a client got it. */
+export interface Got {
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+// deno-lint-ignore no-explicit-any
+type Parsed = any;
+
+/** How an answer ended. */
+export interface End {
+  seen: Seen;
+  /** The text that came, where there was an answer, or a part of one. */
+  words: string;
+}
+
+/** How an answer ended. @throws {AssertionError} where it is nothing that a client of this protocol may see */
+export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stream: boolean }): End {
+  const { status, headers, text } = got;
+  assert(/^req_[a-z0-9]+$/.test(headers.get("x-request-id") ?? ""), "no request id");
+  assert(!/127\.0\.0\.1|localhost|upstream-key/.test(text), "it tells what is not for clients");
+  if (status !== 200) {
+    assertErrorBody(protocol, JSON.parse(text));
+    return { seen: status, words: "" };
+  }
+  if (!stream) return { seen: "answer", words: wordsOfWhole(protocol, JSON.parse(text)) };
+  const frames = readFrames(text);
+  assert(text.endsWith("\n\n"), "the last event has no end");
+  const isSuccess = protocol === "chat" ? hasMark(frames) : hasEvent(frames, ...SUCCESSES[protocol]);
+  const [failure, ...others] = frames.filter((frame) => isFailure(protocol, frame));
+  const words = wordsOfStream(protocol, frames);
+  if (failure === undefined) {
+    assert(isSuccess, "the stream ends without a word");
+    return { seen: "answer", words };
+  }
+  assertEquals(others, [], "there are several errors");
+  assert(!isSuccess, "an error, and a success");
+  assertErrorEvent(protocol, failure);
+  return { seen: "error within", words };
+}
+
+/** What was seen. @throws {AssertionError} where it is nothing that a client may see, or not what was said */
+export function seenOf(
+  got: Got,
+  { endless, ...asked }: { protocol: Protocol; stream: boolean; endless: boolean },
+): Seen {
+  const { seen, words } = endOf(got, asked);
+  assert(!got.text.includes("EVIL"), "the answer of somebody else");
+  if (seen === "answer") assertEquals(words, TEXT);
+  else assert(endless || TEXT.startsWith(words), "text that nobody said");
+  return seen;
+}
+
+/** What only a complete stream holds. Answers that were cut by a limit are complete, too. */
+const SUCCESSES = {
+  messages: ["message_stop"],
+  responses: ["response.completed", "response.incomplete"],
+} as const;
+
+function hasMark(frames: readonly ParsedFrame[]): boolean {
+  return frames.some(({ data }) => data === "[DONE]");
+}
+
+function assertErrorBody(protocol: Protocol, body: Parsed): void {
+  const schema = protocol === "messages" ? anthropicErrorSchema : openaiErrorSchema;
+  const { error } = schema.safeParse(body);
+  assert(error === undefined, `the error is of another shape: ${error?.message}`);
+}
+
+function assertErrorEvent(protocol: Protocol, { event, data }: ParsedFrame): void {
+  switch (protocol) {
+    case "chat":
+      return assertErrorBody("chat", { error: data.error });
+    case "messages":
+      assertEquals([event, data.type, typeof data.error.type, typeof data.error.message], [
+        "error",
+        "error",
+        "string",
+        "string",
+      ]);
+      return;
+    case "responses":
+      assertEquals([event, data.type], ["response.failed", "response.failed"]);
+      assertEquals([data.response.status, typeof data.response.error.code, typeof data.response.error.message], [
+        "failed",
+        "string",
+        "string",
+      ]);
+  }
+}
+
+interface ParsedFrame {
+  event: string | undefined;
+  data: Parsed;
+}
+
+function readFrames(text: string): ParsedFrame[] {
+  const reader = sseReader();
+  return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({
+    event,
+    data: data === "[DONE]" ? data : JSON.parse(data),
+  }));
+}
+
+/** Clients of responses are told by an `error`, too, just before. */
+function isFailure(protocol: Protocol, { data }: ParsedFrame): boolean {
+  if (protocol === "chat") return (data.error ?? undefined) !== undefined;
+  return data.type === (protocol === "messages" ? "error" : "response.failed");
+}
+
+function hasEvent(frames: readonly ParsedFrame[], ...types: readonly string[]): boolean {
+  return frames.some(({ event, data }) => types.includes(event ?? "") || types.includes(data.type));
+}
+
+/** Other upstreams' answers are relayed, whatever they hold: what is no text says nothing. */
+function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): string {
+  return frames.map(({ data }) => {
+    if (protocol === "chat") return wordOf(data.choices?.[0]?.delta?.content);
+    if (protocol === "responses") return data.type === "response.output_text.delta" ? wordOf(data.delta) : "";
+    return data.type === "content_block_delta" ? wordOf(data.delta?.text) : "";
+  }).join("");
+}
+
+function wordsOfWhole(protocol: Protocol, body: Parsed): string {
+  if (protocol === "chat") return wordOf(body.choices?.[0]?.message?.content);
+  return wordOf(protocol === "messages" ? body.content?.[0]?.text : body.output?.[0]?.content?.[0]?.text);
+}
+
+function wordOf(value: Parsed): string {
+  return typeof value === "string" ? value : "";
+}

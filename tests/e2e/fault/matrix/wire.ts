@@ -1,0 +1,157 @@
+/** An upstream that plays a fault over a bare socket, by what its request asks for. */
+import {
+  connectionOver,
+  type FaultConnection,
+  type RawRequest,
+  RequestReader,
+} from "../../../../lib/fault/connection.ts";
+import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
+import { type Said, saidIn } from "./said.ts";
+
+/** What becomes of the connection after an answer. "reset" is so only where a request is left with a byte unread. */
+export type Then = "keep" | "close" | "reset";
+
+/** How one answer is given. @throws where the peer has gone */
+export type Play = (line: FaultConnection, said: Said) => Promise<Then>;
+
+/** What there is to play, by name. */
+export type Plays = Pick<ReadonlyMap<string, { play: Play; resets: boolean }>, "get">;
+
+/** A running upstream. */
+export interface Wire extends AsyncDisposable {
+  url: string;
+  /** Answers under way. */
+  readonly busy: number;
+  /** Connections that are open. */
+  readonly open: number;
+  /** Bytes that connections took. */
+  readonly sent: number;
+  /** Requests heard. */
+  readonly heard: number;
+}
+
+/** What a prompt says to get a fault. */
+export function asking(fault: string): string {
+  return `Hello. fault<${fault}>`;
+}
+
+/** Starts an upstream on a free port. `hasRead` tells when the client of the answer under way has read some of it. */
+export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Promise.resolve()): Wire {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const over = new AbortController();
+  const connections = new Set<Deno.TcpConn>();
+  const served = new Set<Promise<void>>();
+  let busy = 0;
+  let sent = 0;
+  let heard = 0;
+
+  async function serve(connection: Deno.TcpConn): Promise<void> {
+    const reader = new RequestReader(connection);
+    try {
+      for (let then: Then = "keep"; then === "keep";) {
+        const asked = await reader.request();
+        if (asked === undefined) return;
+        then = await answer(asked, { connection, reader });
+      }
+    } catch {
+      // The peer has gone, or the upstream ends.
+    } finally {
+      connections.delete(connection);
+      close(connection);
+    }
+  }
+
+  async function answer(
+    { request, isWhole }: { request: RawRequest; isWhole: boolean },
+    { connection, reader }: { connection: Deno.TcpConn; reader: RequestReader },
+  ): Promise<Then> {
+    heard++;
+    const name = /fault<([^>]*)>/.exec(request.body)?.[1] ?? "";
+    const chosen = plays.get(name);
+    if (chosen === undefined) throw new RangeError(`No such fault: ${name}`);
+    const gone = new AbortController();
+    const leave = () => gone.abort(new Error("The peer has gone"));
+    over.signal.addEventListener("abort", leave, { once: true });
+    if (!chosen.resets) {
+      if (!isWhole) await reader.rest();
+      void reader.gone().then((gone) => gone && leave());
+    }
+    const line = connectionOver(connection, gone.signal);
+    busy++;
+    try {
+      const counting: FaultConnection = {
+        ...line,
+        async send(text) {
+          await line.send(text);
+          sent += text.length;
+        },
+      };
+      const said = saidIn(spokenAt(request.path), isStream(request));
+      return await chosen.play(counting, { ...said, read: hasRead() });
+    } finally {
+      busy--;
+      leave();
+      over.signal.removeEventListener("abort", leave);
+    }
+  }
+
+  const accepting = (async () => {
+    for await (const connection of listener) {
+      connections.add(connection);
+      // What is written in several steps comes at once: times are those of the gateway.
+      connection.setNoDelay(true);
+      const serving = serve(connection);
+      served.add(serving);
+      void serving.then(() => served.delete(serving));
+    }
+  })();
+
+  return {
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    get busy() {
+      return busy;
+    },
+    get open() {
+      return connections.size;
+    },
+    get sent() {
+      return sent;
+    },
+    get heard() {
+      return heard;
+    },
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      over.abort();
+      for (const connection of connections) close(connection);
+      await accepting;
+      await Promise.all(served);
+    },
+  };
+}
+
+function spokenAt(path: string): UpstreamProtocol {
+  if (path.endsWith("/chat/completions")) return "chat";
+  if (path.endsWith("/responses")) return "responses";
+  return path.endsWith("/messages") ? "messages" : "gemini";
+}
+
+/** The last byte of most bodies is not read yet: it is a brace. */
+function isStream({ path, body }: RawRequest): boolean {
+  if (path.includes(":streamGenerateContent")) return true;
+  return [body, `${body}}`].some((text) => {
+    try {
+      return JSON.parse(text).stream === true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function close(connection: Deno.TcpConn): void {
+  try {
+    connection.close();
+  } catch {
+    // It is closed already.
+  }
+}

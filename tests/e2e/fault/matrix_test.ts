@@ -1,0 +1,35 @@
+import { assertEquals } from "@std/assert";
+import { TRANSPORT_KINDS } from "../../../lib/upstreams/select_transport.ts";
+import { PROTOCOLS } from "../../upstream/replies.ts";
+import { FAULTS } from "./matrix/faults.ts";
+import { SPOKEN } from "./matrix/said.ts";
+import { type Cell, startBench } from "./matrix/trial.ts";
+
+/** The pairs of what client and upstream speak. */
+const PAIRS = PROTOCOLS.flatMap((client) => SPOKEN.map((spoken) => ({ client, spoken })));
+
+/** Every fault twice, streamed and whole, each time for another pair and over the other transport. */
+function sample(): { cell: Cell; carrier: number }[] {
+  return FAULTS.flatMap((fault, index) =>
+    [true, false].flatMap((stream, kind) => {
+      const pair = PAIRS[(index * 2 + kind) % PAIRS.length];
+      return pair === undefined
+        ? []
+        : [{ cell: { fault, stream, ...pair }, carrier: (index + kind) % TRANSPORT_KINDS.length }];
+    })
+  );
+}
+
+for (const [number, transport] of TRANSPORT_KINDS.entries()) {
+  Deno.test(`faults on the wire, over ${transport}: the client is told in its own words, pays nothing, and nothing is left over`, async () => {
+    await using bench = startBench(transport);
+    for (const { cell, carrier } of sample()) {
+      if (carrier === number) await bench.meet(cell);
+    }
+  });
+}
+
+Deno.test("the names of faults are unique", () => {
+  const names = FAULTS.map(({ name }) => name);
+  assertEquals(names.length, new Set(names).size);
+});

@@ -1,0 +1,128 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { entriesOf } from "../request/world.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";
+import { startServer } from "../../fault/start_server.ts";
+
+/** How a request gets to its fault: in its own protocol, in another one, or not out of the process at all. */
+const WAYS = ["relayed", "translated", "embedded"] as const;
+type Way = typeof WAYS[number];
+
+const OTHER: Readonly<Record<Protocol, Protocol>> = { chat: "messages", responses: "chat", messages: "responses" };
+
+/** Time limits of those who wait for them to fire, in milliseconds. */
+const SHORT: JsonObject = { first_byte_ms: 150, idle_ms: 150, total_ms: 400 };
+
+/** USD per token: each answer that is no failure costs something. */
+const PRICING = { prompt: "0.000001", completion: "0.000002" };
+
+function gatewayFor(
+  url: string,
+  { way, protocol, stalls }: { way: Way; protocol: Protocol; stalls: boolean },
+): TestGateway {
+  const spoken = way === "translated" ? OTHER[protocol] : protocol;
+  const vendor = spoken === "messages" ? "anthropic" : "openai";
+  const target = way === "embedded"
+    ? { upstream: "embedded", model: "fault" }
+    : { upstream: "faulty", model: "real-one", protocol: spoken };
+  return startGateway({
+    upstreams: { faulty: upstream(vendor, url) },
+    models: [model("acme/one", [{ ...target, ...(stalls && { timeouts: SHORT }) }], { pricing: PRICING })],
+    groups: {
+      default: { key_limits: { concurrency: 1 }, key_budget: { usd: "1", period: "total" } },
+    },
+  });
+}
+
+function asking(protocol: Protocol, ask: string, more: JsonObject): JsonObject {
+  if (protocol === "responses") return { model: "acme/one", input: ask, ...more };
+  const messages = [{ role: "user", content: ask }];
+  return protocol === "chat"
+    ? { model: "acme/one", messages, ...more }
+    : { model: "acme/one", max_tokens: 100_000, messages, ...more };
+}
+
+const ERROR_WITHIN: Readonly<Record<Protocol, RegExp>> = {
+  chat: /^data: \{[^\n]*"error":\{/m,
+  responses: /^event: (error|response\.failed)$/m,
+  messages: /^event: error$/m,
+};
+
+/** Asserts what a client saw. Returns whether it was the answer. */
+function assertSeen(
+  { response, text }: { response: Response; text: string },
+  { seen, rehearsal, protocol, stream }: { seen: Seen; rehearsal: Rehearsal; protocol: Protocol; stream: boolean },
+): void {
+  const about = `${response.status} ${text.slice(0, 1_000)}`;
+  if (seen === "answer") {
+    assertEquals(response.status, 200, about);
+    assert(text.includes("wörd 1 🙂") && text.includes("wörd 10 🙂"), about);
+    assert(!stream || text.includes(SUCCESS[protocol]), about);
+    return;
+  }
+  if (seen === "error within") {
+    assertEquals(response.status, 200, about);
+    assertMatch(text, ERROR_WITHIN[protocol]);
+    assert(!text.includes(SUCCESS[protocol]), about);
+  } else {
+    assertEquals(response.status, protocol === "messages" ? rehearsal.messages ?? seen : seen, about);
+    const body = JSON.parse(text);
+    assertEquals(Object.keys(body), protocol === "messages" ? ["type", "error", "request_id"] : ["error"], about);
+    assertEquals(typeof body.error.message, "string", about);
+    for (const [name, value] of Object.entries(rehearsal.headers ?? {})) {
+      assertEquals(response.headers.get(name), value);
+    }
+  }
+  if (rehearsal.says !== undefined) assertMatch(text, rehearsal.says);
+}
+
+for (const way of WAYS) {
+  for (const protocol of PROTOCOLS) {
+    Deno.test(`every fault, ${protocol}, ${way}: the error has its shape, nothing is left over, and failures cost nothing`, async () => {
+      await using server = startServer();
+      for (const rehearsal of REHEARSALS.filter(({ wire }) => way !== "embedded" || wire !== true)) {
+        for (const stream of [true, false]) {
+          const about = `${rehearsal.ask}, ${stream ? "streamed" : "whole"}`;
+          await using gateway = gatewayFor(server.url, { way, protocol, stalls: rehearsal.stalls === true });
+          const seen = stream ? rehearsal.streamed : rehearsal.whole;
+          try {
+            const response = await gateway.ask(protocol, asking(protocol, rehearsal.ask, { stream }));
+            const text = await response.text();
+            assertSeen({ response, text }, { seen, rehearsal, protocol, stream });
+            await assertSettled(gateway, { seen, rehearsal });
+          } catch (error) {
+            throw new Error(about, { cause: error });
+          }
+          assertEquals(gateway.logs.filter(({ level }) => level === "error"), [], about);
+        }
+      }
+      // What was let go of by the gateway is let go of by its host, soon.
+      for (let waited = 0; server.busy > 0 && waited < 1_000; waited++) {
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      assertEquals([server.busy, server.open], [0, 0]);
+    });
+  }
+}
+
+/** Asserts that one entry tells the truth, that no money is held, and that the key's one slot is free. */
+async function assertSettled(
+  { gateway, store, key }: TestGateway,
+  { seen, rehearsal }: { seen: Seen; rehearsal: Rehearsal },
+): Promise<void> {
+  await gateway.backgroundTasks.done();
+  await gateway.ledger.flush();
+  const entries = await entriesOf(store.ledger, 1);
+  assertEquals(entries.length, 1);
+  const [entry] = entries;
+  assert(entry !== undefined);
+  assertEquals(entry.cost > 0n, seen === "answer", `${entry.cost}`);
+  if (seen === "answer") assertEquals(entry.source, rehearsal.counted === true ? "counted" : "upstream");
+  assertEquals(await store.ledger.holds(), []);
+  const claim = { name: `key:${key.id}`, unit: "concurrency" as const, limit: 1, cost: 1, reportOnly: false };
+  const [status] = await gateway.limiter.statuses([claim]);
+  assertEquals(status?.remaining, 1);
+}

@@ -1,0 +1,358 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../../lib/errors.ts";
+import { sseReader } from "../../../lib/server/sse.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { Ending, KeptEntry } from "../../../lib/store/ledger.ts";
+import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
+import { formOf, gray, painter, paintsAll, type Running, type Script, startGateway, type Step } from "./gateway.ts";
+import { png } from "../../images/image_files.ts";
+
+const PROMPT = (await loadTokenCounter()).count("A cat");
+const IMAGE = gray({ width: 1024, height: 1024 });
+/** Tokens of such an image, and prices of a token in 1e-12 USD. */
+const TOKENS = 7_024;
+const PRICE = { prompt: 750_000n, image: 4_500_000n };
+const BUDGET = 5_000_000_000_000n;
+const LIMITS = { requests_per_minute: 20, tokens_per_minute: 1_000_000, concurrency: 4 };
+const FILE: JsonObject = {
+  groups: { default: { key_limits: LIMITS, key_budget: { usd: "5", period: "total" } } },
+  keep_alive_seconds: 1,
+};
+const BROKEN = new GatewayError("upstream", "Cannot paint");
+
+function costOf(images: number): bigint {
+  return images === 0 ? 0n : BigInt(PROMPT) * PRICE.prompt + BigInt(images * TOKENS) * PRICE.image;
+}
+
+/** USD as it is told: the amounts here are below 1 USD, and not 0. */
+function usd(amount: bigint): string {
+  return amount === 0n ? "0" : `0.${amount.toString().padStart(12, "0").replace(/0+$/, "")}`;
+}
+
+function image(index: number): Step {
+  return { type: "image", index, base64: IMAGE };
+}
+
+function failed(index: number): Step {
+  return { type: "failed", index, error: BROKEN };
+}
+
+/** All entries, as soon as there are so many. */
+async function entriesOf({ gateway }: Running, count: number): Promise<KeptEntry[]> {
+  for (const deadline = performance.now() + 10_000; performance.now() < deadline;) {
+    const entries = await gateway.store.ledger.entries({ after: 0, limit: 100 });
+    if (entries.length >= count) return entries;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  throw new Error(`Expected ${count} entries in time`);
+}
+
+interface Expected {
+  status: number;
+  ending: Ending;
+  images: number;
+  attempts?: number;
+}
+
+/** Asserts what is in the ledger, in order, that nothing else is, and that nothing stays taken. */
+async function assertEntered(running: Running, expected: readonly Expected[]): Promise<KeptEntry[]> {
+  const entries = await entriesOf(running, expected.length);
+  const { gateway } = running;
+  await gateway.backgroundTasks.done();
+  await gateway.ledger.flush();
+  assertEquals((await gateway.store.ledger.entries({ after: 0, limit: 100 })).length, expected.length);
+  assertEquals(
+    entries.map(({ status, ending, images, cost, tokens, source, attempts }) => ({
+      status,
+      ending,
+      images,
+      cost,
+      prompt: tokens.prompt,
+      completion: tokens.completion,
+      source,
+      attempts,
+    })),
+    expected.map(({ status, ending, images, attempts = 1 }) => ({
+      status,
+      ending,
+      images: images,
+      cost: costOf(images),
+      prompt: images === 0 ? 0 : PROMPT,
+      completion: images * TOKENS,
+      source: images > 0 ? "formula" : "none",
+      attempts,
+    })),
+  );
+  const spent = expected.reduce((sum, { images }) => sum + costOf(images), 0n);
+  const id = entries[0]?.keyId ?? "";
+  assertEquals(await gateway.store.ledger.holds(), []);
+  assertEquals(await gateway.store.ledger.left({ scope: "key", id, budget: BUDGET, since: 0 }), BUDGET - spent);
+  const slots = { name: `key:${id}`, unit: "concurrency" as const, limit: 4, cost: 1, reportOnly: false };
+  assertEquals((await gateway.limiter.statuses([slots]))[0]?.remaining, 4);
+  return entries;
+}
+
+function start(script: Script, more: JsonObject = {}): Running {
+  return startGateway({ p: painter(script) }, { ...FILE, ...more });
+}
+
+/** What a model may want for clients that have left; absent: what it wants by default. */
+const ON_DISCONNECT = [undefined, "drain", "cancel"] as const;
+
+/** A model that wants this for clients that have left. */
+function startWith(onDisconnect: typeof ON_DISCONNECT[number], script: Script, more: JsonObject = {}): Running {
+  const row = onDisconnect === undefined ? {} : { on_disconnect: onDisconnect };
+  return startGateway({ p: painter(script) }, { ...FILE, ...more }, { row });
+}
+
+const SIZE = { size: "1024x1024" };
+
+Deno.test("whole answers: each image that comes is charged once, with the bill that the client is told", async (t) => {
+  const cases: [name: string, n: number, script: Script, expected: Expected][] = [
+    ["all", 2, () => [image(0), image(1)], { status: 200, ending: "done", images: 2 }],
+    ["one fails", 3, () => [image(2), failed(1), image(0)], { status: 200, ending: "partial", images: 2 }],
+    ["one comes, then it breaks", 2, () => [image(1), BROKEN], { status: 200, ending: "partial", images: 1 }],
+    ["one comes twice", 1, () => [image(0), image(0)], { status: 200, ending: "done", images: 1 }],
+  ];
+  for (const [name, n, script, expected] of cases) {
+    await t.step(name, async () => {
+      await using gateway = start(script);
+      const response = await gateway.generate({ ...SIZE, n });
+      const { usage, data } = await response.json();
+      const [entry] = await assertEntered(gateway, [expected]);
+      assertEquals(data.length, expected.images);
+      assertEquals([usage.input_tokens, usage.output_tokens], [entry?.tokens.prompt, entry?.tokens.completion]);
+      assertEquals(response.headers.get("x-sluice-cost"), usd(entry?.cost ?? 0n));
+      assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
+    });
+  }
+  for (
+    const [name, script, status] of [
+      ["all fail", () => [failed(0)], 502],
+      ["the host refuses", () => new GatewayError("invalid", "No"), 400],
+    ] as [string, Script, number][]
+  ) {
+    await t.step(name, async () => {
+      await using gateway = start(script);
+      const response = await gateway.generate(SIZE);
+      await response.body?.cancel();
+      assertEquals([response.status, response.headers.get("x-sluice-cost")], [status, "0"]);
+      const [entry] = await assertEntered(gateway, [{ status, ending: "failed", images: 0 }]);
+      assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
+    });
+  }
+  await t.step("an edit", async () => {
+    await using gateway = start(paintsAll);
+    const response = await gateway.edit(formOf({ size: "1024x1024", prompt: "A cat" }, [["image", png(1024, 1024)]]));
+    await response.body?.cancel();
+    const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", images: 1 }]);
+    assertEquals(entry?.endpoint, "images.edits");
+  });
+  await t.step("the second host", async () => {
+    const busy = painter(() => new GatewayError("overloaded", "Busy"));
+    await using gateway = startGateway({ a: busy, b: painter(paintsAll) }, FILE);
+    await (await gateway.generate(SIZE)).body?.cancel();
+    const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", images: 1, attempts: 2 }]);
+    assertEquals(entry?.upstream, "b");
+  });
+});
+
+Deno.test("a client that leaves before its images pays for them, unless its model is cancelled", async () => {
+  for (const onDisconnect of ON_DISCONNECT) {
+    const drain = onDisconnect !== "cancel";
+    for (const headers of [{}, { "idempotency-key": "a" }] as Record<string, string>[]) {
+      const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      await using gateway = startWith(onDisconnect, () => {
+        asked.resolve();
+        return [wait.promise, image(0)];
+      });
+      const leave = new AbortController();
+      const asking = gateway.generate(SIZE, { signal: leave.signal, headers }).catch(() => {});
+      await asked.promise;
+      leave.abort();
+      await asking;
+      if (drain) setTimeout(wait.resolve, 50);
+      await assertEntered(gateway, [{ status: 499, ending: drain ? "abandoned" : "failed", images: drain ? 1 : 0 }]);
+    }
+  }
+});
+
+Deno.test("a repeat is an entry of its own, and costs nothing", async () => {
+  await using gateway = start(paintsAll);
+  const headers = { "idempotency-key": "a" };
+  const answers = [await gateway.generate(SIZE, { headers }), await gateway.generate(SIZE, { headers })];
+  for (const answer of answers) await answer.body?.cancel();
+  const entries = await assertEntered(gateway, [
+    { status: 200, ending: "done", images: 1 },
+    { status: 200, ending: "done", images: 0, attempts: 0 },
+  ]);
+  assertEquals(answers.map(({ headers }) => headers.get("x-request-id")), entries.map(({ id }) => `req_${id}`));
+  assertEquals(answers.map(({ headers }) => headers.get("x-sluice-cost")), [usd(costOf(1)), "0"]);
+});
+
+Deno.test("the first of two clients with one key leaves: the work is charged to it, the second pays nothing", async () => {
+  const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await using gateway = start(() => {
+    asked.resolve();
+    return [wait.promise, image(0)];
+  });
+  const headers = { "idempotency-key": "a" };
+  const leave = new AbortController();
+  const first = gateway.generate(SIZE, { headers, signal: leave.signal }).catch(() => {});
+  await asked.promise;
+  const second = gateway.generate(SIZE, { headers });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  leave.abort();
+  await first;
+  setTimeout(wait.resolve, 50);
+  const response = await second;
+  await response.body?.cancel();
+  assertEquals([response.status, response.headers.get("x-sluice-cost")], [200, "0"]);
+  await assertEntered(gateway, [
+    { status: 200, ending: "done", images: 1 },
+    { status: 200, ending: "done", images: 0, attempts: 0 },
+  ]);
+});
+
+interface Told {
+  event: string | undefined;
+  // deno-lint-ignore no-explicit-any
+  data: any;
+}
+
+function eventsIn(text: string): Told[] {
+  const reader = sseReader();
+  return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({ event, data: JSON.parse(data) }));
+}
+
+Deno.test("streams: what was sent is charged once, and the last image tells the cost of all", async (t) => {
+  const cases: [name: string, n: number, script: Script, expected: Expected][] = [
+    ["all", 3, () => [image(1), image(0), image(2)], { status: 200, ending: "done", images: 3 }],
+    ["one fails", 2, () => [failed(0), image(1)], { status: 200, ending: "partial", images: 1 }],
+    ["it breaks after one", 2, () => [image(0), BROKEN], { status: 200, ending: "partial", images: 1 }],
+  ];
+  for (const [name, n, script, expected] of cases) {
+    await t.step(name, async () => {
+      await using gateway = start(script);
+      const response = await gateway.generate({ ...SIZE, n, stream: true });
+      const events = eventsIn(await response.text());
+      const [entry] = await assertEntered(gateway, [expected]);
+      const images = events.filter(({ event }) => event === "image_generation.completed");
+      assertEquals(images.length, expected.images);
+      const sum = (name: string) => images.reduce((total, { data }) => total + data.usage[name], 0);
+      assertEquals([sum("input_tokens"), sum("output_tokens")], [entry?.tokens.prompt, entry?.tokens.completion]);
+      const costs = images.flatMap(({ data }) => data.sluice_cost ?? []);
+      assertEquals(costs, expected.ending === "done" ? [usd(entry?.cost ?? 0n)] : []);
+      assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
+    });
+  }
+  await t.step("it breaks before the first", async () => {
+    await using gateway = start(() => [BROKEN]);
+    const response = await gateway.generate({ ...SIZE, stream: true });
+    assertMatch(await response.text(), /Cannot paint/);
+    assertEquals(response.status, 502);
+    await assertEntered(gateway, [{ status: 502, ending: "failed", images: 0 }]);
+  });
+  await t.step("it breaks after keep-alives", async () => {
+    await using gateway = start(() => [new Promise((resolve) => setTimeout(resolve, 1_100)), BROKEN]);
+    const response = await gateway.generate({ ...SIZE, stream: true });
+    assertMatch(await response.text(), /keep-alive[^]*Cannot paint/);
+    await assertEntered(gateway, [{ status: 200, ending: "failed", images: 0 }]);
+  });
+});
+
+/** Reads a stream until so many images are there whole, and leaves. */
+async function leavesAfter(response: Response, images: number): Promise<void> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  for (let text = ""; text.split("}\n\n").length <= images || !text.includes(":");) {
+    const read = await reader?.read();
+    assert(read?.value !== undefined);
+    text += decoder.decode(read.value, { stream: true });
+  }
+  await reader?.cancel();
+}
+
+Deno.test("a client that leaves a stream pays for all images, or for those it got where its model is cancelled", async () => {
+  for (const onDisconnect of ON_DISCONNECT) {
+    const drain = onDisconnect !== "cancel";
+    for (const images of [0, 1, 2]) {
+      const wait = Promise.withResolvers<void>();
+      const script: Script = () => [
+        ...[0, 1, 2].slice(0, images).map(image),
+        wait.promise,
+        ...[0, 1, 2].slice(images).map(image),
+      ];
+      await using gateway = startWith(onDisconnect, script);
+      const response = await gateway.generate({ ...SIZE, n: 3, stream: true });
+      // Without an image it is a keep-alive that is read.
+      await leavesAfter(response, images);
+      if (drain) setTimeout(wait.resolve, 50);
+      const paid = drain ? 3 : images;
+      await assertEntered(gateway, [
+        paid === 0 ? { status: 499, ending: "failed", images: 0 } : { status: 200, ending: "abandoned", images: paid },
+      ]);
+    }
+  }
+});
+
+Deno.test("a stream that nobody reads ends, and what was made or sent of it is charged", async () => {
+  for (const onDisconnect of ON_DISCONNECT) {
+    const images = onDisconnect === "cancel" ? 0 : 3;
+    await using gateway = startWith(
+      onDisconnect,
+      // Far more than what the system keeps for a client that does not read.
+      () => [0, 1, 2].map((index): Step => ({ type: "image", index, base64: "A".repeat(24_000_000) })),
+      { limits: { answer_unread_ms: 100 } },
+    );
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+    const body = JSON.stringify({ model: "acme/paint", prompt: "A cat", quality: "low", stream: true, n: 3, ...SIZE });
+    const head = `POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.key}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(head + body));
+    const ended = images === 0
+      ? { status: 499, ending: "failed" } as const
+      : { status: 200, ending: "abandoned" } as const;
+    await assertEntered(gateway, [{ ...ended, images }]);
+  }
+});
+
+Deno.test("no more images are made for clients that have left than the limit allows", async () => {
+  const asked = Promise.withResolvers<void>();
+  const script: Script = () => {
+    asked.resolve();
+    return [new Promise(() => {}), image(0)];
+  };
+  await using gateway = start(script, { limits: { drained_requests: 0 } });
+  const leave = new AbortController();
+  const asking = gateway.generate(SIZE, { signal: leave.signal }).catch(() => {});
+  await asked.promise;
+  leave.abort();
+  await asking;
+  await assertEntered(gateway, [{ status: 499, ending: "failed", images: 0 }]);
+});
+
+Deno.test("nothing of the last image goes out before its entry is there", async () => {
+  for (const stream of [false, true]) {
+    await using gateway = start(paintsAll);
+    const { ledger } = gateway.gateway.store;
+    const [arrived, open] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const append = ledger.append;
+    ledger.append = async (entries) => {
+      arrived.resolve();
+      await open.promise;
+      return await append(entries);
+    };
+    let answered = false;
+    const answer = gateway.generate({ ...SIZE, stream }).then((response) => {
+      answered = true;
+      return response.text();
+    });
+    await arrived.promise;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assertEquals(answered, false);
+    open.resolve();
+    assert((await answer).includes(IMAGE));
+    await assertEntered(gateway, [{ status: 200, ending: "done", images: 1 }]);
+  }
+});

@@ -1,0 +1,361 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
+import { errorOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
+import { base64Of, pngHead } from "../../images/image_files.ts";
+
+const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
+
+Deno.test("a generation answers with exactly the members of an image result", async () => {
+  await using gateway = startGateway({ p: painter(paintsAll) });
+  const response = await gateway.generate();
+  assertEquals(response.status, 200);
+  assertEquals(await response.json(), {
+    created: 1_790_000_000,
+    data: [{ b64_json: gray({ width: 1536, height: 1024 }), index: 0 }],
+    model: "acme/paint",
+    size: "auto",
+    quality: "low",
+    usage: {
+      input_tokens: PROMPT_TOKENS,
+      input_tokens_details: { text_tokens: PROMPT_TOKENS },
+      output_tokens: 5_488,
+      total_tokens: PROMPT_TOKENS + 5_488,
+    },
+  });
+  assertEquals(response.headers.get("content-type"), "application/json");
+  assertEquals(response.headers.get("x-sluice-image-size"), "1536x1024");
+  assertMatch(response.headers.get("x-request-id") ?? "", /^req_/);
+});
+
+Deno.test("the upstream gets every parameter, with its default or as sent", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  await (await gateway.generate()).body?.cancel();
+  await (await gateway.generate({
+    prompt: "A \ud800 dog",
+    n: 2,
+    size: "1024x1536",
+    quality: "auto",
+    output_format: "webp",
+    output_compression: 40,
+    background: "opaque",
+    moderation: "low",
+    style: "vivid",
+    response_format: "b64_json",
+    user: "u-1",
+    seed: 7,
+    partial_images: 0,
+    stream: false,
+  })).body?.cancel();
+  const [plain, full] = upstream.calls;
+  const { request } = plain ?? {};
+  assertEquals(plain?.target.model, "paint-1");
+  assertEquals(plain?.model.id, "acme/paint");
+  assertEquals(request, {
+    kind: "generation",
+    model: "acme/paint",
+    prompt: "A cat",
+    quality: "low",
+    n: 1,
+    requestedSize: "auto",
+    size: { width: 1536, height: 1024 },
+    format: "png",
+    background: "auto",
+    stream: false,
+    partialImages: 0,
+    images: [],
+    rest: {},
+  });
+  assertEquals(full?.request, {
+    kind: "generation",
+    model: "acme/paint",
+    prompt: "A \ufffd dog",
+    quality: "auto",
+    n: 2,
+    requestedSize: "1024x1536",
+    size: { width: 1024, height: 1536 },
+    format: "webp",
+    compression: 40,
+    background: "opaque",
+    stream: false,
+    partialImages: 0,
+    user: "u-1",
+    images: [],
+    rest: { moderation: "low", style: "vivid", seed: 7 },
+  });
+});
+
+const BAD: readonly [what: string, members: JsonObject, param: string, message: RegExp][] = [
+  ["no model", { model: undefined }, "model", /Missing required parameter: model/],
+  ["a model that is no text", { model: 3 }, "model", /Invalid value for model/],
+  ["no prompt", { prompt: undefined }, "prompt", /Missing required parameter: prompt/],
+  ["an empty prompt", { prompt: "" }, "prompt", /Invalid value for prompt/],
+  ["a prompt of 32,001 characters", { prompt: "x".repeat(32_001) }, "prompt", /at most 32000 characters/],
+  ["no quality", { quality: undefined }, "quality", /Missing required parameter: quality/],
+  ["quality hd", { quality: "hd" }, "quality", /"auto"\|"low"\|"medium"\|"high"/],
+  ["n 0", { n: 0 }, "n", />=1/],
+  ["n 11", { n: 11 }, "n", /<=10/],
+  ["n 1.5", { n: 1.5 }, "n", /int/],
+  ["n as text", { n: "2" }, "n", /expected number/],
+  ["a size that is no text", { size: 1024 }, "size", /expected string/],
+  ["a size in no form", { size: "large" }, "size", /expected "auto" or "<width>x<height>"/],
+  [
+    "size 1920x1080",
+    { size: "1920x1080" },
+    "size",
+    /height must be a multiple of 16 .*nearest valid size is 1920x1088/,
+  ],
+  ["size 256x256", { size: "256x256" }, "size", /from 655,360 to 8,294,400 pixels/],
+  ["output_format gif", { output_format: "gif" }, "output_format", /"png"\|"jpeg"\|"webp"/],
+  ["output_compression 101", { output_compression: 101 }, "output_compression", /<=100/],
+  ["background transparent", { background: "transparent" }, "background", /"transparent" is unsupported/],
+  ["another background", { background: "red" }, "background", /Expected "opaque" or "auto"$/],
+  ["response_format url", { response_format: "url" }, "response_format", /base64, there are no URLs/],
+  ["moderation high", { moderation: "high" }, "moderation", /"auto"\|"low"/],
+  ["style drawn", { style: "drawn" }, "style", /"vivid"\|"natural"/],
+  ["a user that is no text", { user: 5 }, "user", /expected string/],
+  ["stream as text", { stream: "true" }, "stream", /expected boolean/],
+  ["partial_images 4", { stream: true, partial_images: 4 }, "partial_images", /<=3/],
+  ["partial_images in a whole answer", { partial_images: 1 }, "partial_images", /need stream: true/],
+];
+
+Deno.test("a parameter that is wrong is a 400 that names it, and no upstream hears of it", async (t) => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  for (const [what, members, param, message] of BAD) {
+    await t.step(what, async () => {
+      const error = await errorOf(await gateway.generate(members));
+      assertEquals([error.status, error.param], [400, param], error.message);
+      assertMatch(error.message, message);
+    });
+  }
+  assertEquals(upstream.calls, []);
+});
+
+Deno.test("null stands for the default, and the longest prompt is taken", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  const absent = { n: null, size: null, output_format: null, background: null, stream: null, partial_images: null };
+  const response = await gateway.generate({ ...absent, prompt: "😀".repeat(32_000), moderation: null, user: null });
+  assertEquals(response.status, 200);
+  assertEquals((await response.json()).size, "auto");
+  assertEquals(upstream.calls[0]?.request.rest, {});
+});
+
+Deno.test("the operator's default quality stands in for a missing one", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream }, { images: { default_quality: "medium" } });
+  assertEquals((await (await gateway.generate({ quality: undefined })).json()).quality, "medium");
+  assertEquals((await (await gateway.generate({ quality: "high" })).json()).quality, "high");
+  assertEquals(upstream.calls.map(({ request }) => request.quality), ["medium", "high"]);
+});
+
+Deno.test("every reference size is billed to the digit, whatever the quality", async () => {
+  await using gateway = startGateway({ p: painter(paintsAll) });
+  const cases: [size: string, quality: string, tokens: number, usd: string][] = [
+    ["1024x1024", "low", 7_024, "0.0316095"],
+    ["1024x1024", "high", 7_024, "0.0316095"],
+    ["1536x1024", "medium", 5_488, "0.0246975"],
+    ["3840x2160", "auto", 13_342, "0.0600405"],
+    ["2880x2880", "low", 23_719, "0.106737"],
+  ];
+  for (const [size, quality, tokens, usd] of cases) {
+    const response = await gateway.generate({ size, quality });
+    const { usage } = await response.json();
+    // Two tokens of prompt are 0.0000015 USD.
+    assertEquals([usage.input_tokens, usage.output_tokens, usage.total_tokens], [2, tokens, tokens + 2], size);
+    assertEquals(response.headers.get("x-sluice-cost"), usd);
+  }
+});
+
+Deno.test("several images are charged one by one, failed ones not at all", async () => {
+  const upstream = painter(({ request: { size } }) => [
+    { type: "image", index: 2, base64: gray(size) },
+    { type: "failed", index: 1, error: new GatewayError("invalid", "Not this one") },
+    { type: "image", index: 0, base64: gray(size) },
+  ]);
+  await using gateway = startGateway({ p: upstream });
+  const response = await gateway.generate({ n: 3, size: "1024x1024" });
+  const { data, usage } = await response.json();
+  assertEquals(data.map(({ index }: { index: number }) => index), [0, 2]);
+  assertEquals(usage, {
+    input_tokens: PROMPT_TOKENS,
+    input_tokens_details: { text_tokens: PROMPT_TOKENS },
+    output_tokens: 14_048,
+    total_tokens: 14_048 + PROMPT_TOKENS,
+  });
+});
+
+Deno.test("what an image is charged follows its actual size, and never more than the dearest valid one", async () => {
+  const sizes = [[1024, 1024], [16_000, 16_000]];
+  const upstream = painter(() =>
+    sizes.map(([width = 0, height = 0], index) => ({ type: "image", index, base64: base64Of(pngHead(width, height)) }))
+  );
+  await using gateway = startGateway({ p: upstream });
+  const response = await gateway.generate({ n: 2, size: "1024x1024" });
+  assertEquals((await response.json()).usage.output_tokens, 7_024 + 23_719);
+  assertEquals(response.headers.get("x-sluice-image-size"), "1024x1024, 16000x16000");
+});
+
+Deno.test("images nobody asked for are neither delivered nor charged", async () => {
+  const upstream = painter(({ request: { size } }) =>
+    [0, 0, 1, -1, 0.5, 7].map((index) => ({ type: "image", index, base64: gray(size) }))
+  );
+  await using gateway = startGateway({ p: upstream });
+  const { data, usage } = await (await gateway.generate({ size: "1024x1024" })).json();
+  assertEquals([data.length, usage.output_tokens], [1, 7_024]);
+});
+
+Deno.test("a generation that fails answers with the error and no cost", async (t) => {
+  const refusal = new GatewayError("invalid", "The prompt was refused", { code: "moderation_blocked" });
+  const cases: [
+    string,
+    () => Iterable<GatewayError | { type: "failed"; index: number; error: GatewayError }>,
+    number,
+  ][] = [
+    ["at once", () => [refusal], 400],
+    ["image by image", () => [0, 1].map((index) => ({ type: "failed", index, error: refusal })), 400],
+    ["without a word", () => [], 502],
+    ["by its own fault", () => [new GatewayError("upstream", "It broke", { final: true })], 502],
+  ];
+  for (const [what, script, status] of cases) {
+    await t.step(what, async () => {
+      const upstream = painter(script);
+      await using gateway = startGateway({ p: upstream });
+      const response = await gateway.generate({ n: 2 });
+      assertEquals([response.status, response.headers.get("x-sluice-cost")], [status, "0"]);
+      await response.body?.cancel();
+      assertEquals(upstream.cancelled, 1);
+    });
+  }
+});
+
+Deno.test("images that came before a request broke off are delivered and charged", async () => {
+  const upstream = painter(({ request: { size } }) => [
+    { type: "image", index: 1, base64: gray(size) },
+    new GatewayError("timeout", "Too late", { final: true }),
+  ]);
+  await using gateway = startGateway({ p: upstream });
+  const { data, usage } = await (await gateway.generate({ n: 3, size: "1024x1024" })).json();
+  assertEquals([data.length, data[0].index, usage.output_tokens], [1, 1, 7_024]);
+});
+
+Deno.test("another target is tried only where the first has certainly not begun", async (t) => {
+  const cases: [string, GatewayError, number][] = [
+    ["overloaded", new GatewayError("overloaded", "Full"), 200],
+    ["out of its limits", new GatewayError("exhausted", "Slow down"), 200],
+    ["not there", new GatewayError("upstream", "Nobody answers"), 200],
+    ["maybe at work", new GatewayError("upstream", "Broke off", { final: true }), 502],
+    ["refused", new GatewayError("invalid", "No"), 400],
+  ];
+  for (const [what, error, status] of cases) {
+    await t.step(what, async () => {
+      const second = painter(paintsAll);
+      await using gateway = startGateway({ first: painter(() => error), second });
+      const response = await gateway.generate();
+      await response.body?.cancel();
+      assertEquals([response.status, second.calls.length], [status, status === 200 ? 1 : 0]);
+    });
+  }
+  await t.step("begun, and broken before the first image", async () => {
+    const second = painter(paintsAll);
+    await using gateway = startGateway({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
+    const response = await gateway.generate();
+    await response.body?.cancel();
+    assertEquals([response.status, second.calls.length], [503, 0]);
+  });
+});
+
+Deno.test("a client that leaves ends the work upstream where its model is cancelled", async () => {
+  const started = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  const upstream = painter(({ signal }) => {
+    signal.addEventListener("abort", () => ended.resolve(), { once: true });
+    started.resolve();
+    return [new Promise(() => {})];
+  });
+  await using gateway = startGateway({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
+  const client = new AbortController();
+  const asking = gateway.generate({}, { signal: client.signal }).then(() => "answered", () => "gone");
+  await started.promise;
+  client.abort();
+  assertEquals(await asking, "gone");
+  await ended.promise;
+});
+
+Deno.test("a request that takes too long is a 504 and ends the work upstream", async () => {
+  const upstream = painter(() => [new Promise(() => {})]);
+  await using gateway = startGateway({ p: upstream }, { images: { total_ms: 50 } });
+  const response = await gateway.generate();
+  assertEquals((await errorOf(response)).status, 504);
+  assertEquals(response.headers.get("x-should-retry"), "false");
+  assertEquals(upstream.calls[0]?.signal.aborted, true);
+});
+
+Deno.test("a quality of PNG is dropped and said so", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  const cases: [JsonObject, string | null, number | undefined][] = [
+    [{ output_compression: 50 }, "output_compression", undefined],
+    [{ output_compression: 100, output_format: "png" }, null, undefined],
+    [{ output_compression: 50, output_format: "jpeg" }, null, 50],
+    [{ output_compression: 0, output_format: "webp" }, null, 0],
+  ];
+  for (const [members, dropped, compression] of cases) {
+    const response = await gateway.generate(members);
+    await response.body?.cancel();
+    assertEquals(response.headers.get("x-sluice-dropped"), dropped);
+    assertEquals(upstream.calls.at(-1)?.request.compression, compression);
+  }
+});
+
+Deno.test("a model of the other kind is a 400 that names the right endpoint", async () => {
+  await using gateway = startGateway({ p: painter(paintsAll) });
+  const messages = [{ role: "user", content: "Hi" }];
+  const version = { headers: { "anthropic-version": "2023-06-01" } };
+  const model = "acme/paint";
+  const cases: [Promise<Response>, RegExp][] = [
+    [gateway.generate({ model: "sluice/echo", quality: undefined }), /\/v1\/chat\/completions.*\/v1\/responses/],
+    [gateway.post("/v1/chat/completions", { model, messages }), /\/v1\/images\/generations.*\/v1\/images\/edits/],
+    [gateway.post("/v1/responses", { model, input: "Hi" }), /\/v1\/images\/generations/],
+    [gateway.post("/anthropic/v1/messages", { model, messages, max_tokens: 9 }, version), /\/v1\/images\/generations/],
+    [gateway.post("/anthropic/v1/messages/count_tokens", { model, messages }, version), /\/v1\/images\/generations/],
+  ];
+  for (const [asking, message] of cases) {
+    const response = await asking;
+    assertEquals(response.status, 400);
+    assertMatch((await response.json()).error.message, message);
+  }
+  assertEquals((await errorOf(await gateway.generate({ model: "acme/none" }))).status, 404);
+});
+
+Deno.test("a group without the endpoint or the model gets a 403", async () => {
+  for (const group of [{ endpoints: ["chat"] }, { models: ["sluice/*"] }]) {
+    await using gateway = startGateway({ p: painter(paintsAll) }, { groups: { default: group } });
+    assertEquals((await errorOf(await gateway.generate())).status, 403);
+  }
+  await using gateway = startGateway({ p: painter(paintsAll) });
+  assertEquals((await errorOf(await gateway.generate({}, { headers: { authorization: "" } }))).status, 401);
+});
+
+Deno.test("ten large images are answered piece by piece, and never as one text", async () => {
+  const base64 = base64Of(pngHead(1024, 1024)) + "A".repeat(8_000_000);
+  const upstream = painter(({ request }) =>
+    Array.from({ length: request.n }, (_, index) => ({ type: "image", index, base64 }))
+  );
+  await using gateway = startGateway({ p: upstream });
+  const response = await gateway.generate({ n: 10 });
+  let length = 0;
+  let longest = 0;
+  let head = "";
+  for await (const piece of response.body ?? []) {
+    if (length === 0) head = new TextDecoder().decode(piece.subarray(0, 60));
+    length += piece.length;
+    longest = Math.max(longest, piece.length);
+  }
+  assert(head.startsWith('{"created":1790000000,"data":[{"b64_json":"iVBORw0KGgo'), head);
+  assert(length > 10 * base64.length && length < 10 * base64.length + 1000);
+  assert(longest < 4_000_000, String(longest));
+});

@@ -1,0 +1,77 @@
+import { assertEquals } from "@std/assert";
+import { errorOf, formOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
+import { png } from "../../images/image_files.ts";
+
+const REPLAY = "x-sluice-idempotent-replay";
+
+function withKey(key: string): RequestInit {
+  return { headers: { "idempotency-key": key } };
+}
+
+Deno.test("a repeated generation gets the same answer, and the images are made and charged once", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  const first = await gateway.generate({ n: 2 }, withKey("a"));
+  const second = await gateway.generate({ n: 2 }, withKey("a"));
+  assertEquals([first.headers.get(REPLAY), second.headers.get(REPLAY)], [null, "true"]);
+  for (const name of ["content-type", "x-sluice-image-size"]) {
+    assertEquals(second.headers.get(name), first.headers.get(name));
+  }
+  assertEquals([first, second].map(({ headers }) => headers.get("x-sluice-cost")), ["0.0493935", "0"]);
+  assertEquals(await second.text(), await first.text());
+  assertEquals(upstream.calls.length, 1);
+});
+
+Deno.test("a repeated edit is known by its images and fields, whatever the form's boundary", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  const bodies: string[] = [];
+  for (let round = 0; round < 2; round++) {
+    const response = await gateway.edit(formOf({}, [["image", png(1024, 1024), `${round}.png`]]), withKey("a"));
+    assertEquals(response.status, 200);
+    bodies.push(await response.text());
+  }
+  assertEquals([bodies[0] === bodies[1], upstream.calls.length], [true, 1]);
+  const other = await gateway.edit(formOf({}, [["image", png(1024, 1040)]]), withKey("a"));
+  assertEquals((await errorOf(other)).status, 400);
+});
+
+Deno.test("a repeat while the first still runs waits for it", async () => {
+  const wait = Promise.withResolvers<void>();
+  const started = Promise.withResolvers<void>();
+  const upstream = painter(({ request: { size } }) => {
+    started.resolve();
+    return [wait.promise, { type: "image", index: 0, base64: gray(size) }];
+  });
+  await using gateway = startGateway({ p: upstream });
+  const asking = [gateway.generate({}, withKey("a"))];
+  await started.promise;
+  asking.push(gateway.generate({}, withKey("a")), gateway.generate({}, withKey("a")));
+  wait.resolve();
+  const bodies = await Promise.all(asking.map(async (response) => await (await response).text()));
+  assertEquals([new Set(bodies).size, upstream.calls.length], [1, 1]);
+});
+
+Deno.test("a key used for another request is a 400, for another endpoint it is another key", async () => {
+  const upstream = painter(paintsAll);
+  await using gateway = startGateway({ p: upstream });
+  await (await gateway.generate({}, withKey("a"))).body?.cancel();
+  const error = await errorOf(await gateway.generate({ prompt: "A dog" }, withKey("a")));
+  assertEquals([error.status, /used for another request/.test(error.message)], [400, true]);
+  const edit = await gateway.edit(formOf({}, [["image", png(1024, 1024)]]), withKey("a"));
+  await edit.body?.cancel();
+  assertEquals([edit.status, upstream.calls.length], [200, 2]);
+});
+
+Deno.test("a request that failed may be tried again with its key", async () => {
+  let tries = 0;
+  const upstream = painter((call) => tries++ === 0 ? [] : paintsAll(call));
+  await using gateway = startGateway({ p: upstream });
+  const statuses: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    const response = await gateway.generate({}, withKey("a"));
+    await response.body?.cancel();
+    statuses.push(response.status);
+  }
+  assertEquals([statuses, upstream.calls.length], [[502, 200, 200], 2]);
+});

@@ -1,0 +1,40 @@
+import { assertEquals } from "@std/assert";
+import { GatewayError } from "../../../lib/errors.ts";
+import { painter, paintsAll, startGateway } from "./gateway.ts";
+
+Deno.test("images tell who made them", async () => {
+  const broken = painter(() => new GatewayError("overloaded", "busy"));
+  await using running = startGateway({ first: broken, second: painter(paintsAll) });
+  for (const stream of [false, true]) {
+    const response = await running.generate({ stream });
+    await response.body?.cancel();
+    assertEquals(
+      ["upstream", "model", "attempts"].map((name) => response.headers.get(`x-sluice-${name}`)),
+      ["second", "acme/paint", "2"],
+    );
+  }
+});
+
+Deno.test("another host is asked for images only where none can be under way", async () => {
+  const cases: [GatewayError, status: number, upstream: string][] = [
+    [new GatewayError("exhausted", "limit", { fault: "status" }), 200, "second"],
+    [new GatewayError("upstream", "gone", { fault: "unreachable" }), 200, "second"],
+    [new GatewayError("upstream", "who", { fault: "key" }), 200, "second"],
+    [new GatewayError("exhausted", "pay", { fault: "credit", final: true }), 200, "second"],
+    [new GatewayError("upstream", "broken", { fault: "status", final: true }), 502, "first"],
+    [new GatewayError("timeout", "slow", { final: true }), 504, "first"],
+    [new GatewayError("invalid", "wrong", { fault: "status" }), 400, "first"],
+  ];
+  for (const [error, status, upstream] of cases) {
+    const [first, second] = [painter(() => error), painter(paintsAll)];
+    await using running = startGateway({ first, second });
+    const response = await running.generate();
+    await response.body?.cancel();
+    assertEquals([response.status, response.headers.get("x-sluice-upstream")], [status, upstream], error.message);
+    // Only where nothing can have arrived, the same one is asked again.
+    assertEquals([first.calls.length, second.calls.length], [
+      error.fault === "unreachable" ? 2 : 1,
+      status === 200 ? 1 : 0,
+    ]);
+  }
+});

@@ -1,0 +1,62 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { errorOf, formOf, gray } from "./gateway.ts";
+import { startBoth } from "./host.ts";
+import { png } from "../../images/image_files.ts";
+
+const IMAGE = gray({ width: 1024, height: 1024 });
+
+function result(images: number): Response {
+  return Response.json({
+    created: 1,
+    data: Array.from({ length: images }, () => ({ b64_json: IMAGE })),
+    usage: { input_tokens: 999, output_tokens: 999, total_tokens: 1998 },
+  });
+}
+
+Deno.test("a generation is made by a host, and what the host reports is not billed", async () => {
+  await using both = startBoth(() => result(2));
+  const response = await both.gateway.generate({ n: 2, size: "1024x1024" });
+  const { data, model, usage } = await response.json();
+  assertEquals(data, [0, 1].map((index) => ({ b64_json: IMAGE, index })));
+  assertEquals([model, usage.input_tokens, usage.output_tokens], ["acme/paint", 2, 14_048]);
+  assertEquals(response.headers.get("x-sluice-cost"), "0.0632175");
+  const [asked] = both.asked;
+  assertEquals([asked?.path, asked?.authorization], ["/v1/images/generations", null]);
+  const { model: target, prompt, n, size, quality } = asked?.body as JsonObject;
+  assertEquals([target, prompt, n, size, quality], ["paint-1", "A cat", 2, "1024x1024", "low"]);
+});
+
+Deno.test("an edit reaches the host as a form with the same bytes, and the size that auto means", async () => {
+  await using both = startBoth(() => result(1));
+  const images = [png(1024, 1536), png(40, 30)];
+  const files = images.map((bytes) => ["image", bytes] as const);
+  const response = await both.gateway.edit(formOf({}, [...files, ["mask", png(1024, 1536)]]));
+  const { num_input_images, usage, size } = await response.json();
+  assertEquals([num_input_images, size], [2, "auto"]);
+  // The host made a square, which has more tokens than the size that was asked for.
+  assertEquals(usage.output_tokens, 7_024);
+  const form = both.asked[0]?.body;
+  assert(form instanceof FormData);
+  assertEquals([form.get("size"), form.get("model")], ["1024x1536", "paint-1"]);
+  const sent = await Promise.all(
+    form.getAll("image[]").map(async (file) => file instanceof File ? new Uint8Array(await file.arrayBuffer()) : file),
+  );
+  assertEquals(sent, images);
+  assert(form.get("mask") instanceof File);
+});
+
+Deno.test("a host's refusal is a 400, its failure a 502 that nobody should repeat", async () => {
+  const error = (code: string | null, status: number) =>
+    Response.json({ error: { message: "Your request was rejected", type: "x", code, param: null } }, { status });
+  await using both = startBoth(({ body }) =>
+    (body as JsonObject).prompt === "Bad" ? error("moderation_blocked", 400) : error(null, 500)
+  );
+  const refused = await errorOf(await both.gateway.generate({ prompt: "Bad" }));
+  assertEquals(refused.status, 400);
+  assertMatch(refused.message, /rejected/);
+  const failed = await both.gateway.generate({ prompt: "Good" });
+  await failed.body?.cancel();
+  assertEquals([failed.status, failed.headers.get("x-should-retry")], [502, "false"]);
+  assertEquals(both.asked.length, 2);
+});

@@ -1,0 +1,15 @@
+import { assert } from "@std/assert";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+import { seeded } from "../../support/random.ts";
+import { mix } from "./mix.ts";
+
+/** `SEED=n` gives other requests; `tests/heavy/money_test.ts` has many more of them, over every store. */
+const SEED = Number(Deno.env.get("SEED") ?? 1);
+
+Deno.test(`what clients of a whole gateway see is what they pay, whatever becomes of their requests, SEED=${SEED}`, async () => {
+  const { requests, complete, endings } = await mix(openMemoryStore(), { requests: 800, random: seeded(SEED) });
+  assert(requests > 800 && complete > 400, JSON.stringify(endings));
+  for (const ending of ["end", "done", "partial", "abandoned", "failed", "refused"]) {
+    assert((endings[ending] ?? 0) > 5, `"${ending}" came only ${endings[ending] ?? 0} times`);
+  }
+});

@@ -1,0 +1,173 @@
+/** A whole gateway with models, prices and budgets, behind it upstreams that do with each request what was decided for it. */
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { BilledTokens } from "../../../lib/store/ledger.ts";
+import type { Store } from "../../../lib/store/store.ts";
+import { gray } from "../images/gateway.ts";
+import { frames, whole } from "../../upstream/frames.ts";
+import { type Asked, type Said, startStepped, type Step, type Stepped } from "../../upstream/stepped.ts";
+import { model, startGateway, type TestGateway, type TestKey, upstream } from "../../support/gateway.ts";
+
+/** What becomes of a request at the first upstream that is asked. */
+export const FATES = ["told", "told", "told", "missing", "absurd", "fails", "cut", "leave", "leave early"] as const;
+
+/** What becomes of a request. */
+export type Fate = typeof FATES[number];
+
+/** Models for texts. What clients pay that leave: the bill of the upstream, as the models reason; or what was sent. */
+export const TEXT_MODELS = ["acme/cheap", "acme/dear", "acme/drain", "acme/cancel"] as const;
+
+/** Prices of a token in USD, and in 1e-12 USD with the factor of the groups. */
+const CHEAP = { prompt: "0.00000125", completion: "0.000005", input_cache_read: "0.000000125" };
+const DEAR = { prompt: "0.000123456785", completion: "0.000987654325", input_cache_read: "0.000000000005" };
+const PAINT = { prompt: "0.00000075", completion: "0.0000045" };
+const FACTOR = "0.8";
+const UNITS: Readonly<Record<string, Pick<Record<keyof BilledTokens, bigint>, "prompt" | "completion">>> = {
+  "acme/cheap": { prompt: 1_000_000n, completion: 4_000_000n },
+  "acme/drain": { prompt: 1_000_000n, completion: 4_000_000n },
+  "acme/cancel": { prompt: 1_000_000n, completion: 4_000_000n },
+  "acme/dear": { prompt: 98_765_428n, completion: 790_123_460n },
+  "acme/paint": { prompt: 600_000n, completion: 3_600_000n },
+};
+const CACHED: Readonly<Record<string, bigint>> = {
+  "acme/cheap": 100_000n,
+  "acme/drain": 100_000n,
+  "acme/cancel": 100_000n,
+  "acme/dear": 4n,
+};
+
+/** What the key in the group `poor` may spend. */
+export const POOR_USD = "0.05";
+
+/** Tokens of one image as it is asked for here, and as it comes. */
+export const IMAGE_TOKENS = 7_024;
+
+/** Concurrent requests that the group `default` may have. */
+export const SLOTS = 10_000;
+
+/** A shop that is open. */
+export interface Shop extends AsyncDisposable {
+  gateway: TestGateway;
+  /** A key whose budget runs out. */
+  poor: TestKey;
+  /** Decides what becomes of the request with this number. Resolves when an upstream is asked. */
+  decide(number: number, fate: Fate): Promise<void>;
+  /** Numbers of requests that an upstream has answered to the end. */
+  finished: ReadonlySet<number>;
+}
+
+const PIECES = ["alpha ", "beta ", "gamma ", "delta"];
+
+/** Opens it over a store. */
+export async function openShop(store: Store): Promise<Shop> {
+  const decided = new Map<number, { fate: Fate; asked: PromiseWithResolvers<void>; tries: number }>();
+  const finished = new Set<number>();
+  const timers = new Set<ReturnType<typeof setTimeout>>();
+
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        timers.delete(timer);
+        resolve();
+      }, ms);
+      timers.add(timer);
+    });
+  }
+
+  function answer(spoken: Protocol): (asked: Asked) => Said {
+    return ({ body, stream }) => {
+      const number = Number(/Number (\d+) of/.exec(JSON.stringify(body))?.[1]);
+      const one = decided.get(number);
+      if (one === undefined) throw new Error(`Nobody asked ${JSON.stringify(body)}`);
+      one.asked.resolve();
+      // Whoever is asked in place of one that failed does its work.
+      const fate = one.tries++ > 0 && one.fate === "fails" ? "told" : one.fate;
+      const finishing = function* (steps: readonly Step[]): Generator<Step> {
+        yield* steps.slice(0, -1);
+        finished.add(number);
+        yield* steps.slice(-1);
+      };
+      if (fate === "fails") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
+      const before = fate === "leave early" ? pause(200) : undefined;
+      if (body.model === "paint-1") {
+        return { steps: finishing([images(Number(body.n ?? 1) - (fate === "cut" ? 1 : 0))]) };
+      }
+      const told = fate === "missing" || fate === "absurd" ? fate : "told";
+      if (!stream) {
+        const said = whole(spoken, PIECES.join(""), told);
+        return fate === "cut"
+          ? { steps: [said.slice(0, 50)] }
+          : { ...(before !== undefined && { before }), steps: finishing([said]) };
+      }
+      const { opening, pieces, ending } = frames(spoken, PIECES, told);
+      if (fate === "cut") return { steps: [...opening, ...pieces] };
+      // Enough time for a client to go in the middle of it.
+      const wait = fate === "leave" ? [pause(30)] : [];
+      return {
+        ...(before !== undefined && { before }),
+        steps: finishing([...opening, ...pieces, ...wait, ...ending]),
+      };
+    };
+  }
+
+  const [one, two] = [startStepped(answer("chat")), startStepped(answer("messages"))];
+  const gateway = startGateway(configOf(one, two), { store, now: Date.now });
+  return {
+    gateway,
+    poor: await gateway.addKey({ group: "poor" }),
+    decide(number, fate) {
+      const asked = Promise.withResolvers<void>();
+      decided.set(number, { fate, asked, tries: 0 });
+      return asked.promise;
+    },
+    finished,
+    async [Symbol.asyncDispose]() {
+      for (const timer of timers) clearTimeout(timer);
+      await gateway[Symbol.asyncDispose]();
+      await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
+    },
+  };
+}
+
+const IMAGE = gray({ width: 1024, height: 1024 });
+
+function images(count: number): string {
+  return JSON.stringify({ created: 1, data: Array.from({ length: count }, () => ({ b64_json: IMAGE })) });
+}
+
+function configOf(one: Stepped, two: Stepped): JsonObject {
+  const text = (id: string, pricing: JsonObject, more: JsonObject) => model(id, [], { pricing, ...more });
+  return {
+    upstreams: {
+      one: upstream("openai", one.url, { protocols: ["chat"] }),
+      two: upstream("anthropic", two.url),
+    },
+    models: [
+      text("acme/cheap", CHEAP, { targets: [{ upstream: "one", model: "cheap" }] }),
+      text("acme/dear", DEAR, { targets: [{ upstream: "two", model: "dear" }] }),
+      text("acme/drain", CHEAP, { targets: [{ upstream: "one", model: "drain" }], on_disconnect: "drain" }),
+      text("acme/cancel", CHEAP, { targets: [{ upstream: "one", model: "cancel" }], on_disconnect: "cancel" }),
+      model("acme/paint", [{ upstream: "one", model: "paint-1" }], {
+        architecture: { input_modalities: ["text"], output_modalities: ["image"] },
+        reasoning: undefined,
+        pricing: PAINT,
+      }),
+    ],
+    groups: {
+      default: {
+        price_factor: FACTOR,
+        limits: { concurrency: SLOTS },
+        key_budget: { usd: "900000", period: "month" },
+      },
+      poor: { price_factor: FACTOR, key_budget: { usd: POOR_USD, period: "total" } },
+    },
+  };
+}
+
+/** What tokens of a model cost here, worked out by hand. */
+export function costAt(id: string, tokens: BilledTokens): bigint {
+  const units = UNITS[id];
+  if (units === undefined) throw new RangeError(`Nothing is known of the prices of ${id}`);
+  return BigInt(tokens.prompt) * units.prompt + BigInt(tokens.completion) * units.completion +
+    BigInt(tokens.input_cache_read) * (CACHED[id] ?? 0n);
+}

@@ -1,0 +1,152 @@
+/** Several gateways, each a process of its own, on one Postgres and one Redis, in front of one upstream. */
+import { assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { Secret } from "../../../lib/secret.ts";
+import { openStore } from "../../../lib/store/open.ts";
+import type { KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import { type Place, type Running, start } from "../../support/program.ts";
+import { type Engine, startPostgres, startRedis } from "../../support/databases.ts";
+
+/** A gateway of the cluster. */
+export interface Node extends Running {
+  /** Where it keeps what is its own, and how it was started. */
+  readonly place: Place;
+}
+
+/** Gateways that share what they know. */
+export interface Cluster extends AsyncDisposable {
+  readonly nodes: Node[];
+  readonly postgres: Engine;
+  readonly redis: Engine;
+  /** Starts one more gateway, or one again in the folder where another has ended. */
+  add(folder?: string): Promise<Node>;
+  /** Starts a gateway again that has ended: in its folder, on its port, with this configuration. */
+  again(node: Node, config: JsonObject): Promise<Node>;
+  /** Reads the ledger beside the gateways. */
+  withLedger<Result>(read: (ledger: LedgerStore) => Promise<Result>): Promise<Result>;
+}
+
+/** What a cluster is made of. */
+export interface ClusterParts {
+  /** The configuration of every node; an array gives each its own. */
+  config: JsonObject | readonly JsonObject[];
+  nodes?: number;
+  env?: Record<string, string>;
+  /** The port of all nodes; absent: each has a free one. */
+  port?: number;
+}
+
+/** The operator's key of every cluster. */
+export const ADMIN_KEY = "admin-key-of-the-cluster";
+
+/** Starts databases and gateways. What is not there any more at the end is not waited for. */
+export async function startCluster({ config, nodes: count = 3, env = {}, port }: ClusterParts): Promise<Cluster> {
+  const open = new AsyncDisposableStack();
+  const root = await Deno.makeTempDir();
+  open.defer(() => Deno.remove(root, { recursive: true }));
+  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  open.use(postgres);
+  open.use(redis);
+  const nodes: Node[] = [];
+  const configs = [config].flat();
+  open.defer(async () => {
+    for (const node of nodes) end(node);
+    await Promise.all(nodes.map(({ ended }) => ended));
+  });
+
+  async function launch(place: Place, own: JsonObject): Promise<Node> {
+    await Deno.mkdir(place.folder, { recursive: true });
+    const text = JSON.stringify({ admin: { key: { env: "ADMIN_KEY" } }, ...own });
+    await Deno.writeTextFile(`${place.folder}/sluice.jsonc`, text);
+    return { ...await start(["serve"], place), place };
+  }
+
+  async function add(folder = `${root}/${nodes.length}`): Promise<Node> {
+    const place = {
+      folder,
+      env: { SLUICE_STORE: postgres.url, SLUICE_LIMITS_STORE: redis.url, ADMIN_KEY, ...env },
+      ...(port !== undefined && { port }),
+    };
+    const node = await launch(place, configs[nodes.length % configs.length] ?? {});
+    nodes.push(node);
+    return node;
+  }
+
+  async function again(node: Node, own: JsonObject): Promise<Node> {
+    const started = await launch({ ...node.place, port: Number(new URL(node.origin).port) }, own);
+    nodes[nodes.indexOf(node)] = started;
+    return started;
+  }
+
+  try {
+    // One after the other: the first makes the tables, and the first key where there is none.
+    for (let number = 0; number < count; number++) await add();
+  } catch (error) {
+    await open.disposeAsync();
+    throw error;
+  }
+  return {
+    nodes,
+    postgres,
+    redis,
+    add,
+    again,
+    async withLedger(read) {
+      const store = await openStore({ kind: "postgres", url: new Secret(postgres.url) });
+      try {
+        return await read(store.ledger);
+      } finally {
+        await store.close();
+      }
+    },
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+/** Ends a gateway at once, if it still runs. */
+export function end(node: Running): void {
+  try {
+    node.kill("SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+/** All entries, in their order. */
+export async function readEntries(ledger: LedgerStore): Promise<KeptEntry[]> {
+  const entries: KeptEntry[] = [];
+  for (;;) {
+    const page = await ledger.entries({ after: entries.at(-1)?.seq ?? 0, limit: 1000 });
+    if (page.length === 0) return entries;
+    entries.push(...page);
+  }
+}
+
+/** Asserts that the books fit. */
+export async function assertSound(cluster: Cluster): Promise<void> {
+  await cluster.withLedger(async (ledger) => {
+    const { ok, differences } = await auditLedger(ledger);
+    assertEquals([ok, differences], [true, []]);
+  });
+}
+
+/** Looks again and again until it is so. @throws after that many milliseconds */
+export async function until(
+  isSo: () => Promise<boolean> | boolean,
+  { within, what }: { within: number; what: string },
+): Promise<void> {
+  const last = performance.now() + within;
+  while (!await isSo()) {
+    if (performance.now() > last) throw new Error(`Still not after ${within} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}
+
+/** One number of the metrics of a gateway; 0 where it is not there. */
+export async function metric(node: Running, name: string): Promise<number> {
+  const response = await fetch(`${node.origin}/metrics`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });
+  const text = await response.text();
+  const line = text.split("\n").find((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  return Number(line?.split(" ").at(-1) ?? 0);
+}

@@ -1,0 +1,147 @@
+import { assert, assertEquals, assertLess } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { inFolder, type Running, start } from "../../support/program.ts";
+import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
+import { end, until } from "./cluster.ts";
+
+const ADMIN_KEY = "admin-key-of-these-nodes";
+const CLIENT_KEY = "client-key-0123456789";
+/** How soon all nodes obey. */
+const WITHIN_MS = 2_000;
+
+function fileOf(prompt: string, more: JsonObject = {}): string {
+  return JSON.stringify({
+    admin: { key: { env: "ADMIN_KEY" } },
+    nodes: { config: "store" },
+    keys: [{ name: "client", key: { env: "CLIENT_KEY" } }],
+    models: [{
+      id: "acme/one",
+      created: 1,
+      context_length: 1000,
+      pricing: { prompt, completion: "0" },
+      targets: [{ upstream: "embedded", model: "echo" }],
+    }],
+    ...more,
+  });
+}
+
+/** Gateways that are processes of their own, each with its own file. */
+class Nodes implements AsyncDisposable {
+  readonly #root: string;
+  readonly #url: string;
+  readonly running: Running[] = [];
+
+  constructor(root: string, url: string) {
+    this.#root = root;
+    this.#url = url;
+  }
+
+  write(number: number, text: string): void {
+    Deno.mkdirSync(`${this.#root}/${number}`, { recursive: true });
+    Deno.writeTextFileSync(`${this.#root}/${number}/sluice.jsonc`, text);
+  }
+
+  async start(number: number, env: Record<string, string> = {}): Promise<Running> {
+    const running = await start(["serve"], {
+      folder: `${this.#root}/${number}`,
+      env: { SLUICE_STORE: this.#url, ADMIN_KEY, CLIENT_KEY, ...env },
+    });
+    this.running[number] = running;
+    return running;
+  }
+
+  /** What clients see of the price, each time on a connection of their own. */
+  async prices(): Promise<string[]> {
+    return await Promise.all(this.running.map(async ({ origin }) => {
+      const response = await fetch(`${origin}/v1/models/acme/one`, {
+        headers: { authorization: `Bearer ${CLIENT_KEY}`, connection: "close" },
+      });
+      return (await response.json()).pricing?.prompt;
+    }));
+  }
+
+  /** Waits until all clients see this price. Returns how long that took, in milliseconds. */
+  async priced(price: string): Promise<number> {
+    const begun = performance.now();
+    await until(async () => (await this.prices()).every((seen) => seen === price), { within: 10_000, what: price });
+    return performance.now() - begun;
+  }
+
+  async admin(number: number, method: string, path: string): Promise<Record<string, unknown>> {
+    const response = await fetch(`${this.running[number]?.origin}/admin/v1/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${ADMIN_KEY}` },
+    });
+    return await response.json();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const node of this.running) end(node);
+    await Promise.all(this.running.map(({ ended }) => ended));
+  }
+}
+
+Deno.test({
+  name: "three gateways on one database obey the configuration that any of them was told last, within 2 seconds",
+  ignore: !HAS_POSTGRES,
+  async fn() {
+    await using database = await freshDatabase();
+    await inFolder(async (root) => {
+      await using nodes = new Nodes(root, database.url);
+      nodes.write(0, fileOf("0.001"));
+      nodes.write(1, fileOf("0.009"));
+      nodes.write(2, fileOf("0.001"));
+      for (const number of [0, 1, 2]) await nodes.start(number);
+      await nodes.priced("0.001");
+      assertEquals((await nodes.admin(1, "GET", "config")).source, "store");
+
+      nodes.write(2, fileOf("0.002"));
+      assertLess(await nodes.priced("0.002"), WITHIN_MS);
+      nodes.write(0, fileOf("0.003"));
+      assertLess(await nodes.priced("0.003"), WITHIN_MS);
+      // Its file is what it was: only an operator who says so brings it back.
+      const reloaded = await nodes.admin(1, "POST", "reload");
+      assertEquals([reloaded.outcome, reloaded.source], ["changed", "store"]);
+      assertLess(await nodes.priced("0.009"), WITHIN_MS);
+      nodes.running[0]?.kill("SIGHUP");
+      assertLess(await nodes.priced("0.003"), WITHIN_MS);
+
+      const [first] = nodes.running;
+      assert(first !== undefined);
+      end(first);
+      await first.ended;
+      nodes.write(0, fileOf("0.007"));
+      await nodes.start(0);
+      assertEquals(await nodes.prices(), ["0.003", "0.003", "0.003"]);
+      const states = await Promise.all([0, 1, 2].map((number) => nodes.admin(number, "GET", "config")));
+      const [one] = states;
+      assertEquals(states.map(({ shared }) => shared), [one?.shared, one?.shared, one?.shared]);
+    });
+  },
+});
+
+Deno.test({
+  name: "a gateway that lacks a secret of the others' configuration serves on, says so, and follows when it can",
+  ignore: !HAS_POSTGRES,
+  async fn() {
+    await using database = await freshDatabase();
+    await inFolder(async (root) => {
+      await using nodes = new Nodes(root, database.url);
+      for (const number of [0, 1]) nodes.write(number, fileOf("0.001"));
+      await nodes.start(0, { HOST_KEY: "host-key-0123456789" });
+      await nodes.start(1);
+      const upstreams = { host: { vendor: "openai", api_key: { env: "HOST_KEY" } } };
+      nodes.write(0, fileOf("0.002", { upstreams }));
+      await until(async () => (await nodes.admin(1, "GET", "health")).is_current === false, {
+        within: 10_000,
+        what: "it knows that it is behind",
+      });
+      assertEquals(await nodes.prices(), ["0.002", "0.001"]);
+      const { status } = await nodes.admin(1, "GET", "health");
+      assertEquals(status, "degraded");
+      nodes.write(0, fileOf("0.003"));
+      assertLess(await nodes.priced("0.003"), WITHIN_MS);
+      assertEquals((await nodes.admin(1, "GET", "health")).status, "ok");
+    });
+  },
+});

@@ -1,0 +1,264 @@
+/** Limits, budgets, keys and prices are those of all nodes together, to the last request. */
+import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { formatUsd } from "../../../lib/billing/money.ts";
+import { run } from "../../support/program.ts";
+import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { countedAnswer } from "../../upstream/counted.ts";
+import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import {
+  ADMIN_KEY,
+  assertSound,
+  type Cluster,
+  end,
+  metric,
+  type Node,
+  readEntries,
+  startCluster,
+  until,
+} from "./cluster.ts";
+
+const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
+
+/** How long what a node holds outlives it, in seconds. */
+const LEASE_SECONDS = 5;
+
+/** USD per token of an answer; prompts are free. An answer has at most so many tokens, and so many as it says. */
+const PRICE = "0.00001";
+const TOKENS = 10;
+
+/** Requests that the budget of a race pays for, and rounds. */
+const PAID = 100;
+const ROUNDS = 3;
+/** What they cost, in USD. */
+const BUDGET = "0.01";
+
+const SECRETS = Object.fromEntries(
+  ["free", "requests", "tokens", "slots", "mortal", ...Array.from({ length: ROUNDS }, (_, round) => `budget${round}`)]
+    .map((name) => [`KEY_${name.toUpperCase()}`, `key-of-the-cluster-${name}`]),
+);
+
+function keyOf(name: string): string {
+  return SECRETS[`KEY_${name.toUpperCase()}`] ?? "";
+}
+
+function configFor(host: Stepped, price = PRICE): JsonObject {
+  const key = (name: string, rules: JsonObject) => ({ name, key: { env: `KEY_${name.toUpperCase()}` }, ...rules });
+  return {
+    upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
+    models: [{
+      id: "acme/one",
+      created: 1,
+      context_length: 10_000,
+      pricing: { prompt: "0", completion: price },
+      targets: [{ upstream: "one", model: "m" }],
+    }],
+    nodes: { config: "store", lease_seconds: LEASE_SECONDS, limits_timeout_ms: 5_000 },
+    keys: [
+      key("free", {}),
+      key("requests", { limits: { requests_per_minute: 120 } }),
+      key("tokens", { limits: { tokens_per_minute: 2_000 } }),
+      key("slots", { limits: { concurrency: 7 } }),
+      key("mortal", { limits: { concurrency: 4 }, budget: { usd: formatUsd(5n * 200_000_000n), period: "total" } }),
+      ...Array.from(
+        { length: ROUNDS },
+        (_, round) => key(`budget${round}`, { budget: { usd: BUDGET, period: "total" } }),
+      ),
+    ],
+  };
+}
+
+/** An upstream whose answers have exactly as many tokens as they may; streams go on for as long as it is told. */
+function startHost(going: () => Promise<void>): Stepped {
+  return startStepped(({ stream }) => countedAnswer(stream, { completion: TOKENS, going }));
+}
+
+async function ask(node: Node, { key, stream = false }: { key: string; stream?: boolean }): Promise<Response> {
+  return await fetch(`${node.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model: "acme/one",
+      max_tokens: TOKENS,
+      stream,
+      messages: [{ role: "user", content: "How are you?" }],
+    }),
+  });
+}
+
+/** Many clients ask at once, each at another node every time. Gives the statuses. */
+async function hammer({ nodes }: Cluster, { key, requests, clients = 30 }: {
+  key: string;
+  requests: number;
+  clients?: number;
+}): Promise<number[]> {
+  const statuses: number[] = [];
+  let begun = 0;
+  await Promise.all(Array.from({ length: clients }, async () => {
+    while (begun < requests) {
+      const node = nodes[begun++ % nodes.length] as Node;
+      const response = await ask(node, { key });
+      await response.text();
+      statuses.push(response.status);
+    }
+  }));
+  return statuses;
+}
+
+function count(statuses: readonly number[], status: number): number {
+  return statuses.filter((one) => one === status).length;
+}
+
+async function revoked(cluster: Cluster): Promise<void> {
+  const [first] = cluster.nodes as [Node];
+  const added = await run(["keys", "add", "soon-gone"], first.place);
+  const key = /sk-sluice-\S+/.exec(added.out)?.[0] ?? "";
+  // Every node has it in memory.
+  for (const node of cluster.nodes) assertEquals((await drained(ask(node, { key }))).status, 200);
+  const last = new Map<Node, number>();
+  let isOver = false;
+  const asking = cluster.nodes.map(async (node) => {
+    while (!isOver) {
+      const at = performance.now();
+      const { status } = await drained(ask(node, { key }));
+      if (status === 200) last.set(node, at);
+      else assertEquals(status, 401);
+    }
+  });
+  const response = await fetch(`${first.origin}/admin/v1/keys`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });
+  const { data } = await response.json();
+  const { id } = data.find(({ name }: { name: string }) => name === "soon-gone");
+  const revoke = await fetch(`${first.origin}/admin/v1/keys/${id}`, {
+    method: "DELETE",
+    headers: { authorization: `Bearer ${ADMIN_KEY}` },
+  });
+  await revoke.text();
+  assertEquals(revoke.status, 200);
+  const at = performance.now();
+  // The node that was told refuses at once.
+  assertEquals((await drained(ask(first, { key }))).status, 401);
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  isOver = true;
+  await Promise.all(asking);
+  for (const node of cluster.nodes) assertLess((last.get(node) ?? 0) - at, 2_000);
+}
+
+async function drained(asking: Promise<Response>): Promise<Response> {
+  const response = await asking;
+  await response.text();
+  return response;
+}
+
+Deno.test({
+  name: "three nodes admit what limits and budgets allow to the last request, and forget a node that was killed",
+  ...OPTIONS,
+  fn: async (t) => {
+    let release = () => {};
+    let going = Promise.resolve();
+    await using host = startHost(() => going);
+    const config = configFor(host);
+    await using cluster = await startCluster({ config, env: SECRETS });
+    const [first, second, third] = cluster.nodes as [Node, Node, Node];
+
+    await t.step("requests per minute", async () => {
+      const statuses = await hammer(cluster, { key: keyOf("requests"), requests: 300 });
+      assertEquals([count(statuses, 200), count(statuses, 429)], [120, 180]);
+    });
+
+    await t.step("tokens per minute", async () => {
+      const before = host.asked.length;
+      const statuses = await hammer(cluster, { key: keyOf("tokens"), requests: 300 });
+      const admitted = count(statuses, 200);
+      assertEquals([count(statuses, 429), host.asked.length - before], [300 - admitted, admitted]);
+      const tokens = admitted * (7 + TOKENS);
+      assertLess(tokens, 2_000 + 1);
+      // What is left is less than one request is estimated at, and those are at most twice what they turn out to be.
+      assertGreater(tokens, 2_000 - 2 * (7 + TOKENS) * 2);
+    });
+
+    await t.step("requests at one time", async () => {
+      for (let round = 0; round < 2; round++) {
+        ({ promise: going, resolve: release } = Promise.withResolvers<void>());
+        const answers = await Promise.all(
+          Array.from(
+            { length: 30 },
+            (_, index) => ask(cluster.nodes[index % 3] as Node, { key: keyOf("slots"), stream: true }),
+          ),
+        );
+        assertEquals(count(answers.map(({ status }) => status), 200), 7);
+        release();
+        await Promise.all(answers.map((answer) => answer.text()));
+      }
+    });
+
+    await t.step("budgets", async () => {
+      for (let round = 0; round < ROUNDS; round++) {
+        const statuses = await hammer(cluster, { key: keyOf(`budget${round}`), requests: PAID + 100 });
+        assertEquals([count(statuses, 200), count(statuses, 429)], [PAID, 100], `round ${round}`);
+      }
+      const entries = await cluster.withLedger(readEntries);
+      for (let round = 0; round < ROUNDS; round++) {
+        const mine = entries.filter(({ keyId, cost }) => keyId === `config:budget${round}` && cost > 0n);
+        assertEquals([mine.length, mine.reduce((sum, { cost }) => sum + cost, 0n)], [PAID, 10_000_000_000n]);
+      }
+    });
+
+    await t.step("a key that is revoked at one node", () => revoked(cluster));
+
+    await t.step("another price, put at one node", async () => {
+      const path = `${second.place.folder}/sluice.jsonc`;
+      const text = JSON.parse(await Deno.readTextFile(path));
+      text.models[0].pricing.completion = "0.00002";
+      await Deno.writeTextFile(path, JSON.stringify(text));
+      const at = performance.now();
+      for (const node of cluster.nodes) {
+        await until(async () => {
+          const response = await drained(ask(node, { key: keyOf("free") }));
+          return response.headers.get("x-sluice-cost") === "0.0002";
+        }, { within: 4_000, what: "another price" });
+      }
+      assertLess(performance.now() - at, 4_000);
+    });
+
+    await t.step("a node that is killed", async () => {
+      const forever = Promise.withResolvers<void>();
+      going = forever.promise;
+      const streams = await Promise.all(
+        Array.from({ length: 4 }, () => ask(third, { key: keyOf("mortal"), stream: true })),
+      );
+      assertEquals(streams.map(({ status }) => status), [200, 200, 200, 200]);
+      // Slots and budget are taken.
+      for (const node of [first, second]) {
+        assertEquals((await drained(ask(node, { key: keyOf("mortal") }))).status, 429);
+      }
+      end(third);
+      await third.ended;
+      const at = performance.now();
+      await Promise.all(streams.map((stream) => stream.text().catch(() => {})));
+      await until(async () => (await drained(ask(first, { key: keyOf("mortal") }))).status === 200, {
+        within: LEASE_SECONDS * 3_000 + 5_000,
+        what: "room for the next request",
+      });
+      assertGreater(performance.now() - at, 1_000);
+      await until(() => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0), {
+        within: LEASE_SECONDS * 3_000 + 5_000,
+        what: "no holds",
+      });
+      const lost = (await cluster.withLedger(readEntries)).filter(({ ending }) => ending === "lost");
+      assertEquals(lost.map(({ keyId, cost }) => [keyId, cost]), Array(4).fill(["config:mortal", 0n]));
+      going = Promise.resolve();
+      const again = await Promise.all(
+        Array.from({ length: 4 }, () => ask(second, { key: keyOf("mortal"), stream: true })),
+      );
+      assertEquals(again.map(({ status }) => status), [200, 200, 200, 200]);
+      await Promise.all(again.map((stream) => stream.text()));
+      assertEquals((await drained(ask(first, { key: keyOf("mortal") }))).status, 429);
+      forever.resolve();
+    });
+
+    await t.step("the books", async () => {
+      await assertSound(cluster);
+      assert(await metric(first, "sluice_store_up") === 1 && await metric(first, "sluice_limits_store_up") === 1);
+    });
+  },
+});

@@ -1,0 +1,268 @@
+/** Gateways whose Postgres or Redis goes away and comes back while they are under load. */
+import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
+import { issueKey } from "../../../lib/access/keys.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import { run } from "../../support/program.ts";
+import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
+import { seeded } from "../../support/random.ts";
+import { assertSound, end, metric, type Node, readEntries, startCluster, until } from "./cluster.ts";
+
+const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
+
+/** How long keys serve without their store, in seconds. */
+const KEY_AGE_SECONDS = 12;
+
+const POOR_KEY = "key-of-one-with-a-budget";
+
+const UP_AGAIN = { within: 20_000 };
+
+/** A request takes at most so long, whatever is out of reach, in milliseconds. */
+const LONGEST_MS = 6_000;
+
+function configFor(load: Load, nodes: JsonObject): JsonObject {
+  const { upstreams, models, routing } = served(load);
+  return {
+    upstreams,
+    routing,
+    models: [...models, priced("acme/echo", { upstream: "embedded", model: "echo" })],
+    keys: [
+      { name: "load", key: { env: KEY.env } },
+      { name: "poor", key: { env: "POOR_KEY" }, budget: { usd: "1000", period: "total" } },
+    ],
+    nodes: { lease_seconds: 5, key_age_seconds: KEY_AGE_SECONDS, ...nodes },
+    shutdown: { drain_seconds: 2 },
+  };
+}
+
+const ENV = { ...LOAD_ENV, POOR_KEY };
+
+/** A request for a model inside the gateway, which is free. */
+async function askEcho(
+  node: Node,
+  key: string,
+  more: JsonObject = {},
+): Promise<{ status: number; ms: number; text: string }> {
+  const begun = performance.now();
+  const response = await fetch(`${node.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }], ...more }),
+  });
+  const text = await response.text();
+  return { status: response.status, ms: performance.now() - begun, text };
+}
+
+async function complete(load: Load, more: number): Promise<void> {
+  const before = count(load);
+  await until(() => count(load) >= before + more, { within: 60_000, what: `${more} more complete answers` });
+}
+
+function count({ tried }: Load): number {
+  return tried.filter(({ paid }) => paid !== undefined).length;
+}
+
+/** Statuses of the requests that were begun from this one on, without those that the upstream refused. */
+function statuses({ tried }: Load, from: number): number[] {
+  const seen = tried.slice(from).flatMap(({ status, way }) =>
+    status === undefined || way === "refused" ? [] : [status]
+  );
+  return [...new Set(seen)].sort();
+}
+
+/** Without what others asked. */
+function ofLoad(entries: readonly KeptEntry[]): KeptEntry[] {
+  return entries.filter(({ model }) => model === "acme/one");
+}
+
+Deno.test({
+  name: "while Postgres is away known keys serve, entries wait and nothing is lost, and all comes back by itself",
+  ...OPTIONS,
+  fn: async (t) => {
+    await using load = createLoad(seeded(11).next);
+    await using cluster = await startCluster({ config: configFor(load, {}), nodes: 2, env: ENV });
+    const [first, second] = cluster.nodes as [Node, Node];
+    const added = await run(["keys", "add", "known"], first.place);
+    const known = /sk-sluice-\S+/.exec(added.out)?.[0] ?? "";
+    for (const node of cluster.nodes) assertEquals((await askEcho(node, known)).status, 200);
+    const running = cluster.nodes.map((node) => load.run(node.origin, 4));
+    await complete(load, 60);
+
+    for (const how of ["crash", "orderly", "still"] as const) {
+      await t.step(`gone: ${how}`, async () => {
+        const from = load.tried.length;
+        if (how === "still") cluster.postgres.signal("SIGSTOP");
+        else await cluster.postgres.stop(how);
+        await until(async () => await metric(first, "sluice_store_up") === 0, { within: 10_000, what: "down" });
+        await complete(load, 60);
+        for (const node of cluster.nodes) {
+          const { status, ms } = await askEcho(node, known);
+          assertEquals(status, 200);
+          assertLess(ms, LONGEST_MS);
+          // Nobody can tell what is left of a budget, nor whether a key was ever issued.
+          const stranger = await askEcho(node, issueKey({ name: "n", group: "default", now: 0 }).key);
+          assertEquals(stranger.status, 503, stranger.text);
+          const poor = await askEcho(node, POOR_KEY, { model: "acme/echo" });
+          assertEquals(poor.status, 503, poor.text);
+          assertLess(Math.max(stranger.ms, poor.ms), LONGEST_MS);
+          const ready = await fetch(`${node.origin}/readyz`);
+          assertEquals([ready.status, /degraded/.test(await ready.text())], [200, true]);
+        }
+        assertGreater(await metric(first, "sluice_store_journal_entries"), 0);
+        if (how === "still") cluster.postgres.signal("SIGCONT");
+        else await cluster.postgres.start();
+        for (const node of cluster.nodes) {
+          await until(
+            async () =>
+              await metric(node, "sluice_store_up") === 1 && await metric(node, "sluice_store_journal_entries") === 0,
+            { ...UP_AGAIN, what: "the journal has settled" },
+          );
+          await until(async () => (await askEcho(node, POOR_KEY, { model: "acme/echo" })).status === 200, {
+            ...UP_AGAIN,
+            what: "budgets work",
+          });
+        }
+        await complete(load, 20);
+        const refusal = load.tried.slice(from).find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
+        assertEquals(refusal, undefined);
+        assertEquals(statuses(load, from), [200]);
+      });
+    }
+
+    await t.step("gone for longer than keys serve", async () => {
+      await cluster.postgres.stop();
+      await until(async () => (await askEcho(second, known)).status === 503, {
+        within: KEY_AGE_SECONDS * 1_000 + 10_000,
+        what: "known keys are refused",
+      });
+      // Keys of the configuration need no store.
+      assertEquals((await askEcho(second, KEY.secret)).status, 200);
+      await cluster.postgres.start();
+      await until(async () => (await askEcho(second, known)).status === 200, { ...UP_AGAIN, what: "known keys serve" });
+    });
+
+    for (const each of running) await each.stop();
+    for (const node of cluster.nodes) {
+      await until(async () => await metric(node, "sluice_store_journal_entries") === 0, {
+        ...UP_AGAIN,
+        what: "settled",
+      });
+      node.kill("SIGTERM");
+      assertEquals((await node.ended).code, 0);
+    }
+    const { complete: seen } = assertTold(ofLoad(await cluster.withLedger(readEntries)), load.tried);
+    assertGreater(seen, 200);
+    await assertSound(cluster);
+  },
+});
+
+Deno.test({
+  name: "a full journal refuses what costs, and a node that is killed settles its journal when it is started again",
+  ...OPTIONS,
+  fn: async () => {
+    await using load = createLoad(seeded(11).next);
+    const config = configFor(load, { journal_entries: 40 });
+    await using cluster = await startCluster({ config, nodes: 1, env: ENV });
+    const [node] = cluster.nodes as [Node];
+    await load.ask(node.origin, "whole");
+    await cluster.postgres.stop();
+    const from = load.tried.length;
+    await until(async () => {
+      await load.ask(node.origin, "whole");
+      return load.tried.at(-1)?.status === 503;
+    }, { within: 60_000, what: "the journal is full" });
+    assertEquals(statuses(load, from), [200, 503]);
+    // About as many as fit, and none of them is known to anybody else.
+    const settled = load.tried.slice(from).filter(({ paid }) => paid !== undefined);
+    assert(settled.length >= 38 && settled.length <= 40, String(settled.length));
+    assertEquals(
+      (await fetch(`${node.origin}/readyz`).then(async (ready) => [ready.status, await ready.text()]))[0],
+      503,
+    );
+    end(node);
+    await node.ended;
+    await cluster.postgres.start();
+    const again = await cluster.add(node.place.folder);
+    await until(async () => await metric(again, "sluice_store_journal_entries") === 0, {
+      ...UP_AGAIN,
+      what: "settled",
+    });
+    await load.ask(again.origin, "streamed");
+    const entries = await cluster.withLedger(readEntries);
+    assertTold(ofLoad(entries), load.tried);
+    const ids = new Set(entries.map(({ id }) => id));
+    assert(settled.every(({ id }) => ids.has(id ?? "")));
+    await assertSound(cluster);
+  },
+});
+
+/** Requests for a free model, one node after the other. Gives the statuses and the longest time. */
+async function hammer(nodes: readonly Node[], key: string, requests: number) {
+  const seen = new Map<number, number>();
+  let [begun, longestMs] = [0, 0];
+  await Promise.all(Array.from({ length: 12 }, async () => {
+    while (begun < requests) {
+      const { status, ms } = await askEcho(nodes[begun++ % nodes.length] as Node, key);
+      seen.set(status, (seen.get(status) ?? 0) + 1);
+      longestMs = Math.max(longestMs, ms);
+    }
+  }));
+  return { seen: Object.fromEntries(seen), longestMs };
+}
+
+for (const policy of ["local", "closed"] as const) {
+  Deno.test({
+    name: `while Redis is away the policy "${policy}" holds, and exact limits are back by themselves`,
+    ...OPTIONS,
+    fn: async () => {
+      await using load = createLoad(seeded(11).next);
+      const names = ["crash", "still", "after", "free"];
+      const env = { ...ENV, ...Object.fromEntries(names.map((name) => [`KEY_${name}`, `key-of-the-outage-${name}`])) };
+      const config = {
+        ...configFor(load, { limits_outage: policy }),
+        keys: names.map((name) => ({
+          name,
+          key: { env: `KEY_${name}` },
+          ...(name !== "free" && { limits: { requests_per_minute: 60 } }),
+        })),
+      };
+      await using cluster = await startCluster({ config, env });
+      const { nodes, redis } = cluster;
+      // Every node has to have heard of the others.
+      await until(
+        async () =>
+          (await Promise.all(nodes.map((node) => metric(node, "sluice_limits_store_up")))).every((up) => up === 1),
+        {
+          within: 5_000,
+          what: "Redis is there",
+        },
+      );
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
+      for (const how of ["crash", "still"] as const) {
+        if (how === "crash") await redis.stop();
+        else redis.signal("SIGSTOP");
+        const { seen, longestMs } = await hammer(nodes, `key-of-the-outage-${how}`, 240);
+        // 60 of all, so 20 of each.
+        assertEquals(seen, policy === "local" ? { 200: 60, 429: 180 } : { 503: 240 }, how);
+        assertLess(longestMs, LONGEST_MS);
+        assertEquals((await hammer(nodes, "key-of-the-outage-free", 30)).seen, { 200: 30 });
+        for (const node of nodes) {
+          await until(async () => await metric(node, "sluice_limits_store_up") === 0, { within: 3_000, what: "down" });
+        }
+        if (how === "crash") await redis.start();
+        else redis.signal("SIGCONT");
+        for (const node of nodes) {
+          await until(async () => await metric(node, "sluice_limits_store_up") === 1, {
+            ...UP_AGAIN,
+            what: "up again",
+          });
+        }
+      }
+      assertEquals((await hammer(nodes, "key-of-the-outage-after", 150)).seen, { 200: 60, 429: 90 });
+      nodes[0]?.kill("SIGTERM");
+      const said = (await nodes[0]?.ended)?.err ?? "";
+      assert(said.includes("limits_store_down") && said.includes("limits_store_up"));
+    },
+  });
+}

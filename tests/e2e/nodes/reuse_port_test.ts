@@ -1,0 +1,133 @@
+/** Several processes of one machine on one port, with one Postgres and one Redis. */
+import { assert, assertEquals } from "@std/assert";
+import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { ADMIN_KEY, assertSound, end, type Node, readEntries, startCluster } from "./cluster.ts";
+
+const KEYS = ["free", "requests", "budget"];
+const SECRETS = Object.fromEntries(KEYS.map((name) => [`KEY_${name.toUpperCase()}`, `key-of-the-port-${name}`]));
+
+const PROCESSES = 3;
+const PER_MINUTE = 50;
+const PAID = 100;
+
+const CONFIG = {
+  listen: { reuse_port: true },
+  models: [{
+    id: "acme/one",
+    created: 1,
+    context_length: 10_000,
+    pricing: { prompt: "0", completion: "0.0001" },
+    // The answer has the one word of the question.
+    targets: [{ upstream: "embedded", model: "echo" }],
+  }],
+  keys: [
+    { name: "free", key: { env: "KEY_FREE" } },
+    { name: "requests", key: { env: "KEY_REQUESTS" }, limits: { requests_per_minute: PER_MINUTE } },
+    { name: "budget", key: { env: "KEY_BUDGET" }, budget: { usd: "0.01", period: "total" } },
+  ],
+  nodes: { limits_timeout_ms: 5_000 },
+};
+
+interface Answer {
+  status: number;
+  /** Tells processes apart: what the ids of their requests begin with. */
+  process: string;
+}
+
+/** Sends requests over connections of their own, 20 at a time. */
+async function askPort(origin: string, { key, requests }: { key: string; requests: number }): Promise<Answer[]> {
+  using client = Deno.createHttpClient({ poolMaxIdlePerHost: 0 });
+  const answers: Answer[] = [];
+  let begun = 0;
+  await Promise.all(Array.from({ length: 20 }, async () => {
+    while (begun++ < requests) {
+      const response = await fetch(`${origin}/v1/chat/completions`, {
+        client,
+        method: "POST",
+        headers: { authorization: `Bearer ${SECRETS[`KEY_${key.toUpperCase()}`]}` },
+        body: JSON.stringify({ model: "acme/one", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }),
+      });
+      await response.text();
+      const process = response.headers.get("x-request-id")?.slice(0, "req_".length + 16) ?? "";
+      answers.push({ status: response.status, process });
+    }
+  }));
+  return answers;
+}
+
+function count(answers: readonly Answer[], status: number): number {
+  return answers.filter((answer) => answer.status === status).length;
+}
+
+function processes(answers: readonly Answer[]): number {
+  return new Set(answers.map(({ process }) => process)).size;
+}
+
+/** Requests that one process has answered, as its own admin side counts them. */
+async function answered({ banner }: Node): Promise<number> {
+  const admin = /Admin side: (\S+)\/admin\/v1/.exec(banner)?.[1];
+  const response = await fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });
+  const text = await response.text();
+  assertEquals(response.status, 200, text);
+  const lines = text.split("\n").filter((line) => line.startsWith("sluice_requests_total{") && line.includes("chat"));
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+Deno.test({
+  name: "three processes on one port are one gateway, and the others go on when one is killed",
+  ignore: !(HAS_POSTGRES && HAS_REDIS) || Deno.build.os !== "linux",
+  async fn(t) {
+    // Keeps the port free of others until the processes have it, which connect to nothing before.
+    const place = Deno.listen({ hostname: "127.0.0.1", port: 0, reusePort: true });
+    const { port } = place.addr;
+    const env = { ...SECRETS, SLUICE_ADMIN_PORT: "0" };
+    await using cluster = await startCluster({ config: CONFIG, nodes: PROCESSES, env, port });
+    place.close();
+    const origin = `http://127.0.0.1:${port}`;
+    let [asked, good] = [0, 0];
+
+    async function ask(key: string, requests: number): Promise<Answer[]> {
+      const answers = await askPort(origin, { key, requests });
+      asked += answers.length;
+      good += count(answers, 200);
+      return answers;
+    }
+
+    await t.step("requests are spread over all of them", async () => {
+      assertEquals(cluster.nodes.map((node) => node.origin), Array(PROCESSES).fill(origin));
+      const answers = await ask("free", 120);
+      assertEquals([count(answers, 200), processes(answers)], [120, PROCESSES]);
+      const counts = await Promise.all(cluster.nodes.map(answered));
+      assert(counts.every((requests) => requests > 0), String(counts));
+      assertEquals(counts.reduce((sum, requests) => sum + requests), 120);
+    });
+
+    await t.step("limits and budgets are exact over all of them", async () => {
+      const limited = await ask("requests", 150);
+      assertEquals([count(limited, 200), count(limited, 429)], [PER_MINUTE, 150 - PER_MINUTE]);
+      assertEquals(processes(limited.filter(({ status }) => status === 200)), PROCESSES);
+      const paid = await ask("budget", 60);
+      assertEquals([count(paid, 200), processes(paid)], [60, PROCESSES]);
+    });
+
+    await t.step("the others go on when one is killed", async () => {
+      const last = cluster.nodes.at(-1) as Node;
+      end(last);
+      await last.ended;
+      const free = await ask("free", 120);
+      assertEquals([count(free, 200), processes(free)], [120, PROCESSES - 1]);
+      const paid = await ask("budget", 100);
+      assertEquals([count(paid, 200), count(paid, 429)], [PAID - 60, 60]);
+    });
+
+    await t.step("the ledger of a key is complete", async () => {
+      const entries = await cluster.withLedger(readEntries);
+      const served = entries.filter(({ ending }) => ending === "length" || ending === "end");
+      assertEquals(served.length, good);
+      const budget = served.filter(({ keyId }) => keyId === "config:budget");
+      assertEquals([budget.length, new Set(budget.map(({ id }) => id.slice(0, 16))).size], [PAID, PROCESSES]);
+      assert(entries.length <= asked);
+      await assertSound(cluster);
+    });
+  },
+});

@@ -1,0 +1,271 @@
+/** Clients of every kind that ask without a pause while gateways end and start again, and what the ledger must say of them. */
+import { assertEquals, assertGreater } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import { countedAnswer } from "../../upstream/counted.ts";
+import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { assertTold, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
+
+/** Requests per minute of the key `limited`, all nodes together. */
+const PER_MINUTE = 60;
+/** Streams at one time of the key `slots`. */
+const SLOTS = 3;
+/** What an answer to the keys `slots` and `budget` costs: it has as many tokens as it may, and its prompt is free. */
+const TOKENS = 10;
+const ANSWER_COST = 100_000_000n;
+
+/** USD per token of an answer of `acme/echo` before the configuration changes, and after. */
+const ECHO_PRICES = { before: "0.000001", after: "0.000002" };
+
+/** How far the clock of an entry may be ahead of the moment at which it was counted, in milliseconds. */
+const CLOCK_MS = 500;
+
+const SECRETS = Object.fromEntries(
+  ["limited", "slots", "budget"].map((name) => [`KEY_${name.toUpperCase()}`, `key-of-the-rollout-${name}`]),
+);
+
+/** What the environment of the gateways says. */
+export const ENV: Readonly<Record<string, string>> = { ...LOAD_ENV, ...SECRETS };
+
+/** A model whose answers take a while, and how many of them it has given at one time at most. */
+export interface Counter extends AsyncDisposable {
+  readonly upstream: Stepped;
+  /** Requests that the budget of the key `budget` pays for. */
+  readonly paid: number;
+  /** Most streams at one time so far. */
+  readonly most: () => number;
+}
+
+/** Starts the upstream of the keys `slots` and `budget`. */
+export function startCounter(paid: number): Counter {
+  let open = 0;
+  let most = 0;
+  const upstream = startStepped(({ stream }) => {
+    if (stream) most = Math.max(most, ++open);
+    return countedAnswer(stream, {
+      completion: TOKENS,
+      going: async () => {
+        await pause(200);
+        // Before the gateway can know of the end, which frees the slot.
+        open--;
+      },
+    });
+  });
+  return { upstream, paid, most: () => most, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
+}
+
+/** What the gateways obey; once `changed`, with another price and one model more. */
+export function configFor({ load, counter }: { load: Load; counter: Counter }, changed = false): JsonObject {
+  const { upstreams, models, routing } = served(load);
+  const key = (name: string, rules: JsonObject) => ({ name, key: { env: `KEY_${name.toUpperCase()}` }, ...rules });
+  const echo = priced("acme/echo", { upstream: "embedded", model: "echo" });
+  const pricing = { prompt: "0", completion: changed ? ECHO_PRICES.after : ECHO_PRICES.before };
+  const counted = priced("acme/counted", { upstream: "counter", model: "m" });
+  return {
+    upstreams: {
+      ...upstreams,
+      counter: { vendor: "openai-compatible", base_url: `${counter.upstream.url}/v1` },
+    },
+    routing,
+    models: [
+      ...models,
+      { ...echo, pricing },
+      { ...counted, pricing: { prompt: "0", completion: formatUsd(ANSWER_COST / BigInt(TOKENS)) } },
+      ...(changed ? [{ ...echo, id: "acme/new", pricing }] : []),
+    ],
+    keys: [
+      { name: "load", key: { env: KEY.env } },
+      key("limited", { limits: { requests_per_minute: PER_MINUTE } }),
+      key("slots", { limits: { concurrency: SLOTS } }),
+      key("budget", { budget: { usd: formatUsd(ANSWER_COST * BigInt(counter.paid)), period: "total" } }),
+    ],
+    nodes: { limits_timeout_ms: 5_000, lease_seconds: 60 },
+    log: { requests: "none" },
+  };
+}
+
+/** One request beside those of the load. */
+interface Asked {
+  kind: Kind;
+  id: string;
+  status: number;
+  /** What its client was told to pay; absent where it was refused. */
+  paid?: bigint;
+}
+
+/** `echo`: a model inside the gateway, whose price changes; `image`: each twice, with one `Idempotency-Key`. */
+type Kind = "echo" | "image" | "limited" | "slots" | "budget";
+
+/** How many clients of each kind there are, and how long each rests between two requests, in milliseconds. */
+export type Mix = Readonly<
+  Record<Kind | "whole" | "streamed" | "slowly" | "long", { clients: number; restMs: number }>
+>;
+
+/** Clients that ask until they are told to stop. */
+export interface Traffic {
+  readonly asked: readonly Asked[];
+  /** What a client saw that it should not have, each in a line. */
+  readonly faults: readonly string[];
+  /** Requests of all clients that were answered. */
+  count(): number;
+  /** Resolves when the last one has its answer. */
+  stop(): Promise<void>;
+}
+
+/** Lets clients ask at this address. Each is told of an error, a cut stream or an unexpected refusal by `faults`. */
+export function startTraffic(origin: string, { load, mix }: { load: Load; mix: Mix }): Traffic {
+  const asked: Asked[] = [];
+  const faults: string[] = [];
+  let isOver = false;
+  let images = 0;
+
+  async function post(path: string, { secret, body, more = {} }: {
+    secret: string;
+    body: JsonObject;
+    more?: Record<string, string>;
+  }): Promise<{ response: Response; text: string }> {
+    const response = await fetch(`${origin}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${secret}`, ...more },
+      body: JSON.stringify(body),
+    });
+    return { response, text: await response.text() };
+  }
+
+  function note(kind: Kind, { response, text }: { response: Response; text: string }): void {
+    const { status, headers } = response;
+    const id = headers.get("x-request-id")?.replace("req_", "") ?? "";
+    const isRefusable = kind === "limited" || kind === "slots" || kind === "budget";
+    if (status === 429 && isRefusable) return void asked.push({ kind, id, status });
+    const isStream = kind === "slots";
+    const told = isStream ? /"sluice_cost":"([^"]*)"/.exec(text)?.[1] : headers.get("x-sluice-cost");
+    if (status !== 200 || typeof told !== "string" || isStream && !text.endsWith("data: [DONE]\n\n")) {
+      return void faults.push(`${kind}: ${status} ${text.slice(-500)}`);
+    }
+    asked.push({ kind, id, status, paid: parseUsd(told) });
+  }
+
+  const question = { messages: [{ role: "user", content: "How are you?" }] };
+
+  async function ask(kind: Kind): Promise<void> {
+    const path = "/v1/chat/completions";
+    if (kind === "echo") {
+      return note(kind, await post(path, { secret: KEY.secret, body: { model: "acme/echo", ...question } }));
+    }
+    if (kind === "image") {
+      const more = { "idempotency-key": `image-${images++}` };
+      const body = { model: "sluice/canvas", prompt: `Number ${images}`, size: "1024x640", quality: "low" };
+      const [first, again] = await Promise.all(
+        [0, 1].map(() => post("/v1/images/generations", { secret: KEY.secret, body, more })),
+      ) as [{ response: Response; text: string }, { response: Response; text: string }];
+      if (first.text !== again.text) faults.push(`image: one key, two answers`);
+      for (const one of [first, again]) note(kind, one);
+      return;
+    }
+    const body = kind === "limited" ? { model: "sluice/echo", ...question } : {
+      model: "acme/counted",
+      max_tokens: TOKENS,
+      ...question,
+      ...(kind === "slots" && { stream: true, stream_options: { include_usage: true } }),
+    };
+    note(kind, await post(path, { secret: SECRETS[`KEY_${kind.toUpperCase()}`] ?? "", body }));
+  }
+
+  async function client(kind: keyof Mix, restMs: number): Promise<void> {
+    // Not all in one beat.
+    await pause(Math.random() * restMs);
+    while (!isOver) {
+      try {
+        if (kind === "whole" || kind === "streamed" || kind === "slowly" || kind === "long") {
+          await load.ask(origin, kind);
+        } else await ask(kind);
+      } catch (error) {
+        faults.push(`${kind}: ${error}`);
+      }
+      await pause(restMs);
+    }
+  }
+
+  const running = Object.entries(mix).flatMap(([kind, { clients, restMs }]) =>
+    Array.from({ length: clients }, () => client(kind as keyof Mix, restMs))
+  );
+  return {
+    asked,
+    faults,
+    count: () => asked.length + load.tried.filter(({ status }) => status !== undefined).length,
+    async stop() {
+      isOver = true;
+      await Promise.all(running);
+    },
+  };
+}
+
+/** What the ledger said of a rollout. */
+export interface Told {
+  requests: number;
+  /** Admitted of the key `limited` within any minute, at most. */
+  mostPerMinute: number;
+  slotsAtOnce: number;
+  budgetSpent: bigint;
+}
+
+/**
+ * Asserts that clients saw no fault, that each of their requests is in the ledger once and at the price its client was told,
+ * and nothing else, and that limits and budgets held.
+ */
+export function assertServed(
+  entries: readonly KeptEntry[],
+  { load, traffic, counter }: { load: Load; traffic: Traffic; counter: Counter },
+): Told {
+  assertEquals(traffic.faults.slice(0, 5), []);
+  const unhappy = load.tried.filter(({ paid }) => paid === undefined);
+  assertEquals(unhappy.slice(0, 5), []);
+  const { unseen } = assertTold(entries.filter(({ model }) => model === "acme/one"), load.tried);
+  assertEquals(unseen, 0);
+
+  const ids = [...load.tried.map(({ id = "" }) => id), ...traffic.asked.map(({ id }) => id)];
+  assertEquals(new Set(ids).size, ids.length);
+  assertEquals(entries.map(({ id }) => id).toSorted(), ids.toSorted());
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  for (const { kind, id, status, paid = 0n } of traffic.asked) {
+    const entry = byId.get(id);
+    assertEquals([entry?.status, entry?.cost], [status, paid], `${kind} req_${id}`);
+  }
+  assertPrices(traffic.asked);
+  return { requests: ids.length, ...assertLimits(entries, { asked: traffic.asked, counter }) };
+}
+
+/** Only the two prices of the two configurations, both of them; of an image that was asked for twice one is paid. */
+function assertPrices(asked: readonly Asked[]): void {
+  const costs = (kind: Kind) => asked.filter((one) => one.kind === kind).map(({ paid = 0n }) => paid);
+  const [before, after, ...others] = [...new Set(costs("echo"))].toSorted((a, b) => a < b ? -1 : 1);
+  assertEquals([after, others], [2n * (before ?? 0n), []]);
+  const images = costs("image");
+  assertEquals(images.filter((cost) => cost > 0n).length, images.length / 2);
+}
+
+function assertLimits(
+  entries: readonly KeptEntry[],
+  { asked, counter }: { asked: readonly Asked[]; counter: Counter },
+): Omit<Told, "requests"> {
+  const of = (kind: Kind, status: number) => asked.filter((one) => one.kind === kind && one.status === status).length;
+  const admitted = entries.filter(({ keyId, status }) => keyId === "config:limited" && status === 200)
+    .map(({ at }) => at).toSorted((a, b) => a - b);
+  const mostPerMinute = Math.max(
+    ...admitted.map((at, first) => admitted.slice(first).filter((other) => other - at < 60_000 - CLOCK_MS).length),
+  );
+  // All of the limit, and no more: it was asked for more than that.
+  assertEquals(mostPerMinute, PER_MINUTE);
+  assertGreater(of("limited", 429), 0);
+  assertEquals([counter.most() <= SLOTS, of("slots", 429) > 0], [true, true], `${counter.most()} at one time`);
+  assertEquals(of("budget", 200), counter.paid);
+  assertGreater(of("budget", 429), 0);
+  const spent = entries.filter(({ keyId }) => keyId === "config:budget").reduce((sum, { cost }) => sum + cost, 0n);
+  assertEquals(spent, ANSWER_COST * BigInt(counter.paid));
+  return { mostPerMinute, slotsAtOnce: counter.most(), budgetSpent: spent };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

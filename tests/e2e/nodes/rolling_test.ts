@@ -1,0 +1,100 @@
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { createLoad, KEY } from "../program/load.ts";
+import { seeded } from "../../support/random.ts";
+import { startBalancer } from "./balancer.ts";
+import { assertSound, type Cluster, type Node, readEntries, startCluster, until } from "./cluster.ts";
+import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "./rolling.ts";
+
+/** Two looks of the balancer take a node out, and it serves on for several times as long. */
+const CHECK_MS = 100;
+const SHUTDOWN = { ready_delay_ms: 800, drain_seconds: 20, images_drain_seconds: 20 };
+
+/** Slow machines take a while to start a program. */
+const PATIENCE = { within: 20_000 };
+
+/** Requests that the budget pays for: it is spent while nodes come and go. */
+const PAID = 60;
+
+const MIX: Mix = {
+  whole: { clients: 3, restMs: 40 },
+  streamed: { clients: 3, restMs: 40 },
+  slowly: { clients: 3, restMs: 40 },
+  long: { clients: 6, restMs: 40 },
+  echo: { clients: 2, restMs: 60 },
+  image: { clients: 1, restMs: 500 },
+  limited: { clients: 2, restMs: 250 },
+  slots: { clients: 4, restMs: 100 },
+  budget: { clients: 2, restMs: 250 },
+};
+
+Deno.test({
+  name:
+    "three nodes are started anew, one after the other, under load: no client sees an error, and all is entered once",
+  ignore: !(HAS_POSTGRES && HAS_REDIS),
+  fn: async () => {
+    await using load = createLoad(seeded(17).next);
+    await using counter = startCounter(PAID);
+    const first = { ...configFor({ load, counter }), shutdown: SHUTDOWN };
+    const changed = { ...configFor({ load, counter }, true), shutdown: SHUTDOWN };
+    await using cluster = await startCluster({ config: first, env: ENV });
+    const origins = cluster.nodes.map(({ origin }) => origin);
+    await using balancer = startBalancer({ nodes: origins, checkMs: CHECK_MS, fall: 2, rise: 2 });
+    await until(() => origins.every(balancer.isUp), { ...PATIENCE, what: "all nodes are up" });
+    const traffic = startTraffic(balancer.origin, { load, mix: MIX });
+    const isServed = async (more: number) => {
+      const before = traffic.count();
+      await until(() => traffic.count() >= before + more, { ...PATIENCE, what: `${more} more requests` });
+    };
+
+    await isServed(60);
+    for (const [index, origin] of origins.entries()) {
+      const { err, code } = await ended(cluster, { index, isDown: () => !balancer.isUp(origin) });
+      assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err);
+      // Some were under way when it was told to end.
+      assertGreater(Number(/"texts":(\d+)/.exec(err)?.[1]), 0, err);
+      await cluster.again(cluster.nodes[index] as Node, changed);
+      await until(() => balancer.isUp(origin), { ...PATIENCE, what: "the node is back" });
+      const given = balancer.given(origin);
+      await until(() => balancer.given(origin) > given + 10, { ...PATIENCE, what: "it serves" });
+    }
+    assertEquals(await asksNew(cluster), [200, 200, 200]);
+    // What is left of the budget, and slots that would be held by those who have gone.
+    await until(() => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429), {
+      ...PATIENCE,
+      what: "the budget is spent",
+    });
+    await traffic.stop();
+    assertEquals(balancer.faults, []);
+
+    const entries = (await cluster.withLedger(readEntries)).filter(({ model }) => model !== "acme/new");
+    const told = assertServed(entries, { load, traffic, counter });
+    assert(told.requests > 300, `only ${told.requests} requests`);
+    assertEquals(await cluster.withLedger((ledger) => ledger.holds()), []);
+    await assertSound(cluster);
+  },
+});
+
+/** Tells a node to end, and waits until the balancer knows and it has. */
+async function ended(
+  { nodes }: Cluster,
+  { index, isDown }: { index: number; isDown: () => boolean },
+): Promise<{ code: number; err: string }> {
+  const node = nodes[index] as Node;
+  node.kill("SIGTERM");
+  await until(isDown, { ...PATIENCE, what: "the balancer knows" });
+  return await node.ended;
+}
+
+/** Asks each node for the model that only the changed configuration has. */
+async function asksNew({ nodes }: Cluster): Promise<number[]> {
+  return await Promise.all(nodes.map(async ({ origin }) => {
+    const response = await fetch(`${origin}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${KEY.secret}` },
+      body: JSON.stringify({ model: "acme/new", messages: [{ role: "user", content: "Hello" }] }),
+    });
+    await response.text();
+    return response.status;
+  }));
+}

@@ -1,0 +1,333 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { LogEntry } from "../../../lib/gateway.ts";
+import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, startScripted } from "../../upstream/mod.ts";
+import { lint, readExposition, valueOf } from "./exposition.ts";
+
+const PRICED = { pricing: { prompt: "0.000001", completion: "0.000002" } };
+
+/** Resolves when so many requests have their line. */
+async function lines({ requestLines, gateway }: TestGateway, count: number): Promise<LogEntry[]> {
+  const until = Date.now() + 5_000;
+  while (requestLines.length < count && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 2));
+  await gateway.ledger.flush();
+  assertEquals(requestLines.length, count);
+  return requestLines;
+}
+
+function idOf(response: Response): string {
+  return response.headers.get("x-request-id")?.replace("req_", "") ?? "";
+}
+
+function priced(url: string, more = {}) {
+  return {
+    ...oneModel("chat", url),
+    models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol: "chat" }], { ...PRICED, ...more })],
+  };
+}
+
+async function metricsOf({ url }: TestGateway): Promise<string> {
+  return await (await fetch(`${url}/metrics`)).text();
+}
+
+Deno.test("a request has one line with its facts when it is over, whole or streamed, and it says what the entry says", async () => {
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      await using server = startScripted(() => stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat));
+      await using gateway = startGateway(priced(server.url));
+      const body = JSON.stringify(prompt(protocol, { stream }));
+      const response = await gateway.ask(protocol, body);
+      const bytes = (await response.bytes()).length;
+      const [line = { level: "info", event: "" }] = await lines(gateway, 1);
+      const entry = await gateway.gateway.ledger.find(idOf(response));
+      assert(entry !== undefined && entry.cost > 0n);
+      const { first_ms, total_ms, cost, ...rest } = line;
+      assertEquals(rest, {
+        level: "info",
+        event: "request",
+        request_id: entry.id,
+        method: "POST",
+        route: line.route,
+        endpoint: protocol,
+        status: 200,
+        ending: entry.ending,
+        kind: undefined,
+        code: undefined,
+        key_id: gateway.key.id,
+        key_name: "test",
+        group: "default",
+        client_address: undefined,
+        model: "acme/one",
+        model_answered: "acme/one",
+        protocol: "chat",
+        streamed: stream,
+        dropped: undefined,
+        bytes_in: body.length,
+        bytes_out: bytes,
+        upstream: "one",
+        attempts: 1,
+        tokens_prompt: entry.tokens.prompt,
+        tokens_completion: entry.tokens.completion,
+        images: undefined,
+        source: "upstream",
+      }, `${protocol} ${stream}`);
+      assertEquals(cost, response.headers.get("x-sluice-cost") ?? cost);
+      assertMatch(String(cost), /^0\.0000\d+$/);
+      assert(Number(first_ms) >= 0 && Number(total_ms) >= Number(first_ms));
+    }
+  }
+});
+
+Deno.test("the line of a stream comes when the stream is over, and gauges count it until then", async () => {
+  const end = Promise.withResolvers<void>();
+  await using server = startScripted(() =>
+    events(STREAMED.chat.join(""), { chunkBytes: STREAMED.chat.join("").length - 20, beforeLast: end.promise })
+  );
+  await using gateway = startGateway(priced(server.url));
+  const response = await gateway.ask("chat", prompt("chat", { stream: true }));
+  const reader = response.body?.getReader();
+  await reader?.read();
+  assertEquals(gateway.requestLines, []);
+  assertEquals(valueOf(await metricsOf(gateway), "sluice_open_streams"), "1");
+  end.resolve();
+  while (!(await reader?.read())?.done);
+  const streamed = (await lines(gateway, 2)).find(({ streamed }) => streamed);
+  assertEquals(streamed?.request_id, idOf(response));
+  const text = await metricsOf(gateway);
+  assertEquals(valueOf(text, "sluice_open_streams"), "0");
+  // The one that asks.
+  assertEquals(valueOf(text, "sluice_open_requests"), "1");
+});
+
+Deno.test("requests without a meter have a line with the pattern of their route, never with what they ask for", async () => {
+  await using gateway = startGateway({ log: { client_address: true }, limits: { json_body_bytes: 2048 } });
+  const auth = { authorization: `Bearer ${gateway.key.key}` };
+  const cases: [method: string, path: string, headers: Record<string, string>, body: string, expected: object][] = [
+    ["GET", "/v1/models", auth, "", { route: "/v1/models", endpoint: "models", status: 200, ending: "done" }],
+    ["GET", "/v1/models/canary-7", auth, "", { route: "/v1/models/[provider]", status: 404, kind: "not_found" }],
+    ["GET", "/canary-7?canary=7", {}, "", { route: undefined, status: 404, kind: "not_found", endpoint: "other" }],
+    ["GET", "/v1/models", {}, "", { status: 401, kind: "unauthenticated", key_id: undefined }],
+    ["DELETE", "/v1/models", auth, "", { status: 405, kind: "method_not_allowed", method: "DELETE" }],
+    ["BREW", "/healthz", {}, "", { status: 405, method: "other" }],
+    ["HEAD", "/healthz", {}, "", { status: 200, method: "HEAD", endpoint: "health", bytes_out: 0 }],
+    ["POST", "/v1/chat/completions", auth, "x".repeat(3000), { status: 413, kind: "too_large", ending: "refused" }],
+    ["POST", "/v1/chat/completions", auth, '{"model":"canary-7","messages":[]}', { status: 400 }],
+    ["POST", "/v1/chat/completions", auth, '{"model":"canary-7","messages":[{"role":"user","content":"canary-7"}]}', {
+      status: 404,
+      model: "other",
+      code: "model_not_found",
+    }],
+  ];
+  for (const [at, [method, path, headers, body, expected]] of cases.entries()) {
+    const response = await fetch(gateway.url + path, { method, headers, ...(body !== "" && { body }) });
+    await response.body?.cancel();
+    const line = (await lines(gateway, at + 1))[at];
+    for (const [name, value] of Object.entries(expected)) assertEquals(line?.[name], value, `${path} ${name}`);
+    assertEquals([line?.event, line?.client_address, line?.request_id], ["request", "127.0.0.1", idOf(response)]);
+  }
+  assert(!JSON.stringify(gateway.requestLines).includes("canary"));
+  assert(!(await metricsOf(gateway)).includes("canary"));
+});
+
+Deno.test("failures name their kind: before the answer, within it, of the upstream and of the client", async () => {
+  const frames = STREAMED.chat;
+  let play = () => json(errorBody("chat", "busy"), { status: 503 });
+  await using server = startScripted(() => play());
+  await using gateway = startGateway(priced(server.url));
+  await (await gateway.ask("chat", prompt("chat"))).text();
+  play = () => events(frames.slice(0, 2).join(""));
+  await (await gateway.ask("chat", prompt("chat", { stream: true }))).text();
+  const hang = Promise.withResolvers<void>();
+  play = () => events(frames.join(""), { chunkBytes: frames.join("").length - 20, beforeLast: hang.promise });
+  const left = await gateway.ask("chat", prompt("chat", { stream: true }));
+  const reader = left.body?.getReader();
+  await reader?.read();
+  await reader?.cancel();
+  hang.resolve();
+  const [before, within, gone] = await lines(gateway, 3);
+  assertEquals([before?.status, before?.level, before?.ending], [503, "warn", "failed"]);
+  assert(before?.kind !== undefined);
+  assertEquals([within?.status, within?.kind, within?.ending, within?.level], [200, "upstream", "failed", "warn"]);
+  assertEquals([gone?.ending, gone?.kind], ["abandoned", undefined]);
+});
+
+Deno.test("a client that leaves before its answer is nobody's failure", async () => {
+  for (const stream of [false, true]) {
+    const hang = Promise.withResolvers<void>();
+    const leave = new AbortController();
+    await using server = startScripted(() => {
+      leave.abort();
+      return json(WHOLE.chat, { before: hang.promise });
+    });
+    await using gateway = startGateway(oneModel("chat", server.url));
+    const asked = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${gateway.key.key}` },
+      body: JSON.stringify(prompt("chat", { stream })),
+      signal: leave.signal,
+    });
+    assertEquals(await asked.then(({ status }) => status, ({ name }) => name), "AbortError");
+    const [line] = await lines(gateway, 1);
+    assertEquals([line?.status, line?.ending, line?.level, line?.kind], [499, "failed", "info", undefined]);
+    hang.resolve();
+  }
+});
+
+Deno.test("log.requests leaves lines out, and metrics count all the same", async () => {
+  const cases = [["all", 2], ["errors", 1], ["none", 0]] as const;
+  for (const [requests, expected] of cases) {
+    await using gateway = startGateway({ log: { requests } });
+    await (await fetch(`${gateway.url}/healthz`)).text();
+    await (await fetch(`${gateway.url}/no-such`)).text();
+    assertEquals((await lines(gateway, expected)).length, expected);
+    const text = await metricsOf(gateway);
+    const labels = { endpoint: "other", model: "", upstream: "", status_class: "4xx", ending: "refused" };
+    assertEquals(valueOf(text, "sluice_requests_total", labels), "1");
+  }
+});
+
+Deno.test("log.probes leaves out health and metrics that are well, and nothing else", async () => {
+  for (const [probes, expected] of [[true, 4], [false, 2]] as const) {
+    await using gateway = startGateway({ log: { probes } });
+    for (const path of ["/healthz", "/metrics", "/v1/models", "/no-such"]) {
+      await (await fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${gateway.key.key}` } })).text();
+    }
+    const endpoints = (await lines(gateway, expected)).map(({ endpoint }) => endpoint);
+    assertEquals(endpoints, probes ? ["health", "metrics", "models", "other"] : ["models", "other"]);
+    await (await fetch(`${gateway.url}/healthz`, { method: "POST" })).text();
+    assertEquals((await lines(gateway, expected + 1)).at(-1)?.status, 405, "what is refused is told");
+  }
+});
+
+Deno.test("metrics agree with the ledger, to the last digit, and are well-formed", async () => {
+  await using server = startScripted(() => json(WHOLE.chat));
+  await using gateway = startGateway({
+    ...priced(server.url, { limits: { requests_per_minute: 20 } }),
+    groups: { default: { key_limits: { requests_per_minute: 1, report_only: true } } },
+  });
+  let cost = 0n;
+  let statuses = 0;
+  for (let i = 0; i < 25; i++) {
+    const response = await gateway.ask("chat", prompt("chat", i === 3 ? { top_k: 3, logit_bias: {} } : {}));
+    await response.body?.cancel();
+    statuses += response.status === 200 ? 1 : 0;
+    cost += (await gateway.gateway.ledger.find(idOf(response)))?.cost ?? 0n;
+  }
+  await lines(gateway, 25);
+  const text = await metricsOf(gateway);
+  assertEquals(lint(readExposition(text)), []);
+  assertEquals(statuses, 20);
+  const shown = valueOf(text, "sluice_cost_usd_total", { group: "default", model: "acme/one" }) ?? "";
+  assertEquals(shown, `0.${String(cost).padStart(12, "0").replace(/0+$/, "")}`);
+  assertEquals(valueOf(text, "sluice_tokens_total", { model: "acme/one", class: "completion" }), "40");
+  assertEquals(valueOf(text, "sluice_limit_refusals_total", { owner: "model", unit: "requests" }), "5");
+  assertEquals(valueOf(text, "sluice_report_only_total"), "19");
+  assertEquals(valueOf(text, "sluice_errors_total", { kind: "limited" }), "5");
+  const done = { endpoint: "chat", model: "acme/one", upstream: "one", status_class: "2xx", ending: "end" };
+  assertEquals(valueOf(text, "sluice_requests_total", done), "20");
+  assertEquals(valueOf(text, "sluice_first_event_seconds_count", { endpoint: "chat" }), "20");
+  assertEquals(valueOf(text, "sluice_bytes_held"), "0");
+  assertEquals([valueOf(text, "sluice_ledger_healthy"), valueOf(text, "sluice_config_version")], ["1", "1"]);
+});
+
+Deno.test("clients cannot make series: models and members that nobody knows are one", async () => {
+  await using gateway = startGateway({});
+  for (let i = 0; i < 50; i++) {
+    const body = { model: `no/such-${i}`, messages: [{ role: "user", content: "x" }], [`member_${i}`]: 1 };
+    await (await gateway.ask("chat", body)).text();
+    const echo = { ...body, model: "sluice/echo" };
+    await (await gateway.ask("chat", echo)).text();
+  }
+  const text = await metricsOf(gateway);
+  assert(!/such-\d|member_\d/.test(text));
+  assert(!/such-\d|member_\d/.test(JSON.stringify(gateway.requestLines)));
+  assert(text.split("\n").length < 250);
+});
+
+Deno.test("every response has one line under its id, and one entry where it was metered", async () => {
+  await using good = startScripted(() => json(WHOLE.chat));
+  await using bad = startScripted(() => json(errorBody("chat", "no"), { status: 500 }));
+  await using gateway = startGateway({
+    upstreams: { good: upstream("openai-compatible", good.url), bad: upstream("openai-compatible", bad.url) },
+    models: [
+      model("acme/one", [{ upstream: "good", model: "m" }]),
+      model("acme/two", [{ upstream: "bad", model: "m" }]),
+    ],
+  });
+  const asks = Array.from({ length: 120 }, async (_, i) => {
+    const kind = i % 6;
+    const response = kind === 0
+      ? await fetch(`${gateway.url}/v1/models`)
+      : kind === 1
+      ? await fetch(`${gateway.url}/nowhere`)
+      : await gateway.ask("chat", {
+        ...prompt("chat"),
+        model: ["acme/one", "acme/two", "no/such", "sluice/echo"][kind - 2] ?? "",
+      });
+    await response.body?.cancel();
+    return { id: idOf(response), metered: kind > 1 };
+  });
+  const told = await Promise.all(asks);
+  const seen = (await lines(gateway, 120)).map(({ request_id }) => request_id);
+  assertEquals([...seen].sort(), told.map(({ id }) => id).sort());
+  assertEquals(new Set(seen).size, 120);
+  for (const { id, metered } of told) {
+    assertEquals((await gateway.gateway.ledger.find(id)) !== undefined, metered, id);
+  }
+});
+
+Deno.test("clients that leave at any moment leave one line each, and nothing open", async () => {
+  await using server = startScripted(() => events(STREAMED.chat.join(""), { chunkBytes: 40 }));
+  await using gateway = startGateway({ ...priced(server.url), keep_alive_seconds: 1 });
+  const asks = Array.from({ length: 150 }, async (_, i) => {
+    const leave = new AbortController();
+    const timer = setTimeout(() => leave.abort(), i % 30);
+    const body = i % 3 === 0
+      ? { ...prompt("chat", { stream: true }), model: "sluice/echo" }
+      : prompt("chat", { stream: i % 3 === 1 });
+    try {
+      await (await gateway.ask("chat", body, { signal: leave.signal })).text();
+    } catch {
+      // It has left.
+    }
+    clearTimeout(timer);
+  });
+  await Promise.all(asks);
+  const until = Date.now() + 5_000;
+  let text = await metricsOf(gateway);
+  while (valueOf(text, "sluice_open_requests") !== "1" && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    text = await metricsOf(gateway);
+  }
+  assertEquals([valueOf(text, "sluice_open_requests"), valueOf(text, "sluice_open_streams")], ["1", "0"]);
+  assertEquals(valueOf(text, "sluice_bytes_held"), "0");
+  const seen = gateway.requestLines.filter(({ endpoint }) => endpoint === "chat").map(({ request_id }) => request_id);
+  assertEquals(new Set(seen).size, seen.length);
+  await gateway.gateway.ledger.flush();
+  for (const id of seen) assert((await gateway.gateway.ledger.find(String(id))) !== undefined);
+});
+
+Deno.test("/metrics is for this machine without a proxy, or for whoever has the admin key, or open", async () => {
+  const env = { admin: { key: { env: "UPSTREAM_KEY" } } };
+  const cases: [file: object, headers: Record<string, string>, status: number][] = [
+    [{}, {}, 200],
+    [{}, { "x-forwarded-for": "192.0.2.1" }, 404],
+    [{}, { via: "1.1 proxy" }, 404],
+    [{ metrics: { public: true } }, { "x-forwarded-for": "192.0.2.1" }, 200],
+    [env, {}, 401],
+    [env, { authorization: "Bearer upstream-key-0123456789" }, 200],
+    [env, { authorization: "Bearer upstream-key-012345678x" }, 401],
+    [{ ...env, metrics: { public: true } }, {}, 200],
+  ];
+  for (const [file, headers, status] of cases) {
+    await using gateway = startGateway({ ...file });
+    const response = await fetch(`${gateway.url}/metrics`, { headers });
+    await response.body?.cancel();
+    // The test's gateway has one listener for clients: where there is an admin key it is asked for all the same.
+    assertEquals(response.status, status, JSON.stringify([file, headers]));
+    if (status === 200) {
+      assertEquals(response.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    }
+  }
+});

@@ -1,0 +1,105 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { mintKey } from "../../../lib/access/keys.ts";
+import { oneModel, PATHS, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
+import { PROTOCOLS } from "../../upstream/replies.ts";
+import { events, json, type Script, startScripted } from "../../upstream/mod.ts";
+
+/** Words that no line, metric or header may hold eight characters in a row of. */
+const PROMPT = "quokkaPrompt7719zebra";
+const ANSWER = "walrusAnswer3382tiger";
+const WORDS = [PROMPT, ANSWER, UPSTREAM_KEY.slice(13)];
+
+function leaksOf(text: string, words: readonly string[]): string[] {
+  return words.flatMap((word) =>
+    Array.from({ length: word.length - 7 }, (_, at) => word.slice(at, at + 8)).filter((part) => text.includes(part))
+  );
+}
+
+function body(protocol: Protocol, stream: boolean): Record<string, unknown> {
+  const messages = [{ role: "user", content: PROMPT }];
+  return {
+    model: "acme/one",
+    stream,
+    [PROMPT]: PROMPT,
+    user: PROMPT,
+    metadata: { [PROMPT]: PROMPT },
+    ...(protocol === "responses" ? { input: PROMPT } : { messages, max_tokens: 50 }),
+  };
+}
+
+const ERROR = { error: { message: `${ANSWER} ${PROMPT} ${UPSTREAM_KEY}`, type: ANSWER, code: ANSWER, param: PROMPT } };
+const CHUNK = { id: ANSWER, object: "chat.completion.chunk", created: 1, model: ANSWER };
+const SAID = `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, delta: { content: ANSWER } }] })}\n\n`;
+const ENDED = `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\n`;
+
+/** What an upstream may do, well or badly. */
+const PLAYS: readonly ((stream: boolean) => Script)[] = [
+  (stream) =>
+    stream ? events(`${SAID}${ENDED}data: [DONE]\n\n`) : json({
+      ...CHUNK,
+      object: "chat.completion",
+      choices: [{ index: 0, message: { role: "assistant", content: ANSWER }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
+    }),
+  ...[400, 401, 403, 404, 413, 422, 429, 500, 503, 529].map((status) => () => json(ERROR, { status })),
+  () => ({ body: `<html>${ANSWER}${PROMPT}`, status: 502, headers: { "content-type": "text/html" } }),
+  (stream) => stream ? events(SAID) : { body: `{"${ANSWER}":"${PROMPT}` },
+  (stream) => stream ? events(`${SAID}data: ${JSON.stringify(ERROR)}\n\n`) : json([ANSWER]),
+  (stream) => stream ? events(`${SAID}data: {"${ANSWER}\n\n`) : json({ choices: ANSWER }),
+  () => events(SAID, { cutAfterBytes: SAID.length - 3 }),
+  () => ({ status: 302, headers: { location: `http://127.0.0.1:1/${ANSWER}` }, body: ANSWER }),
+];
+
+Deno.test("no secret and no word of a prompt or an answer is in a log line, a metric or a header", async () => {
+  let play: Script = { body: "" };
+  await using server = startScripted(() => play);
+  await using gateway = startGateway({
+    ...oneModel("chat", server.url),
+    log: { level: "info", requests: "all", probes: true, client_address: true },
+  });
+  const stranger = mintKey();
+  const words = [...WORDS, gateway.key.key.replace("sk-sluice-", ""), stranger.replace("sk-sluice-", "")];
+  let heads = "";
+  let asked = 0;
+  async function ask(path: string, init: RequestInit): Promise<void> {
+    const response = await fetch(gateway.url + path, init);
+    heads += JSON.stringify([...response.headers]);
+    await response.body?.cancel();
+    asked++;
+  }
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      for (const each of PLAYS) {
+        play = each(stream);
+        const response = await gateway.ask(protocol, JSON.stringify(body(protocol, stream)));
+        heads += JSON.stringify([...response.headers].filter(([name]) => name !== "x-sluice-dropped"));
+        await response.text();
+        asked++;
+      }
+    }
+    for (const key of [stranger, `${gateway.key.key}x`]) {
+      const headers = { authorization: `Bearer ${key}`, "x-api-key": key, "anthropic-version": PROMPT };
+      await ask(PATHS[protocol], { method: "POST", headers, body: PROMPT });
+    }
+    const headers = { authorization: `Bearer ${gateway.key.key}`, "idempotency-key": PROMPT, "user-agent": PROMPT };
+    for (const text of [PROMPT, `{"model":"${PROMPT}"}`, `{"model":"${PROMPT}","messages":[]}`, "[", ""]) {
+      await ask(PATHS[protocol], { method: "POST", headers, body: text });
+    }
+  }
+  const headers = { authorization: `Bearer ${gateway.key.key}` };
+  await ask(`/${PROMPT}?key=${gateway.key.key}`, { headers });
+  await ask(`/v1/models/${PROMPT}`, { headers });
+  await ask(`/v1/models/sluice/${PROMPT}`, { headers });
+  const until = Date.now() + 5_000;
+  while (gateway.requestLines.length < asked && Date.now() < until) await new Promise((go) => setTimeout(go, 5));
+  assertEquals(gateway.requestLines.length, asked);
+  const logs = JSON.stringify([gateway.logs, gateway.requestLines]);
+  const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
+  assert(gateway.logs.length > 20 && metrics.length > 3_000);
+  assertEquals({ logs: leaksOf(logs, words), metrics: leaksOf(metrics, words), heads: leaksOf(heads, words) }, {
+    logs: [],
+    metrics: [],
+    heads: [],
+  });
+});

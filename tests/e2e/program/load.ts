@@ -1,0 +1,259 @@
+/** Clients of all kinds under load, an upstream that knows what it has finished, and what both can say of the ledger. */
+import { assert, assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import { withUsage } from "../../upstream/counted.ts";
+import { frames, whole } from "../../upstream/frames.ts";
+import { type Said, startStepped, type Step, type Stepped } from "../../upstream/stepped.ts";
+
+/** USD per token, and the same in 1e-12 USD. */
+const PRICING = { prompt: "0.000003", completion: "0.000015" };
+const UNITS = { prompt: 3_000_000n, completion: 15_000_000n };
+
+/** The environment variable of the one key, and the key. */
+export const KEY = { env: "TEST_KEY", secret: "key-of-the-load-tests" };
+
+/** What the environment of a program says that serves the load. */
+export const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
+
+/** What an upstream does with a request. */
+type Way = "whole" | "streamed" | "slowly" | "long" | "refused" | "cut" | "left" | "endless";
+
+/** How often each of them is asked for. */
+const MIX: readonly Way[] = ["whole", "whole", "streamed", "streamed", "slowly", "slowly", "refused", "cut", "left"];
+
+/** Longest time between two events of a long stream, in milliseconds: it has about seven of them. */
+const LONG_STEP_MS = 700;
+
+/** One request, by its number. */
+export interface Tried {
+  way: Way;
+  /** Tokens that the upstream tells: no other request has the same two numbers. */
+  prompt: number;
+  completion: number;
+  /** Whether the upstream has said all of its answer. */
+  finished: boolean;
+  /** The gateway's id and status, as soon as the client knows them. */
+  id?: string;
+  status?: number;
+  /** What the client was told instead of an answer. */
+  refusal?: string;
+  /** What the client was told to pay: it has seen the whole of its answer. */
+  paid?: string;
+}
+
+/** A load that goes on and on. */
+export interface Load extends AsyncDisposable {
+  upstream: Stepped;
+  tried: Tried[];
+  /** Lets one client ask once. @throws where the connection breaks off */
+  ask(origin: string, way: Way): Promise<void>;
+  /** Lets as many clients ask one after the other, until they are told to stop. */
+  run(origin: string, clients: number): { stop(): Promise<void> };
+}
+
+/** A row of the catalog at the price of the load. */
+export function priced(id: string, target: JsonObject): JsonObject {
+  return { id, created: 1, context_length: 10_000, pricing: PRICING, targets: [target] };
+}
+
+/** What a configuration has of the load: its upstream and its model, `acme/one`. */
+export function served({ upstream }: Load): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
+  return {
+    upstreams: {
+      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
+    },
+    models: [priced("acme/one", { upstream: "one", model: "m" })],
+    // The upstream refuses by chance, also several times in a row.
+    routing: { breaker: { least_requests: 1000, consecutive_failures: 1000 } },
+  };
+}
+
+/** Writes a configuration in which the load's model can be used, within budgets where there are any. */
+export async function writeConfig(folder: string, load: Load, group: JsonObject): Promise<void> {
+  const config = {
+    store: "sqlite:./sluice.db",
+    ...served(load),
+    groups: { default: group },
+    keys: [{ name: "load", key: { env: KEY.env } }],
+    shutdown: { drain_seconds: 2, images_drain_seconds: 2 },
+  };
+  await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+}
+
+/** Starts an upstream. @param random numbers from 0 up to, not including, 1 */
+export function createLoad(random: () => number): Load {
+  const tried: Tried[] = [];
+  const upstream = startStepped(({ body, stream }) => {
+    const [message] = body.messages as { content: string }[];
+    const one = tried[Number(message?.content.split(" ")[1])];
+    assert(one !== undefined);
+    return answerTo(one, stream);
+  });
+
+  function answerTo(one: Tried, stream: boolean): Said {
+    if (one.way === "refused") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
+    const tell = (text: string) => withUsage(text, one);
+    if (!stream) {
+      return { before: pause(random() * 20), steps: finishing([tell(whole("chat", "Hello", "told"))], one) };
+    }
+    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta ", "gamma"], "told");
+    const said = [...opening, ...pieces];
+    // It ends without its end.
+    if (one.way === "cut") return { steps: said };
+    if (one.way === "left" || one.way === "endless") return { steps: [...said, never] };
+    const steps = finishing([...said, ...ending.map(tell)], one);
+    const longest = one.way === "slowly" ? 60 : one.way === "long" ? LONG_STEP_MS : 0;
+    return { steps: longest > 0 ? slowly(steps, () => random() * longest) : steps };
+  }
+
+  async function ask(origin: string, way: Way): Promise<void> {
+    const number = tried.length;
+    const one: Tried = { way, ...tokensOf(number), finished: false };
+    tried.push(one);
+    const stream = way !== "whole" && way !== "refused";
+    const leave = new AbortController();
+    const response = await fetch(`${origin}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${KEY.secret}` },
+      body: JSON.stringify({
+        model: "acme/one",
+        max_tokens: 1_000,
+        stream,
+        ...(stream && { stream_options: { include_usage: true } }),
+        messages: [{ role: "user", content: `Number ${number} of many` }],
+      }),
+      signal: leave.signal,
+    });
+    one.status = response.status;
+    one.id = response.headers.get("x-request-id")?.replace("req_", "") ?? "";
+    if (way === "left") {
+      await response.body?.getReader().read();
+      return leave.abort();
+    }
+    const text = await response.text();
+    if (response.status !== 200) {
+      one.refusal = text;
+      return;
+    }
+    const paid = stream ? /"sluice_cost":"([^"]*)"/.exec(text)?.[1] : response.headers.get("x-sluice-cost");
+    if (stream && !text.endsWith("data: [DONE]\n\n")) return;
+    assert(typeof paid === "string", text);
+    one.paid = paid;
+  }
+
+  return {
+    upstream,
+    tried,
+    ask,
+    run(origin, clients) {
+      let isOver = false;
+      const client = async () => {
+        while (!isOver) {
+          // A gateway that is gone is noticed by whoever stopped it.
+          await ask(origin, MIX[Math.floor(random() * MIX.length)] ?? "whole").catch(() => pause(5));
+        }
+      };
+      const running = Promise.all(Array.from({ length: clients }, client));
+      return {
+        async stop() {
+          isOver = true;
+          await running;
+        },
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      await upstream[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The steps, and that they were taken. */
+function* finishing(steps: readonly Step[], one: Tried): Generator<Step> {
+  // The last one is said once it is asked for: what was not is not finished.
+  for (const [index, step] of steps.entries()) {
+    if (index === steps.length - 1) one.finished = true;
+    yield step;
+  }
+}
+
+function* slowly(steps: Iterable<Step>, ms: () => number): Generator<Step> {
+  for (const step of steps) {
+    yield pause(ms());
+    yield step;
+  }
+}
+
+const never = new Promise<never>(() => {});
+
+/** What was found. */
+export interface Findings {
+  /** Answers that a client saw whole. */
+  complete: number;
+  /** Answers that are charged although no client saw their end: the gateway was about to send it. */
+  unseen: number;
+  spent: bigint;
+}
+
+/**
+ * Asserts that the ledger says what clients and upstream have seen: whatever a client saw whole is there once, at its
+ * exact price; beside that only what the upstream has finished, and what clients got before they left, is charged.
+ */
+export function assertTold(entries: readonly KeptEntry[], tried: readonly Tried[]): Findings {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  assertEquals(byId.size, entries.length);
+  const byTokens = new Map(tried.map((one) => [nameOf(one), one]));
+  const left = new Set(tried.flatMap(({ way, id }) => way === "left" && id !== undefined ? [id] : []));
+  let complete = 0;
+  for (const one of tried) {
+    if (one.paid === undefined) continue;
+    complete++;
+    const entry = byId.get(one.id ?? "");
+    const cost = BigInt(one.prompt) * UNITS.prompt + BigInt(one.completion) * UNITS.completion;
+    assert(entry !== undefined, `req_${one.id} was seen whole and is not in the ledger`);
+    assertEquals([entry.ending, entry.cost, entry.tokens.prompt, entry.tokens.completion], [
+      "end",
+      cost,
+      one.prompt,
+      one.completion,
+    ]);
+    assertEquals(one.paid, usd(cost));
+  }
+  let spent = 0n;
+  let unseen = 0;
+  const charged = new Set<string>();
+  for (const { id, cost, tokens, source, ending } of entries) {
+    spent += cost;
+    if (cost === 0n) {
+      assert(["failed", "refused", "lost"].includes(ending), `req_${id}: ${ending}`);
+      continue;
+    }
+    if (source === "counted") {
+      assert(left.has(id) && ending === "abandoned", `req_${id} is charged, and its client has not left: ${ending}`);
+      continue;
+    }
+    const one = byTokens.get(nameOf(tokens));
+    assert(one?.finished === true, `req_${id} is charged, and the upstream has not finished it`);
+    assert(!charged.has(nameOf(tokens)), `req_${id} is charged twice`);
+    charged.add(nameOf(tokens));
+    if (one.paid === undefined) unseen++;
+  }
+  return { complete, unseen, spent };
+}
+
+/** Within what is held for a short prompt. */
+function tokensOf(number: number): { prompt: number; completion: number } {
+  return { prompt: 50 + number % 200, completion: 1 + Math.floor(number / 200) };
+}
+
+function nameOf({ prompt, completion }: { prompt: number; completion: number }): string {
+  return `${prompt} ${completion}`;
+}
+
+function usd(amount: bigint): string {
+  return `0.${amount.toString().padStart(12, "0").replace(/0+$/, "")}`;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,105 @@
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { inFolder, type RunningWithKey, startWithKey } from "../../support/program.ts";
+
+const LONG = "one two three four ".repeat(20_000);
+
+const REQUESTS: Record<string, (text: string) => Record<string, unknown>> = {
+  "/v1/chat/completions": (text) => ({ messages: [{ role: "user", content: text }] }),
+  "/v1/responses": (text) => ({ input: text }),
+  "/anthropic/v1/messages": (text) => ({ max_tokens: 1000, messages: [{ role: "user", content: text }] }),
+};
+
+function ask(gateway: RunningWithKey, path: string, text: string): Promise<Response> {
+  return fetch(`${gateway.origin}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${gateway.key}`,
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+    },
+    body: JSON.stringify({ model: "sluice/echo", stream: true, ...REQUESTS[path]?.(text) }),
+  });
+}
+
+/** The text of a stream of any protocol. */
+async function spoken(response: Response): Promise<string> {
+  const events = (await response.text()).split("\n").filter((line) => line.startsWith("data: {"))
+    .map((line) => JSON.parse(line.slice(6)));
+  return events.map((event) => {
+    if (typeof event.delta === "string") return event.delta;
+    return event.delta?.text ?? event.choices?.[0]?.delta.content ?? "";
+  }).join("");
+}
+
+/** Opens a stream on a connection of its own, and reads no more of it than its first bytes. */
+async function openStream(gateway: RunningWithKey): Promise<Deno.TcpConn> {
+  const { hostname, port } = new URL(gateway.origin);
+  const body = JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content: LONG }] });
+  const connection = await Deno.connect({ hostname, port: Number(port) });
+  const head = [
+    "POST /v1/chat/completions HTTP/1.1",
+    `host: ${hostname}`,
+    `authorization: Bearer ${gateway.key}`,
+    "content-type: application/json",
+    `content-length: ${body.length}`,
+  ];
+  const writer = connection.writable.getWriter();
+  await writer.write(new TextEncoder().encode(`${head.join("\r\n")}\r\n\r\n${body}`));
+  writer.releaseLock();
+  const bytes = new Uint8Array(16);
+  const size = await connection.read(bytes);
+  assertEquals(new TextDecoder().decode(bytes.subarray(0, size ?? 0)), "HTTP/1.1 200 OK\r");
+  return connection;
+}
+
+/** Ends a gateway that has nothing to wait for. */
+async function endsAtOnce(gateway: RunningWithKey): Promise<void> {
+  gateway.kill("SIGTERM");
+  const { code, err } = await gateway.ended;
+  assertEquals(code, 0);
+  assertStringIncludes(err, '"outcome":"drained"');
+  assertEquals(err.includes('"level":"error"'), false, err);
+}
+
+Deno.test("streams that run at the same time each tell their own text", () =>
+  inFolder(async (folder) => {
+    const gateway = await startWithKey([], { folder });
+    const asked = Array.from({ length: 20 }, (_, index) =>
+      Object.keys(REQUESTS).map((path) => ({
+        path,
+        text: `${path} number ${index}, ${"and so on ".repeat(index * 3)}.`,
+      }))).flat();
+    const told = await Promise.all(asked.map(async ({ path, text }) => spoken(await ask(gateway, path, text))));
+    assertEquals(told, asked.map(({ text }) => text));
+    await endsAtOnce(gateway);
+  }));
+
+Deno.test("clients that leave in the middle of a stream hold nothing up", () =>
+  inFolder(async (folder) => {
+    const gateway = await startWithKey([], { folder });
+    const connections = await Promise.all(Array.from({ length: 10 }, () => openStream(gateway)));
+    for (const connection of connections) connection.close();
+    assertEquals(await spoken(await ask(gateway, "/v1/responses", "Still there?")), "Still there?");
+    await endsAtOnce(gateway);
+  }));
+
+Deno.test("a client that does not read its stream holds nobody else up", () =>
+  inFolder(async (folder) => {
+    const gateway = await startWithKey([], { folder });
+    const connections = await Promise.all(Array.from({ length: 3 }, () => openStream(gateway)));
+    for (const path of Object.keys(REQUESTS)) {
+      assertEquals(await spoken(await ask(gateway, path, "Me first")), "Me first");
+    }
+    // Once read, the rest of it is whole.
+    const [first, ...others] = connections;
+    assert(first !== undefined);
+    for (const connection of others) connection.close();
+    let end = "";
+    const decoder = new TextDecoder();
+    for await (const bytes of first.readable) {
+      end = (end + decoder.decode(bytes, { stream: true })).slice(-100);
+      if (end.endsWith("\r\n0\r\n\r\n")) break;
+    }
+    assertStringIncludes(end, "data: [DONE]\n\n");
+    await endsAtOnce(gateway);
+  }));

@@ -1,0 +1,71 @@
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { inFolder, type RunningWithKey, startWithKey } from "../../support/program.ts";
+
+/** Longest time until a change of the file must show, in milliseconds. */
+const SOON_MS = 1_000;
+
+function fileWith(name: string): string {
+  return JSON.stringify({
+    models: [{
+      id: `acme/${name}`,
+      created: 0,
+      context_length: 1000,
+      pricing: { prompt: "0", completion: "0" },
+      targets: [{ upstream: "embedded", model: "echo" }],
+    }],
+  });
+}
+
+async function modelsOf({ origin, key }: RunningWithKey): Promise<string> {
+  const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  return await response.text();
+}
+
+/** Waits until a model is there. Returns how long that took, in milliseconds. */
+async function timeUntil(name: string, gateway: RunningWithKey): Promise<number> {
+  const begin = performance.now();
+  while (!(await modelsOf(gateway)).includes(`acme/${name}`)) {
+    assertLess(performance.now() - begin, 10_000, `acme/${name} never came`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return performance.now() - begin;
+}
+
+Deno.test("a change of the file shows within a second, however it was written, and a bad one changes nothing", () =>
+  inFolder(async (folder) => {
+    const file = `${folder}/sluice.jsonc`;
+    await Deno.writeTextFile(file, fileWith("first"));
+    const gateway = await startWithKey([], { folder });
+    const ways: [name: string, write: (text: string) => Promise<void>][] = [
+      ["written", (text) => Deno.writeTextFile(file, text)],
+      ["renamed", async (text) => {
+        await Deno.writeTextFile(`${folder}/.swap`, text);
+        await Deno.rename(`${folder}/.swap`, file);
+      }],
+      ["removed-first", async (text) => {
+        await Deno.remove(file);
+        await Deno.writeTextFile(file, text);
+      }],
+      ["in-pieces", async (text) => {
+        await Deno.writeTextFile(file, text.slice(0, 50));
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        await Deno.writeTextFile(file, text.slice(50), { append: true });
+      }],
+    ];
+    for (const [name, write] of ways) {
+      await write(fileWith(name));
+      assertLess(await timeUntil(name, gateway), SOON_MS, name);
+    }
+    await Deno.writeTextFile(file, '{ "models": [{}] }');
+    gateway.kill("SIGHUP");
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert((await modelsOf(gateway)).includes("acme/in-pieces"));
+    gateway.kill("SIGTERM");
+    const { code, err } = await gateway.ended;
+    assertEquals(code, 0);
+    const lines = err.trimEnd().split("\n").map((line) => JSON.parse(line));
+    const versions = lines.filter(({ event }) => event === "reloaded").map(({ version }) => version);
+    assertEquals(versions, [2, 3, 4, 5]);
+    const refused = lines.filter(({ event }) => event === "reload_refused").map(({ problem }) => problem);
+    assert(refused.some((problem) => problem.startsWith("models[0].id: Missing")), refused.join("\n"));
+  }));

@@ -1,0 +1,38 @@
+import { assert, assertEquals } from "@std/assert";
+import { startLiveGateway } from "../../../lib/cli/live_gateway.ts";
+import { loadConfig } from "../../../lib/config/load.ts";
+import { closeGateway } from "../../../lib/gateway.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+
+Deno.test("a configuration comes into force when the budgets that it brings in were read", async () => {
+  let groups = {};
+  const load = () =>
+    loadConfig({
+      flags: { config: "sluice.jsonc" },
+      env: () => undefined,
+      readTextFile: () => Promise.resolve(JSON.stringify({ groups })),
+    });
+  const kept = openMemoryStore();
+  const asked = Promise.withResolvers<string>();
+  const gate = Promise.withResolvers<void>();
+  const ledger = {
+    ...kept.ledger,
+    async left(claim: Parameters<typeof kept.ledger.left>[0]) {
+      asked.resolve(claim.id);
+      await gate.promise;
+      return await kept.ledger.left(claim);
+    },
+  };
+  const store = { ...kept, ledger };
+  const gateway = startLiveGateway({ loaded: await load(), load, store, now: Date.now, log() {} });
+  const before = gateway();
+  groups = { team: { budget: { usd: "1", period: "month" } } };
+  const reloaded = before.reloader.reload("file");
+  assertEquals(await asked.promise, "team");
+  assert(gateway() === before);
+  gate.resolve();
+  assertEquals((await reloaded).outcome, "changed");
+  assert(gateway().config.groups.team !== undefined);
+  await closeGateway(gateway());
+  await kept.close();
+});

@@ -1,0 +1,242 @@
+import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
+import { addressWithoutPassword } from "../../../lib/config/address.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { seeded } from "../../support/random.ts";
+import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
+import { startReloadable } from "./reloadable_gateway.ts";
+import { rounds } from "../../support/skip.ts";
+
+const MUTANTS = rounds(2_000);
+const ASK = { model: "acme/one", messages: [{ role: "user", content: "Hello" }] };
+
+Deno.test("under load, bad files change nothing, and each is told with the member that is wrong", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const { gateway, logs } = world;
+  const before = gateway();
+  const random = seeded(20_261_121);
+  let over = false;
+  const statuses = new Map<number, number>();
+  const clients = Promise.all(Array.from({ length: 4 }, async () => {
+    while (!over) {
+      const response = await world.ask(ASK);
+      await response.text();
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    }
+  }));
+  for (let number = 0; number < MUTANTS; number++) {
+    const { text, names } = mutantOf(random);
+    world.write(text);
+    logs.length = 0;
+    const reloaded = await before.reloader.reload("file");
+    assertEquals(reloaded.outcome, "refused", text.slice(0, 2000));
+    const lines = logs.filter(({ event }) => event === "reload_refused").map(({ problem }) => String(problem));
+    assert(lines.some((line) => line.includes(names)), `${names}: ${lines.join("\n")}`);
+    assert(!JSON.stringify([lines, reloaded]).includes("0123456789"), "a secret is told");
+    // Clients have their turn.
+    if (number % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  over = true;
+  await clients;
+  assertEquals([...statuses.keys()], [200]);
+  assert(gateway() === before);
+  const { version, last_error } = before.reloader.status();
+  assertEquals([version, last_error?.problems.length !== 0], [1, true]);
+  world.write(JSON.stringify({ ...goodFile(), keep_alive_seconds: 16 }));
+  assertEquals(await before.reloader.reload("file"), { outcome: "changed", ignored: [] });
+  assertEquals([gateway().config.keep_alive_seconds, before.reloader.status().version], [16, 2]);
+  assertEquals(before.reloader.status().last_error, undefined);
+});
+
+Deno.test("the same content changes nothing, another secret does, and what needs a new start is told", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const { gateway, logs, env } = world;
+  const first = gateway();
+  const { reloader } = first;
+  world.write(`// the same, said again\n${JSON.stringify(goodFile())}`);
+  assertEquals(await reloader.reload("signal"), { outcome: "unchanged", ignored: [] });
+  assert(gateway() === first);
+  env.set("HOST_KEY", "another-host-key");
+  assertEquals((await reloader.reload("signal")).outcome, "changed");
+  const file = goodFile();
+  world.write(JSON.stringify({
+    ...file,
+    listen: { port: 1 },
+    store: "sqlite:other.db",
+    admin: { key: { env: "OPERATOR_KEY" }, listen: { port: 2 } },
+    keep_alive_seconds: 20,
+  }));
+  logs.length = 0;
+  const ignored = ["listen", "store", "admin.listen"];
+  assertEquals(await reloader.reload("admin"), { outcome: "changed", ignored });
+  const { config } = gateway();
+  assertEquals(
+    [config.listen.port, addressWithoutPassword(config.store), config.admin?.listen, config.keep_alive_seconds],
+    [8790, "sqlite:./data/sluice.db", undefined, 20],
+  );
+  assertEquals(logs.map(({ level, event, member, version }) => [level, event, member, version]), [
+    ["info", "reloaded", undefined, 3],
+    ...ignored.map((member) => ["warn", "reload_ignored", member, 3]),
+  ]);
+});
+
+Deno.test("reloads that are asked for while one is read come to one more, which reads what was there by then", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const { reloader } = world.gateway();
+  const first = reloader.reload("file");
+  world.write(JSON.stringify({ ...goodFile(), keep_alive_seconds: 99 }));
+  const others = Array.from({ length: 50 }, () => reloader.reload("file"));
+  await Promise.all([first, ...others]);
+  assertEquals([world.gateway().config.keep_alive_seconds, reloader.status().version], [99, 2]);
+});
+
+Deno.test("the admin side tells the configuration in force without secrets, and reloads it or says why not", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const ask = async (method: string, path: string) => {
+    const response = await fetch(`${world.origin}/admin/v1/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${world.env.get("OPERATOR_KEY")}` },
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  const shown = await ask("GET", "config");
+  assertEquals([shown.status, JSON.parse(shown.text).version], [200, 1]);
+  for (const secret of Object.values(SECRETS)) assert(secret === "" || !shown.text.includes(secret));
+  assert(!/hash|[0-9a-f]{64}/.test(shown.text));
+  world.write(JSON.stringify({ ...goodFile(), keep_alive_seconds: 5 }));
+  const changed = await ask("POST", "reload");
+  assertEquals([changed.status, JSON.parse(changed.text).version, JSON.parse(changed.text).outcome], [
+    200,
+    2,
+    "changed",
+  ]);
+  world.write("{");
+  const refused = await ask("POST", "reload");
+  assertEquals(refused.status, 400);
+  assertStringIncludes(JSON.parse(refused.text).error.message, "sluice.jsonc:1:2: ");
+  const after = JSON.parse((await ask("GET", "config")).text);
+  assertEquals([after.version, after.config.keep_alive_seconds, after.last_error.problems.length], [2, 5, 1]);
+});
+
+/** An upstream that sends a word whenever it is told to, and sees when its clients leave. */
+function wordyHost() {
+  const turns: (() => void)[] = [];
+  let words = 0;
+  let isOver = false;
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => {
+    const frame = (delta: JsonObject, finish: string | null = null) =>
+      new TextEncoder().encode(
+        `data: ${
+          JSON.stringify({
+            id: "1",
+            object: "chat.completion.chunk",
+            choices: [{ index: 0, delta, finish_reason: finish }],
+          })
+        }\n\n`,
+      );
+    return new Response(
+      new ReadableStream({
+        async pull(controller) {
+          if (!isOver) await new Promise<void>((resolve) => turns.push(resolve));
+          if (++words <= 4) return controller.enqueue(frame({ content: `word${words} ` }));
+          controller.enqueue(frame({}, "stop"));
+          controller.enqueue(new TextEncoder().encode("data: [DONE]\n\n"));
+          controller.close();
+        },
+      }, { highWaterMark: 0 }),
+      { headers: { "content-type": "text/event-stream" } },
+    );
+  });
+  return {
+    port: server.addr.port,
+    async say() {
+      const until = performance.now() + 5_000;
+      while (turns.length === 0) {
+        assertLess(performance.now(), until, "nobody asked for the next word");
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      turns.shift()?.();
+    },
+    /** Says the rest without being asked. */
+    finish() {
+      isOver = true;
+      for (const resolve of turns) resolve();
+    },
+    end: () => server.shutdown(),
+  };
+}
+
+Deno.test("a stream goes on through three reloads at the prices it began with, and then its connections are closed", async () => {
+  const host = wordyHost();
+  const priced = (price: string): JsonObject => ({
+    upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${host.port}/v1` } },
+    models: [{
+      id: "acme/words",
+      created: 0,
+      context_length: 1000,
+      pricing: { prompt: "0", completion: price },
+      targets: [{ upstream: "host", model: "words" }],
+    }],
+  });
+  {
+    await using world = await startReloadable(priced("0.001"));
+    // Also where something fails: the gateway waits for the stream.
+    using _rest = { [Symbol.dispose]: host.finish };
+    const first = world.gateway();
+    let closed = 0;
+    for (const upstream of first.upstreams.values()) {
+      const { close } = upstream;
+      upstream.close = () => {
+        closed++;
+        close();
+      };
+    }
+    const asked = world.ask({ model: "acme/words", stream: true, messages: [{ role: "user", content: "Hello" }] });
+    await host.say();
+    const text = (await asked).text();
+    for (const price of ["1", "2", "3"]) {
+      world.write(JSON.stringify(priced(price)));
+      assertEquals((await first.reloader.reload("file")).outcome, "changed");
+      await host.say();
+      assertEquals(closed, 0);
+    }
+    await host.say();
+    assertStringIncludes(await text, "word4");
+    await first.uses.over();
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    assertEquals(closed, first.upstreams.size);
+    await first.ledger.flush();
+    const [entry] = await first.store.ledger.entries({ after: 0, limit: 1 });
+    assert(entry !== undefined);
+    // Thousandths: the price of the beginning.
+    assertLess(Number(entry.cost) / 1e12, 0.1);
+    assert(entry.cost > 0n);
+  }
+  await host.end();
+});
+
+Deno.test("200 reloads leave no connection and no timer behind", async () => {
+  await using world = await startReloadable(goodFile(), SECRETS);
+  const { reloader } = world.gateway();
+  let open = 0;
+  const count = () => {
+    for (const upstream of world.gateway().upstreams.values()) {
+      const { close } = upstream;
+      open++;
+      upstream.close = () => {
+        open--;
+        close();
+      };
+    }
+  };
+  count();
+  const each = open;
+  for (let number = 0; number < 200; number++) {
+    world.write(JSON.stringify({ ...goodFile(), keep_alive_seconds: 20 + number }));
+    const asked = world.ask(ASK);
+    assertEquals((await reloader.reload("file")).outcome, "changed");
+    count();
+    assertEquals((await (await asked).text()).includes("Hello"), true);
+  }
+  for (let tries = 0; open > each && tries < 1000; tries++) await new Promise((resolve) => setTimeout(resolve, 1));
+  assertEquals([open, reloader.status().version], [each, 201]);
+});

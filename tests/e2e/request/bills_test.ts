@@ -1,0 +1,183 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
+import { othersTurns } from "../../support/others_turns.ts";
+import { PATHS } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { assertSameBill, streamedBill } from "./bills.ts";
+import { frames, whole } from "../../upstream/frames.ts";
+import type { Step } from "../../upstream/stepped.ts";
+import { entriesOf, priceOf, startWorld, tokens, type World } from "./world.ts";
+
+const counter = await loadTokenCounter();
+const never = new Promise<never>(() => {});
+
+/** Frames of chat that tell a usage with each piece, as some hosts do. */
+function withRunningUsage(pieces: readonly string[]): string[] {
+  const { opening, pieces: said, ending } = frames("chat", pieces, "missing");
+  return [...opening, ...said, ...ending].map((frame, index) => {
+    if (!frame.startsWith("data: {")) return frame;
+    const body = JSON.parse(frame.slice(6));
+    const usage = { prompt_tokens: 11, completion_tokens: index, total_tokens: 11 + index };
+    return `data: ${JSON.stringify({ ...body, usage })}\n\n`;
+  });
+}
+
+function startChat(steps: Iterable<Step>, config = {}): World {
+  return startWorld({ protocol: "chat", way: "relayed", says: () => ({ steps }), config });
+}
+
+async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: string): Promise<string> {
+  const decoder = new TextDecoder();
+  let got = "";
+  while (!got.includes(text)) {
+    const { value } = await reader.read();
+    assert(value !== undefined, got);
+    got += decoder.decode(value, { stream: true });
+  }
+  return got;
+}
+
+const ASKED = prompt("chat", { stream: true, stream_options: { include_usage: true } });
+
+Deno.test("a usage with every piece holds nothing of the answer back, and the last one is the bill", async () => {
+  const goOn = Promise.withResolvers<void>();
+  const [first = "", ...steps] = withRunningUsage(["alpha ", "beta ", "gamma"]);
+  // The first one says nothing, and comes alone.
+  function* saying(): Generator<Step> {
+    yield* [first, othersTurns(6), ...steps.slice(0, 2), goOn.promise, ...steps.slice(2)];
+  }
+  await using world = startChat(saying());
+  const response = await world.gateway.ask("chat", ASKED);
+  const reader = response.body?.getReader();
+  assert(reader !== undefined);
+  let got = await readUntil(reader, "beta");
+  goOn.resolve();
+  got += await readUntil(reader, "[DONE]");
+  await reader.cancel();
+  const entry = await world.entry();
+  assertEquals(entry.tokens, tokens({ prompt: 11, completion: 4 }));
+  assertSameBill(streamedBill("chat", got), entry, got);
+  assertEquals(got.split("sluice_cost").length, 2);
+  assertEquals([...got.matchAll(/alpha|beta|gamma/g)].map(([piece]) => piece), ["alpha", "beta", "gamma"]);
+  await world.assertSettled(entry, "running usage");
+});
+
+Deno.test("a client that leaves a stream with running usages is charged what it got", async () => {
+  const steps = withRunningUsage(["alpha ", "beta ", "gamma"]);
+  await using world = startChat([...steps.slice(0, 3), never]);
+  const leave = new AbortController();
+  const response = await world.gateway.ask("chat", ASKED, { signal: leave.signal });
+  const reader = response.body?.getReader();
+  assert(reader !== undefined);
+  await readUntil(reader, "beta");
+  leave.abort();
+  const entry = await world.entry();
+  const charged = tokens({ prompt: 11, completion: counter.count("alpha beta ") });
+  assertEquals([entry.ending, entry.cost], ["abandoned", priceOf(charged)]);
+  await world.assertSettled(entry, "left");
+});
+
+Deno.test("a chat stream that tells its usage nowhere tells it at the end to those who asked, and to nobody else", async () => {
+  const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], "missing");
+  for (const asks of [true, false]) {
+    await using world = startChat([...opening, ...pieces, ...ending]);
+    const response = await world.gateway.ask("chat", asks ? ASKED : prompt("chat", { stream: true }));
+    const text = await response.text();
+    const entry = await world.entry();
+    assertEquals(entry.tokens.completion, counter.count("alpha beta"));
+    if (asks) assertSameBill(streamedBill("chat", text), entry, text);
+    assertEquals([text.includes("usage"), text.includes("sluice_cost")], [asks, asks], text);
+    assertEquals(text.endsWith("data: [DONE]\n\n"), true);
+  }
+});
+
+Deno.test("a chat stream tells its usage once, behind all else, however the upstream spells and cuts it", async () => {
+  const spellings: [told: "told" | "missing", spell: (frame: string) => string][] = [
+    ["missing", (frame) => frame.replace("data: {", "data:  { ")],
+    ["told", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
+    ["told", (frame) => frame.replace('"usage":', '"usage" : ').replace("data: {", "data:\t{")],
+  ];
+  for (const [told, spell] of spellings) {
+    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], told);
+    const steps = [...opening, ...pieces, ...ending].map(spell);
+    for (const cut of [steps, [steps.join("")]]) {
+      await using world = startChat(cut);
+      const text = await (await world.gateway.ask("chat", ASKED)).text();
+      const bodies = text.split("\n\n").slice(0, -2).map((frame) => JSON.parse(frame.slice("data:".length)));
+      const tells = bodies.map(({ usage }) => usage !== undefined && usage !== null);
+      assertEquals(tells, bodies.map((_, index) => index === bodies.length - 1), text);
+      assertEquals(bodies.map(({ sluice_cost }) => sluice_cost !== undefined), tells, text);
+      const plain = bodies.map((body) => `data: ${JSON.stringify(body)}\n\n`).join("");
+      assertSameBill(streamedBill("chat", plain), await world.entry(), text);
+    }
+  }
+});
+
+Deno.test("what is left of a whole answer is as the upstream wrote it where its usage is made right", async () => {
+  for (const protocol of PROTOCOLS) {
+    for (const told of ["missing", "absurd"] as const) {
+      const text = whole(protocol, "Hello there", told);
+      await using world = startWorld({ protocol, way: "relayed", says: () => ({ steps: [text] }) });
+      const answer = await (await world.gateway.ask(protocol, prompt(protocol))).json();
+      const { usage: _, ...rest } = answer;
+      const { usage: __, ...expected } = JSON.parse(text);
+      assertEquals(rest, { ...expected, model: "acme/one" });
+    }
+  }
+});
+
+Deno.test("every answer and every refusal is found in the ledger by its id, with the status that the client got", async () => {
+  const long = "word ".repeat(3_000);
+  const LIMITS = { requests_per_minute: 1 };
+  await using world = startWorld({
+    protocol: "chat",
+    way: "embedded",
+    config: {
+      groups: {
+        default: { price_factor: "0.8" },
+        narrow: { models: ["other/*"] },
+        limited: { key_limits: LIMITS },
+        poor: { key_budget: { usd: "0.000001", period: "total" } },
+      },
+      limits: { json_body_bytes: 20_000 },
+    },
+  });
+  const { gateway } = world;
+  const [narrow, limited, poor] = await Promise.all(
+    ["narrow", "limited", "poor"].map((group) => gateway.addKey({ group })),
+  );
+  const seen: [id: string, status: number, protocol: Protocol, ending: string][] = [];
+  for (const protocol of PROTOCOLS) {
+    const cases: [status: number, ending: string, body: unknown, more?: object][] = [
+      [200, "end", prompt(protocol)],
+      [200, "end", prompt(protocol, { stream: true })],
+      [400, "refused", "{"],
+      [400, "refused", { model: "acme/one", messages: 7, input: 7 }],
+      [404, "refused", prompt(protocol, { model: "acme/two" })],
+      [403, "refused", prompt(protocol), { key: narrow }],
+      [413, "refused", prompt(protocol, { metadata: { a: long.repeat(2) } })],
+      ...(protocol === "chat"
+        ? [[200, "end", prompt(protocol), { key: limited }] as [number, string, unknown, object]]
+        : []),
+      [429, "refused", prompt(protocol), { key: limited }],
+      [429, "refused", prompt(protocol, { max_tokens: 5_000, max_output_tokens: 5_000 }), { key: poor }],
+    ];
+    for (const [status, ending, body, more] of cases) {
+      const asked = typeof body === "string" ? body : JSON.stringify(body);
+      const response = await gateway.ask(protocol, asked, more);
+      const text = await response.text();
+      assertEquals(response.status, status, `${protocol}: ${text}`);
+      const id = response.headers.get("x-request-id")?.replace("req_", "") ?? "";
+      seen.push([id, status, protocol, ending]);
+      assert(
+        text.startsWith("event") || text.startsWith("data") || status === 200 || protocol !== "messages" ||
+          text.includes(id),
+      );
+    }
+  }
+  const entries = await entriesOf(world.gateway.store.ledger, seen.length);
+  assertEquals(entries.map(({ id, status, endpoint, ending }) => [id, status, endpoint, ending]).sort(), seen.sort());
+  for (const entry of entries) assertEquals(entry.cost > 0n, entry.status === 200, entry.id);
+  assertEquals(Object.keys(PATHS).length, PROTOCOLS.length);
+});

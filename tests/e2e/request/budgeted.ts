@@ -1,0 +1,99 @@
+/** A gateway whose budgets tests can count by hand: the input is free, and an answer costs what its upstream tells. */
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { BudgetClaim } from "../../../lib/store/ledger.ts";
+import type { Store } from "../../../lib/store/store.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { prompt } from "../../upstream/replies.ts";
+import { usd } from "./bills.ts";
+import { frames, TOLD, whole } from "../../upstream/frames.ts";
+import { type Asked, type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+
+/** What a token of the output costs, in 1e-12 USD. */
+export const PRICE = 10_000_000n;
+/** The same for the catalog, in USD. */
+export const PRICING = { prompt: "0", completion: "0.00001" };
+/** What an answer costs that tells its usage. */
+export const COST = BigInt(TOLD.completion) * PRICE;
+
+/** The member that names a most number of tokens. */
+export const MOST: Readonly<Record<Protocol, string>> = {
+  chat: "max_completion_tokens",
+  responses: "max_output_tokens",
+  messages: "max_tokens",
+};
+
+/** A gateway and its upstream. */
+export interface Budgeted extends AsyncDisposable {
+  gateway: TestGateway;
+  upstream: Stepped & {
+    /** Resolves when it was asked so often. @throws where that takes too long */
+    until(count: number): Promise<void>;
+  };
+}
+
+/** A gateway whose one upstream speaks a protocol. */
+export function startBudgeted(
+  { says = answer("chat"), spoken = "chat", row = {}, groups = {}, store, now }: {
+    says?: (asked: Asked) => Said;
+    spoken?: Protocol;
+    row?: JsonObject;
+    groups?: JsonObject;
+    store?: Store;
+    now?: () => number;
+  } = {},
+): Budgeted {
+  const one = startStepped(says);
+  const vendor = spoken === "messages" ? "anthropic" : "openai";
+  const gateway = startGateway({
+    upstreams: { one: upstream(vendor, one.url, { protocols: [spoken] }) },
+    models: [
+      model("acme/one", [{ upstream: "one", model: "m" }], { pricing: PRICING, ...row }),
+      model("acme/free", [{ upstream: "one", model: "m" }]),
+    ],
+    groups: { default: {}, ...groups },
+  }, { ...(store !== undefined && { store }), ...(now !== undefined && { now }) });
+  return {
+    gateway,
+    upstream: {
+      ...one,
+      async until(count) {
+        for (const deadline = performance.now() + 10_000; one.asked.length < count;) {
+          if (performance.now() > deadline) throw new Error(`Expected ${count} requests, got ${one.asked.length}`);
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+      },
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await one[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** An answer that tells its usage. */
+export function answer(spoken: Protocol): (asked: Asked) => Said {
+  return ({ stream }) => {
+    if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
+    const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "told");
+    return { steps: [...opening, ...pieces, ...ending] };
+  };
+}
+
+/** A prompt whose answer may have no more tokens than it will. */
+export function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
+  return prompt(protocol, { [MOST[protocol]]: TOLD.completion, ...more });
+}
+
+/** A key with a budget for so much, in all. */
+export function worth(amount: bigint): { rules: { budget: { usd: string; period: "total" } } } {
+  return { rules: { budget: { usd: usd(amount), period: "total" } } };
+}
+
+/** What is left of a budget for so much, in all. */
+export function leftOf(
+  { store }: TestGateway,
+  { scope = "key", id, budget, since = 0 }: Pick<BudgetClaim, "id" | "budget"> & Partial<BudgetClaim>,
+): Promise<bigint> {
+  return store.ledger.left({ scope, id, budget, since });
+}

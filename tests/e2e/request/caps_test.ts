@@ -1,0 +1,212 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { LEAST_OUTPUT } from "../../../lib/billing/token_bound.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import type { TestGateway } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from "./budgeted.ts";
+import { usd } from "./bills.ts";
+import type { Asked, Said } from "../../upstream/stepped.ts";
+
+/** Tokens that a budget pays for: more than the least that is worth asking for, less than the model can say. */
+const TOKENS = 300;
+const BUDGET = BigInt(TOKENS) * PRICE;
+
+/** Protocols whose requests need not name a most number of tokens. */
+const OPEN = ["chat", "responses"] as const;
+
+async function entryOf({ store }: TestGateway, response: Response): Promise<KeptEntry | undefined> {
+  return await store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
+}
+
+Deno.test("a request without a maximum may have as many tokens as its budget pays for; its upstream is told, in every protocol", async () => {
+  for (const spoken of PROTOCOLS) {
+    await using budgeted = startBudgeted({ spoken, says: answer(spoken) });
+    const { gateway, upstream } = budgeted;
+    for (const protocol of OPEN) {
+      for (const stream of [false, true]) {
+        for (const unsaid of [{}, { [MOST[protocol]]: null }]) {
+          const about = `${protocol} to ${spoken}, ${stream}, ${JSON.stringify(unsaid)}`;
+          const key = await gateway.addKey(worth(BUDGET));
+          const response = await gateway.ask(protocol, prompt(protocol, { stream, ...unsaid }), { key });
+          const text = await response.text();
+          assertEquals([response.status, response.headers.get("x-sluice-max-tokens")], [200, `${TOKENS}`], about);
+          assertEquals(upstream.asked.at(-1)?.body[MOST[spoken]], TOKENS, about);
+          // An answer in this protocol repeats what was asked; one that is relayed is the upstream's own.
+          if (protocol === "responses" && spoken !== protocol) {
+            assert(text.includes(`"max_output_tokens":${TOKENS}`), `${about}: ${text}`);
+          }
+          const entry = await entryOf(gateway, response);
+          assertEquals([entry?.held, entry?.cost], [BUDGET, COST], about);
+          assertEquals(await leftOf(gateway, { id: key.id, budget: BUDGET }), BUDGET - COST, about);
+        }
+      }
+    }
+  }
+});
+
+/** A request without a maximum, and what becomes of it. */
+interface Case {
+  name: string;
+  body?: JsonObject;
+  row?: JsonObject;
+  /** What the budget of its key pays for. */
+  budget: bigint;
+  /** What its group's budget pays for. */
+  group?: bigint;
+  /** The maximum that is set for it; absent: none. */
+  cap?: number;
+  held: bigint;
+}
+
+const MODEL_MOST = 280;
+const most = (tokens: number) => ({ top_provider: { max_completion_tokens: tokens } });
+const worthOf = (tokens: number) => BigInt(tokens) * PRICE;
+
+const CASES: readonly Case[] = [
+  { name: "all of the rest", budget: BUDGET, cap: TOKENS, held: BUDGET },
+  { name: "a part of a token is none", budget: BUDGET + PRICE - 1n, cap: TOKENS, held: BUDGET },
+  { name: "the least", budget: worthOf(LEAST_OUTPUT), cap: LEAST_OUTPUT, held: worthOf(LEAST_OUTPUT) },
+  { name: "the smaller budget decides", budget: BUDGET, group: worthOf(290), cap: 290, held: worthOf(290) },
+  { name: "whichever it is", budget: worthOf(290), group: BUDGET, cap: 290, held: worthOf(290) },
+  { name: "as much as the model can say", budget: BUDGET, row: most(TOKENS), held: BUDGET },
+  { name: "more than the model can say", budget: BUDGET, row: most(MODEL_MOST), held: worthOf(MODEL_MOST) },
+  { name: "less than the least, of a model that says less", budget: BUDGET, row: most(10), held: worthOf(10) },
+  { name: "each of two answers", budget: 2n * BUDGET + PRICE, body: { n: 2 }, cap: TOKENS, held: 2n * BUDGET },
+  { name: "a maximum that is named", budget: BUDGET, body: { max_completion_tokens: 7 }, held: worthOf(7) },
+  { name: "by its older name", budget: BUDGET, body: { max_tokens: 7 }, held: worthOf(7) },
+  { name: "an older name without a number", budget: BUDGET, body: { max_tokens: null }, cap: TOKENS, held: BUDGET },
+];
+
+for (const { name, body = {}, row = {}, budget, group, cap, held } of CASES) {
+  Deno.test(`the maximum for a request without one: ${name}`, async () => {
+    const groups = group === undefined ? {} : { small: { budget: { usd: usd(group), period: "total" } } };
+    await using budgeted = startBudgeted({ groups, row });
+    const { gateway, upstream } = budgeted;
+    const key = await gateway.addKey({ ...(group !== undefined && { group: "small" }), ...worth(budget) });
+    const response = await gateway.ask("chat", prompt("chat", body), { key });
+    assertEquals(response.status, 200, await response.text());
+    assertEquals(response.headers.get("x-sluice-max-tokens"), cap === undefined ? null : String(cap));
+    const sent = cap === undefined ? body : { ...body, max_completion_tokens: cap };
+    for (const member of ["max_completion_tokens", "max_tokens"]) {
+      assertEquals(upstream.asked[0]?.body[member], (sent as JsonObject)[member], member);
+    }
+    assertEquals((await entryOf(gateway, response))?.held, held);
+  });
+}
+
+Deno.test("a request whose budget pays for too few tokens is refused, and nobody is asked", async () => {
+  await using budgeted = startBudgeted();
+  const { gateway, upstream } = budgeted;
+  for (const protocol of OPEN) {
+    for (const [budget, more] of [[worthOf(LEAST_OUTPUT) - 1n, {}], [0n, {}]] as const) {
+      const key = await gateway.addKey(worth(budget));
+      const response = await gateway.ask(protocol, prompt(protocol, more), { key });
+      const { error } = await response.json();
+      assertEquals([response.status, error.code], [429, "insufficient_quota"]);
+      assertMatch(error.message, /it may cost up to 10 USD, more than is left/);
+      assertEquals(response.headers.get("x-sluice-max-tokens"), null);
+    }
+  }
+  const key = await gateway.addKey(worth(2n * worthOf(LEAST_OUTPUT) - 1n));
+  const two = await gateway.ask("chat", prompt("chat", { n: 2 }), { key });
+  assertEquals([two.status, upstream.asked.length], [429, 0]);
+  await two.text();
+});
+
+Deno.test("a maximum that is named is never made smaller: what cannot be paid for is refused", async () => {
+  await using budgeted = startBudgeted();
+  const { gateway, upstream } = budgeted;
+  for (const protocol of PROTOCOLS) {
+    const key = await gateway.addKey(worth(BUDGET));
+    const refused = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: TOKENS + 1 }), { key });
+    assertEquals(refused.status, 429, await refused.text());
+    const paid = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: TOKENS }), { key });
+    await paid.text();
+    assertEquals([paid.status, paid.headers.get("x-sluice-max-tokens")], [200, null]);
+  }
+  assertEquals(upstream.asked.length, PROTOCOLS.length);
+});
+
+Deno.test("the input is paid for first, at its dearest class, and no token more could be paid for", async () => {
+  const pricing = { prompt: "0.000003", completion: "0.00001", input_cache_write_1h: "0.000006" };
+  for (const protocol of OPEN) {
+    await using budgeted = startBudgeted({ row: { pricing } });
+    const { gateway, upstream } = budgeted;
+    for (const length of [1, 500]) {
+      // The input's 500 bytes would be 0.003 USD.
+      const budget = 12_345_678_901n;
+      const key = await gateway.addKey(worth(budget));
+      const said = "x".repeat(length);
+      const body = protocol === "chat" ? { messages: [{ role: "user", content: said }] } : { input: said };
+      const response = await gateway.ask(protocol, prompt(protocol, body), { key });
+      assertEquals(response.status, 200, await response.text());
+      const cap = Number(response.headers.get("x-sluice-max-tokens"));
+      const { held = 0n } = await entryOf(gateway, response) ?? {};
+      assert(held <= budget && held + PRICE > budget, `${held}`);
+      assert(held - BigInt(cap) * PRICE >= BigInt(length) * 6_000_000n);
+      assertEquals(upstream.asked.at(-1)?.body.max_completion_tokens, cap);
+    }
+  }
+});
+
+Deno.test("the model in the gateway ends where its budget does", async () => {
+  await using budgeted = startBudgeted({ row: { targets: [{ upstream: "embedded", model: "echo" }] } });
+  const { gateway } = budgeted;
+  for (const protocol of OPEN) {
+    for (const stream of [false, true]) {
+      const key = await gateway.addKey(worth(BUDGET));
+      const said = "one two three ".repeat(200);
+      const body = protocol === "chat" ? { messages: [{ role: "user", content: said }] } : { input: said };
+      const response = await gateway.ask(protocol, prompt(protocol, { ...body, stream }), { key });
+      assertEquals(response.headers.get("x-sluice-max-tokens"), `${TOKENS}`);
+      assertMatch(await response.text(), protocol === "chat" ? /"finish_reason":"length"/ : /max_output_tokens/);
+      const entry = await entryOf(gateway, response);
+      assertEquals([entry?.ending, entry?.tokens.completion, entry?.cost], ["length", TOKENS, BUDGET]);
+      const next = await gateway.ask(protocol, prompt(protocol), { key });
+      assertEquals(next.status, 429, await next.text());
+    }
+  }
+});
+
+Deno.test("of requests without a maximum that come at one time, one holds all of the budget, and what it leaves is for others", async () => {
+  let gate = Promise.withResolvers<void>();
+  const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+  await using budgeted = startBudgeted({ says });
+  const { gateway, upstream } = budgeted;
+  for (let round = 1; round <= 10; round++) {
+    gate = Promise.withResolvers();
+    const key = await gateway.addKey(worth(BUDGET));
+    const statuses: number[] = [];
+    const asked = Promise.all(Array.from({ length: 64 }, async (_, index) => {
+      const protocol = OPEN[index % 2] ?? "chat";
+      const response = await gateway.ask(protocol, prompt(protocol), { key });
+      await response.text();
+      statuses.push(response.status);
+    }));
+    while (statuses.length < 63) await new Promise((resolve) => setTimeout(resolve, 1));
+    assertEquals(statuses.every((status) => status === 429), true);
+    gate.resolve();
+    await asked;
+    assertEquals([statuses.at(-1), upstream.asked.length], [200, 2 * round - 1]);
+    const next = await gateway.ask("chat", prompt("chat"), { key });
+    await next.text();
+    assertEquals([next.status, next.headers.get("x-sluice-max-tokens")], [200, `${TOKENS - 5}`]);
+  }
+});
+
+Deno.test("a request without a maximum is not refused for small ones that come between", async () => {
+  await using budgeted = startBudgeted();
+  const { gateway } = budgeted;
+  for (let round = 1; round <= 20; round++) {
+    // Small ones take less than half of it: there is always enough for the least.
+    const key = await gateway.addKey(worth(2n * BUDGET));
+    const responses = await Promise.all(Array.from({ length: 64 }, async (_, index) => {
+      const small = index !== 32;
+      const response = await gateway.ask("chat", small ? asking("chat") : prompt("chat"), { key });
+      await response.text();
+      return small ? 200 : response.status;
+    }));
+    assertEquals(responses.filter((status) => status === 429).length, 0, `round ${round}`);
+  }
+});

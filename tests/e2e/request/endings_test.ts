@@ -1,0 +1,307 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
+import type { Ending } from "../../../lib/store/ledger.ts";
+import { errorBody, errorFrame, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
+import {
+  answers,
+  ask,
+  checkEntry,
+  COMPLETE,
+  departure,
+  type Expected,
+  HTTP,
+  leavesAfter,
+  PIECES,
+  type Planned,
+  stepsOf,
+  streamsThen,
+} from "./exchange.ts";
+import { frames, TOLD } from "../../upstream/frames.ts";
+import { spokenBy, startWorld, tokens, type Way, type World, type WorldOptions } from "./world.ts";
+
+const counter = await loadTokenCounter();
+/** o200k tokens of a prompt that says "Hello", in any protocol: 1, 3 for the message, and 3 for the answer's beginning. */
+const INPUT = 7;
+
+/** One ending of a request, in every protocol and every way it is possible in. */
+interface Case {
+  name: string;
+  ways: readonly Way[];
+  options?: (world: Planned) => Partial<WorldOptions>;
+  /** Plays the client, and tells what must be in the ledger. The response is absent where the client got none. */
+  act(world: World): Promise<{ response?: Response; expected: Expected }>;
+}
+
+const FAILED: Pick<Expected, "ending"> = { ending: "failed" };
+const COUNTED: Expected = { ...COMPLETE, tokens: tokens({ prompt: INPUT, completion: counted(4) }), source: "counted" };
+
+function counted(pieces: number): number {
+  return counter.count(PIECES.slice(0, pieces).join(""));
+}
+
+/** What is charged to a client that left after so many pieces. */
+function left(protocol: Protocol, way: Way, pieces: number): Expected {
+  // Only this protocol tells its input at the beginning.
+  const input = spokenBy(protocol, way) === "messages"
+    ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read }
+    : { prompt: INPUT };
+  return {
+    status: 200,
+    ending: "abandoned",
+    tokens: tokens({ ...input, completion: counted(pieces) }),
+    source: "counted",
+  };
+}
+
+/** A whole exchange: the client reads to the end and is told the bill that is kept. */
+function reads(stream: boolean, expected: Expected | ((protocol: Protocol, way: Way) => Expected)): Case["act"] {
+  return async (world) => {
+    const { protocol, way } = world;
+    const response = await ask(world, stream);
+    const text = await response.text();
+    assertEquals(response.status, 200, text);
+    assert(!stream || text.includes(SUCCESS[protocol]), text);
+    const bill = stream ? streamedBill(protocol, text) : wholeBill(protocol, response, text);
+    assertSameBill(bill, await world.entry(), `${protocol} ${way}`);
+    return { response, expected: typeof expected === "function" ? expected(protocol, way) : expected };
+  };
+}
+
+/** A stream that ends with an error: there is nothing to pay, and the client is told of no bill. */
+const readsError: Case["act"] = async (world) => {
+  const response = await ask(world, true);
+  const text = await response.text();
+  assert(!text.includes(SUCCESS[world.protocol]) || world.protocol === "responses", text);
+  assert(!text.includes("response.completed"), text);
+  assertMatch(text, /error|failed/);
+  assertEquals(streamedBill(world.protocol, text).cost, undefined, text);
+  return { response, expected: { status: 200, ...FAILED } };
+};
+
+/** A refusal or failure before anything was answered. */
+function fails(stream: boolean, status: number, ending: Ending = "failed"): Case["act"] {
+  return async (world) => {
+    const response = await ask(world, stream);
+    const text = await response.text();
+    const native = status === 503 && world.protocol === "messages" ? 529 : status;
+    assertEquals(response.status, native, text);
+    assertEquals(response.headers.get("x-sluice-cost"), "0");
+    return { response, expected: { status: native, ending, ...(ending === "refused" && { attempts: 0 }) } };
+  };
+}
+
+/** The client leaves when it has got so many pieces. */
+function leavesIn(pieces: number, expected: (protocol: Protocol, way: Way) => Expected): Case["act"] {
+  return async (world) => {
+    const leave = new AbortController();
+    const response = await ask(world, true, leave.signal);
+    await leavesAfter(response, PIECES[pieces - 1]?.trim() ?? "", { leave });
+    return { response, expected: expected(world.protocol, world.way) };
+  };
+}
+
+/** The client leaves when the upstream was asked, before it has said anything. */
+function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
+  return async (world) => {
+    const leave = new AbortController();
+    const asked = ask(world, stream, leave.signal).then((response) => response.text());
+    await until(() => world.upstream.asked.length === 1);
+    // What the gateway is about to do with the upstream's answer may come before or after it hears of the client.
+    leave.abort();
+    await asked.catch(() => {});
+    return { expected };
+  };
+}
+
+async function until(is: () => boolean): Promise<void> {
+  for (const deadline = performance.now() + 10_000; !is();) {
+    if (performance.now() > deadline) throw new Error("It did not happen in time");
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+const never = new Promise<never>(() => {});
+
+const status = (code: number, type?: string): Case["options"] => ({ protocol, way }) => ({
+  says: () => ({ status: code, steps: [JSON.stringify(errorBody(spokenBy(protocol, way), "No", type))] }),
+});
+
+const CASES: readonly Case[] = [
+  { name: "a whole answer", ways: HTTP, options: answers("told"), act: reads(false, COMPLETE) },
+  { name: "a whole answer without usage", ways: HTTP, options: answers("missing"), act: reads(false, COUNTED) },
+  { name: "a whole answer with absurd usage", ways: HTTP, options: answers("absurd"), act: reads(false, COUNTED) },
+  { name: "a whole answer with a usage of zeros", ways: HTTP, options: answers("zeros"), act: reads(false, COUNTED) },
+  { name: "a stream", ways: HTTP, options: answers("told"), act: reads(true, COMPLETE) },
+  { name: "a stream without usage", ways: HTTP, options: answers("missing"), act: reads(true, COUNTED) },
+  { name: "a stream with absurd usage", ways: HTTP, options: answers("absurd"), act: reads(true, COUNTED) },
+  { name: "a stream with a usage of zeros", ways: HTTP, options: answers("zeros"), act: reads(true, COUNTED) },
+  ...[false, true].map((stream): Case => ({
+    name: stream ? "an embedded stream" : "an embedded whole answer",
+    ways: ["embedded"],
+    act: reads(stream, { ...COMPLETE, tokens: tokens({ prompt: INPUT, completion: 1 }) }),
+  })),
+  {
+    name: "an answer of the second target",
+    ways: HTTP,
+    options: (world) => ({ ...status(503)?.(world), then: answers("told")(world).says }) as Partial<WorldOptions>,
+    act: reads(true, { ...COMPLETE, attempts: 2 }),
+  },
+  ...[false, true].flatMap((stream): Case[] => {
+    const how = stream ? "streamed" : "whole";
+    return [
+      { name: `${how}: an upstream that breaks`, ways: HTTP, options: status(500), act: fails(stream, 502) },
+      { name: `${how}: an upstream that is busy`, ways: HTTP, options: status(503), act: fails(stream, 503) },
+      { name: `${how}: an upstream that has had enough`, ways: HTTP, options: status(429), act: fails(stream, 429) },
+      {
+        name: `${how}: an upstream that refuses the request`,
+        ways: HTTP,
+        options: status(400, "invalid_request_error"),
+        act: fails(stream, 400),
+      },
+      {
+        name: `${how}: an upstream that never begins`,
+        ways: HTTP,
+        options: () => ({
+          says: () => ({ before: never, steps: [] }),
+          timeouts: { first_byte_ms: 60, total_ms: stream ? 10_000 : 60 },
+        }),
+        act: fails(stream, 504),
+      },
+      {
+        name: `${how}: a client that leaves before the upstream has answered`,
+        ways: HTTP,
+        options: () => ({ says: () => ({ before: never, steps: [] }) }),
+        act: leavesEarly(stream, { status: 499, ...FAILED }),
+      },
+      {
+        name: `${how}: a client that leaves before an answer that is read to its end`,
+        ways: HTTP,
+        options: (world) => ({
+          says: ({ stream }) => ({
+            before: world.gone(),
+            steps: stepsOf(spokenBy(world.protocol, world.way), stream, "told"),
+          }),
+          onDisconnect: "drain",
+        }),
+        act: leavesEarly(stream, { ...COMPLETE, status: 499, ending: "abandoned" }),
+      },
+    ];
+  }),
+  {
+    name: "an error as the first event",
+    ways: HTTP,
+    options: ({ protocol, way }) => ({
+      says: () => ({ steps: [errorFrame(spokenBy(protocol, way), "busy", "overloaded_error")] }),
+    }),
+    act: async (world) => {
+      const response = await ask(world, true);
+      assert(response.status >= 500, await response.text());
+      return { response, expected: { status: response.status, ...FAILED } };
+    },
+  },
+  {
+    name: "an error within a stream",
+    ways: HTTP,
+    options: streamsThen(2, ({ spoken }) => [errorFrame(spoken, "broken")]),
+    act: readsError,
+  },
+  { name: "a stream that is cut", ways: HTTP, options: streamsThen(2, () => [], { cut: true }), act: readsError },
+  { name: "a stream without an end", ways: HTTP, options: streamsThen(2, () => []), act: readsError },
+  {
+    name: "a stream that is cut when the usage was told",
+    ways: HTTP,
+    options: streamsThen(4, ({ ending }) => ending.slice(0, -1), { cut: true }),
+    act: readsError,
+  },
+  {
+    name: "a stream that falls silent",
+    ways: HTTP,
+    options: (world) => ({
+      ...streamsThen(2, () => [never])(world),
+      timeouts: { first_byte_ms: 5_000, idle_ms: 400 },
+    }),
+    act: readsError,
+  },
+  {
+    name: "a client that leaves during keep-alives",
+    ways: HTTP,
+    options: ({ protocol, way }) => ({
+      says: () => ({ steps: [...frames(spokenBy(protocol, way), PIECES, "told").opening.slice(0, 1), never] }),
+      config: { keep_alive_seconds: 1 },
+    }),
+    act: async (world) => {
+      const leave = new AbortController();
+      const response = await ask(world, true, leave.signal);
+      await leavesAfter(response, world.protocol === "messages" ? "ping" : "keep-alive", { leave });
+      await world.upstream.asked[0]?.gone;
+      return { response, expected: { status: 499, ...FAILED } };
+    },
+  },
+  {
+    name: "a client that leaves after the first piece",
+    ways: HTTP,
+    options: streamsThen(1, () => [never]),
+    act: leavesIn(1, (protocol, way) => left(protocol, way, 1)),
+  },
+  {
+    name: "a client that leaves in mid-stream",
+    ways: HTTP,
+    options: streamsThen(3, () => [never]),
+    act: leavesIn(3, (protocol, way) => left(protocol, way, 3)),
+  },
+  {
+    name: "a client that leaves in mid-stream, and a model that goes on",
+    ways: HTTP,
+    options: (world) => ({
+      ...streamsThen(2, ({ pieces, ending, gone }) => [gone(), ...pieces, ...ending])(world),
+      onDisconnect: "drain",
+    }),
+    act: leavesIn(2, () => ({ ...COMPLETE, ending: "abandoned" })),
+  },
+  {
+    name: "a client that leaves in mid-stream, and a model that goes on and fails",
+    ways: HTTP,
+    options: (world) => ({ ...streamsThen(2, ({ gone }) => [gone()], { cut: true })(world), onDisconnect: "drain" }),
+    act: leavesIn(2, (protocol, way) => left(protocol, way, 2)),
+  },
+  {
+    name: "a client that leaves an embedded model in mid-stream",
+    ways: ["embedded"],
+    act: async (world) => {
+      const leave = new AbortController();
+      const body = { model: "acme/one", stream: true, messages: [{ role: "user", content: "one two ".repeat(9_000) }] };
+      const asked = world.protocol === "responses"
+        ? { ...body, messages: undefined, input: "one two ".repeat(9_000) }
+        : {
+          ...body,
+          max_tokens: 20_000,
+        };
+      const response = await world.gateway.ask(world.protocol, asked, { signal: leave.signal });
+      await leavesAfter(response, "two", { leave });
+      const { tokens: billed } = await world.entry();
+      assert(billed.completion >= 1 && billed.completion < 18_000, `${billed.completion}`);
+      const prompt = 18_001 + 6;
+      assertEquals(billed.prompt, prompt);
+      return { response, expected: { status: 200, ending: "abandoned", tokens: billed, source: "counted" } };
+    },
+  },
+];
+
+for (const { name, ways, options, act } of CASES) {
+  Deno.test(`${name}: one entry with its exact charge, and nothing stays taken`, async () => {
+    await Promise.all(ways.flatMap((way) =>
+      PROTOCOLS.map(async (protocol) => {
+        const about = `${protocol} ${way}`;
+        const { gone, gateway } = departure();
+        await using world = startWorld({ protocol, way, gateway, ...options?.({ protocol, way, gone }) });
+        const { response, expected } = await act(world);
+        const entry = await world.entry();
+        if (response !== undefined) assertEquals(response.headers.get("x-request-id"), `req_${entry.id}`, about);
+        checkEntry(entry, { world, expected, about });
+        await world.assertSettled(entry, about);
+      })
+    ));
+  });
+}

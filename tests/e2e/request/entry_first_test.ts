@@ -1,0 +1,78 @@
+import { assert, assertEquals } from "@std/assert";
+import { othersTurns } from "../../support/others_turns.ts";
+import { soon } from "../../support/soon.ts";
+import { PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { usd } from "./bills.ts";
+import { answers, ask, checkEntry, COMPLETE, departure, HTTP, leavesAfter, streamsThen } from "./exchange.ts";
+import { gatedStore, startWorld } from "./world.ts";
+
+Deno.test("a client that leaves while its complete answer is being entered pays for all of it, once", async () => {
+  for (const way of HTTP) {
+    for (const protocol of PROTOCOLS) {
+      for (const onDisconnect of ["cancel", "drain"] as const) {
+        const about = `${protocol} ${way} ${onDisconnect}`;
+        const { store, arrived, open } = gatedStore();
+        const { gone, gateway } = departure();
+        // What is read together with the ending waits for the entry with it.
+        const read = Promise.withResolvers<void>();
+        await using world = startWorld({
+          protocol,
+          way,
+          onDisconnect,
+          ...streamsThen(4, ({ ending }) => [read.promise, ...ending])({ protocol, way, gone }),
+          gateway: { ...gateway, store },
+        });
+        const leave = new AbortController();
+        const response = await ask(world, true, leave.signal);
+        const then = () => {
+          read.resolve();
+          return soon(`${about}: the entry`, arrived);
+        };
+        const got = await leavesAfter(response, "theta", { leave, then });
+        await soon(`${about}: the client's leaving`, gone());
+        open();
+        const entry = await world.entry();
+        assert(!got.includes(SUCCESS[protocol]), about);
+        assertEquals(got.includes("sluice_cost"), false, about);
+        checkEntry(entry, { world, expected: { ...COMPLETE, ending: entry.ending }, about });
+        await world.assertSettled(entry, about);
+      }
+    }
+  }
+});
+
+Deno.test("nothing that ends an answer goes out before its entry is there", async () => {
+  for (const way of [...HTTP, "embedded"] as const) {
+    for (const protocol of PROTOCOLS) {
+      for (const stream of [false, true]) {
+        const about = `${protocol} ${way} ${stream}`;
+        const { store, arrived, open } = gatedStore();
+        await using world = startWorld({
+          protocol,
+          way,
+          gateway: { store },
+          ...answers("told")({ protocol, way }),
+        });
+        let got = "";
+        let answered = false;
+        const reading = ask(world, stream).then(async (response) => {
+          answered = true;
+          for await (const bytes of response.body ?? []) got += new TextDecoder().decode(bytes);
+        });
+        await soon(`${about}: the entry`, arrived);
+        await othersTurns();
+        assertEquals([answered && !stream, got.includes(SUCCESS[protocol])], [false, false], about);
+        for (const word of ['"usage":{', "sluice_cost", "[DONE]"]) {
+          // The beginning of a message tells its input.
+          const later = protocol === "messages" ? got.slice(got.indexOf("content_block_start")) : got;
+          assert(!later.includes(word), `${about}: ${word} in ${got}`);
+        }
+        open();
+        await reading;
+        assert(!stream || got.includes(SUCCESS[protocol]), about);
+        const { cost } = await world.entry();
+        assert(!stream || got.includes(`"sluice_cost":"${usd(cost)}"`), about);
+      }
+    }
+  }
+});

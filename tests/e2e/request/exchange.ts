@@ -1,0 +1,136 @@
+/** One exchange: what its upstream says, what its client does, and what must be in the ledger afterwards. */
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../../lib/store/ledger.ts";
+import { othersTurns } from "../../support/others_turns.ts";
+import type { GatewayOptions } from "../../support/gateway.ts";
+import { prompt } from "../../upstream/replies.ts";
+import { frames, TOLD, type Told, whole } from "../../upstream/frames.ts";
+import type { Said, Step } from "../../upstream/stepped.ts";
+import { chargeOf, priceOf, spokenBy, tokens, type Way, type World, type WorldOptions } from "./world.ts";
+
+/** What upstreams say, piece by piece. */
+export const PIECES = ["alpha beta ", "gamma delta ", "epsilon zeta ", "eta theta"];
+const TEXT = PIECES.join("");
+
+/** The ways on which an upstream is asked. */
+export const HTTP: readonly Way[] = ["relayed", "translated"];
+
+/** What must be in the ledger. */
+export interface Expected {
+  status: number;
+  ending: Ending;
+  /** Absent: nothing is charged. */
+  tokens?: BilledTokens;
+  source?: UsageSource;
+  /** Absent: one. */
+  attempts?: number;
+}
+
+/** A whole exchange whose usage the upstream told. */
+export const COMPLETE: Expected = { status: 200, ending: "end", tokens: tokens(TOLD), source: "upstream" };
+
+/** A world before its start. */
+export interface Planned {
+  protocol: Protocol;
+  way: Way;
+  /** Resolves when the gateway's server has seen the client leave, and whoever wants to be told has been. */
+  gone: () => Promise<void>;
+}
+
+/** An upstream that answers as it is asked, streamed or whole. */
+export function answers(told: Told): (world: Pick<Planned, "protocol" | "way">) => Partial<WorldOptions> {
+  return ({ protocol, way }) => ({ says: ({ stream }) => ({ steps: stepsOf(spokenBy(protocol, way), stream, told) }) });
+}
+
+/** The steps of an answer with this usage, in the protocol that is spoken. */
+export function stepsOf(spoken: Protocol, stream: boolean, told: Told): string[] {
+  if (!stream) return [whole(spoken, TEXT, told)];
+  const { opening, pieces, ending } = frames(spoken, PIECES, told);
+  return [...opening, ...pieces, ...ending];
+}
+
+/** An upstream that streams, with other steps in place of what follows so many pieces. */
+export function streamsThen(
+  count: number,
+  rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol } & Pick<Planned, "gone">) => Step[],
+  more: Partial<Said> = {},
+): (world: Planned) => Partial<WorldOptions> {
+  return ({ protocol, way, gone }) => {
+    const spoken = spokenBy(protocol, way);
+    const { opening, pieces, ending } = frames(spoken, PIECES, "told");
+    const steps = () => [
+      ...opening,
+      ...pieces.slice(0, count),
+      ...rest({ ending, pieces: pieces.slice(count), spoken, gone }),
+    ];
+    return { says: () => ({ steps: steps(), ...more }) };
+  };
+}
+
+function asking(protocol: Protocol, stream: boolean): JsonObject {
+  const options = protocol === "chat" && stream ? { stream_options: { include_usage: true } } : {};
+  return prompt(protocol, { stream, ...options });
+}
+
+/** Asks for an answer, as the client of the world. */
+export function ask(world: World, stream: boolean, signal?: AbortSignal): Promise<Response> {
+  const { gateway, protocol } = world;
+  return gateway.ask(protocol, asking(protocol, stream), signal === undefined ? {} : { signal });
+}
+
+/** Reads until a text has come, lets something else happen then, and leaves; gives what has come. */
+export async function leavesAfter(
+  response: Response,
+  text: string,
+  { leave, then }: { leave: AbortController; then?: () => Promise<void> },
+): Promise<string> {
+  let got = "";
+  const decoder = new TextDecoder();
+  const reader = response.body?.getReader();
+  while (!got.includes(text)) {
+    const read = await reader?.read();
+    if (read?.value === undefined) throw new Error(`Expected "${text}" in ${got}`);
+    got += decoder.decode(read.value, { stream: true });
+  }
+  await then?.();
+  leave.abort();
+  await reader?.cancel().catch(() => {});
+  return got;
+}
+
+/** That the entry is the one expected, in all that it says. */
+export function checkEntry(
+  entry: KeptEntry,
+  { world, expected, about }: { world: World; expected: Expected; about: string },
+): void {
+  const { protocol, way } = world;
+  const attempts = expected.attempts ?? 1;
+  const billed = expected.tokens ?? tokens({});
+  assertEquals(chargeOf(entry), {
+    status: expected.status,
+    ending: expected.ending,
+    tokens: billed,
+    source: expected.source ?? "none",
+    cost: priceOf(billed),
+    attempts,
+  }, about);
+  const upstream = attempts === 0 ? "" : way === "embedded" ? "embedded" : attempts === 1 ? "one" : "two";
+  assertEquals([entry.endpoint, entry.model, entry.upstream, entry.images], [protocol, "acme/one", upstream, 0], about);
+  assertEquals([entry.keyId, entry.group], [world.gateway.key.id, "default"], about);
+  assertEquals(entry.sheet === undefined, expected.tokens === undefined, about);
+  assertEquals(entry.overrun, 0n, about);
+  assert(entry.held >= entry.cost && entry.held > 0n, about);
+  assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not told`);
+}
+
+/** Tells when the client of the one request has gone, and what a gateway is to be started with for that. */
+export function departure(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // Of a whole answer the gateway itself asks a little later whether its client is there.
+  return {
+    gone: () => promise.then(() => othersTurns()),
+    gateway: { arriving: ({ signal }) => signal.addEventListener("abort", () => resolve(), { once: true }) },
+  };
+}

@@ -1,0 +1,260 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, type Played, type Script, startScripted } from "../../upstream/mod.ts";
+
+const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
+
+/** What each of two models answers, by its id at the upstream. */
+type Answers = Partial<Record<"cheap" | "dear", Script | ((asked: Played) => Script)>>;
+
+/** An upstream of two models. */
+function twoModels(answers: Answers): (asked: Played) => Script {
+  return (asked) => {
+    const { model, stream } = JSON.parse(asked.body);
+    const script = answers[model as keyof Answers];
+    const said = stream === true ? events(STREAMED.chat.join("")) : json(WHOLE.chat);
+    return typeof script === "function" ? script(asked) : script ?? said;
+  };
+}
+
+const CHEAP = { prompt: "0.000001", completion: "0.000002" };
+const DEAR = { prompt: "0.00001", completion: "0.00002" };
+
+/** `acme/cheap` and `acme/dear` at one upstream. */
+function start(url: string, { cheap = {}, dear = {}, config = {} }: Record<string, JsonObject> = {}): TestGateway {
+  return startGateway({
+    upstreams: { main: upstream("openai-compatible", url) },
+    models: [
+      model("acme/cheap", [{ upstream: "main", model: "cheap" }], { pricing: CHEAP, ...cheap }),
+      model("acme/dear", [{ upstream: "main", model: "dear" }], { pricing: DEAR, ...dear }),
+      model("acme/painter", [{ upstream: "main", model: "p" }], {
+        architecture: { output_modalities: ["image"] },
+        reasoning: undefined,
+      }),
+    ],
+    ...config,
+  });
+}
+
+function entriesOf({ store }: TestGateway): Promise<KeptEntry[]> {
+  return store.ledger.entries({ after: 0, limit: 100 });
+}
+
+/** Members that name models to try next, in a protocol's words. */
+function next(protocol: Protocol, ...ids: string[]): JsonObject {
+  return protocol === "messages" ? { fallbacks: ids.map((model) => ({ model })) } : { models: ids };
+}
+
+function askFor(protocol: Protocol, ids: [string, ...string[]], more: JsonObject = {}): JsonObject {
+  const [first, ...others] = ids;
+  return prompt(protocol, { model: first, ...next(protocol, ...others), ...more });
+}
+
+Deno.test("the next model answers where the first one fails, by its own name and at its own price", async () => {
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      await using server = startScripted(twoModels({ cheap: BROKEN }));
+      await using gateway = start(server.url);
+      const response = await gateway.ask(protocol, askFor(protocol, ["acme/cheap", "acme/dear"], { stream }));
+      const text = await response.text();
+      assertEquals(response.status, 200, text);
+      assertMatch(text, /"model":"acme\/dear"/);
+      assert(!text.includes("acme/cheap"), text);
+      const { headers } = response;
+      assertEquals(
+        ["model", "upstream", "attempts"].map((name) => headers.get(`x-sluice-${name}`)),
+        ["acme/dear", "main", "2"],
+      );
+      assertEquals(server.requests.map(({ body }) => JSON.parse(body).model), ["cheap", "dear"]);
+      for (const { body } of server.requests) assert(!/"models"|"fallbacks"|"provider"/.test(body), body);
+      const [entry] = await entriesOf(gateway);
+      // 7 tokens of input and 2 of output, at the second model's prices.
+      assertEquals(
+        [entry?.model, entry?.sheet?.prompt, entry?.cost, entry?.attempts],
+        ["acme/dear", DEAR.prompt, 110_000_000n, 2],
+      );
+      if (!stream) assertEquals(headers.get("x-sluice-cost"), "0.00011");
+    }
+  }
+});
+
+Deno.test("which errors of the first model are a reason to ask the next", async () => {
+  const cases: [Script, status: number, asked: number][] = [
+    [BROKEN, 200, 2],
+    [json(errorBody("chat", "busy"), { status: 429 }), 200, 2],
+    [json(errorBody("chat", "no such model"), { status: 404 }), 200, 2],
+    [json(errorBody("chat", "too large"), { status: 413 }), 200, 2],
+    [json({ error: { message: "too long", code: "context_length_exceeded" } }, { status: 400 }), 200, 2],
+    [json({ error: { message: "no", code: "content_policy_violation" } }, { status: 400 }), 200, 2],
+    [json(errorBody("chat", "wrong"), { status: 400 }), 400, 1],
+    [json(errorBody("chat", "wrong"), { status: 422 }), 400, 1],
+  ];
+  for (const [cheap, status, asked] of cases) {
+    await using server = startScripted(twoModels({ cheap }));
+    await using gateway = start(server.url);
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
+    assertEquals([response.status, server.requests.length], [status, asked], await response.text());
+  }
+});
+
+Deno.test("without a next model an upstream's own words on the request are the answer", async () => {
+  const cases: [Script, status: number, param: string | null][] = [
+    [json(errorBody("chat", "no such model"), { status: 404 }), 404, null],
+    [json(errorBody("chat", "too large"), { status: 413 }), 413, null],
+    [json({ error: { message: "wrong", param: "top_p" } }, { status: 400 }), 400, "top_p"],
+  ];
+  for (const [cheap, status, param] of cases) {
+    await using server = startScripted(twoModels({ cheap }));
+    await using gateway = start(server.url);
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap"]));
+    assertEquals([response.status, (await response.json()).error.param], [status, param]);
+    assertEquals(response.headers.get("x-sluice-attempts"), "1");
+  }
+});
+
+Deno.test("models that the key may not use, or that cannot do what is asked, are passed over", async () => {
+  await using server = startScripted(twoModels({}));
+  await using gateway = start(server.url, { cheap: { supported_parameters: ["max_tokens"] } });
+  const key = await gateway.addKey({ rules: { models: ["acme/dear"] } });
+  const narrow = await gateway.addKey({ rules: { models: ["acme/cheap"] } });
+  const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }];
+  const cases: [JsonObject, key: typeof key | undefined, status: number, answered: string | null][] = [
+    [askFor("chat", ["acme/cheap", "acme/dear"]), key, 200, "acme/dear"],
+    [askFor("chat", ["acme/dear", "acme/cheap"]), key, 200, "acme/dear"],
+    [askFor("chat", ["acme/cheap"]), key, 403, null],
+    [askFor("chat", ["acme/dear", "acme/painter"]), narrow, 403, null],
+    [askFor("chat", ["acme/cheap", "acme/dear"], { tools }), undefined, 200, "acme/dear"],
+    [askFor("chat", ["acme/cheap"], { tools }), undefined, 400, null],
+    [askFor("chat", ["acme/dear", "acme/painter"]), undefined, 200, "acme/dear"],
+  ];
+  for (const [body, key, status, answered] of cases) {
+    const response = await gateway.ask("chat", body, { ...(key && { key }) });
+    assertEquals([response.status, response.headers.get("x-sluice-model")], [status, answered], await response.text());
+  }
+});
+
+Deno.test("a model to try next that nobody knows is a mistake", async () => {
+  await using server = startScripted(twoModels({}));
+  await using gateway = start(server.url);
+  for (const protocol of PROTOCOLS) {
+    const response = await gateway.ask(protocol, askFor(protocol, ["acme/cheap", "acme/nothing"]));
+    const text = await response.text();
+    assertEquals(response.status, 400, text);
+    assertMatch(text, /acme\/nothing/);
+    if (protocol !== "messages") assertEquals(JSON.parse(text).error.param, "models");
+  }
+  const unknown = await gateway.ask("chat", askFor("chat", ["acme/nothing", "acme/dear"]));
+  assertEquals(unknown.status, 404, await unknown.text());
+  assertEquals(server.requests.length, 0);
+});
+
+Deno.test("each model has limits of its own: where the first is full the next answers, and the other way round", async () => {
+  const limits = { requests_per_minute: 1 };
+  await using server = startScripted(twoModels({}));
+  await using gateway = start(server.url, { cheap: { limits }, dear: { limits: { requests_per_minute: 2 } } });
+  const answered = async () => {
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
+    await response.body?.cancel();
+    return [response.status, response.headers.get("x-sluice-model")];
+  };
+  assertEquals(await answered(), [200, "acme/cheap"]);
+  assertEquals(await answered(), [200, "acme/dear"]);
+  assertEquals(await answered(), [200, "acme/dear"]);
+  assertEquals(await answered(), [429, null]);
+  const entries = await entriesOf(gateway);
+  assertEquals(entries.map(({ model, ending }) => `${model} ${ending}`).sort(), [
+    "acme/cheap end",
+    "acme/dear end",
+    "acme/dear end",
+    "acme/dear refused",
+  ]);
+});
+
+Deno.test("where no model has room the refusal of the first one is told", async () => {
+  await using server = startScripted(twoModels({}));
+  await using gateway = start(server.url, {
+    cheap: { limits: { requests_per_minute: 1 } },
+    dear: { limits: { tokens_per_minute: 1 } },
+  });
+  const asked = async () => {
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
+    return [response.status, (await response.json()).error?.type];
+  };
+  assertEquals([await asked(), await asked()], [[200, undefined], [429, "requests"]]);
+});
+
+Deno.test("while the ledger takes nothing, a model that may cost is not asked, and a free one is, without any budget", async () => {
+  await using server = startScripted(twoModels({}));
+  const store = openMemoryStore();
+  const file = {
+    upstreams: { main: upstream("openai-compatible", server.url) },
+    models: ["free", "dear"].map((name) =>
+      model(`acme/${name}`, [{ upstream: "main", model: name }], name === "dear" ? { pricing: DEAR } : {})
+    ),
+  };
+  await using gateway = startGateway(file, { store: { ...store, ledger: { ...store.ledger, takes: false } } });
+  const asked = async (...ids: [string, ...string[]]) => {
+    const response = await gateway.ask("chat", askFor("chat", ids));
+    await response.body?.cancel();
+    return [response.status, server.requests.length];
+  };
+  assertEquals(await asked("acme/free"), [200, 1]);
+  assertEquals(await asked("acme/dear"), [503, 1]);
+  // The second one may cost.
+  assertEquals(await asked("acme/free", "acme/dear"), [503, 1]);
+});
+
+Deno.test("a model in place of another takes of its own limits, and gives them back", async () => {
+  await using server = startScripted(twoModels({ cheap: BROKEN }));
+  await using gateway = start(server.url, { dear: { limits: { requests_per_minute: 2, concurrency: 1 } } });
+  const status = async () => {
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
+    await response.body?.cancel();
+    return response.status;
+  };
+  assertEquals([await status(), await status()], [200, 200]);
+  // It has no room: then the first one's error is the answer.
+  assertEquals(await status(), 502);
+  const alone = await gateway.ask("chat", askFor("chat", ["acme/dear"]));
+  await alone.body?.cancel();
+  assertEquals([alone.status, alone.headers.get("x-ratelimit-remaining-requests")], [429, "0"]);
+});
+
+Deno.test("what is held pays for the dearest model that may answer; one that cannot be paid is left out", async () => {
+  const held: bigint[] = [];
+  await using server = startScripted(twoModels({ cheap: BROKEN }));
+  // The budget of 0.05 USD pays for 100 tokens of either model, and for 4,000 of the first alone.
+  const group = { budget: { usd: "0.05", period: "total" } };
+  await using gateway = start(server.url, { config: { groups: { default: group } } });
+  const ask = async (max_tokens: number) => {
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"], { max_tokens }));
+    await response.body?.cancel();
+    held.push((await entriesOf(gateway)).at(-1)?.held ?? 0n);
+    return response.status;
+  };
+  assertEquals(await ask(100), 200);
+  assertEquals(await ask(4_000), 502);
+  const [both = 0n, one = 0n] = held;
+  const tokens = (amount: bigint, price: bigint) => Number(amount / price);
+  // The input is bounded by some hundred tokens, at 10 USD per million; the output is 100 at 20.
+  assert(both >= 100n * 20_000_000n && tokens(both, 10_000_000n) < 2_000, String(both));
+  assert(one >= 4_000n * 2_000_000n && tokens(one, 1_000_000n) < 10_000, String(one));
+});
+
+Deno.test("a request without a number of tokens is capped for the model that is asked first, and for the others alike", async () => {
+  await using server = startScripted(twoModels({ cheap: BROKEN }));
+  const group = { budget: { usd: "0.05", period: "total" } };
+  await using gateway = start(server.url, { config: { groups: { default: group } } });
+  const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
+  assertEquals(response.status, 502, await response.text());
+  const [{ body } = { body: "{}" }] = server.requests;
+  const { max_tokens = 0 } = JSON.parse(body);
+  assert(max_tokens > 10_000 && max_tokens <= 25_000, body);
+  // At the other's price the budget would not pay for as many.
+  assertEquals(server.requests.length, 1);
+});

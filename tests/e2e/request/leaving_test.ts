@@ -1,0 +1,105 @@
+import { assert, assertEquals } from "@std/assert";
+import { othersTurns } from "../../support/others_turns.ts";
+import { type Random, seeded } from "../../support/random.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { frames, whole } from "../../upstream/frames.ts";
+import type { Step } from "../../upstream/stepped.ts";
+import { spokenBy, startWorld, type Way } from "./world.ts";
+
+/** Each client of the embedded model gets a long answer. */
+const CLIENTS = { relayed: 240, translated: 240, embedded: 72 };
+const AT_ONCE = 24;
+
+/**
+ * From what on a client may leave: from the beginning, when its model was asked, when its answer has begun, when something
+ * of it has come. On a busy machine those who wait for no more than a time may all leave before anything has happened.
+ */
+const MOMENTS = ["sent", "asked", "answered", "read"] as const;
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function* withPauses(steps: readonly string[], random: Random): Generator<Step> {
+  for (const step of steps) {
+    if (random.chance(0.3)) yield pause(random.next() * 8);
+    yield step;
+  }
+}
+
+for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]) {
+  for (const onDisconnect of ["cancel", "drain"] as const) {
+    Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and nothing stays taken`, async () => {
+      const random = seeded(way.length * 7 + onDisconnect.length);
+      for (const protocol of PROTOCOLS) {
+        /** Told that the model was asked, by the number in the prompt. */
+        const asked = new Map<string, () => void>();
+        await using world = startWorld({
+          protocol,
+          way,
+          onDisconnect,
+          says: ({ stream, body }) => {
+            asked.get(/client (\d+)/.exec(JSON.stringify(body))?.[1] ?? "")?.();
+            const spoken = spokenBy(protocol, way);
+            const before = random.chance(0.5) ? pause(random.next() * 12) : undefined;
+            const head = before === undefined ? {} : { before };
+            if (!stream) return { ...head, steps: [whole(spoken, "Hello there", "told")] };
+            const { opening, pieces, ending } = frames(spoken, ["one ", "two ", "three"], "told");
+            const steps = withPauses([...opening, ...pieces, ...ending], random);
+            return { ...head, steps, cut: random.chance(0.1) };
+          },
+        });
+        const { gateway } = world.gateway;
+        let clients = 0;
+        const client = async () => {
+          while (clients < CLIENTS[way]) {
+            const number = String(clients++);
+            const leave = new AbortController();
+            const stream = random.chance(0.7);
+            const moment = random.chance(0.15) ? "never" : random.pick(MOMENTS);
+            const ms = random.next() * (moment === "sent" ? 24 : 4);
+            let timer: ReturnType<typeof setTimeout> | undefined;
+            const come = (now: typeof moment) => {
+              if (now === moment) timer ??= setTimeout(() => leave.abort(), ms);
+            };
+            asked.set(number, () => come("asked"));
+            // The embedded model is fast: many shall leave before it has said all.
+            const text = `client ${number}: ` + "one two three ".repeat(way === "embedded" ? 400 : 1);
+            const said = protocol === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] };
+            // Else each would hold so much of the budget that most of those at once are refused.
+            const body = { ...said, [protocol === "responses" ? "max_output_tokens" : "max_tokens"]: 10_000 };
+            try {
+              come("sent");
+              const asking = prompt(protocol, { ...body, stream });
+              const response = await world.gateway.ask(protocol, asking, { signal: leave.signal });
+              come("answered");
+              for await (const _ of response.body ?? []) come("read");
+            } catch {
+              // It has left, or its answer was cut.
+            }
+            clearTimeout(timer);
+          }
+        };
+        await Promise.all(Array.from({ length: AT_ONCE }, client));
+        // Each of them ends by itself; what does not would show as taken.
+        for (const deadline = performance.now() + 30_000; gateway.running.count() > 0;) {
+          assert(performance.now() < deadline, `${protocol}: ${gateway.running.count()} requests never ended`);
+          await pause(5);
+        }
+        await gateway.backgroundTasks.done();
+        // What the upstream was about to say is over.
+        await othersTurns(4);
+        await gateway.ledger.flush();
+        const entries = await world.gateway.store.ledger.entries({ after: 0, limit: 10_000 });
+        await world.assertNothingTaken(entries.reduce((sum, { cost }) => sum + cost, 0n), protocol);
+        // A request may be given up before it has arrived there.
+        const attempts = entries.reduce((sum, { attempts }) => sum + attempts, 0);
+        assert(way === "embedded" || attempts >= world.upstream.asked.length, protocol);
+        assertEquals(new Set(entries.map(({ id }) => id)).size, entries.length);
+        const endings = new Set(entries.map(({ ending }) => ending));
+        assert(entries.length > CLIENTS[way] / 2 && endings.size > 1, [...endings].join());
+        for (const { ending, cost } of entries) assertEquals(cost > 0n, ending !== "failed" && ending !== "refused");
+      }
+    });
+  }
+}

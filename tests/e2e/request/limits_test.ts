@@ -1,0 +1,359 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { frames, whole } from "../../upstream/frames.ts";
+import { type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { entriesOf } from "./world.ts";
+
+/** Clients that ask at one time. */
+const CLIENTS = 64;
+/** What limits of tokens take of a "Hello" with at most 100 tokens to say: 3 and 3 around it, 2 for its bytes. */
+const ESTIMATE = 108;
+/** What its answer has at last; what was read from a cache does not count. */
+const ACTUAL = 12;
+
+type Owner = "key" | "group" | "model";
+
+interface Limited extends AsyncDisposable {
+  gateway: TestGateway;
+  upstream: Stepped;
+  /** Lets time pass, in milliseconds. */
+  pass(ms: number): void;
+}
+
+/** A gateway that limits its key, its group or its model. */
+function startLimited(
+  owner: Owner,
+  limits: JsonObject,
+  { says = answer, more = {} }: { says?: (asked: { stream: boolean }) => Said; more?: JsonObject } = {},
+): Limited {
+  const one = startStepped(says);
+  let passed = 0;
+  const gateway = startGateway({
+    upstreams: { one: upstream("openai", one.url, { protocols: ["chat"] }) },
+    models: [
+      model("acme/one", [{ upstream: "one", model: "m" }], owner === "model" ? { limits } : {}),
+      model("acme/other", [{ upstream: "one", model: "m" }]),
+    ],
+    groups: {
+      default: owner === "key" ? { key_limits: limits } : owner === "group" ? { limits } : {},
+      other: owner === "key" ? { key_limits: limits } : {},
+    },
+    ...more,
+  }, { monotonic: () => passed });
+  return {
+    gateway,
+    upstream: one,
+    pass: (ms) => void (passed += ms),
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await one[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function answer({ stream }: { stream: boolean }): Said {
+  if (!stream) return { steps: [whole("chat", "Hello there", "told")] };
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  return { steps: [...opening, ...pieces, ...ending] };
+}
+
+/** A prompt that says how much it wants at most. */
+function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
+  const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
+  return prompt(protocol, { [most]: 100, ...more });
+}
+
+/** All of them at once; the bodies are read. */
+async function askAll(gateway: TestGateway, count: number, more: JsonObject = {}): Promise<Response[]> {
+  return await Promise.all(Array.from({ length: count }, async (_, index) => {
+    const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";
+    const response = await gateway.ask(protocol, asking(protocol, more));
+    await response.body?.cancel();
+    return response;
+  }));
+}
+
+function count(responses: readonly Response[], status: number): number {
+  return responses.filter((response) => response.status === status).length;
+}
+
+for (const owner of ["key", "group", "model"] as const) {
+  Deno.test(`requests per minute of a ${owner}: exactly so many of 64 at once, and again when the minute is over`, async () => {
+    await using limited = startLimited(owner, { requests_per_minute: 20 });
+    const { gateway, upstream } = limited;
+    for (let round = 1; round <= 3; round++) {
+      const responses = await askAll(gateway, CLIENTS);
+      assertEquals([count(responses, 200), count(responses, 429)], [20, CLIENTS - 20]);
+      assertEquals(upstream.asked.length, 20 * round);
+      limited.pass(59_000);
+      assertEquals(count(await askAll(gateway, 3), 429), 3);
+      limited.pass(1_500);
+    }
+    const entries = await entriesOf(gateway.store.ledger, 3 * (CLIENTS + 3));
+    assertEquals(
+      entries.filter(({ ending, status }) => ending === "refused" && status === 429).length,
+      3 * (CLIENTS - 17),
+    );
+  });
+
+  Deno.test(`tokens per minute of a ${owner}: estimates at first, then what was used`, async () => {
+    const gate = Promise.withResolvers<void>();
+    await using limited = startLimited(owner, { tokens_per_minute: 10 * ESTIMATE + 50 }, {
+      says: (asked) => ({ ...answer(asked), before: gate.promise }),
+    });
+    const { gateway, upstream } = limited;
+    const asked = askAll(gateway, CLIENTS);
+    await until(() => upstream.asked.length === 10);
+    // Whoever has no room is refused while the others wait.
+    await entriesOf(gateway.store.ledger, CLIENTS - 10);
+    gate.resolve();
+    const responses = await asked;
+    assertEquals([count(responses, 200), count(responses, 429), upstream.asked.length], [10, CLIENTS - 10, 10]);
+    const [next] = await askAll(gateway, 1);
+    const limit = 10 * ESTIMATE + 50;
+    assertEquals(next?.headers.get("x-ratelimit-limit-tokens"), String(limit));
+    assertEquals(next?.headers.get("x-ratelimit-remaining-tokens"), String(limit - 11 * ACTUAL));
+    // A request that needs more than all of it waits until nothing else counts.
+    const [large] = await askAll(gateway, 1, { max_completion_tokens: 5_000 });
+    assertEquals(large?.status, 429);
+    limited.pass(60_500);
+    assertEquals((await askAll(gateway, 1, { max_completion_tokens: 5_000 }))[0]?.status, 200);
+  });
+
+  Deno.test(`concurrency of a ${owner}: exactly so many at one time, and the next when one is over`, async () => {
+    const gates = Array.from({ length: 12 }, () => Promise.withResolvers<void>());
+    let index = 0;
+    await using limited = startLimited(owner, { concurrency: 5 }, {
+      says: (asked) => ({ ...answer(asked), before: gates[index++]?.promise ?? Promise.resolve() }),
+    });
+    const { gateway, upstream } = limited;
+    const asked = askAll(gateway, CLIENTS);
+    await until(() => upstream.asked.length === 5);
+    await entriesOf(gateway.store.ledger, CLIENTS - 5);
+    const refused = await askAll(gateway, 1);
+    assertEquals([refused[0]?.status, upstream.asked.length], [429, 5]);
+    // One more for each that ends.
+    gates[0]?.resolve();
+    await entriesOf(gateway.store.ledger, CLIENTS - 5 + 2);
+    const [sixth, seventh] = [
+      askAll(gateway, 1),
+      until(() => upstream.asked.length === 6).then(() => askAll(gateway, 1)),
+    ];
+    assertEquals((await seventh)[0]?.status, 429);
+    for (const { resolve } of gates) resolve();
+    const responses = [...await asked, ...await sixth];
+    assertEquals([count(responses, 200), count(responses, 429), upstream.asked.length], [6, CLIENTS - 5, 6]);
+    assertEquals(count(await askAll(gateway, 3), 200), 3);
+  });
+}
+
+async function until(is: () => boolean): Promise<void> {
+  for (const deadline = performance.now() + 5_000; !is();) {
+    if (performance.now() > deadline) throw new Error("It did not happen in time");
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+Deno.test("whose limit it is: keys have their own, a group's is for all its keys, a model's for everybody", async () => {
+  for (
+    const [owner, own, otherKey, otherGroup, otherModel] of [
+      ["key", 429, 200, 200, 429],
+      ["group", 429, 429, 200, 429],
+      ["model", 429, 429, 429, 200],
+    ] as const
+  ) {
+    await using limited = startLimited(owner, { requests_per_minute: 1 });
+    const { gateway } = limited;
+    const status = async (more: JsonObject, key = gateway.key) => {
+      const response = await gateway.ask("chat", asking("chat", more), { key });
+      await response.body?.cancel();
+      return response.status;
+    };
+    const [second, foreign] = [await gateway.addKey(), await gateway.addKey({ group: "other" })];
+    assertEquals(await status({}), 200);
+    assertEquals(
+      [await status({}), await status({}, second), await status({}, foreign), await status({ model: "acme/other" })],
+      [own, otherKey, otherGroup, otherModel],
+      owner,
+    );
+  }
+});
+
+Deno.test("what one limit refuses takes nothing of the others", async () => {
+  const gate = Promise.withResolvers<void>();
+  await using limited = startLimited("key", { requests_per_minute: 3, concurrency: 1 }, {
+    says: (asked) => ({ ...answer(asked), before: gate.promise }),
+  });
+  const { gateway, upstream } = limited;
+  const first = gateway.ask("chat", asking("chat"));
+  await until(() => upstream.asked.length === 1);
+  assertEquals(count(await askAll(gateway, 20), 429), 20);
+  gate.resolve();
+  await (await first).body?.cancel();
+  const responses = [...await askAll(gateway, 1), ...await askAll(gateway, 1), ...await askAll(gateway, 1)];
+  assertEquals(responses.map(({ status }) => status), [200, 200, 429]);
+});
+
+/** What a 429 says, in the words of its protocol. */
+async function refusalOf(
+  protocol: Protocol,
+  response: Response,
+): Promise<{ type: string; message: string; code?: string }> {
+  const body = await response.json();
+  const id = response.headers.get("x-request-id");
+  if (protocol === "messages") {
+    assertEquals([body.type, body.request_id, response.headers.get("request-id")], ["error", id, id]);
+    return body.error;
+  }
+  assertEquals(body.error.param, null);
+  return body.error;
+}
+
+Deno.test("a refusal tells when to come again, in the words of each protocol and of its family of clients", async () => {
+  const cases: [limits: JsonObject, openai: string, words: RegExp][] = [
+    [
+      { requests_per_minute: 1 },
+      "requests",
+      /^Cannot take this request now: this API key is limited to 1 requests per minute\. Please try again in [\d.]+s$/,
+    ],
+    [{ tokens_per_minute: ESTIMATE }, "tokens", /limited to 108 tokens per minute\. Please try again in [\d.]+s$/],
+    [{ concurrency: 1 }, "requests", /limited to 1 requests at one time\. Please try again in [\d.]+s$/],
+  ];
+  for (const [limits, type, words] of cases) {
+    for (const protocol of PROTOCOLS) {
+      const gate = Promise.withResolvers<void>();
+      await using limited = startLimited("key", limits, {
+        says: (asked) => ({ ...answer(asked), before: gate.promise }),
+      });
+      const { gateway, upstream } = limited;
+      const first = gateway.ask(protocol, asking(protocol));
+      await until(() => upstream.asked.length === 1);
+      const response = await gateway.ask(protocol, asking(protocol));
+      const { headers } = response;
+      assertEquals(response.status, 429);
+      const refusal = await refusalOf(protocol, response);
+      assertMatch(refusal.message, words);
+      if (protocol === "messages") assertEquals([refusal.type, refusal.code], ["rate_limit_error", undefined]);
+      else assertEquals([refusal.type, refusal.code], [type, "rate_limit_exceeded"]);
+      const ms = Number(headers.get("retry-after-ms"));
+      assertEquals(Number(headers.get("retry-after")), Math.ceil(ms / 1_000));
+      if ("concurrency" in limits) assert(ms >= 1_000 && ms <= 5_000, `${ms}`);
+      else assert(ms > 58_000 && ms <= 60_500, `${ms}`);
+      assertEquals([headers.get("x-should-retry"), headers.get("x-sluice-cost")], [null, "0"]);
+      const [name] = Object.keys(limits);
+      const unit = name === "tokens_per_minute" ? "tokens" : "requests";
+      if (name !== "concurrency") {
+        const isNative = protocol === "messages";
+        const about = (what: string) =>
+          headers.get(isNative ? `anthropic-ratelimit-${unit}-${what}` : `x-ratelimit-${what}-${unit}`);
+        assertEquals([about("limit"), about("remaining")], [unit === "tokens" ? "108" : "1", "0"]);
+        assertMatch(
+          about("reset") ?? "",
+          isNative ? /^1970-01-01T00:0\d:\d\dZ$/ : /^(1m\d|\d+)(\.\d+)?s$/,
+        );
+        assertEquals([...headers.keys()].filter((name) => name.startsWith(isNative ? "x-rate" : "anthropic-rate")), []);
+      }
+      gate.resolve();
+      await (await first).body?.cancel();
+      if (name === "concurrency") continue;
+      // Coming again when it was said is enough.
+      limited.pass(ms);
+      assertEquals((await askAll(gateway, 1))[0]?.status, 200);
+    }
+  }
+});
+
+Deno.test("a request that needs more than a whole limit is told that no wait helps", async () => {
+  await using limited = startLimited("key", { tokens_per_minute: 50 });
+  for (const protocol of PROTOCOLS) {
+    const body = protocol === "responses"
+      ? { input: "word ".repeat(100) }
+      : { messages: [{ role: "user", content: "word ".repeat(100) }] };
+    const response = await limited.gateway.ask(protocol, asking(protocol, body));
+    const { headers } = response;
+    assertEquals(response.status, 429);
+    assertMatch(
+      (await refusalOf(protocol, response)).message,
+      /it needs 131 tokens, and this API key is limited to 50/,
+    );
+    assertEquals(
+      [headers.get("x-should-retry"), headers.get("retry-after"), headers.get("retry-after-ms")],
+      ["false", null, null],
+    );
+  }
+});
+
+Deno.test("every answer tells how the limits stand, whole and streamed", async () => {
+  let goOn = Promise.withResolvers<void>();
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  await using limited = startLimited("key", { requests_per_minute: 30, tokens_per_minute: 3_000 }, {
+    says: (asked) => asked.stream ? { steps: [...opening, ...pieces, goOn.promise, ...ending] } : answer(asked),
+  });
+  let requests = 30;
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      goOn = Promise.withResolvers();
+      const response = await limited.gateway.ask(protocol, asking(protocol, { stream }));
+      goOn.resolve();
+      await response.text();
+      requests--;
+      const { headers } = response;
+      const done = 30 - requests;
+      // A stream begins with its estimate; its end comes after its headers.
+      const used = stream ? (done - 1) * ACTUAL + ESTIMATE : done * ACTUAL;
+      const nameOf = (unit: string, what: string) =>
+        protocol === "messages" ? `anthropic-ratelimit-${unit}-${what}` : `x-ratelimit-${what}-${unit}`;
+      for (
+        const [name, value] of [
+          [nameOf("requests", "limit"), "30"],
+          [nameOf("requests", "remaining"), String(requests)],
+          [nameOf("tokens", "limit"), "3000"],
+          [nameOf("tokens", "remaining"), String(3_000 - used)],
+          ["retry-after", null],
+        ] as const
+      ) assertEquals(headers.get(name), value, `${protocol} ${stream}: ${name}`);
+    }
+  }
+});
+
+Deno.test("limits that only report refuse nothing, log what they would refuse, and are not shown", async () => {
+  await using limited = startLimited("group", {
+    requests_per_minute: 5,
+    tokens_per_minute: ESTIMATE,
+    concurrency: 2,
+    report_only: true,
+  });
+  const { gateway } = limited;
+  const responses = await askAll(gateway, CLIENTS);
+  assertEquals(count(responses, 200), CLIENTS);
+  assertEquals([...responses[0]?.headers ?? []].filter(([name]) => name.includes("ratelimit")), []);
+  const reports = gateway.logs.filter(({ event }) => event === "limit_exceeded");
+  const requests = reports.filter(({ unit }) => unit === "requests");
+  assertEquals(requests.length, CLIENTS - 5);
+  assertEquals(new Set(requests.map(({ request_id }) => request_id)).size, CLIENTS - 5);
+  assert(reports.every(({ name, report_only }) => name === "group:default" && report_only === true));
+});
+
+Deno.test("a slow stream keeps its slot to its end, in each protocol", async () => {
+  for (const protocol of PROTOCOLS) {
+    const goOn = Promise.withResolvers<void>();
+    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+    await using limited = startLimited("key", { concurrency: 1 }, {
+      says: (asked) => asked.stream ? { steps: [...opening, ...pieces, goOn.promise, ...ending] } : answer(asked),
+    });
+    const { gateway } = limited;
+    const response = await gateway.ask(protocol, asking(protocol, { stream: true }));
+    const reader = response.body?.getReader();
+    await reader?.read();
+    for (let times = 0; times < 3; times++) {
+      assertEquals((await askAll(gateway, 1))[0]?.status, 429);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    goOn.resolve();
+    while ((await reader?.read())?.done === false);
+    assertEquals((await askAll(gateway, 1))[0]?.status, 200);
+  }
+});

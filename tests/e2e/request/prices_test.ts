@@ -1,0 +1,148 @@
+import { assertEquals } from "@std/assert";
+import type { TestGateway, TestKey } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
+import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { KeptEntry } from "../../../lib/store/ledger.ts";
+import type { Asked, Said } from "../../upstream/stepped.ts";
+
+/** Asks, and gives the entry, after its bill was compared with what the client was told. */
+async function billed(
+  gateway: TestGateway,
+  { protocol, stream, key }: { protocol: Protocol; stream: boolean; key?: TestKey },
+): Promise<KeptEntry> {
+  const more = protocol === "chat" && stream ? { stream_options: { include_usage: true } } : {};
+  const response = await gateway.ask(protocol, asking(protocol, { stream, ...more }), key === undefined ? {} : { key });
+  const text = await response.text();
+  assertEquals(response.status, 200, text);
+  const entry = await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
+  if (entry === undefined) throw new Error("Expected an entry");
+  const bill = stream ? streamedBill(protocol, text) : wholeBill(protocol, response, text);
+  assertSameBill(bill, entry, `${protocol} ${stream}`);
+  return entry;
+}
+
+Deno.test("a group pays the catalog's prices times its factor, of its budget, too", async () => {
+  // 7 tokens of the input, 4 from the cache, 5 of the output.
+  const pricing = { prompt: "0.00000015", input_cache_read: "0.0000000375", completion: "0.0000006" };
+  const cases: [factor: string, cost: bigint][] = [
+    ["1", 7n * 150_000n + 4n * 37_500n + 5n * 600_000n],
+    ["2", 14n * 150_000n + 8n * 37_500n + 10n * 600_000n],
+    ["999", 999n * (7n * 150_000n + 4n * 37_500n + 5n * 600_000n)],
+    ["0.15", 7n * 22_500n + 4n * 5_625n + 5n * 90_000n],
+    ["0", 0n],
+  ];
+  const budget = { usd: "1", period: "total" };
+  const groups = Object.fromEntries(cases.map(([factor]) => [`by${factor}`, { price_factor: factor, budget }]));
+  await using budgeted = startBudgeted({ row: { pricing }, groups });
+  const { gateway } = budgeted;
+  for (const [factor, cost] of cases) {
+    const key = await gateway.addKey({ group: `by${factor}` });
+    let spent = 0n;
+    for (const protocol of PROTOCOLS) {
+      for (const stream of [false, true]) {
+        const entry = await billed(gateway, { protocol, stream, key });
+        assertEquals([entry.cost, entry.sheet?.factor, entry.sheet?.prompt], [cost, factor, pricing.prompt]);
+        spent += cost;
+        const claim = { scope: "group", id: `by${factor}`, budget: 1_000_000_000_000n } as const;
+        assertEquals(await leftOf(gateway, claim), 1_000_000_000_000n - spent);
+      }
+    }
+  }
+});
+
+Deno.test("a price changes at its moment; a request pays the price of its beginning, however late it ends", async () => {
+  const change = Date.UTC(2026, 5, 1);
+  let now = change - 1;
+  let gate = Promise.withResolvers<void>();
+  const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+  const row = {
+    price_changes: [
+      { from: "2026-07-01T00:00:00Z", prompt: "0", completion: "0.00000001" },
+      { from: "2026-06-01T00:00:00Z", prompt: "0", completion: "0.00003" },
+    ],
+  };
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      now = change - 1;
+      gate = Promise.withResolvers();
+      await using budgeted = startBudgeted({ row, says, now: () => now });
+      const { gateway, upstream } = budgeted;
+      const key = await gateway.addKey(worth(20n * COST));
+      const early = billed(gateway, { protocol, stream, key });
+      await upstream.until(1);
+      now = change;
+      const late = billed(gateway, { protocol, stream, key });
+      await upstream.until(2);
+      // Both are held for at their own prices.
+      assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount).sort(), [3n * COST, COST].sort());
+      gate.resolve();
+      const entries = [await early, await late];
+      now = Date.UTC(2026, 6, 1);
+      entries.push(await billed(gateway, { protocol, stream, key }));
+      assertEquals(
+        entries.map(({ cost, sheet }) => [cost, sheet?.completion]),
+        [[COST, "0.00001"], [3n * COST, "0.00003"], [COST / 1_000n, "0.00000001"]],
+      );
+      assertEquals(new Set(entries.map(({ priceVersion }) => priceVersion)).size, 3);
+      const spent = COST + 3n * COST + COST / 1_000n;
+      assertEquals(await leftOf(gateway, { id: key.id, budget: 20n * COST }), 20n * COST - spent);
+    }
+  }
+});
+
+Deno.test("the catalog shows the price in force", async () => {
+  const change = Date.UTC(2026, 5, 1);
+  let now = change - 1;
+  const row = { price_changes: [{ from: "2026-06-01T00:00:00Z", prompt: "0", completion: "0.00003" }] };
+  await using budgeted = startBudgeted({ row, now: () => now });
+  const { gateway } = budgeted;
+  const shown = async () => {
+    const response = await fetch(`${gateway.url}/v1/models/acme/one`, {
+      headers: { authorization: `Bearer ${gateway.key.key}` },
+    });
+    const body = await response.json();
+    return (body.data ?? body).pricing?.completion;
+  };
+  assertEquals(await shown(), "0.00001");
+  now = change;
+  assertEquals(await shown(), "0.00003");
+});
+
+Deno.test("what is free is never refused and never capped, whatever is left of a budget", async () => {
+  const none = { usd: "0", period: "total" };
+  const groups = {
+    poor: { budget: none, key_budget: none },
+    gratis: { budget: none, key_budget: none, price_factor: "0" },
+  };
+  await using budgeted = startBudgeted({ groups });
+  const { gateway } = budgeted;
+  const [poor, gratis, spent] = [
+    await gateway.addKey({ group: "poor" }),
+    await gateway.addKey({ group: "gratis" }),
+    await gateway.addKey(worth(COST)),
+  ];
+  await billed(gateway, { protocol: "chat", stream: false, key: spent });
+  for (const [key, model] of [[poor, "acme/free"], [gratis, "acme/one"], [spent, "acme/free"]] as const) {
+    for (const protocol of PROTOCOLS) {
+      for (const stream of [false, true]) {
+        for (const most of protocol === "messages" ? [900_000] : [900_000, undefined]) {
+          const named = most === undefined ? {} : { [MOST[protocol]]: most };
+          const response = await gateway.ask(protocol, prompt(protocol, { model, stream, ...named }), { key });
+          const text = await response.text();
+          assertEquals(response.status, 200, text);
+          assertEquals(response.headers.get("x-sluice-max-tokens"), null);
+          if (!stream) assertEquals(response.headers.get("x-sluice-cost"), "0");
+          const entry = await gateway.store.ledger.find(
+            response.headers.get("x-request-id")?.replace("req_", "") ?? "",
+          );
+          assertEquals([entry?.cost, entry?.held, entry?.tokens.completion], [0n, 0n, 5]);
+        }
+      }
+    }
+    const paid = await gateway.ask("chat", asking("chat"), { key });
+    await paid.text();
+    assertEquals(paid.status, key === gratis ? 200 : 429);
+  }
+});

@@ -1,0 +1,189 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
+import { simulateTime } from "../../support/simulated_time.ts";
+import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
+import { frames, TOLD } from "../../upstream/frames.ts";
+import type { Said, Step } from "../../upstream/stepped.ts";
+import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World } from "./world.ts";
+
+const counter = await loadTokenCounter();
+
+/** More than what the system keeps for a client that does not read. */
+const PIECES = Array.from({ length: 180 }, (_, index) => `${index} ${"alpha beta gamma ".repeat(2_000)}`);
+const EMBEDDED = "one two three ".repeat(14_000);
+
+/** The text in a stream of any protocol. */
+function textIn(stream: string): string {
+  const events = stream.split("\n").filter((line) => line.startsWith("data: {")).map((line) =>
+    JSON.parse(line.slice(6))
+  );
+  return events.map((event) => {
+    if (event.type !== undefined && !/delta$/.test(event.type)) return "";
+    if (typeof event.delta === "string") return event.delta;
+    return event.delta?.text ?? event.choices?.[0]?.delta.content ?? "";
+  }).join("");
+}
+
+function says(protocol: Protocol, way: Way): () => Said {
+  const { opening, pieces, ending } = frames(spokenBy(protocol, way), PIECES, "told");
+  return () => ({ steps: [...opening, ...pieces, ...ending] });
+}
+
+/** Asserts that exactly the text in a stream is charged, beside what was said to the model, and that there is some. */
+async function assertSentCharged(
+  world: World,
+  { said, stream, most }: { said: string; stream: string; most: number },
+): Promise<void> {
+  const { protocol, way } = world;
+  const entry = await world.entry();
+  await world.assertSettled(entry, protocol);
+  const text = textIn(stream);
+  assert(text.length > 10_000 && text.length < most, `${text.length}`);
+  const told = way !== "embedded" && spokenBy(protocol, way) === "messages";
+  const input = told
+    ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read }
+    : { prompt: counter.count(said) + 6 };
+  const charged = tokens({ ...input, completion: counter.count(text) });
+  assertEquals(chargeOf(entry), {
+    status: 200,
+    ending: "abandoned",
+    tokens: charged,
+    source: "counted",
+    cost: priceOf(charged),
+    attempts: 1,
+  }, protocol);
+}
+
+for (const way of ["relayed", "translated", "embedded"] as const) {
+  Deno.test(`${way}: a stream that nobody reads ends with an error, and exactly what was sent of it is charged`, async () => {
+    for (const protocol of PROTOCOLS) {
+      await using world = startWorld({
+        protocol,
+        way,
+        says: says(protocol, way),
+        config: { limits: { answer_unread_ms: 150 } },
+      });
+      const said = way === "embedded" ? EMBEDDED : "Hello";
+      const body = protocol === "responses" ? { input: said } : { messages: [{ role: "user", content: said }] };
+      const most = protocol === "messages" ? { max_tokens: 5_000_000 } : {};
+      const response = await world.gateway.ask(protocol, prompt(protocol, { ...body, ...most, stream: true }));
+      await world.entry();
+      const stream = await response.text();
+      assert(stream.includes("left unread"), stream.slice(-500));
+      assert(protocol === "responses" || !stream.includes(SUCCESS[protocol]));
+      await assertSentCharged(world, { said, stream, most: (way === "embedded" ? EMBEDDED : PIECES.join("")).length });
+    }
+  });
+}
+
+Deno.test("a stream that nobody reads is read to its end where its model goes on", async () => {
+  await using world = startWorld({
+    protocol: "chat",
+    way: "translated",
+    says: says("chat", "translated"),
+    onDisconnect: "drain",
+    config: { limits: { answer_unread_ms: 150 } },
+  });
+  const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+  const entry = await world.entry();
+  await world.assertSettled(entry, "drained");
+  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(TOLD)]);
+  assert((await response.text()).includes("left unread"));
+});
+
+Deno.test("a client that reads too slowly for the time of a whole answer pays for what it was sent", async () => {
+  for (const way of ["relayed", "translated"] as const) {
+    await using world = startWorld({ protocol: "chat", way, says: says("chat", way), timeouts: { total_ms: 20_000 } });
+    let reader: ReadableStreamDefaultReader<string> | undefined;
+    let stream = "";
+    {
+      using time = simulateTime(0);
+      const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+      reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      stream += (await reader?.read())?.value;
+      // What the system keeps for it is full then.
+      await time.settle(500);
+      await time.pass(20_100);
+    }
+    for (let read = await reader?.read(); read?.value !== undefined; read = await reader?.read()) stream += read.value;
+    assert(stream.includes("read too slowly") && !stream.includes("[DONE]"), stream.slice(-500));
+    await assertSentCharged(world, { said: "Hello", stream, most: PIECES.join("").length });
+  }
+});
+
+Deno.test("an upstream that takes too long for a whole answer is paid nothing, whoever reads", async () => {
+  await Promise.all((["relayed", "translated"] as const).map(async (way) => {
+    const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "told");
+    const pauses: Step[] = [];
+    const steps = function* () {
+      for (const frame of [...opening, ...pieces]) {
+        const pause = new Promise((resolve) => setTimeout(resolve, 150));
+        pauses.push(pause);
+        yield pause;
+        yield frame;
+      }
+    };
+    await using world = startWorld({
+      protocol: "chat",
+      way,
+      says: () => ({ steps: steps() }),
+      timeouts: { total_ms: 1_000 },
+    });
+    const stream = await (await world.gateway.ask("chat", prompt("chat", { stream: true }))).text();
+    assert(stream.includes("no whole answer within 1 s"), stream.slice(-500));
+    const entry = await world.entry();
+    await world.assertSettled(entry, way);
+    assertEquals([entry.ending, entry.cost], ["failed", 0n], way);
+    await Promise.all(pauses);
+  }));
+});
+
+Deno.test("a slow client that reads now and then gets all of its stream", async () => {
+  await using world = startWorld({
+    protocol: "chat",
+    way: "relayed",
+    says: says("chat", "relayed"),
+    config: { limits: { answer_unread_ms: 400 } },
+  });
+  const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+  let stream = "";
+  const decoder = new TextDecoder();
+  let pauses = 0;
+  for await (const bytes of response.body ?? []) {
+    // It takes less than three times as long as a client may leave what there is.
+    if (stream.length > pauses * 1_500_000) {
+      pauses++;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    stream += decoder.decode(bytes, { stream: true });
+  }
+  assert(pauses > 2 && stream.includes("[DONE]"), stream.slice(-200));
+  const entry = await world.entry();
+  assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
+  await world.assertSettled(entry, "slow");
+});
+
+function* slowly(frames: readonly string[]): Generator<Step> {
+  for (const frame of frames) {
+    yield new Promise((resolve) => setTimeout(resolve, 150));
+    yield frame;
+  }
+}
+
+Deno.test("a client that waits for its model is there, however long that takes", async () => {
+  for (const way of ["relayed", "translated"] as const) {
+    const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "told");
+    await using world = startWorld({
+      protocol: "chat",
+      way,
+      says: () => ({ steps: slowly([...opening, ...pieces, ...ending]) }),
+      config: { limits: { answer_unread_ms: 60 } },
+    });
+    const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+    const text = await response.text();
+    assert(text.includes("[DONE]"), text);
+    const entry = await world.entry();
+    assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
+  }
+});

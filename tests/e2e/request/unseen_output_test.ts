@@ -1,0 +1,343 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
+import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
+import type { BilledTokens, KeptEntry } from "../../../lib/store/ledger.ts";
+import { othersTurns } from "../../support/others_turns.ts";
+import { soon, until } from "../../support/soon.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+import { departure, leavesAfter } from "./exchange.ts";
+import { frames, REASONED, TOLD, type Told, whole } from "../../upstream/frames.ts";
+import { type Said, startStepped, type Step, type Stepped } from "../../upstream/stepped.ts";
+import { entriesOf, tokens } from "./world.ts";
+
+const counter = await loadTokenCounter();
+const SPOKEN: readonly UpstreamProtocol[] = ["chat", "responses", "messages", "gemini"];
+const PIECES = ["alpha beta ", "gamma delta "];
+/** o200k tokens of a prompt that says "Hello", in any protocol. */
+const INPUT = 7;
+
+/** USD per token, and the same in 1e-12 USD. */
+const PRICING = { prompt: "0.00000125", completion: "0.00001" };
+const UNITS = { prompt: 1_250_000n, completion: 10_000_000n };
+const BUDGET = 1_000_000_000_000_000n;
+const SLOTS = 8;
+
+/** A model that says nothing of reasoning in its row. */
+const UNREASONING = { reasoning: undefined };
+
+/** What an upstream says before the client leaves, and afterwards. */
+interface Answer {
+  opening: string[];
+  ending: string[];
+}
+
+function answerIn(spoken: UpstreamProtocol, told: Told = "reasoned"): Answer {
+  if (spoken === "gemini") return geminiAnswer(told);
+  const { opening, pieces, ending } = frames(spoken, PIECES, told);
+  return { opening: [...opening, ...pieces], ending };
+}
+
+function geminiAnswer(told: Told): Answer {
+  const piece = (text: string, more: JsonObject = {}) =>
+    `data: ${
+      JSON.stringify({ candidates: [{ index: 0, content: { role: "model", parts: [{ text }] }, ...more }], ...more })
+    }\n\n`;
+  const usageMetadata = {
+    promptTokenCount: 11,
+    cachedContentTokenCount: 4,
+    candidatesTokenCount: 5,
+    ...(told === "reasoned" && { thoughtsTokenCount: 20_000 }),
+  };
+  return { opening: PIECES.map((text) => piece(text)), ending: [piece("", { finishReason: "STOP", usageMetadata })] };
+}
+
+/** A gateway whose one model is at an upstream of a protocol. */
+interface Place extends AsyncDisposable {
+  gateway: TestGateway;
+  upstream: Stepped;
+  /** Resolves when the gateway's server has seen the client of its one request leave. */
+  gone: Promise<void>;
+  /** The one entry, when nothing is held or taken any more. */
+  settled(): Promise<KeptEntry>;
+  /** Slots of concurrency that are free. */
+  free(): Promise<number>;
+}
+
+/** What an upstream answers; `gone` as in `Place`. */
+type Says = (gone: Promise<void>) => Said;
+
+function start(
+  spoken: UpstreamProtocol,
+  { says, row = {}, config = {}, timeouts = {} }: {
+    says: Says;
+    row?: JsonObject;
+    config?: JsonObject;
+    timeouts?: JsonObject;
+  },
+): Place {
+  const { gone, gateway: options } = departure();
+  const left = gone();
+  const one = startStepped(() => ({ headers: { "content-type": "text/event-stream" }, ...says(left) }));
+  const vendor = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" }[spoken];
+  const limits = { concurrency: SLOTS };
+  const gateway = startGateway({
+    upstreams: { one: upstream(vendor, one.url, { timeouts }) },
+    models: [
+      model("acme/one", [{ upstream: "one", model: "real-one", protocol: spoken }], { pricing: PRICING, ...row }),
+    ],
+    groups: { default: { remote_mcp: true, key_limits: limits, key_budget: { usd: "1000", period: "total" } } },
+    ...config,
+  }, options);
+  const { store, key } = gateway;
+  const free = async () => {
+    const claim = { name: `key:${key.id}`, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
+    return (await gateway.gateway.limiter.statuses([claim]))[0]?.remaining ?? 0;
+  };
+  return {
+    gateway,
+    upstream: one,
+    gone: left,
+    free,
+    async settled() {
+      await left;
+      await entriesOf(store.ledger, 1);
+      await gateway.gateway.backgroundTasks.done();
+      await gateway.gateway.ledger.flush();
+      // What reads the answer lets go of it after its entry.
+      await othersTurns(3);
+      const [entry, ...others] = await store.ledger.entries({ after: 0, limit: 10 });
+      assert(entry !== undefined && others.length === 0);
+      assertEquals([await store.ledger.holds(), await free()], [[], SLOTS]);
+      const claim = { scope: "key", id: key.id, budget: BUDGET, since: 0 } as const;
+      assertEquals(await store.ledger.left(claim), BUDGET - entry.cost);
+      assert(entry.held >= entry.cost && entry.overrun === 0n);
+      return entry;
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await one[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A prompt whose answer may be long. */
+function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
+  return prompt(protocol, { ...(protocol === "messages" && { max_tokens: 50_000 }), ...more });
+}
+
+/** The client reads what there is to see, and leaves. */
+async function looksAndLeaves(
+  { gateway }: Place,
+  protocol: Protocol,
+  more: JsonObject = {},
+): Promise<void> {
+  const leave = new AbortController();
+  const body = asking(protocol, { stream: true, ...more });
+  const response = await gateway.ask(protocol, body, { signal: leave.signal });
+  await leavesAfter(response, "delta", { leave });
+}
+
+function assertBilled(entry: KeptEntry, expected: Partial<BilledTokens>, about: string): void {
+  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(expected)], about);
+  const { prompt, input_cache_read, completion } = entry.tokens;
+  const input = BigInt(prompt + input_cache_read) * UNITS.prompt;
+  assertEquals(entry.cost, input + BigInt(completion) * UNITS.completion, about);
+}
+
+/** Says what there is to see, then the rest of its answer once the client has left. */
+function speaksOn(spoken: UpstreamProtocol, told?: Told): Says {
+  const { opening, ending } = answerIn(spoken, told);
+  return (gone) => ({ steps: [...opening, gone, ...ending] });
+}
+
+/** What was seen, and the input as far as it is known by then. */
+function seen(spoken: UpstreamProtocol): Partial<BilledTokens> {
+  const input = spoken === "messages" ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read } : {
+    prompt: INPUT,
+  };
+  return { ...input, completion: counter.count(PIECES.join("")) };
+}
+
+for (const spoken of SPOKEN) {
+  Deno.test(`${spoken} upstream: reasoning is billed by its usage where the client leaves before the usage comes`, async () => {
+    await Promise.all(PROTOCOLS.map(async (protocol) => {
+      await using place = start(spoken, { says: speaksOn(spoken) });
+      await looksAndLeaves(place, protocol);
+      const entry = await place.settled();
+      assertBilled(entry, REASONED, protocol);
+      assertEquals([entry.status, entry.source], [200, "upstream"], protocol);
+    }));
+  });
+
+  Deno.test(`${spoken} upstream: a whole answer is billed by its usage where the client leaves before it comes`, async () => {
+    await Promise.all(PROTOCOLS.map(async (protocol) => {
+      const said = spoken === "gemini"
+        ? answerIn(spoken).ending.join("").replace("data: ", "")
+        : whole(spoken, "alpha", "reasoned");
+      await using place = start(spoken, {
+        says: (gone) => ({ before: gone, headers: { "content-type": "application/json" }, steps: [said] }),
+        row: UNREASONING,
+      });
+      const leave = new AbortController();
+      const asked = place.gateway.ask(protocol, asking(protocol), { signal: leave.signal });
+      await until("the upstream was asked", () => place.upstream.asked.length === 1);
+      leave.abort();
+      await asked.catch(() => {});
+      const entry = await place.settled();
+      assertBilled(entry, REASONED, protocol);
+      assertEquals([entry.status, entry.attempts], [499, 1], protocol);
+    }));
+  });
+}
+
+Deno.test("what was sent tells what a stream cost where the model shows all that it says: the upstream is cancelled", async () => {
+  const cases: [name: string, row: JsonObject, asked: JsonObject][] = [
+    ["a model that does not reason", UNREASONING, {}],
+    ["reasoning that was switched off", {}, { reasoning_effort: "none" }],
+  ];
+  for (const [name, row, asked] of cases) {
+    await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row });
+    await looksAndLeaves(place, "chat", asked);
+    await soon("the upstream is cancelled", place.upstream.asked[0]?.gone ?? Promise.reject(new Error("not asked")));
+    assertBilled(await place.settled(), seen("chat"), name);
+  }
+});
+
+function neverEnding({ opening }: Answer): Said {
+  return { steps: [...opening, new Promise<never>(() => {})] };
+}
+
+Deno.test("a model that costs nothing is cancelled, whatever it may think", async () => {
+  const free = { pricing: { prompt: "0", completion: "0" } };
+  await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row: free });
+  await looksAndLeaves(place, "chat");
+  await soon("the upstream is cancelled", place.upstream.asked[0]?.gone ?? Promise.reject(new Error("not asked")));
+  assertEquals((await place.settled()).cost, 0n);
+});
+
+Deno.test("whatever else a client cannot see of its answer is read to its end", async () => {
+  const thinking: Step = `data: ${
+    JSON.stringify({ id: "c", choices: [{ index: 0, delta: { reasoning_content: "hm" }, finish_reason: null }] })
+  }\n\n`;
+  const mcp = { type: "mcp", server_label: "one", server_url: "https://mcp.example.com" };
+  const cases: [name: string, protocol: Protocol, row: JsonObject, asked: JsonObject, before?: Step][] = [
+    ["a tool that runs at the vendor", "responses", UNREASONING, { tools: [mcp] }],
+    ["several answers", "chat", UNREASONING, { n: 2 }],
+    ["predictions that turn out wrong", "chat", UNREASONING, { prediction: { type: "content", content: "alpha" } }],
+    ["reasoning that the row does not tell of", "chat", UNREASONING, {}, thinking],
+    ["reasoning that cannot be switched off", "chat", {
+      reasoning: { modes: ["adaptive"], efforts: ["low"], mandatory: true },
+    }, { reasoning_effort: "none" }],
+  ];
+  await Promise.all(cases.map(async ([name, protocol, row, asked, before]) => {
+    const { opening, ending } = answerIn(protocol);
+    const said = before === undefined ? opening : [before, ...opening];
+    await using place = start(protocol, { says: (gone) => ({ steps: [...said, gone, ...ending] }), row });
+    await looksAndLeaves(place, protocol, asked);
+    assertBilled(await place.settled(), REASONED, name);
+  }));
+});
+
+/** A PDF of so many bytes that shows so many pages. */
+function pdf(bytes: number, pages: number): string {
+  const objects = "<</Type/Page/Parent 2 0 R>>\n".repeat(pages);
+  return btoa(`%PDF-1.4\n${objects}`.padEnd(bytes, "x"));
+}
+
+/** What each protocol calls a user's file. */
+function fileOf(protocol: Protocol, data: string): JsonObject {
+  const url = `data:application/pdf;base64,${data}`;
+  switch (protocol) {
+    case "chat":
+      return { messages: [{ role: "user", content: [{ type: "file", file: { filename: "a.pdf", file_data: url } }] }] };
+    case "responses":
+      return { input: [{ role: "user", content: [{ type: "input_file", filename: "a.pdf", file_data: url }] }] };
+    case "messages": {
+      const source = { type: "base64", media_type: "application/pdf", data };
+      return { messages: [{ role: "user", content: [{ type: "document", source }] }] };
+    }
+  }
+}
+
+Deno.test("a file whose tokens only the upstream knows is billed by its usage", async () => {
+  await Promise.all(PROTOCOLS.map(async (protocol) => {
+    await using place = start("chat", { says: speaksOn("chat", "told"), row: UNREASONING });
+    await looksAndLeaves(place, protocol, fileOf(protocol, pdf(10_000, 3)));
+    assertBilled(await place.settled(), TOLD, protocol);
+  }));
+});
+
+Deno.test("a file is estimated by its pages where its upstream is cancelled, and never above the model's context", async () => {
+  const window = 100_000;
+  const row = { ...UNREASONING, on_disconnect: "cancel", context_length: window };
+  const cases: [pages: number, bytes: number, least: number, most: number][] = [
+    [3, 600_000, 3 * 1_600, 3 * 1_600 + 100],
+    [90, 600_000, window, window],
+  ];
+  for (const [pages, bytes, least, most] of cases) {
+    await Promise.all(PROTOCOLS.map(async (protocol) => {
+      await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row });
+      await looksAndLeaves(place, protocol, fileOf(protocol, pdf(bytes, pages)));
+      const { tokens: { prompt }, source } = await place.settled();
+      assert(prompt >= least && prompt <= most, `${protocol}: ${pages} pages are ${prompt} tokens`);
+      assertEquals(source, "estimated", protocol);
+    }));
+  }
+});
+
+Deno.test("the size of an input that its upstream has reported goes before the estimate of a file", async () => {
+  for (const protocol of PROTOCOLS) {
+    await using place = start("messages", { says: () => neverEnding(answerIn("messages")), row: UNREASONING });
+    await looksAndLeaves(place, protocol, fileOf(protocol, pdf(600_000, 90)));
+    const entry = await place.settled();
+    assertBilled(entry, seen("messages"), protocol);
+    assertEquals(entry.source, "counted", protocol);
+  }
+});
+
+Deno.test("an answer that is read on keeps its slot and its hold, and may begin after its client left", async () => {
+  const usage = Promise.withResolvers<void>();
+  const { opening, ending } = answerIn("chat");
+  await using place = start("chat", {
+    says: (gone) => ({ before: gone, steps: [...opening, usage.promise, ...ending] }),
+  });
+  const leave = new AbortController();
+  const asked = place.gateway.ask("chat", asking("chat", { stream: true }), { signal: leave.signal });
+  await until("the upstream was asked", () => place.upstream.asked.length === 1);
+  leave.abort();
+  await asked.catch(() => {});
+  await place.gone;
+  assertEquals([await place.free(), (await place.gateway.store.ledger.holds()).length], [SLOTS - 1, 1]);
+  usage.resolve();
+  const entry = await place.settled();
+  assertBilled(entry, REASONED, "before the first event");
+  assertEquals(entry.status, 499);
+});
+
+Deno.test("what ends an answer that is read on: its client pays for what was produced by then", async () => {
+  const { opening } = answerIn("chat");
+  const cases: [name: string, says: Says, more: { config?: JsonObject; timeouts?: JsonObject }][] = [
+    ["its upstream breaks off", (gone) => ({ steps: [...opening, gone], cut: true }), {}],
+    ["its upstream falls silent", () => neverEnding(answerIn("chat")), { timeouts: { total_ms: 1_000 } }],
+    ["too many are read on", () => neverEnding(answerIn("chat")), { config: { limits: { drained_requests: 0 } } }],
+  ];
+  await Promise.all(cases.map(async ([name, says, more]) => {
+    await using place = start("chat", { says, ...more });
+    await looksAndLeaves(place, "chat");
+    const entry = await place.settled();
+    assertBilled(entry, seen("chat"), name);
+    assertEquals(entry.source, "counted", name);
+  }));
+});
+
+Deno.test("an answer that is read on as the gateway ends is billed as it was produced by then", async () => {
+  await using place = start("chat", { says: () => neverEnding(answerIn("chat")) });
+  await looksAndLeaves(place, "chat");
+  await place.gone;
+  await place.gateway.gateway.running.stop(new GatewayError("overloaded", "End"));
+  assertBilled(await place.settled(), seen("chat"), "ended");
+});

@@ -1,0 +1,190 @@
+/** One request through a whole gateway with limits, a budget and prices, and what the ledger says of it afterwards. */
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { NO_TOKENS } from "../../../lib/store/days.ts";
+import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
+import type { Store } from "../../../lib/store/store.ts";
+import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { type Asked, type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+
+/** How a request reaches its model: in its own protocol, in another one, or inside the gateway. */
+export const WAYS = ["relayed", "translated", "embedded"] as const;
+
+/** How a request reaches its model. */
+export type Way = typeof WAYS[number];
+
+/** The protocol of the upstream. */
+export function spokenBy(protocol: Protocol, way: Way): Protocol {
+  if (way === "relayed") return protocol;
+  return ({ chat: "messages", responses: "chat", messages: "responses" } as const)[protocol];
+}
+
+/** USD per token, and the factor of the group: what its keys pay. */
+const PRICING = {
+  prompt: "0.000003",
+  completion: "0.000015",
+  input_cache_read: "0.0000003",
+  input_cache_write_5m: "0.00000375",
+  input_cache_write_1h: "0.000006",
+};
+const FACTOR = "0.8";
+
+/** What one token costs with the factor, in 1e-12 USD, worked out by hand. */
+const UNITS: Readonly<Record<Exclude<keyof BilledTokens, "reasoning">, bigint>> = {
+  prompt: 2_400_000n,
+  input_cache_read: 240_000n,
+  input_cache_write_5m: 3_000_000n,
+  input_cache_write_1h: 4_800_000n,
+  completion: 12_000_000n,
+};
+
+/** The budget of the key, and of its group: 1,000 USD. */
+const BUDGET = 1_000_000_000_000_000n;
+const BUDGET_USD = "1000";
+const SLOTS = 1_000;
+const LIMITS = { requests_per_minute: 100_000, tokens_per_minute: 100_000_000, concurrency: SLOTS };
+
+/** What a world is made with. */
+export interface WorldOptions {
+  protocol: Protocol;
+  way: Way;
+  /** What the upstream answers. */
+  says?: (asked: Asked) => Said;
+  /** What another upstream answers that is asked after the first. */
+  then?: (asked: Asked) => Said;
+  onDisconnect?: "cancel" | "drain";
+  timeouts?: JsonObject;
+  config?: JsonObject;
+  gateway?: GatewayOptions;
+}
+
+/** A gateway and its upstream. */
+export interface World extends AsyncDisposable {
+  protocol: Protocol;
+  way: Way;
+  gateway: TestGateway;
+  upstream: Stepped;
+  /** The ledger's one entry, as soon as it is there. */
+  entry(): Promise<KeptEntry>;
+  /** Asserts that nothing is taken or held any more, and that no more was entered. */
+  assertSettled(entry: KeptEntry, about: string): Promise<void>;
+  /** Asserts that nothing is taken or held any more, and so much is spent. */
+  assertNothingTaken(spent: bigint, about: string): Promise<void>;
+}
+
+const NOTHING: Said = { steps: [] };
+
+/** Starts a gateway with the model `acme/one`. */
+export function startWorld(options: WorldOptions): World {
+  const { protocol, way, says = () => NOTHING, onDisconnect = "cancel", timeouts } = options;
+  const spoken = spokenBy(protocol, way);
+  const one = startStepped(says);
+  const two = startStepped(options.then ?? says);
+  const vendor = spoken === "messages" ? "anthropic" : "openai";
+  const more = { protocols: [spoken], ...(timeouts !== undefined && { timeouts }) };
+  const targets = way === "embedded"
+    ? [{ upstream: "embedded", model: "echo" }]
+    : [{ upstream: "one", model: "real-one" }, { upstream: "two", model: "real-two", priority: 1 }];
+  const gateway = startGateway({
+    upstreams: { one: upstream(vendor, one.url, more), two: upstream(vendor, two.url, more) },
+    models: [
+      model("acme/one", options.then === undefined ? targets.slice(0, 1) : targets, {
+        pricing: PRICING,
+        on_disconnect: onDisconnect,
+        context_length: 10_000_000,
+        limits: LIMITS,
+      }),
+    ],
+    groups: {
+      default: {
+        price_factor: FACTOR,
+        limits: LIMITS,
+        key_limits: LIMITS,
+        key_budget: { usd: BUDGET_USD, period: "total" },
+        budget: { usd: BUDGET_USD, period: "total" },
+      },
+    },
+    ...options.config,
+  }, options.gateway);
+  const { store } = gateway;
+  return {
+    protocol,
+    way,
+    gateway,
+    upstream: one,
+    async entry() {
+      const [entry] = await entriesOf(store.ledger, 1);
+      assert(entry !== undefined);
+      return entry;
+    },
+    async assertSettled({ id, cost }, about) {
+      await gateway.gateway.backgroundTasks.done();
+      await gateway.gateway.ledger.flush();
+      assertEquals((await store.ledger.entries({ after: 0, limit: 10 })).map((entry) => entry.id), [id], about);
+      await this.assertNothingTaken(cost, about);
+    },
+    async assertNothingTaken(cost, about) {
+      assertEquals(await store.ledger.holds(), [], about);
+      for (const scope of ["key", "group"] as const) {
+        const claim = { scope, id: scope === "key" ? gateway.key.id : "default", budget: BUDGET, since: 0 };
+        assertEquals(await store.ledger.left(claim), BUDGET - cost, about);
+      }
+      for (const name of [`key:${gateway.key.id}`, "group:default", "model:acme/one"]) {
+        const claim = { name, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
+        const [status] = await gateway.gateway.limiter.statuses([claim]);
+        assertEquals(status?.remaining, SLOTS, `${about}: ${name}`);
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await one[Symbol.asyncDispose]();
+      await two[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** All entries, as soon as there are so many. @throws where that takes too long */
+export async function entriesOf(ledger: LedgerStore, count: number): Promise<KeptEntry[]> {
+  // Nothing here takes long: a machine that is busy with other things may.
+  const deadline = performance.now() + 60_000;
+  for (;;) {
+    const entries = await ledger.entries({ after: 0, limit: 10_000 });
+    if (entries.length >= count) return entries;
+    if (performance.now() > deadline) throw new Error(`Expected ${count} entries, got ${entries.length} in time`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** What an entry says of the money, without what differs from run to run. */
+export function chargeOf(entry: Entry): Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "attempts"> {
+  const { status, ending, tokens, source, cost, attempts } = entry;
+  return { status, ending, tokens, source, cost, attempts };
+}
+
+/** Tokens of a bill; those not named are 0. */
+export function tokens(named: Partial<BilledTokens>): BilledTokens {
+  return { ...NO_TOKENS, ...named };
+}
+
+/** What they cost in this world. */
+export function priceOf(tokens: BilledTokens): bigint {
+  return Object.entries(UNITS).reduce(
+    (sum, [name, unit]) => sum + BigInt(tokens[name as keyof typeof UNITS]) * unit,
+    0n,
+  );
+}
+
+/** A store whose entries wait until they are let through, from when it is closed. */
+export function gatedStore(): { store: Store; arrived: Promise<void>; open: () => void } {
+  const store = openMemoryStore();
+  const arrived = Promise.withResolvers<void>();
+  const open = Promise.withResolvers<void>();
+  const append: LedgerStore["append"] = async (entries) => {
+    arrived.resolve();
+    await open.promise;
+    return await store.ledger.append(entries);
+  };
+  return { store: { ...store, ledger: { ...store.ledger, append } }, arrived: arrived.promise, open: open.resolve };
+}

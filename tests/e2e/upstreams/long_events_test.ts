@@ -1,0 +1,84 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { LONG_TEXT_CHARS } from "../../../lib/scheduler.ts";
+import { oneModel, startGateway } from "../../support/gateway.ts";
+import { errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS } from "../../upstream/replies.ts";
+import { events, startScripted } from "../../upstream/mod.ts";
+
+/** Its pieces end within characters of two code units at times. */
+const LONG = `"字🙂\n`.repeat(230_000);
+/** As it stands in JSON. */
+const INSIDE = JSON.stringify(LONG).slice(1, -1);
+
+/** A stream that says a text in place of its first word. */
+function saying(protocol: Protocol, inside: string): string {
+  return STREAMED[protocol].join("").replaceAll("Hello", () => inside);
+}
+
+/** What the frames of a stream say, one by one. */
+function saidIn(protocol: Protocol, stream: string): string[] {
+  return stream.split("\n").filter((line) => line.startsWith("data: {")).map((line) => {
+    const { type, delta, choices } = JSON.parse(line.slice(6));
+    if (protocol === "chat") return choices[0]?.delta.content ?? "";
+    if (protocol === "messages") return delta?.text ?? "";
+    return type === "response.output_text.delta" ? delta : "";
+  }).filter((text) => text !== "");
+}
+
+for (const protocol of PROTOCOLS) {
+  Deno.test(`relayed ${protocol}: a long event comes back byte for byte, in its place`, async () => {
+    assert(INSIDE.length > LONG_TEXT_CHARS);
+    let inside = "Hello";
+    await using server = startScripted(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    const ask = async () => await (await gateway.ask(protocol, prompt(protocol, { stream: true }))).text();
+    const short = await ask();
+    inside = INSIDE;
+    // Compared at once: a difference of megabytes would take minutes to be shown.
+    assert(await ask() === short.replaceAll("Hello", () => INSIDE));
+  });
+
+  Deno.test(`relayed ${protocol}: a long event that is no JSON ends the stream with an error`, async () => {
+    await using server = startScripted(() => events(saying(protocol, `${INSIDE}\\x`)));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+    const text = await response.text();
+    assert(text.length < 10_000 && text.includes("error") && !text.includes(SUCCESS[protocol]), text.slice(0, 1_000));
+  });
+
+  Deno.test(`${protocol} for all clients: what a long event says comes whole, in pieces, and in its order`, async () => {
+    await using server = startScripted(() => events(saying(protocol, INSIDE)));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    for (const client of PROTOCOLS.filter((client) => client !== protocol)) {
+      const response = await gateway.ask(client, prompt(client, { stream: true }));
+      const stream = await response.text();
+      const said = saidIn(client, stream);
+      assert(said.join("") === `${LONG} thére 🙂`, client);
+      assert(said.length > 3 && said.every((text) => text.isWellFormed()), client);
+      assertEquals(stream.split(SUCCESS[client]).length > 1, true, client);
+    }
+  });
+}
+
+Deno.test("gemini for chat: what a long event says comes whole, and one that is no JSON is an error", async () => {
+  const piece = (inside: string, more = "") =>
+    `data: {"candidates":[{"content":{"parts":[{"text":"${inside}"}]}${more}}]}\n\n`;
+  let inside = INSIDE;
+  await using server = startScripted(() => events(piece("a") + piece(inside) + piece("z", ',"finishReason":"STOP"')));
+  await using gateway = startGateway(oneModel("gemini", server.url));
+  const ask = async () => await (await gateway.ask("chat", prompt("chat", { stream: true }))).text();
+  assert(saidIn("chat", await ask()).join("") === `a${LONG}z`);
+  inside = `${INSIDE}\\x`;
+  const broken = await ask();
+  assert(broken.includes('"error"') && !broken.includes(SUCCESS.chat));
+});
+
+Deno.test("what comes behind a long event is told, be it an error", async () => {
+  const [, ...others] = STREAMED.chat;
+  const opening = others.slice(0, 1).join("").replaceAll("Hello", () => INSIDE);
+  await using server = startScripted(() => events(opening + errorFrame("chat", "No more")));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const stream = await (await gateway.ask("messages", prompt("messages", { stream: true }))).text();
+  assert(saidIn("messages", stream).join("") === LONG);
+  assert(/"type":"error"/.test(stream.slice(-2_000)) && !stream.includes(SUCCESS.messages));
+});

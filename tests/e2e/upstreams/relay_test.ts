@@ -1,0 +1,385 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, startScripted } from "../../upstream/mod.ts";
+
+/** Odd but legal bodies: what must change is marked, everything else must come out byte for byte. */
+const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
+  chat: [
+    [
+      '{\r\n\t"temperature" : 1.0, "model":"acme/one","x_future":{"b":1,"a":[1e400,-0,12345678901234567890]},\n' +
+      '  "messages":[ {"content":"caf\\u00e9 \\ud83d\\ude00 é","role":"user","x":null} ] ,"seed":9007199254740991 }\n',
+      '{\r\n\t"temperature" : 1.0, "model":"real-one","x_future":{"b":1,"a":[1e400,-0,12345678901234567890]},\n' +
+      '  "messages":[ {"content":"caf\\u00e9 \\ud83d\\ude00 é","role":"user","x":null} ] ,"seed":9007199254740991 }\n',
+    ],
+    [
+      '{"provider":{"order":["one"]},"models":["acme/one"],"fallbacks":[1.0],"mod\\u0065l":"acme/one","messages":[{"role":"user","content":' +
+      '[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"stream":false}',
+      '{"fallbacks":[1.0],"mod\\u0065l":"real-one","messages":[{"role":"user","content":' +
+      '[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"stream":false}',
+    ],
+    [
+      '{"model":"acme/one","messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":' +
+      '[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\\"id\\": 12345678901234567890}"}}]},' +
+      '{"role":"tool","tool_call_id":"call_1","content":"1.0"}],' +
+      '"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","x":1.50}}}]}',
+      '{"model":"real-one","messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":' +
+      '[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\\"id\\": 12345678901234567890}"}}]},' +
+      '{"role":"tool","tool_call_id":"call_1","content":"1.0"}],' +
+      '"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","x":1.50}}}]}',
+    ],
+  ],
+  responses: [
+    [
+      '{ "input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA=="},\n' +
+      '{"role":"user","content":"a","x":1.0}], "model": "acme/one", "store":false,"x_future":[0.10, 1E5] }',
+      '{ "input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAA=="},\n' +
+      '{"role":"user","content":"a","x":1.0}], "model": "real-one", "store":false,"x_future":[0.10, 1E5] }',
+    ],
+    [
+      '{"input":"a","model":"acme/one","provider":{},"tools":[{"type":"web_search","x":1.0}],"prompt_cache_key":"k"}',
+      '{"input":"a","model":"real-one","tools":[{"type":"web_search","x":1.0}],"prompt_cache_key":"k"}',
+    ],
+  ],
+  messages: [
+    [
+      '{"max_tokens":2048,"thinking":{"type":"enabled","budget_tokens":1024},"system":[{"type":"text","text":"s",' +
+      '"cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":"a"},\n {"role":' +
+      '"assistant","content":[{"type":"thinking","thinking":"t","signature":"Eq/+="},{"type":"redacted_thinking",' +
+      '"data":"Er=="},{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"c","cache_control"' +
+      ':{"type":"ephemeral"}}]}],"model":"acme/one","context_management":{"edits":[]},"metadata":{"user_id":"u"}}',
+      '{"max_tokens":2048,"thinking":{"type":"enabled","budget_tokens":1024},"system":[{"type":"text","text":"s",' +
+      '"cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[{"role":"user","content":"a"},\n {"role":' +
+      '"assistant","content":[{"type":"thinking","thinking":"t","signature":"Eq/+="},{"type":"redacted_thinking",' +
+      '"data":"Er=="},{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"text","text":"c","cache_control"' +
+      ':{"type":"ephemeral"}}]}],"model":"real-one","context_management":{"edits":[]},"metadata":{"user_id":"u"}}',
+    ],
+    [
+      '{"model":"acme/one","max_tokens":1.0e2,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":' +
+      '[{"type":"tool_use","id":"toolu_1","name":"f","input":{"id":12345678901234567890,"x":1.0}}]},{"role":"user",' +
+      '"content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"ok"}]}],"tools":[{"name":"f",' +
+      '"input_schema":{"type":"object"},"x_new":true}],"x_future":null}',
+      '{"model":"real-one","max_tokens":1.0e2,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":' +
+      '[{"type":"tool_use","id":"toolu_1","name":"f","input":{"id":12345678901234567890,"x":1.0}}]},{"role":"user",' +
+      '"content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"ok"}]}],"tools":[{"name":"f",' +
+      '"input_schema":{"type":"object"},"x_new":true}],"x_future":null}',
+    ],
+    [
+      '{"fallbacks":[{"model":"acme/one"}],"model":"acme/one","max_tokens":9,"messages":[{"role":"user","content":"a"}],' +
+      '"models":["acme/one"]}',
+      '{"model":"real-one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
+    ],
+  ],
+};
+
+for (const protocol of PROTOCOLS) {
+  Deno.test(`relayed ${protocol}: the upstream gets the client's body byte for byte, but for the documented edits`, async () => {
+    await using server = startScripted(() => json(WHOLE[protocol]));
+    const groups = { default: { hosted_tools: ["web_search"] } };
+    const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
+      upstreams: JsonObject;
+      models: JsonObject[];
+    };
+    const pricing = { prompt: "0", completion: "0", hosted_tools: { web_search: "0" } };
+    await using gateway = startGateway({ upstreams, models: [{ ...row, pricing }], groups });
+    for (const [sent, passed] of BODIES[protocol]) {
+      const response = await gateway.ask(protocol, sent);
+      assertEquals([response.status, await response.text()], [200, textOf(WHOLE[protocol])]);
+      assertEquals(response.headers.get("x-sluice-dropped"), null);
+      assertEquals(server.requests.at(-1)?.body, passed);
+    }
+  });
+
+  Deno.test(`relayed ${protocol}: a whole answer comes back byte for byte, but for the model`, async () => {
+    const odd = (model: string) =>
+      textOf(WHOLE[protocol]).replace(
+        '"model":"acme/one"',
+        `"x" : [1.0, 12345678901234567890 ],\r\n"model" : "${model}"`,
+      )
+        .replace("Hello there", "caf\\u00e9 é <>&");
+    await using server = startScripted(() => ({ body: ` ${odd("real-one")}\n` }));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    const response = await gateway.ask(protocol, prompt(protocol));
+    assertEquals(response.headers.get("content-type"), "application/json");
+    assertEquals(await response.text(), ` ${odd("acme/one")}\n`);
+  });
+
+  Deno.test(`relayed ${protocol}: a stream comes back frame for frame, however its bytes are cut and its lines are ended`, async () => {
+    const frames = STREAMED[protocol];
+    const future = protocol === "chat"
+      ? 'data: {"id":"c","object":"chat.future","x":1.0,"choices":[]}\n\n'
+      : 'event: x.future\ndata: {"type":"x.future", "n":12345678901234567890}\n\n';
+    const all = [...frames.slice(0, 2), future, ...frames.slice(2)].join("");
+    const lines: [string, (text: string) => string][] = [
+      ["as they are", (text) => text],
+      ["ended by CRLF", (text) => text.replaceAll("\n", "\r\n")],
+      ["with comments and keep-alives", (text) => `: hello\n\n${text.replaceAll("\n\n", "\n\n: keep-alive\n\n")}`],
+      ["with events of nothing", (text) => text.replaceAll("\n\n", "\n\nevent: x\ndata:\n\n")],
+      ["with a byte order mark and ids", (text) => `\ufeff${text.replaceAll("data:", "id: 1\nretry: 5\ndata:")}`],
+      ["without spaces", (text) => text.replaceAll("data: ", "data:").replaceAll("event: ", "event:")],
+      ["over several lines of data", (text) => text.replaceAll('"model":', '\ndata: "model":')],
+    ];
+    let sent = "";
+    let chunkBytes = 1;
+    await using server = startScripted(() => events(sent, { chunkBytes }));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    for (const [name, write] of lines) {
+      sent = write(all);
+      for (chunkBytes of [1, 7, 1000]) {
+        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+        assertEquals(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+        const got = await response.text();
+        const spaced = name === "over several lines of data" ? got.replaceAll(' "model":', '"model":') : got;
+        assertEquals(spaced, expectedStream(protocol, [...frames.slice(0, 2), future, ...frames.slice(2)]), name);
+      }
+    }
+  });
+}
+
+Deno.test("a byte order mark within a text reaches the client, also where the upstream's bytes are cut before it", async () => {
+  for (const spoken of PROTOCOLS) {
+    const said = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
+    const bytes = new TextEncoder().encode(`: ${" ".repeat(said.length)}\n\n${said}`);
+    const cut = new TextEncoder().encode(new TextDecoder().decode(bytes).split("\ufeff")[0]).length;
+    let heard = Promise.withResolvers<void>();
+    await using server = startScripted(() => ({
+      headers: { "content-type": "text/event-stream" },
+      body: bytes,
+      chunkBytes: cut,
+      beforeLast: heard.promise,
+    }));
+    for (const transport of ["http1", "fetch"]) {
+      await using gateway = startGateway(oneModel(spoken, server.url, { transport }));
+      for (const protocol of PROTOCOLS) {
+        heard = Promise.withResolvers();
+        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+        const got: number[] = [];
+        for await (const piece of response.body ?? []) {
+          got.push(...piece);
+          heard.resolve();
+        }
+        const text = new TextDecoder().decode(Uint8Array.from(got));
+        assertMatch(text, /"\ufeffthere 🙂"/, `${protocol} from ${spoken} over ${transport}`);
+      }
+    }
+  }
+});
+
+Deno.test("relayed chat: what is no JSON is an error, also where spaces that JSON does not know are around it", async () => {
+  const [first = "", ...others] = STREAMED.chat;
+  await using server = startScripted(() => events([first, ...others].join("").replace("}\n\n", "}\ufeff\n\n")));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const response = await gateway.ask("chat", prompt("chat", { stream: true }));
+  assertEquals([response.status, (await response.json()).error.code], [502, "upstream_error"]);
+});
+
+/** A value as a scripted server writes it and the gateway gives it: with the public id of the model. */
+function textOf(value: JsonObject): string {
+  return JSON.stringify(value).replace('"model":"real-one"', '"model":"acme/one"');
+}
+
+/**
+ * The documented edits of a stream: the model's id, and the cost beside the usage; chat: no usage that was not asked for;
+ * responses: an end mark.
+ */
+function expectedStream(protocol: Protocol, frames: readonly string[]): string {
+  const named = frames.map((frame) => frame.replace('"model":"real-one"', '"model":"acme/one"'));
+  const costed = named.map((frame) =>
+    /^event: (message_delta|response\.completed)\n/.test(frame) ? withCost(frame) : frame
+  );
+  if (protocol === "responses") return `${costed.join("")}data: [DONE]\n\n`;
+  if (protocol === "messages") return costed.join("");
+  return named.filter((frame) => !frame.includes('"usage":{')).map((frame) => frame.replace(',"usage":null', "")).join(
+    "",
+  );
+}
+
+function withCost(frame: string): string {
+  return frame.replace(/\}\n\n$/, ',"sluice_cost":"0"}\n\n');
+}
+
+Deno.test("relayed chat: the usage is always asked for, and shown to those who asked", async () => {
+  await using server = startScripted(() => events(STREAMED.chat.join("")));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const cases: [JsonObject, sent: JsonObject, shown: boolean][] = [
+    [{}, { include_usage: true }, false],
+    [{ stream_options: null }, { include_usage: true }, false],
+    [{ stream_options: { include_usage: false } }, { include_usage: true }, false],
+    [{ stream_options: { include_usage: true, x: 1 } }, { include_usage: true, x: 1 }, true],
+    [{ stream_options: { include_obfuscation: false } }, { include_obfuscation: false, include_usage: true }, false],
+  ];
+  for (const [more, sent, shown] of cases) {
+    const response = await gateway.ask("chat", prompt("chat", { stream: true, ...more }));
+    const text = await response.text();
+    assertEquals(text.includes('"usage":{"prompt_tokens":7'), shown, JSON.stringify(more));
+    assertEquals(text.includes('"usage":null'), shown, JSON.stringify(more));
+    assertEquals(JSON.parse(server.requests.at(-1)?.body ?? "").stream_options, sent);
+  }
+});
+
+Deno.test("relayed chat: content filter results without a choice stay", async () => {
+  const first = 'data: {"choices":[],"model":"","prompt_filter_results":[{"prompt_index":0}],"usage":null}\n\n';
+  await using server = startScripted(() => events(first + STREAMED.chat.join("")));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const response = await gateway.ask("chat", prompt("chat", { stream: true }));
+  const text = await response.text();
+  assertEquals(
+    text.slice(0, text.indexOf("\n\n")),
+    'data: {"choices":[],"model":"acme/one","prompt_filter_results":[{"prompt_index":0}]}',
+  );
+});
+
+Deno.test("relayed bodies lose what the model cannot do, and it is named", async () => {
+  const cases: [Protocol, JsonObject, dropped: string, gone: string[], kept: JsonObject][] = [
+    ["chat", { reasoning_effort: "high" }, "reasoning_effort", ["reasoning_effort"], {}],
+    ["chat", { reasoning: { effort: "high" } }, "reasoning.effort", ["reasoning"], {}],
+    ["responses", { reasoning: { effort: "high" } }, "reasoning", ["reasoning"], {}],
+    [
+      "messages",
+      { thinking: { type: "adaptive" }, output_config: { effort: "high", x: 1 } },
+      "thinking, output_config.effort",
+      ["thinking"],
+      { output_config: { x: 1 } },
+    ],
+  ];
+  for (const [protocol, more, dropped, gone, kept] of cases) {
+    await using server = startScripted(() => json(WHOLE[protocol]));
+    const file = oneModel(protocol, server.url);
+    const [row] = file.models as JsonObject[];
+    await using gateway = startGateway({ ...file, models: [{ ...row, reasoning: undefined }] });
+    const response = await gateway.ask(protocol, prompt(protocol, more));
+    assertEquals(response.status, 200, await response.text());
+    const sent: JsonObject = JSON.parse(server.requests[0]?.body ?? "");
+    assertEquals(response.headers.get("x-sluice-dropped"), dropped, JSON.stringify(sent));
+    for (const name of gone) assert(!(name in sent), JSON.stringify(sent));
+    for (const [name, value] of Object.entries(kept)) assertEquals(sent[name], value);
+
+    const strict = await gateway.ask(protocol, prompt(protocol, { ...more, provider: { require_parameters: true } }));
+    assertEquals([strict.status, server.requests.length], [400, 1], await strict.text());
+  }
+});
+
+Deno.test("relayed bodies are worded as their vendor wants it", async () => {
+  await using server = startScripted(() => events(STREAMED.chat.join("")));
+  const file = oneModel("chat", server.url);
+  await using gateway = startGateway({
+    ...file,
+    upstreams: { one: { vendor: "mistral", base_url: `${server.url}/v1`, api_key: { env: "UPSTREAM_KEY" } } },
+  });
+  const sent = '{"model":"acme/one","user":"u","seed":7,"x":1.0,"max_completion_tokens":5,' +
+    '"messages":[{"role":"user","content":"a"}],"stream":true}';
+  const response = await gateway.ask("chat", sent);
+  await response.body?.cancel();
+  assertEquals(response.headers.get("x-sluice-dropped"), "user");
+  const body = server.requests[0]?.body ?? "";
+  assertEquals(
+    body,
+    '{"model":"real-one","x":1.0,"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":5,' +
+      '"random_seed":7}',
+  );
+});
+
+Deno.test("headers: only those that belong to the protocol cross, in both directions", async () => {
+  const random = (side: string) =>
+    Object.fromEntries(
+      Array.from(
+        { length: 67 },
+        (_, index): [string, string] => [`x-${side}-${index * 7919}`, `value-${side}-${index}`],
+      ),
+    );
+  const known = {
+    "accept-language": "tlh",
+    "cookie": "session=secret",
+    "forwarded": "for=1.2.3.4",
+    "openai-organization": "org-1",
+    "openai-beta": "x",
+    "referer": "https://client.example",
+    "traceparent": "00-1-1-01",
+    "user-agent": "client-agent",
+    "x-forwarded-for": "1.2.3.4",
+    "x-goog-api-key": "theirs",
+    "x-stainless-lang": "js",
+  };
+  const allowed = new Set([
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "anthropic-beta",
+    "anthropic-version",
+    "authorization",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+    "x-api-key",
+  ]);
+  const secret = {
+    "set-cookie": "a=b",
+    "x-api-key": UPSTREAM_KEY,
+    "openai-organization": "org-2",
+    server: "hidden",
+    "request-id": "req_theirs",
+    "x-request-id": "theirs",
+    "cf-ray": "1",
+    "x-ratelimit-remaining-tokens": "5",
+    "content-language": "tlh",
+  };
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      let part = "";
+      await using server = startScripted(() =>
+        stream
+          ? events(STREAMED[protocol].join(""), {
+            headers: { ...random(`up-${part}`), ...secret, "content-type": "text/event-stream" },
+          })
+          : json(WHOLE[protocol], {
+            headers: { ...random(`up-${part}`), ...secret, "content-type": "application/json" },
+          })
+      );
+      await using gateway = startGateway(oneModel(protocol, server.url));
+      // A message may have some 100 headers: 201 random ones each way come in three parts.
+      for (part of ["one", "two", "three"]) {
+        const response = await gateway.ask(protocol, prompt(protocol, { stream }), {
+          headers: { ...random(part), ...known, "anthropic-beta": "beta-1,beta-2", "anthropic-version": "2026-10-21" },
+        });
+        const text = await response.text();
+        const theirs = server.requests.at(-1)?.headers ?? new Headers();
+        assertEquals([...theirs.keys()].filter((name) => !allowed.has(name)), []);
+        assertEquals(theirs.get("user-agent"), "sluice");
+        assert(theirs.get("accept-language") !== "tlh");
+        assertEquals(theirs.get("accept-encoding"), "identity");
+        const betas = protocol === "messages" ? ["beta-1,beta-2", "2026-10-21"] : [null, null];
+        assertEquals([theirs.get("anthropic-beta"), theirs.get("anthropic-version")], betas);
+        assertEquals(
+          [theirs.get("authorization"), theirs.get("x-api-key")],
+          protocol === "messages" ? [null, UPSTREAM_KEY] : [`Bearer ${UPSTREAM_KEY}`, null],
+        );
+
+        const names = new Set(
+          Object.keys({ ...random(`up-${part}`), ...secret }).filter((name) =>
+            name !== "x-request-id" && name !== "request-id"
+          ),
+        );
+        assertEquals([...response.headers.keys()].filter((name) => names.has(name)), []);
+        assert((response.headers.get("x-request-id") ?? "theirs") !== "theirs");
+        assert(response.headers.get("request-id") !== "req_theirs");
+        assert(![text, ...response.headers.values()].some((value) => value.includes(UPSTREAM_KEY)));
+      }
+    }
+  }
+});
+
+Deno.test("headers: anthropic-beta stays behind where the client speaks another protocol", async () => {
+  await using server = startScripted(() => json(WHOLE.messages));
+  await using gateway = startGateway(oneModel("messages", server.url));
+  for (const protocol of ["chat", "responses"] as const) {
+    const response = await gateway.ask(protocol, prompt(protocol), {
+      headers: { "anthropic-beta": "beta-1", "anthropic-version": "1999-01-01" },
+    });
+    assertEquals(response.status, 200, await response.text());
+    const headers = server.requests.at(-1)?.headers;
+    assertEquals([headers?.get("anthropic-beta"), headers?.get("anthropic-version")], [null, "2023-06-01"]);
+  }
+});

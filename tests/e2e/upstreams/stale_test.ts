@@ -1,0 +1,110 @@
+import { assert, assertEquals } from "@std/assert";
+import { model, oneModel, startGateway, upstream } from "../../support/gateway.ts";
+import { startKeeping } from "../../upstream/keeping_server.ts";
+import { chunk, CHUNKED_EVENTS, say } from "../../upstream/raw_server.ts";
+import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+
+/** An answer as bytes. */
+function answer(value: unknown): string {
+  const text = JSON.stringify(value);
+  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${
+    new TextEncoder().encode(text).length
+  }\r\n\r\n${text}`;
+}
+
+/** A stream of events as bytes. */
+function stream(frames: readonly string[]): string {
+  return CHUNKED_EVENTS + chunk(frames.join("")) + chunk("");
+}
+
+Deno.test("a kept connection that has just ended is no failure: the request goes out on a new one", async () => {
+  for (const protocol of PROTOCOLS) {
+    for (const then of ["close", "reset"] as const) {
+      for (const streams of [false, true]) {
+        // Each connection carries one answer, and is gone when the next request is on it.
+        await using server = startKeeping(async (socket, { request }) => {
+          if (request > 0) return then;
+          await say(socket, streams ? stream(STREAMED[protocol]) : answer(WHOLE[protocol]));
+          return "keep";
+        });
+        await using gateway = startGateway(oneModel(protocol, server.url), { breakers: true });
+        for (let number = 0; number < 20; number++) {
+          const response = await gateway.ask(protocol, prompt(protocol, { stream: streams }));
+          const text = await response.text();
+          assertEquals([response.status, response.headers.get("x-sluice-attempts")], [200, "1"], text);
+        }
+        assertEquals(gateway.logs, []);
+        assertEquals(gateway.gateway.health.snapshot().map(({ failures, state }) => [failures, state]), [[
+          0,
+          "closed",
+        ]]);
+        assert(server.asked.length > 30, `${server.asked.length}`);
+      }
+    }
+  }
+});
+
+Deno.test("the second try takes no other kept connection, which may be as old", async () => {
+  const both = Promise.withResolvers<void>();
+  let firsts = 0;
+  await using server = startKeeping(async (socket, { request }) => {
+    if (request > 0) return "close";
+    if (++firsts === 2) both.resolve();
+    await both.promise;
+    await say(socket, answer(WHOLE.chat));
+    return "keep";
+  });
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const ask = async () => {
+    const response = await gateway.ask("chat", prompt("chat"));
+    return [response.status, (await response.text()).includes("Hello there")];
+  };
+  assertEquals(await Promise.all([ask(), ask()]), [[200, true], [200, true]]);
+  assertEquals(await ask(), [200, true]);
+  assertEquals([server.accepted, server.asked.length], [3, 4]);
+});
+
+Deno.test("the new connection has no second try of its own: then it is a failure, and another target's turn", async () => {
+  let well = true;
+  await using server = startKeeping(async (socket) => {
+    if (!well) return "close";
+    await say(socket, answer(WHOLE.chat));
+    return "keep";
+  });
+  await using second = startKeeping(async (socket) => {
+    await say(socket, answer(WHOLE.chat));
+    return "keep";
+  });
+  await using gateway = startGateway({
+    upstreams: { first: upstream("openai", server.url), second: upstream("openai", second.url) },
+    models: [model("acme/one", [
+      { upstream: "first", model: "real-one", protocol: "chat" },
+      { upstream: "second", model: "real-one", protocol: "chat", priority: 1 },
+    ])],
+  });
+  await (await gateway.ask("chat", prompt("chat"))).text();
+  well = false;
+  const response = await gateway.ask("chat", prompt("chat"));
+  assertEquals([response.status, response.headers.get("x-sluice-attempts")], [200, "2"], await response.text());
+  assertEquals([server.asked.length, second.asked.length], [3, 1]);
+  assertEquals(gateway.logs.map(({ event, upstream }) => [event, upstream]), [["target_failed", "first"]]);
+});
+
+Deno.test("an answer that had begun, or that took its time, is a failure at once", async () => {
+  for (const [said, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
+    await using server = startKeeping(async (socket, { request }) => {
+      if (request > 0) {
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        await say(socket, said);
+        return "close";
+      }
+      await say(socket, answer(WHOLE.chat));
+      return "keep";
+    });
+    await using gateway = startGateway(oneModel("chat", server.url));
+    await (await gateway.ask("chat", prompt("chat"))).text();
+    const response = await gateway.ask("chat", prompt("chat"));
+    assertEquals(response.status, 502, await response.text());
+    assertEquals(server.asked.length, 2);
+  }
+});

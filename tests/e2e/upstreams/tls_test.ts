@@ -1,0 +1,55 @@
+import { assert, assertEquals } from "@std/assert";
+import { oneModel, startGateway } from "../../support/gateway.ts";
+import { prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, startScripted } from "../../upstream/mod.ts";
+
+const FILES = new URL("../../fixtures/tls/", import.meta.url);
+const TLS = {
+  cert: await Deno.readTextFile(new URL("server.pem", FILES)),
+  key: await Deno.readTextFile(new URL("server.key", FILES)),
+};
+
+/** Runs the gateway with the test's own authority and answers how many of so many streams began. */
+async function startStreams(url: string, count: number): Promise<{ started: number; ms: number }> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-check",
+      "-A",
+      new URL("tls_gateway.ts", import.meta.url).pathname,
+      url,
+      String(count),
+    ],
+    env: { DENO_CERT: new URL("ca.pem", FILES).pathname, NO_COLOR: "1" },
+    cwd: new URL("../../..", import.meta.url),
+  }).output();
+  assertEquals(code, 0, new TextDecoder().decode(stderr));
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+Deno.test("500 streams to one TLS upstream that offers HTTP/2 all begin while none of them ends", async () => {
+  const never = Promise.withResolvers<void>();
+  const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
+  // None ends before all have begun: a limit of streams per connection would leave some waiting for ever.
+  await using server = startScripted(
+    () => events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: never.promise }),
+    TLS,
+  );
+  const { started, ms } = await startStreams(server.url, 500);
+  assertEquals(started, 500);
+  // One connection per stream: nobody spoke HTTP/2.
+  assertEquals(server.ports.size, 500);
+  assert(ms < 60_000, `${ms} ms`);
+  never.resolve();
+});
+
+Deno.test("a certificate that nobody vouches for is an upstream that cannot be reached", async () => {
+  await using server = startScripted(() => json(WHOLE.chat), TLS);
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const response = await gateway.ask("chat", prompt("chat"));
+  assertEquals(response.status, 502);
+  const text = await response.text();
+  assert(!/certificate|127\.0\.0\.1/.test(text), text);
+  assertEquals(server.requests.length, 0);
+});

@@ -1,0 +1,331 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { soon, until } from "../../support/soon.ts";
+import { watchTurns } from "../../support/turns.ts";
+import { oneModel as upstreamOf, startGateway } from "../../support/gateway.ts";
+import { chunk, CHUNKED_EVENTS, say, startRaw } from "../../upstream/raw_server.ts";
+import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
+import { events, json, type Script, type Scripted, startScripted } from "../../upstream/mod.ts";
+
+/** Waits until an answer that nobody reads comes to rest: every buffer on the way is full. Gives the bytes that were sent. */
+async function rest({ requests: [request] }: Scripted): Promise<number> {
+  for (let before = -1;;) {
+    const sent = request?.sent ?? 0;
+    if (sent === before) return sent;
+    before = sent;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+}
+
+/** Frames up to the first text. */
+function starts(protocol: Protocol): string {
+  const frames = STREAMED[protocol];
+  return frames.slice(0, frames.findIndex((frame) => frame.includes("Hello")) + 1).join("");
+}
+
+/**
+ * Reads until a text has come. It is looked for in what is new: whoever looks through all of a long stream at each read
+ * keeps this loop, and the upstream's time limits with it, from everybody else.
+ */
+async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: string): Promise<string> {
+  const decoder = new TextDecoder();
+  const pieces: string[] = [];
+  let latest = "";
+  while (!latest.includes(text)) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`The stream ended before "${text}":\n${latest.slice(-1_000)}`);
+    const piece = decoder.decode(value, { stream: true });
+    pieces.push(piece);
+    latest = latest.slice(-text.length) + piece;
+  }
+  return pieces.join("");
+}
+
+for (const transport of ["http1", "fetch"]) {
+  const oneModel = (protocol: Protocol, url: string, more: JsonObject = {}) =>
+    upstreamOf(protocol, url, { transport, ...more });
+
+  Deno.test(`${transport}: 50 requests in a row share a connection, whole and streamed, refused and broken off`, async () => {
+    for (const protocol of PROTOCOLS) {
+      let status = 200;
+      await using server = startScripted(({ body }) => {
+        if (status !== 200) return json({ error: { message: "no" } }, { status });
+        return body.includes('"stream":true') ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]);
+      });
+      await using gateway = startGateway(oneModel(protocol, server.url));
+      for (let number = 0; number < 50; number++) {
+        status = number % 5 === 4 ? 400 : 200;
+        const response = await gateway.ask(protocol, prompt(protocol, { stream: number % 2 === 0 }));
+        await response.text();
+        assertEquals(response.status, status);
+      }
+      assertEquals(server.requests.length, 50);
+      // The end of an answer may be under way when the next request comes.
+      assert(server.ports.size <= 5, `${protocol}: ${server.ports.size} connections`);
+    }
+  });
+
+  Deno.test(`${transport}: a client that leaves before the upstream has answered takes the request with it`, async () => {
+    for (const protocol of PROTOCOLS) {
+      for (const stream of [false, true]) {
+        const never = Promise.withResolvers<void>();
+        const arrived = Promise.withResolvers<void>();
+        await using server = startScripted(() => {
+          arrived.resolve();
+          return json(WHOLE[protocol], { before: never.promise });
+        });
+        await using gateway = startGateway(oneModel(protocol, server.url));
+        const client = new AbortController();
+        const asked = gateway.ask(protocol, prompt(protocol, { stream }), { signal: client.signal }).catch(() => {});
+        await soon("request", arrived.promise);
+        client.abort();
+        await asked;
+        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+        never.resolve();
+      }
+    }
+  });
+
+  Deno.test(`${transport}: a client that leaves between the upstream's head and its first event takes the request with it`, async () => {
+    const left = Promise.withResolvers<void>();
+    const arrived = Promise.withResolvers<void>();
+    await using server = startRaw(async (connection) => {
+      await say(connection, CHUNKED_EVENTS);
+      arrived.resolve();
+      // The end of what the gateway sends is the end of its interest.
+      while (await connection.read(new Uint8Array(10)).catch(() => null) !== null);
+      left.resolve();
+    });
+    await using gateway = startGateway(oneModel("chat", server.url));
+    const client = new AbortController();
+    const asked = gateway.ask("chat", prompt("chat", { stream: true }), { signal: client.signal }).catch(() => {});
+    await soon("request", arrived.promise);
+    client.abort();
+    await asked;
+    await soon("upstream let go", left.promise);
+  });
+
+  Deno.test(`${transport}: a client that leaves in the middle of a stream takes the upstream's with it`, async () => {
+    for (const protocol of PROTOCOLS) {
+      for (const upstream of PROTOCOLS) {
+        const never = Promise.withResolvers<void>();
+        const first = new TextEncoder().encode(starts(upstream)).length;
+        await using server = startScripted(() =>
+          events(STREAMED[upstream].join(""), { chunkBytes: first, beforeLast: never.promise })
+        );
+        await using gateway = startGateway(oneModel(upstream, server.url));
+        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+        const reader = response.body?.getReader();
+        assert(reader !== undefined);
+        await soon("first text", readUntil(reader, "Hello"));
+        await reader.cancel();
+        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+        never.resolve();
+        assertEquals(gateway.logs.filter(({ level }) => level === "error"), []);
+      }
+    }
+  });
+
+  Deno.test(`${transport}: a client that does not read slows the upstream down`, async () => {
+    for (const [protocol, upstream] of [["chat", "chat"], ["responses", "chat"], ["messages", "messages"]] as const) {
+      const [frame = ""] = STREAMED[upstream].filter((frame) => frame.includes("Hello"));
+      const [opening = ""] = STREAMED[upstream];
+      const long = frame.replace("Hello", "Hello".repeat(10_000));
+      const open = upstream === "messages" ? STREAMED.messages[1] ?? "" : "";
+      // 200 MB, if somebody wants it.
+      await using server = startScripted(() =>
+        events(`${upstream === "messages" ? "" : opening}${open}${long}`, { times: 4_000 })
+      );
+      await using gateway = startGateway(oneModel(upstream, server.url));
+      const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+      try {
+        await connection.write(new TextEncoder().encode(gateway.raw(protocol, prompt(protocol, { stream: true }))));
+        await until("answer under way", () => (server.requests[0]?.sent ?? 0) > 0);
+        const sent = await rest(server);
+        assert(sent < 40_000_000, `${protocol}: ${sent} bytes left the upstream`);
+      } finally {
+        connection.close();
+      }
+      await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+    }
+  });
+
+  Deno.test(`${transport}: time limits: an upstream that never answers is 504`, async () => {
+    for (const protocol of PROTOCOLS) {
+      const cases: [stream: boolean, timeouts: Record<string, number>, says: RegExp][] = [
+        [true, { first_byte_ms: 60 }, /no answer within 0\.06 s/],
+        [true, { total_ms: 60 }, /no whole answer within 0\.06 s/],
+        // A whole answer comes when it is done: only the total counts.
+        [false, { first_byte_ms: 1, idle_ms: 1, total_ms: 60 }, /no whole answer within 0\.06 s/],
+      ];
+      for (const [stream, timeouts, says] of cases) {
+        const never = Promise.withResolvers<void>();
+        await using server = startScripted(() => json(WHOLE[protocol], { before: never.promise }));
+        await using gateway = startGateway(oneModel(protocol, server.url, { timeouts }));
+        const response = await soon("answer", gateway.ask(protocol, prompt(protocol, { stream })));
+        assertEquals(response.status, 504);
+        assertMatch(await response.text(), says);
+        // On a busy machine the time is over before the request is there.
+        await soon("upstream let go", server.requests[0]?.gone ?? Promise.resolve());
+        never.resolve();
+      }
+    }
+  });
+
+  Deno.test(`${transport}: time limits: an upstream that stops in the middle breaks the stream off`, async () => {
+    for (const protocol of PROTOCOLS) {
+      for (
+        const [timeouts, says] of [[{ idle_ms: 60 }, "nothing more within 0.06 s"], [
+          { total_ms: 150 },
+          "no whole answer within 0.15 s",
+        ]] as const
+      ) {
+        const never = Promise.withResolvers<void>();
+        const first = new TextEncoder().encode(starts(protocol)).length;
+        await using server = startScripted(() =>
+          events(STREAMED[protocol].join(""), { chunkBytes: first, beforeLast: never.promise })
+        );
+        await using gateway = startGateway(oneModel(protocol, server.url, { timeouts }));
+        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+        assertEquals(response.status, 200);
+        const text = await soon("end of the stream", response.text());
+        assert(text.includes("Hello") && text.includes(says) && !text.includes(SUCCESS[protocol]), text);
+        await soon("upstream let go", server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+        never.resolve();
+      }
+    }
+  });
+
+  Deno.test(`${transport}: time limits: a trickle is cut by the total`, async () => {
+    await using trickle = startRaw(async (connection) => {
+      await say(connection, CHUNKED_EVENTS + chunk(starts("chat")));
+      for (let number = 0; number < 200; number++) {
+        await say(connection, chunk(`: ${number}\n\n`));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    });
+    await using cut = startGateway(oneModel("chat", trickle.url, { timeouts: { idle_ms: 10_000, total_ms: 200 } }));
+    const response = await cut.ask("chat", prompt("chat", { stream: true }));
+    assertMatch(await soon("end of the stream", response.text()), /no whole answer within 0\.2 s/);
+  });
+
+  Deno.test(`${transport}: time limits: a slow client is not the upstream's fault`, async () => {
+    const idleMs = 1_000;
+    const [opening = "", hello = ""] = STREAMED.chat;
+    const long = hello.replace("Hello", "Hello ".repeat(10_000));
+    const body = opening + long.repeat(300) + STREAMED.chat.slice(2).join("");
+    await using fast = startScripted(() => events(body, { chunkBytes: 100_000 }));
+    await using gateway = startGateway(oneModel("chat", fast.url, { timeouts: { idle_ms: idleMs } }));
+    const slow = await gateway.ask("chat", prompt("chat", { stream: true }));
+    const reader = slow.body?.getReader();
+    assert(reader !== undefined);
+    await readUntil(reader, "Hello");
+    assert(await rest(fast) < body.length);
+    await new Promise((resolve) => setTimeout(resolve, 2 * idleMs));
+    assert(!(await readUntil(reader, "[DONE]")).includes("nothing more within"));
+    assertEquals(await reader.read(), { done: true, value: undefined });
+  });
+
+  Deno.test(`${transport}: a first event that takes its time is waited for with keep-alives`, async () => {
+    const heartbeats: Readonly<Record<Protocol, string>> = {
+      chat: ": keep-alive\n",
+      responses: ": keep-alive\n",
+      messages: 'event: ping\ndata: {"type": "ping"}\n\n',
+    };
+    await Promise.all(PROTOCOLS.map(async (protocol) => {
+      const ready = Promise.withResolvers<void>();
+      await using server = startScripted(() => events(STREAMED[protocol].join(""), { beforeLast: ready.promise }));
+      await using gateway = startGateway({ ...oneModel(protocol, server.url), keep_alive_seconds: 1 });
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      const reader = response.body?.getReader();
+      assert(reader !== undefined);
+      const { value } = await reader.read();
+      // More than one where this machine was busy.
+      const said = new TextDecoder().decode(value);
+      assert(said !== "" && said.replaceAll(heartbeats[protocol], "") === "", said);
+      ready.resolve();
+      const text = await readUntil(reader, SUCCESS[protocol]);
+      assert(text.includes("Hello"), text);
+      await reader.cancel();
+    }));
+  });
+
+  Deno.test(`${transport}: a connection that is reset is an upstream that failed`, async () => {
+    // Closing a connection with unread bytes resets it.
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const serving = (async () => {
+      for await (const connection of listener) {
+        await connection.read(new Uint8Array(10));
+        connection.close();
+      }
+    })();
+    const url = `http://127.0.0.1:${listener.addr.port}`;
+    try {
+      for (const protocol of PROTOCOLS) {
+        await using gateway = startGateway(oneModel(protocol, url));
+        for (const stream of [false, true]) {
+          const response = await gateway.ask(protocol, prompt(protocol, { stream }));
+          assertEquals(response.status, 502, await response.text());
+        }
+      }
+    } finally {
+      listener.close();
+      await serving;
+    }
+  });
+
+  Deno.test(`${transport}: floods: what is too much is refused, and not read any further`, async () => {
+    const stream = { "content-type": "text/event-stream" };
+    const cases: [name: string, streamed: boolean, Script, status: number, most: number][] = [
+      ["an answer without an end", false, { body: "x".repeat(100_000), times: 4_000 }, 502, 120_000_000],
+      ["an error without an end", false, { body: "x".repeat(100_000), times: 4_000, status: 503 }, 503, 40_000_000],
+      ["a redirect without an end", true, { body: "x".repeat(100_000), times: 4_000, status: 302 }, 502, 40_000_000],
+      ["a line without an end", true, { body: "x".repeat(100_000), times: 4_000, headers: stream }, 502, 60_000_000],
+      [
+        "an event without an end",
+        true,
+        { body: `data: ${"x".repeat(99_990)}\n`, times: 4_000, headers: stream },
+        502,
+        60_000_000,
+      ],
+    ];
+    for (const [name, streamed, script, status, most] of cases) {
+      await using server = startScripted(() => script);
+      await using gateway = startGateway(oneModel("chat", server.url));
+      const response = await gateway.ask("chat", prompt("chat", { stream: streamed }));
+      assertEquals(response.status, status, `${name}: ${await response.text()}`);
+      await soon(name, server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+      assert((server.requests[0]?.sent ?? 0) < most, `${name}: ${server.requests[0]?.sent}`);
+    }
+  });
+
+  Deno.test(`${transport}: long answers leave the event loop to others`, async () => {
+    const [opening = "", hello = ""] = STREAMED.chat;
+    const piece = hello.replace("Hello", "Hello ".repeat(170));
+    const count = Math.ceil(20_000_000 / piece.length);
+    const body = opening + piece.repeat(count) + STREAMED.chat.slice(2).join("");
+    const whole = {
+      ...WHOLE.chat,
+      choices: [{ index: 0, message: { role: "assistant", content: "x\\n".repeat(3_400_000) }, finish_reason: "stop" }],
+    };
+    await using server = startScripted((request) =>
+      request.body.includes('"stream":true') ? events(body, { chunkBytes: 64_000 }) : json(whole)
+    );
+    await using gateway = startGateway(oneModel("chat", server.url));
+    using turns = watchTurns();
+    for (const protocol of ["chat", "messages"] as const) {
+      turns.count();
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      const text = await response.text();
+      const count = turns.count();
+      assert(text.length > 19_000_000 && text.includes(SUCCESS[protocol]), `${protocol}: ${text.length}`);
+      assert(count > 30, `${protocol}: only ${count} turns`);
+      const answer = await gateway.ask(protocol, prompt(protocol));
+      assert((await answer.text()).length > 10_000_000);
+    }
+    const longest = turns.longest();
+    // One turn has the whole answer of 10 MB to parse. Client, gateway and upstream share this loop.
+    assert(longest < 3_000, `${longest} ms`);
+  });
+}

@@ -1,0 +1,114 @@
+/** An upstream's words on their way to a client, and a client's on their way to an upstream. */
+import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_events.ts";
+import type { Protocol, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
+import type { Frame } from "../../../lib/protocols/codec.ts";
+import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
+import { normalizeFinish } from "../../../lib/protocols/translate/normalize_finish.ts";
+import { restored } from "../../../lib/upstreams/answer_feeds.ts";
+import { UPSTREAM_CODECS } from "../../../lib/upstreams/protocols.ts";
+import { CLIENTS, echoOf, sideOf } from "../../golden/crossings.ts";
+import { readEvents } from "../../golden/recorded.ts";
+import { crossRequest } from "../../golden/requests.ts";
+import { writeFrames } from "../../golden/round_trips.ts";
+
+/** Frames of an upstream's stream: objects as JSON, named by their type where they have one; texts as they stand. */
+export function framesOf(data: readonly Json[]): Frame[] {
+  return data.map((value): Frame => {
+    if (typeof value === "string") return { data: value };
+    const type = isObject(value) && typeof value.type === "string" ? { event: value.type } : {};
+    return { ...type, data: JSON.stringify(value) };
+  });
+}
+
+/** Events of an upstream's stream, settled. */
+export function events(from: UpstreamProtocol, data: readonly Json[]): ReplyEvent[] {
+  return readEvents({ protocol: from, frames: framesOf(data) });
+}
+
+/** What a client gets of an upstream's stream: the data of each frame, as values. */
+export function streamed(from: UpstreamProtocol, data: readonly Json[], client: Protocol): Json[] {
+  return valuesOf(writeFrames(events(from, data), client));
+}
+
+/** Data of frames, as values. */
+export function valuesOf(frames: readonly Frame[]): Json[] {
+  return frames.map(({ data }) => data === "[DONE]" ? data : parseJson(data));
+}
+
+/** What a client gets of an upstream's whole answer. */
+export function whole(from: UpstreamProtocol, body: JsonObject, client: Protocol): JsonObject {
+  const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
+  return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), echoOf(client));
+}
+
+/** What a client gets of a stream, whole. */
+export function collected(from: UpstreamProtocol, data: readonly Json[], client: Protocol): JsonObject {
+  return CLIENTS[client].writeReply(aggregateEvents(events(from, data)), echoOf(client));
+}
+
+/** A request's body at an upstream. */
+export function sent(from: Protocol, to: string, body: JsonObject): JsonObject {
+  return crossRequest(from, to, { ...REQUIRED[from], ...body }).body;
+}
+
+/** And what was lost of it. */
+export function lost(from: Protocol, to: string, body: JsonObject): readonly string[] {
+  return crossRequest(from, to, { ...REQUIRED[from], ...body }).dropped;
+}
+
+/** What every request of a protocol must have. */
+export const REQUIRED: Readonly<Record<Protocol, JsonObject>> = {
+  chat: { model: "acme/thinker" },
+  responses: { model: "acme/thinker" },
+  messages: { model: "acme/thinker", max_tokens: 9_000 },
+};
+
+/** One chunk of a chat stream. */
+export function chunk(delta: JsonObject, finish: string | null = null, more: JsonObject = {}): JsonObject {
+  return { id: "c1", choices: [{ index: 0, delta, finish_reason: finish }], ...more };
+}
+
+/** A member of a member. */
+export function get(value: Json | undefined, ...path: (string | number)[]): Json | undefined {
+  return path.reduce<Json | undefined>((at, name) => {
+    if (Array.isArray(at)) return at.at(Number(name));
+    return isObject(at) ? at[name] : undefined;
+  }, value);
+}
+
+/** A list, as one. */
+export function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Events of a messages stream that begins, says something, and ends. */
+export function message(body: readonly Json[], stop = "end_turn", usage: JsonObject = { output_tokens: 3 }): Json[] {
+  return [MESSAGE_START, ...body, messageDelta(stop, usage), { type: "message_stop" }];
+}
+
+/** The beginning of a messages stream. */
+export const MESSAGE_START: JsonObject = {
+  type: "message_start",
+  message: {
+    id: "msg_u",
+    type: "message",
+    role: "assistant",
+    content: [],
+    usage: { input_tokens: 5, output_tokens: 1 },
+  },
+};
+
+/** Why a messages stream ends. */
+export function messageDelta(stop: string | null, usage: JsonObject = { output_tokens: 3 }): JsonObject {
+  return { type: "message_delta", delta: { stop_reason: stop, stop_sequence: null }, usage };
+}
+
+/** A block of a messages stream. */
+export function block(index: number, content: JsonObject, ...deltas: JsonObject[]): Json[] {
+  return [
+    { type: "content_block_start", index, content_block: content },
+    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+    { type: "content_block_stop", index },
+  ];
+}

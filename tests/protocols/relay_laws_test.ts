@@ -1,0 +1,199 @@
+/** Laws of relays: everything passes unchanged, except for each protocol's documented edits. */
+import { assert, assertEquals } from "@std/assert";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import { targetSchema } from "../../lib/catalog/model.ts";
+import {
+  isObject,
+  type JsonObject,
+  type ObjectText,
+  parseDocument,
+  parseJson,
+  scanMembers,
+} from "../../lib/json/mod.ts";
+import type { Frame } from "../../lib/protocols/codec.ts";
+import { relayedReply } from "../../lib/protocols/relay.ts";
+import { RelayTranslator } from "../../lib/upstreams/answer_feeds.ts";
+import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
+import { joinPieces } from "../../lib/http1/mod.ts";
+import { relayBody } from "../../lib/upstreams/relay_body.ts";
+import type { Step } from "../../lib/upstreams/upstream.ts";
+import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "../golden/crossings.ts";
+import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
+
+const STREAMS = RECORDED.filter((recorded): recorded is RecordedStream & { protocol: Protocol } =>
+  recorded.protocol !== "gemini"
+);
+
+/** Returns a frame with the public model id. */
+function renamed({ event, data }: Frame, protocol: Protocol): Frame {
+  const path = protocol === "chat" ? [] : [protocol === "messages" ? "message" : "response"];
+  if (!data.startsWith("{") || !hasModel(data, path)) return { ...(event !== undefined && { event }), data };
+  // In recorded frames the first match is the model.
+  return { ...(event !== undefined && { event }), data: data.replace(/"model":"[^"]*"/, '"model":"acme/thinker"') };
+}
+
+function hasModel(data: string, path: readonly string[]): boolean {
+  let value: unknown;
+  try {
+    value = path.reduce((value: unknown, name) => isObject(value) ? value[name] : undefined, parseJson(data));
+  } catch {
+    return false;
+  }
+  return isObject(value) && value.model !== undefined;
+}
+
+Deno.test("relayed frames are unchanged except for the model id", () => {
+  let passed = 0;
+  for (const { protocol, name, frames } of STREAMS) {
+    const machine = RELAYS[protocol].machine(echoOf(protocol));
+    let starts = 0;
+    for (const frame of frames) {
+      const out = machine.push(frame);
+      // Clients accept one start and one end mark, so repeated ones are dropped.
+      if (frame.event === "message_start") starts++;
+      const repeats = frame.data === "[DONE]" || starts > 1 && frame.event === "message_start";
+      assertEquals(out, repeats ? [] : [renamed(frame, protocol)], `${protocol}: ${name}`);
+      passed += out.length;
+    }
+  }
+  assert(passed > 500, `${passed} frames passed`);
+});
+
+Deno.test("relayed chat streams hide usage that the client did not ask for, and nothing else", () => {
+  const request = { model: "acme/thinker", messages: [{ role: "user", content: "Hi" }], stream: true };
+  for (const { protocol, name, frames } of STREAMS) {
+    if (protocol !== "chat") continue;
+    const machine = RELAYS.chat.machine(echoOf("chat", request));
+    for (const frame of frames) {
+      const [out] = machine.push(frame);
+      const sent = objectOf(frame.data);
+      if (sent === undefined) continue;
+      const isUsage = Array.isArray(sent.choices) && sent.choices.length === 0 && isObject(sent.usage);
+      assertEquals(out === undefined, isUsage, name);
+      if (out === undefined) continue;
+      const { usage: _, ...others } = sent;
+      const model = sent.model === undefined ? {} : { model: "acme/thinker" };
+      assertEquals(objectOf(out.data), objectOf(JSON.stringify({ ...others, ...model })), name);
+    }
+  }
+});
+
+function objectOf(data: string): JsonObject | undefined {
+  try {
+    const value = parseJson(data);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Plays frames one by one through the relay until it ends. */
+function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Frame[] {
+  const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
+  const translator = new RelayTranslator(reader, RELAYS[protocol].machine(echoOf(protocol)));
+  const steps: Step[] = [];
+  for (const frame of frames) {
+    steps.push(translator.push([frame]));
+    if (translator.isOver) break;
+  }
+  const last: Step = { frames: [], events: [] };
+  translator.end(last);
+  return [...steps, last].flatMap(({ frames }) => frames);
+}
+
+const ENDS: Readonly<Record<Protocol, RegExp>> = {
+  chat: /^\[DONE\]$|^\{"error"/,
+  responses: /^\[DONE\]$/,
+  messages: /"type": ?"(?:message_stop|error)"/,
+};
+
+Deno.test("a relayed stream has exactly one end, even if the upstream omits it", () => {
+  for (const recorded of STREAMS) {
+    const frames = play(recorded);
+    const { protocol, name } = recorded;
+    const ends = frames.filter(({ data }) => ENDS[protocol].test(data));
+    assertEquals([ends.length, ends[0]], [1, frames.at(-1)], `${protocol}: ${name}`);
+    if (protocol === "messages") assert(frames.every(({ event }) => event !== undefined), name);
+  }
+});
+
+Deno.test("a cut relayed stream ends with an error", () => {
+  const failed = { chat: /^\{"error"/, responses: /"type":"response\.failed"/, messages: /^\{"type":"error"/ };
+  for (const recorded of STREAMS) {
+    const { protocol, name } = recorded;
+    for (let length = 0; length < recorded.frames.length; length++) {
+      const cut = { ...recorded, frames: recorded.frames.slice(0, length) };
+      const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
+      const events = [...cut.frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+      if (events.at(-1)?.type !== "error") continue;
+      const frames = play(cut).filter(({ data }) => data !== "[DONE]" || protocol !== "responses");
+      assert(failed[protocol].test(frames.at(-1)?.data ?? ""), `${protocol}: ${name} after ${length}`);
+      assertEquals(frames.filter(({ data }) => data === "[DONE]" || data.includes('"message_stop"')), [], name);
+    }
+  }
+});
+
+/** Returns the text of a request with everything that a parser would lose. */
+function oddText(body: JsonObject): string {
+  const members = Object.entries(body).map(([name, value]) =>
+    `\n\t${JSON.stringify(name)} :  ${JSON.stringify(value)}`
+  );
+  return `{ "x_first":{"z":1.0,"a":12345678901234567890,"e":1E+2},${members.join(" ,")}\r\n , "x\\u005flast" : [ ] }\n`;
+}
+
+const MINIMAL: Readonly<Record<Protocol, JsonObject>> = {
+  chat: { messages: [{ role: "user", content: "a\u2028 \u{1f44b}", x: 1 }], model: "acme/thinker", vendor: [{}] },
+  responses: { input: [{ role: "user", content: "a", x: 1 }], model: "acme/thinker", background: false },
+  messages: { messages: [{ role: "user", content: "a", x: 1 }], model: "acme/thinker", max_tokens: 7, thread: null },
+};
+
+async function relayedBody(protocol: Protocol, text: string): Promise<string> {
+  const request = parseJson(text);
+  assert(isObject(request));
+  const prompt = CLIENTS[protocol].readPrompt(request);
+  const echo = { ...echoOf(protocol, request), prompt };
+  const relayed = (body: ObjectText) =>
+    relayBody({
+      prompt,
+      client: { echo, body, header: () => null },
+      model: rowOf("acme/thinker"),
+      target: targetSchema.parse({ upstream: "u", model: "model-x" }),
+      countInput: () => Promise.resolve(1),
+      signal: new AbortController().signal,
+      dropped: new UnsupportedParameters(),
+    }, { relay: RELAYS[protocol], quirk: {} });
+  const body = relayed(scanMembers(text));
+  const pieces = relayed(await parseDocument(new TextEncoder().encode(text)));
+  assert(typeof body === "string" && typeof pieces !== "string");
+  assertEquals(new TextDecoder().decode(joinPieces(pieces)), body, "as text and as bytes");
+  return body;
+}
+
+Deno.test("a relayed body is unchanged except for the model id", async () => {
+  for (const protocol of PROTOCOLS) {
+    const text = oddText(MINIMAL[protocol]);
+    assertEquals(await relayedBody(protocol, text), text.replace('"acme/thinker"', '"model-x"'), protocol);
+  }
+});
+
+Deno.test("gateway-only members are removed from a relayed body, and chat usage is always requested", async () => {
+  for (const protocol of PROTOCOLS) {
+    const said = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
+    const text = `{"provider":{"order":["a"]}, ${said} ,"models":["a/b"],\n"stream":true }`;
+    const asked = protocol === "chat" ? ',"stream_options":{"include_usage":true}' : "";
+    const expected = `{ ${said.replace("acme/thinker", "model-x")} ,\n"stream":true ${asked}}`;
+    assertEquals(await relayedBody(protocol, text), expected, protocol);
+  }
+});
+
+Deno.test("a relayed whole answer is unchanged except for the model id", () => {
+  for (const protocol of PROTOCOLS) {
+    const text = oddText({ id: "x", model: "real", n: [{ model: "inner" }] });
+    assertEquals(
+      relayedReply(scanMembers(text), echoOf(protocol)),
+      text.replace('"real"', '"acme/thinker"'),
+      protocol,
+    );
+  }
+});

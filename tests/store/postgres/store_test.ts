@@ -1,0 +1,257 @@
+import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import postgres from "postgres";
+import { Secret } from "../../../lib/secret.ts";
+import { readPostgresAddress } from "../../../lib/store/postgres/address.ts";
+import { connect, isOutOfReach, NoAnswer } from "../../../lib/store/postgres/client.ts";
+import { MIGRATIONS } from "../../../lib/store/postgres/migrations.ts";
+import { openPostgresStore, type PostgresOptions } from "../../../lib/store/postgres/store.ts";
+import { type Migrated, type Store, StoreError } from "../../../lib/store/store.ts";
+import { freshDatabase, HAS_POSTGRES, startPostgres } from "../../support/databases.ts";
+import { hash, key } from "../behaviours_keys.ts";
+import { until } from "./nodes.ts";
+
+const ignore = !HAS_POSTGRES;
+
+const SERVING: PostgresOptions = { serving: { keyAgeMs: 60_000, journalEntries: 10, log: () => {} } };
+
+/** With a parameter more. */
+function having(address: string, parameters: Record<string, string>): Secret {
+  const url = new URL(address);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return new Secret(url.href);
+}
+
+async function ask<T>(address: Secret, question: string): Promise<T[]> {
+  const sql = connect(address, 1);
+  try {
+    return [...await sql.unsafe<never[]>(question)];
+  } finally {
+    await sql.end();
+  }
+}
+
+Deno.test({
+  name: "openPostgresStore() brings a database up to date once, however many come at once",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    const url = new Secret(database.url);
+    const stores = await Promise.all(
+      Array.from({ length: 5 }, (_, index) => openPostgresStore(url, index < 3 ? SERVING : {})),
+    );
+    assertEquals(await ask(url, "SELECT version FROM sluice_shape"), [{ version: MIGRATIONS.length }]);
+    assertEquals(stores.map(({ shared }) => shared?.reach()), [
+      ...Array(3).fill({ up: true, downMs: 0, waiting: 0 }),
+      ...Array(2).fill(undefined),
+    ]);
+    const [one, other] = stores as [Store, Store];
+    await one.keys.add(key());
+    assertEquals(await other.keys.findByHash(hash("a"), 0), key());
+    await Promise.all(stores.map((store) => store.close()));
+    assertEquals(await ask(url, "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()"), [{
+      count: 1,
+    }]);
+  },
+});
+
+Deno.test({
+  name: "openPostgresStore() refuses a database of a newer version",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    const url = new Secret(database.url);
+    await (await openPostgresStore(url)).close();
+    await ask(url, "UPDATE sluice_shape SET version = 1000");
+    for (const options of [{}, { readOnly: true }, SERVING]) {
+      const error = await assertRejects(() => openPostgresStore(url, options), StoreError);
+      assertStringIncludes(error.message, `was written by a newer version of Sluice (shape 1000, known up to`);
+    }
+  },
+});
+
+Deno.test({
+  name: "openPostgresStore() brings tables up to date whole or not at all, and never where it only reads",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    const url = new Secret(database.url);
+    const reading = () => openPostgresStore(url, { readOnly: true });
+    const none = await assertRejects(reading, StoreError);
+    assertStringIncludes(none.message, "it has no tables yet");
+    assertEquals(await ask(url, "SELECT to_regclass('sluice_shape') AS made"), [{ made: null }]);
+
+    const facts: Migrated[] = [];
+    const migrated = (each: Migrated) => void facts.push(each);
+    await (await openPostgresStore(url, { migrated })).close();
+    // The second step makes tables that are there: it fails, and with it the change of the shape.
+    const older = 1;
+    await ask(url, `UPDATE sluice_shape SET version = ${older}`);
+    const shape = () => ask(url, "SELECT version FROM sluice_shape");
+    for (const options of [{}, SERVING]) {
+      await assertRejects(() => openPostgresStore(url, { ...options, migrated }), StoreError, "already exists");
+      assertEquals(await shape(), [{ version: older }]);
+    }
+    const refused = await assertRejects(reading, StoreError);
+    assertStringIncludes(refused.message, `it is of an older version of Sluice (shape ${older}, this one needs`);
+    assertEquals([await shape(), facts], [[{ version: older }], []]);
+
+    await using other = await freshDatabase();
+    const old = new Secret(other.url);
+    await ask(
+      old,
+      `CREATE TABLE sluice_shape (version integer); INSERT INTO sluice_shape VALUES (1); ${MIGRATIONS[0]}`,
+    );
+    await (await openPostgresStore(old, { migrated })).close();
+    assertEquals(facts, [{ from: older, to: MIGRATIONS.length }]);
+    await (await openPostgresStore(old, { readOnly: true })).close();
+  },
+});
+
+Deno.test({
+  name: "openPostgresStore() tells why it cannot open a database, and no password",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    const { host } = new URL(database.url);
+    const cases: [string, string][] = [
+      ["postgres://me:hunter2@127.0.0.1:1/x", "the database is out of reach"],
+      ["postgres://me:hunter2@nowhere.invalid/x", "the database is out of reach"],
+      [`postgres://nobody:hunter2@${host}/postgres`, 'role "nobody" does not exist'],
+      [`postgres://sluice:hunter2@${host}/no_such`, 'database "no_such" does not exist'],
+      [`postgres://sluice:hunter2@${host}/postgres?search_path=no_such`, "no schema has been selected to create in"],
+      ["postgres://me:hunter2@127.0.0.1:1/x?sslmode=perhaps", 'sslmode "perhaps" is not known'],
+      ["postgres://me:hunter2@127.0.0.1:1/x?sslrootcert=/no/such.crt", '"/no/such.crt"'],
+      ["postgres://me:hunter2@127.0.0.1:99999/x", "address"],
+      ["postgres://me:hunter2@[/x", "address"],
+      ["postgres://me:hunter%2@127.0.0.1:1/x", ""],
+    ];
+    for (const [address, why] of cases) {
+      for (const options of [{}, SERVING]) {
+        const error = await assertRejects(
+          () => openPostgresStore(new Secret(address), options),
+          StoreError,
+          undefined,
+          address,
+        );
+        assertStringIncludes(error.message, why);
+        assertStringIncludes(error.message, "Cannot open the store");
+        assert(!Deno.inspect(error).includes("hunter"), Deno.inspect(error));
+      }
+    }
+  },
+});
+
+Deno.test({
+  name: "openPostgresStore() obeys what the address says",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    const url = new Secret(database.url);
+    await ask(url, "CREATE SCHEMA apart");
+    const store = await openPostgresStore(
+      having(database.url, {
+        schema: "apart",
+        application_name: "billing",
+        channel_binding: "prefer",
+        sslmode: "disable",
+      }),
+      SERVING,
+    );
+    await store.keys.add(key());
+    assertEquals(await ask(url, "SELECT id FROM apart.keys"), [{ id: "key_1" }]);
+    assertEquals(
+      await ask(
+        url,
+        "SELECT DISTINCT application_name AS name FROM pg_stat_activity WHERE application_name = 'billing'",
+      ),
+      [{ name: "billing" }],
+    );
+    // Two in one database do not see each other.
+    const beside = await openPostgresStore(url, SERVING);
+    assertEquals(await beside.keys.list(), []);
+    await beside.close();
+    await store.close();
+  },
+});
+
+Deno.test({
+  name: "a store is out of reach and back, as it tells",
+  ignore,
+  async fn() {
+    await using engine = await startPostgres();
+    const store = await openPostgresStore(new Secret(engine.url), SERVING);
+    await store.keys.add(key());
+    await store.keys.findByHash(hash("a"), 0);
+    const found = await ask<{ text: string }>(new Secret(engine.url), "SHOW synchronous_commit");
+    assertEquals(found, [{ synchronous_commit: "on" }] as never);
+    await engine.stop("crash");
+    assertLess(await until(() => store.shared?.reach().up === false), 2_500);
+    assertEquals((await store.keys.findByHash(hash("a"), 0))?.id, "key_1");
+    assertLess(0, store.shared?.reach().downMs ?? 0);
+    await assertRejects(() => store.shared?.configs.latest() ?? Promise.resolve());
+    await engine.start();
+    await until(() => store.shared?.reach().up === true, 10_000);
+    assertEquals(await store.shared?.configs.latest(), undefined);
+    await store.close();
+  },
+});
+
+Deno.test("isOutOfReach() knows a database that cannot be used from a question that is wrong", () => {
+  function answered(code: string): Error {
+    return Object.assign(Object.create(postgres.PostgresError.prototype), { message: "no", code });
+  }
+  const reached = ["23505", "22021", "42P01", "40001", "40P01", "55P03", "57014", "25P02", "3F000"];
+  const lost = ["57P01", "57P02", "57P03", "08006", "08P01", "53300", "53100", "28P01", "3D000", "25006"];
+  for (const code of reached) assertEquals(isOutOfReach(answered(code)), false, code);
+  for (const code of lost) assertEquals(isOutOfReach(answered(code)), true, code);
+  const broken = [
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENOTFOUND",
+    "CONNECT_TIMEOUT",
+    "CONNECTION_CLOSED",
+    "CONNECTION_ENDED",
+  ];
+  for (const code of broken) assertEquals(isOutOfReach(Object.assign(new Error(), { code })), true, code);
+  assertEquals(isOutOfReach(new NoAnswer()), true);
+  for (
+    const error of [new Error("ECONNREFUSED"), new RangeError(), "ECONNREFUSED", undefined, { code: "ECONNREFUSED" }]
+  ) {
+    assertEquals(isOutOfReach(error), false);
+  }
+});
+
+Deno.test("readPostgresAddress() understands what Postgres's own tools do", () => {
+  const cases: [string, Partial<ReturnType<typeof readPostgresAddress>["options"]>, Record<string, string>][] = [
+    ["postgres://db.example/x", { ssl: "prefer" }, {}],
+    ["postgres://u:p%40@127.0.0.1:5433/x", { ssl: false }, {}],
+    ["postgresql://u@localhost/x?sslmode=require", { ssl: { rejectUnauthorized: false } }, {}],
+    ["postgres://u@db.example/x?sslmode=verify-full", { ssl: {} }, {}],
+    ["postgres://u@10.0.0.1:5432/x?sslmode=verify-full", { ssl: { host: "10.0.0.1" } }, {}],
+    ["postgres://db.example/x?sslrootcert=system", { ssl: {} }, {}],
+    ["postgres://a:1,b:2/x?target_session_attrs=read-write", { ssl: "prefer", target_session_attrs: "read-write" }, {}],
+    ["postgres:///x?host=/var/run/postgresql&user=u&password=p", {
+      ssl: false,
+      host: "/var/run/postgresql",
+      username: "u",
+      password: "p",
+    }, {}],
+    ["postgres://db.example/x?connect_timeout=7&application_name=a%20b&channel_binding=require", {
+      ssl: "prefer",
+      connect_timeout: 7,
+    }, { application_name: "a b" }],
+    ["postgres://db.example/x?schema=s&pgbouncer=true&statement_timeout=5000", { ssl: "prefer", prepare: false }, {
+      search_path: "s",
+      statement_timeout: "5000",
+    }],
+  ];
+  for (const [text, options, connection] of cases) {
+    const address = readPostgresAddress(new Secret(text));
+    assertEquals(
+      address,
+      { server: text.split("?")[0] ?? "", options: { ssl: "prefer", ...options }, connection },
+      text,
+    );
+  }
+  assertThrows(() => readPostgresAddress(new Secret("postgres://x/y?sslmode=no")), StoreError, '"no"');
+});

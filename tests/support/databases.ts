@@ -1,0 +1,269 @@
+/** Real Postgres and Redis servers for tests: those that the environment names, or ones of the test's own. */
+import { Secret } from "../../lib/secret.ts";
+import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
+import { findProgram, QUICK, skipIf } from "./skip.ts";
+
+/** Where the machine keeps the programs of its databases, beside those in PATH. */
+const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/postgresql/${version}/bin`);
+
+/** Longest time for a server to start, in milliseconds. */
+const START_MS = 30_000;
+/** Time between two looks at a server that starts, in milliseconds. */
+const LOOK_MS = 20;
+
+/** A server of the test's own, which it may stop and start. */
+export interface Engine extends AsyncDisposable {
+  /** Address, with the same port after every start. */
+  readonly url: string;
+  readonly port: number;
+  /** Starts it (again). Resolves when it answers. */
+  start(): Promise<void>;
+  /** Ends it: at once, as by a crash, or in good order. Resolves when its port is closed. */
+  stop(how?: "crash" | "orderly"): Promise<void>;
+  /** Makes it stand still, or go on, as a machine under load or a broken network does. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void;
+}
+
+/** Whether tests may use Postgres and Redis: their programs are installed, and a quick run has servers that are named. */
+export const HAS_POSTGRES: boolean = isThere("Postgres", findProgram("initdb", POSTGRES_FOLDERS));
+export const HAS_REDIS: boolean = isThere("Redis", findProgram("redis-server") ?? findProgram("valkey-server"));
+
+function isThere(name: "Postgres" | "Redis", program: string | undefined): boolean {
+  if (skipIf(program === undefined, `${name} is not installed`)) return false;
+  const variable = `SLUICE_TEST_${name.toUpperCase()}`;
+  return !skipIf(QUICK && !Deno.env.get(variable), `${name}: set ${variable} or run \`deno task test:all\``);
+}
+
+/** A Postgres server of the test's own, started. Its data go with it. */
+export async function startPostgres(): Promise<Engine> {
+  return await startEngine(await preparePostgres());
+}
+
+/** A Redis server of the test's own, started. It keeps nothing between two starts. */
+export async function startRedis(): Promise<Engine> {
+  return await startEngine(await prepareRedis());
+}
+
+async function preparePostgres(): Promise<EngineParts> {
+  const folder = await Deno.makeTempDir({ prefix: "sluice-postgres-" });
+  const who = await unprivileged(folder);
+  await run(
+    need("initdb", POSTGRES_FOLDERS),
+    ["-D", `${folder}/data`, "--no-sync", "-U", "sluice", "-A", "trust", "-E", "UTF8"],
+    who,
+  );
+  const port = freePort();
+  const args = [
+    ...["-D", `${folder}/data`, "-p", String(port), "-k", folder, "-h", "127.0.0.1"],
+    ...["-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "log_min_messages=fatal"],
+    // A server that is killed needs no disk that is: the system keeps what was written.
+    ...["-c", "fsync=off"],
+  ];
+  const url = `postgres://sluice@127.0.0.1:${port}/postgres`;
+  return {
+    program: need("postgres", POSTGRES_FOLDERS),
+    args,
+    who,
+    folder,
+    url,
+    port,
+    isUp: () => postgresAnswers(url),
+    // Immediate shutdown is a crash: the log is replayed at the next start. Fast is an orderly end.
+    stops: { crash: "SIGQUIT", orderly: "SIGINT" },
+  };
+}
+
+async function prepareRedis(): Promise<EngineParts> {
+  const folder = await Deno.makeTempDir({ prefix: "sluice-redis-" });
+  const port = freePort();
+  return {
+    program: findProgram("redis-server") ?? need("valkey-server"),
+    args: ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder],
+    who: {},
+    folder,
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    isUp: () => redisAnswers(port),
+    stops: { crash: "SIGKILL", orderly: "SIGTERM" },
+  };
+}
+
+/**
+ * The address of a fresh, empty database, dropped at the end; in the server that `SLUICE_TEST_POSTGRES` names, else in one
+ * that ends with this process.
+ */
+export async function freshDatabase(): Promise<{ url: string } & AsyncDisposable> {
+  sharedPostgres ??= findPostgres();
+  const server = await sharedPostgres;
+  const name = `sluice_${crypto.randomUUID().replaceAll("-", "")}`;
+  await command(server, `CREATE DATABASE ${name}`);
+  const url = new URL(server);
+  url.pathname = `/${name}`;
+  return {
+    url: url.href,
+    [Symbol.asyncDispose]: () => command(server, `DROP DATABASE ${name} WITH (FORCE)`),
+  };
+}
+
+/** The address of a Redis server: the one that `SLUICE_TEST_REDIS` names, else one that ends with this process. */
+export function someRedis(): Promise<string> {
+  sharedRedis ??= findRedis();
+  return sharedRedis;
+}
+
+let sharedPostgres: Promise<string> | undefined;
+let sharedRedis: Promise<string> | undefined;
+
+async function findPostgres(): Promise<string> {
+  const named = Deno.env.get("SLUICE_TEST_POSTGRES") || undefined;
+  return named ?? await leaveRunning(await preparePostgres());
+}
+
+async function findRedis(): Promise<string> {
+  const named = Deno.env.get("SLUICE_TEST_REDIS") || undefined;
+  return named ?? await leaveRunning(await prepareRedis());
+}
+
+/** Starts a server as nobody's child, so that no single test holds it, and ends it with this process. */
+async function leaveRunning({ program, args, who, folder, url, isUp, stops }: EngineParts): Promise<string> {
+  const text = [program, ...args].map((word) => `'${word}'`).join(" ");
+  const shell = new Deno.Command("sh", {
+    args: ["-c", `${text} >/dev/null 2>&1 & echo $!`],
+    cwd: folder,
+    ...who,
+    stdin: "null",
+  });
+  const pid = Number(new TextDecoder().decode((await shell.output()).stdout));
+  globalThis.addEventListener("unload", () => {
+    Deno.kill(pid, stops.crash);
+    Deno.removeSync(folder, { recursive: true });
+  });
+  await untilUp(program, isUp);
+  return url;
+}
+
+async function command(url: string, text: string): Promise<void> {
+  const sql = connectPostgres(new Secret(url), 1);
+  try {
+    await sql.unsafe(text);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+interface EngineParts {
+  program: string;
+  args: string[];
+  who: Pick<Deno.CommandOptions, "uid" | "gid">;
+  folder: string;
+  url: string;
+  port: number;
+  isUp: () => Promise<boolean>;
+  stops: Record<"crash" | "orderly", Deno.Signal>;
+}
+
+async function startEngine({ program, args, who, folder, url, port, isUp, stops }: EngineParts): Promise<Engine> {
+  let child: Deno.ChildProcess | undefined;
+
+  async function start(): Promise<void> {
+    if (child !== undefined) return;
+    child = new Deno.Command(program, { args, cwd: folder, ...who, stdin: "null", stdout: "null", stderr: "null" })
+      .spawn();
+    await untilUp(program, isUp);
+  }
+
+  async function stop(how: "crash" | "orderly" = "crash"): Promise<void> {
+    const running = child;
+    child = undefined;
+    if (running === undefined) return;
+    signalAll(running.pid, "SIGCONT");
+    running.kill(stops[how]);
+    await running.status;
+  }
+
+  await start();
+  return {
+    url,
+    port,
+    start,
+    stop,
+    signal(signal) {
+      if (child !== undefined) signalAll(child.pid, signal);
+    },
+    async [Symbol.asyncDispose]() {
+      await stop();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+/** A server may have a process for each connection. The first one goes first: it makes no others then. */
+function signalAll(pid: number, signal: Deno.Signal): void {
+  Deno.kill(pid, signal);
+  const children = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).split(" ").filter((word) => word !== "");
+  for (const child of children) {
+    try {
+      Deno.kill(Number(child), signal);
+    } catch (error) {
+      // It has ended since.
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
+}
+
+async function untilUp(program: string, isUp: () => Promise<boolean>): Promise<void> {
+  const until = performance.now() + START_MS;
+  while (!await isUp()) {
+    if (performance.now() > until) throw new Error(`Cannot start ${program}: it does not answer`);
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+async function postgresAnswers(url: string): Promise<boolean> {
+  const sql = connectPostgres(new Secret(url), 1);
+  try {
+    await sql`SELECT 1`;
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+async function redisAnswers(port: number): Promise<boolean> {
+  try {
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+    await connection.write(new TextEncoder().encode("PING\r\n"));
+    const answer = new Uint8Array(7);
+    const read = await connection.read(answer);
+    return new TextDecoder().decode(answer.subarray(0, read ?? 0)) === "+PONG\r\n";
+  } catch {
+    return false;
+  }
+}
+
+/** Postgres refuses to run as root: its files belong to the user that Debian made for it, or to nobody. */
+async function unprivileged(folder: string): Promise<Pick<Deno.CommandOptions, "uid" | "gid">> {
+  if (Deno.uid() !== 0) return {};
+  const users = await Deno.readTextFile("/etc/passwd");
+  const [, uid = "65534", gid = "65534"] = /^postgres:[^:]*:(\d+):(\d+):/m.exec(users) ?? [];
+  await Deno.chown(folder, Number(uid), Number(gid));
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function run(program: string, args: string[], who: Pick<Deno.CommandOptions, "uid" | "gid">): Promise<void> {
+  const { success, stderr } = await new Deno.Command(program, { args, cwd: "/", ...who }).output();
+  if (!success) throw new Error(`Cannot run ${program}: ${new TextDecoder().decode(stderr)}`);
+}
+
+function need(name: string, folders: readonly string[] = []): string {
+  const found = findProgram(name, folders);
+  if (found === undefined) throw new Error(`Cannot start ${name}: there is no such program here`);
+  return found;
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return (listener.addr as Deno.NetAddr).port;
+}

@@ -1,0 +1,24 @@
+/** Health that never takes a target out, for tests of something else whose upstreams fail in a row. */
+import type { Health } from "../../lib/routing/health.ts";
+import { BREAKER } from "../routing/breaker.ts";
+import { createHealth } from "../../lib/routing/health_tracker.ts";
+
+/** Grants every permit. */
+export function forgivingHealth(): Health {
+  const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0 });
+  return {
+    acquirePermit: ({ target: { upstream, model }, key }) => ({
+      granted: true,
+      permit: { target: { upstream, model }, key, isTrial: false, tickets: { all: { epoch: 0 }, client: undefined } },
+    }),
+    unavailability: () => undefined,
+    isUp: () => true,
+    isFailing: () => false,
+    report() {},
+    recordSpeed() {},
+    speed: (target) => health.speed(target),
+    snapshot: () => [],
+    reconfigure() {},
+    close() {},
+  };
+}

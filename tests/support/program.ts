@@ -1,0 +1,237 @@
+/** Runs the real program in a process of its own, in a folder of its own. */
+import { issueKey } from "../../lib/access/keys.ts";
+import { openStore } from "../../lib/store/open.ts";
+import { canRun, skipIf, skipInQuick } from "./skip.ts";
+import type { HostedCommand } from "./command_host.ts";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/** How a program ended. */
+export interface Ended {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** A running gateway with a key. */
+export interface RunningWithKey extends Running {
+  key: string;
+}
+
+/** A running gateway. */
+export interface Running {
+  /** Such as `http://127.0.0.1:40123`. */
+  origin: string;
+  /** What it printed when it started. */
+  banner: string;
+  pid: number;
+  kill(signal: Deno.Signal): void;
+  /** Resolves when it has ended; `out` is the whole of its standard output. */
+  ended: Promise<Ended>;
+}
+
+/** Where and with what a program runs. */
+export interface Place {
+  folder: string;
+  env?: Record<string, string>;
+  /** What is on standard input; absent: nothing. */
+  input?: string;
+  /** A command that runs the program, such as a tracer; absent: it is run by itself. */
+  under?: readonly [string, ...string[]];
+  /** Path of an executable that is run instead; absent: the program from its source. */
+  executable?: string;
+  /** Where a gateway listens; absent: on a free port. */
+  port?: number;
+}
+
+/** Runs a test in a fresh folder that is removed afterwards. */
+export async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await test(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Runs a command to its end. */
+export async function run(args: readonly string[], place: Place): Promise<Ended> {
+  const { folder, env = {}, input = "", under, executable } = place;
+  // The runtime reads its own variables when it starts.
+  const needsOwn = under !== undefined || executable !== undefined ||
+    Object.keys(env).some((name) => /^DENO_/.test(name));
+  if (host !== undefined && !host.isBusy && !needsOwn) {
+    return await host.run({ args, folder, env: { ...OWN_VARIABLES, ...env }, input });
+  }
+  const child = command(args, place).spawn();
+  if (place.input !== undefined) {
+    const writer = child.stdin.getWriter();
+    // A program that ends before it has read everything is judged by what it said.
+    await writer.write(new TextEncoder().encode(place.input)).catch(() => {});
+    await writer.close().catch(() => {});
+  }
+  const { code, stdout, stderr } = await child.output();
+  return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+}
+
+/** A process that runs commands one after the other. */
+interface Host {
+  isBusy: boolean;
+  run(command: HostedCommand): Promise<Ended>;
+  close(): Promise<void>;
+}
+
+let host: Host | undefined;
+
+/** Has a quick run start one process for all commands of a file that are run one after the other. */
+export function reuseProcess(): void {
+  if (!skipInQuick("A process of its own for each command")) return;
+  Deno.test.beforeAll(() => void (host = startHost()));
+  Deno.test.afterAll(() => host?.close());
+}
+
+function startHost(): Host {
+  const [program = "", ...args] = sourceCommand(`${ROOT}tests/support/command_host.ts`);
+  const child = new Deno.Command(program, { args, stdin: "piped", stdout: "piped" }).spawn();
+  const writer = child.stdin.getWriter();
+  const reader = child.stdout.getReader();
+  return {
+    isBusy: false,
+    async run(command) {
+      this.isBusy = true;
+      await writer.write(new TextEncoder().encode(`${JSON.stringify(command)}\n`));
+      const decoder = new TextDecoder();
+      let line = "";
+      while (!line.endsWith("\n")) {
+        const { done, value } = await reader.read();
+        if (done) throw new Error("The process that runs commands has ended");
+        line += decoder.decode(value, { stream: true });
+      }
+      this.isBusy = false;
+      return JSON.parse(line);
+    },
+    async close() {
+      await writer.close();
+      await reader.cancel();
+      await child.status;
+    },
+  };
+}
+
+/** Puts a key named `default` into the store of a folder, as `sluice keys add` does. */
+export async function addKey(folder: string): Promise<string> {
+  const store = await openStore({ kind: "sqlite", path: `${folder}/data/sluice.db` });
+  try {
+    const { key, record } = issueKey({ name: "default", group: "default", now: Date.now() });
+    await store.keys.add(record);
+    return key;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Adds a key and starts the gateway, whose store is in the folder. */
+export async function startWithKey(args: readonly string[], place: Place): Promise<RunningWithKey> {
+  const key = await addKey(place.folder);
+  return { ...await start(args, place), key };
+}
+
+/** Starts the gateway and waits until it has told how to connect. */
+export async function start(args: readonly string[], place: Place): Promise<Running> {
+  const child = command([...args, "--port", String(place.port ?? 0)], place).spawn();
+  const errors = new Response(child.stderr).text();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let out = "";
+  async function readUntil(pattern: RegExp): Promise<boolean> {
+    while (!pattern.test(out)) {
+      const { done, value } = await reader.read();
+      if (done) return false;
+      out += value;
+    }
+    return true;
+  }
+  if (!await readUntil(/(Others\n.*|Add a key: .*)\n\n/)) {
+    await child.status;
+    throw new Error(`The gateway did not start:\n${out}${await errors}`);
+  }
+  const banner = out;
+  return {
+    origin: /listens on (\S+)/.exec(banner)?.[1] ?? "",
+    banner,
+    pid: child.pid,
+    kill: (signal) => child.kill(signal),
+    ended: (async () => {
+      await readUntil(/$^/);
+      return { code: (await child.status).code, out, err: await errors };
+    })(),
+  };
+}
+
+/** Whether `script` of util-linux is here, which gives a program a terminal: no other one has `-e`. */
+export const HAS_TERMINAL = !skipIf(
+  Deno.build.os !== "linux" || !await canRun("script", "-qec", "true", "/dev/null"),
+  "script (util-linux) is not installed",
+);
+
+/** Starts the gateway at a terminal, with its log in a file. `interrupt` is Ctrl-C. */
+export async function startAtTerminal(
+  folder: string,
+): Promise<Pick<Running, "origin" | "banner"> & { interrupt(): Promise<{ code: number }> }> {
+  const words = [...sourceCommand(), "--port", "0"].map((word) => `'${word}'`).join(" ");
+  const child = new Deno.Command("script", {
+    args: ["-qfec", `exec ${words} 2> '${folder}/log'`, "/dev/null"],
+    cwd: folder,
+    env: OWN_VARIABLES,
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let banner = "";
+  while (!/Others\r?\n.*\n\r?\n/.test(banner)) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`The gateway did not start:\n${banner}${await Deno.readTextFile(`${folder}/log`)}`);
+    banner += value.replaceAll("\r\n", "\n");
+  }
+  return {
+    origin: /listens on (\S+)/.exec(banner)?.[1] ?? "",
+    banner,
+    async interrupt() {
+      const writer = child.stdin.getWriter();
+      await writer.write(new Uint8Array([3]));
+      while (!(await reader.read()).done);
+      const { code } = await child.status;
+      await writer.close().catch(() => {});
+      return { code };
+    },
+  };
+}
+
+/** The configuration is that of the folder. */
+const OWN_VARIABLES = { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" };
+
+function sourceCommand(entry = `${ROOT}main.ts`): string[] {
+  const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];
+  return [
+    Deno.execPath(),
+    "run",
+    "--quiet",
+    "--no-check",
+    "--no-prompt",
+    "--config",
+    `${ROOT}deno.json`,
+    ...permissions,
+    entry,
+  ];
+}
+
+function command(args: readonly string[], { folder, env = {}, input, under, executable }: Place): Deno.Command {
+  const [program = "", ...before] = [...under ?? [], ...(executable === undefined ? sourceCommand() : [executable])];
+  return new Deno.Command(program, {
+    args: [...before, ...args],
+    cwd: folder,
+    env: { ...OWN_VARIABLES, ...env },
+    stdin: input === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "piped",
+  });
+}

@@ -1,0 +1,20 @@
+/** Answers of chat upstreams that tell numbers of tokens of a test's own. */
+import { frames, whole } from "./frames.ts";
+import type { Said } from "./stepped.ts";
+
+/** A part of an answer, or all of it, with other numbers in its usage. */
+export function withUsage(text: string, { prompt, completion }: { prompt: number; completion: number }): string {
+  const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion };
+  return text.replaceAll(/"usage":\{.*?\}\}/g, () => `"usage":${JSON.stringify(usage)}`);
+}
+
+/** An answer to 7 tokens that has so many; before the end of a stream it waits. */
+export function countedAnswer(
+  stream: boolean,
+  { completion, going }: { completion: number; going: () => Promise<void> },
+): Said {
+  const tell = (text: string) => withUsage(text, { prompt: 7, completion });
+  if (!stream) return { steps: [tell(whole("chat", "Hello", "told"))] };
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  return { steps: [...opening, ...pieces, going(), ...ending.map(tell)] };
+}

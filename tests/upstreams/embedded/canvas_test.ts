@@ -1,0 +1,168 @@
+import { assertEquals, assertGreater, assertNotEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { Buffer } from "node:buffer";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsupported_parameters.ts";
+import { modelSchema } from "../../../lib/catalog/model.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { encodePng } from "../../../lib/images/codec_png.ts";
+import { decodeImage } from "../../../lib/images/codec.ts";
+import { blank, type Pixels } from "../../../lib/canvas/pixels.ts";
+import type { ImageEvent, ImageRequest, InputImage, Size } from "../../../lib/images/types.ts";
+import { imageSize } from "../../../lib/billing/image_size.ts";
+import { createCanvas } from "../../../lib/upstreams/embedded/canvas.ts";
+import { at, distance, quarters } from "../../canvas/images.ts";
+import { imageRequest } from "../../images/request.ts";
+import { skipInQuick } from "../../support/skip.ts";
+
+const MODEL = modelSchema.parse({
+  id: "sluice/canvas",
+  created: 0,
+  context_length: 1000,
+  pricing: { prompt: "0", completion: "0" },
+  targets: [{ upstream: "embedded", model: "canvas" }],
+});
+const USUAL = { model: MODEL.id, prompt: "A red sailboat at sunset", requestedSize: "auto" } as const;
+
+/** The feed of one request, and what ends it. */
+async function open(parts: Partial<ImageRequest>) {
+  const [target] = MODEL.targets;
+  if (target === undefined) throw new Error("The model has no target");
+  const canvas = createCanvas();
+  const stop = new AbortController();
+  const dropped = new UnsupportedParameters();
+  const request = imageRequest({ ...USUAL, ...parts });
+  const feed = await canvas.create({ request, model: MODEL, target, signal: stop.signal, dropped });
+  return { canvas, feed, stop, dropped };
+}
+
+async function events(parts: Partial<ImageRequest>): Promise<ImageEvent[]> {
+  const { canvas, feed } = await open(parts);
+  const all: ImageEvent[] = [];
+  try {
+    for (let event = await feed.read(); event !== undefined; event = await feed.read()) all.push(event);
+  } finally {
+    feed.cancel();
+    canvas.close();
+  }
+  return all;
+}
+
+function bytesOf(event: ImageEvent | undefined): Uint8Array<ArrayBuffer> {
+  if (event === undefined || event.type === "failed") throw new Error("There is no image");
+  return Uint8Array.from(Buffer.from(event.base64, "base64"));
+}
+
+Deno.test("the canvas paints each format in exactly the size, up to the largest", async () => {
+  const sizes: Size[] = [{ width: 816, height: 2448 }];
+  if (!skipInQuick("The largest images")) sizes.push({ width: 1024, height: 1024 }, { width: 3840, height: 2160 });
+  for (const format of ["png", "jpeg", "webp"] as const) {
+    for (const size of sizes) {
+      const [event, ...others] = await events({ size, format });
+      assertEquals(others, []);
+      assertEquals(imageSize(bytesOf(event)), { type: format, ...size });
+    }
+  }
+});
+
+Deno.test("the canvas gives the same bytes for the same request, and other images for other words and numbers", async () => {
+  const [first, second] = await events({ n: 2 });
+  assertEquals([first?.index, second?.index], [0, 1]);
+  assertEquals(await events({ n: 2 }), [first, second] as ImageEvent[]);
+  assertNotEquals(bytesOf(first), bytesOf(second));
+  assertNotEquals(bytesOf(first), bytesOf((await events({ prompt: "A red sailboat at sunset." }))[0]));
+});
+
+Deno.test("a stream has the previews it asks for, in the image's size, nearer to it from step to step", async () => {
+  for (const partialImages of [0, 1, 3]) {
+    const all = await events({ stream: true, partialImages, n: 2, size: { width: 1024, height: 640 } });
+    const steps = Array.from({ length: partialImages }, (_, step) => step);
+    assertEquals(
+      all.map((event) => [event.type, event.index, "step" in event ? event.step : undefined]),
+      [0, 1].flatMap((index) => [...steps.map((step) => ["partial", index, step]), ["image", index, undefined]]),
+    );
+    const images: Pixels[] = [];
+    for (const event of all.slice(0, partialImages + 1)) images.push(await decodeImage(bytesOf(event)));
+    const last = images.at(-1);
+    const distances = images.map((image) => distance(image, last ?? image));
+    assertEquals(distances, [...distances].sort((a, b) => b - a));
+    assertEquals(images.map(({ width, height }) => [width, height]), images.map(() => [1024, 640]));
+  }
+  createCanvas().close();
+});
+
+Deno.test("the event loop goes round while the canvas paints", async () => {
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  await events({ size: { width: 2048, height: 2048 } });
+  clearInterval(timer);
+  assertGreater(turns, 20);
+});
+
+Deno.test("after cancel() the feed ends; after an abort it rejects with the reason", async () => {
+  const cancelled = await open({ n: 3 });
+  const pending = cancelled.feed.read();
+  cancelled.feed.cancel();
+  cancelled.feed.cancel();
+  assertEquals(await pending, undefined);
+  assertEquals(await cancelled.feed.read(), undefined);
+  const aborted = await open({ n: 3 });
+  const read = aborted.feed.read();
+  aborted.stop.abort(new Error("The client has gone"));
+  await assertRejects(() => read, Error, "The client has gone");
+  await assertRejects(() => aborted.feed.read(), Error, "The client has gone");
+  aborted.canvas.close();
+});
+
+Deno.test("members nobody reads are named", async () => {
+  const { dropped, feed } = await open({ rest: { style: "vivid" } });
+  feed.cancel();
+  assertEquals(dropped.names, ["style"]);
+});
+
+/** An upload of an image. */
+function upload(pixels: Pixels, orientation = 1): InputImage {
+  const turned = orientation >= 5;
+  return {
+    bytes: encodePng(pixels),
+    type: "png",
+    width: turned ? pixels.height : pixels.width,
+    height: turned ? pixels.width : pixels.height,
+    orientation,
+  };
+}
+
+Deno.test("the canvas edits uploads, follows their orientation and their mask, and gives variations", async () => {
+  const pixels = quarters({ width: 96, height: 64 });
+  const size = { width: 640, height: 1024 };
+  const parts = { kind: "edit", prompt: "resize", size, images: [upload(pixels, 6)] } as const;
+  const image = await decodeImage(bytesOf((await events({ ...parts, images: [...parts.images] }))[0]));
+  assertEquals([image.width, image.height], [640, 1024]);
+  // Orientation 6 is shown a quarter turn clockwise.
+  assertEquals([at(image, 100, 100), at(image, 540, 100)], [[60, 80, 210], [220, 60, 50]]);
+  const mask = blank({ width: 64, height: 96 }, 255);
+  for (let i = 0; i < 64 * 48; i++) mask.data[i * 4 + 3] = 0;
+  const masked = await events({ ...parts, prompt: "invert", images: [...parts.images], mask: upload(mask), n: 2 });
+  const [first, second] = [await decodeImage(bytesOf(masked[0])), await decodeImage(bytesOf(masked[1]))];
+  assertEquals([at(first, 100, 100), at(first, 100, 900)], [[195, 175, 45], [230, 220, 90]]);
+  assertNotEquals(at(second, 100, 100), at(first, 100, 100));
+  createCanvas().close();
+});
+
+Deno.test("an upload that is damaged or too large fails the request with what is the case", async () => {
+  const good = upload(quarters({ width: 64, height: 64 }));
+  const damaged = { ...good, bytes: good.bytes.slice(0, 90) };
+  const { canvas, feed } = await open({ kind: "edit", images: [damaged] });
+  const error = await assertRejects(() => feed.read(), GatewayError);
+  assertEquals([error.kind, error.param], ["invalid", "image"]);
+  assertStringIncludes(error.message, "the png file is damaged");
+  await assertRejects(
+    () => open({ kind: "edit", images: [{ ...good, width: 5000, height: 5000 }] }),
+    GatewayError,
+    "5000x5000",
+  );
+  await assertRejects(
+    () => open({ kind: "edit", images: [good], mask: { ...good, width: 5000, height: 5000 } }),
+    GatewayError,
+    "the most is",
+  );
+  canvas.close();
+});

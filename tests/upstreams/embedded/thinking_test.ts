@@ -1,0 +1,89 @@
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import type { ContentBlock, Protocol, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { checkThoughts, sign, think, wantsReasoning } from "../../../lib/upstreams/embedded/thinking.ts";
+import { assistant } from "../../protocols/canonical/messages.ts";
+
+Deno.test("wantsReasoning() is true where reasoning was asked for", () => {
+  const cases: [Reasoning | undefined, boolean][] = [
+    [undefined, false],
+    [{}, false],
+    [{ encrypted: true, display: "summarized" }, false],
+    [{ mode: "off" }, false],
+    [{ mode: "off", effort: "high" }, false],
+    [{ effort: "none" }, false],
+    [{ effort: "minimal" }, true],
+    [{ effort: "max" }, true],
+    [{ mode: "adaptive" }, true],
+    [{ mode: "manual", budgetTokens: 1024 }, true],
+  ];
+  for (const [reasoning, expected] of cases) {
+    assertEquals(wantsReasoning(reasoning), expected, JSON.stringify(reasoning));
+  }
+});
+
+Deno.test("think() says what the model will do", () => {
+  const text = (names: string[]) => think({ format: "text", results: false, calls: names.map((name) => ({ name })) });
+  assertStringIncludes(text([]), "the user's message");
+  assertStringIncludes(text(["a"]), "I will call a.");
+  assertStringIncludes(text(["a", "b", "c", "d", "e"]), "I will call a, b, c and 2 more.");
+  assertStringIncludes(think({ format: "text", results: true, calls: [] }), "results");
+  assertStringIncludes(think({ format: "json_object", results: false, calls: [] }), "JSON object");
+  assertStringIncludes(think({ format: "json_schema", results: false, calls: [] }), "schema");
+});
+
+function check(block: ContentBlock, protocol: Protocol = "messages"): void {
+  checkThoughts({ messages: [assistant("before"), assistant(block)], protocol });
+}
+
+Deno.test("checkThoughts() accepts a thought as it was given, shown or withheld", () => {
+  const signature = sign("I will.");
+  check({ type: "reasoning", text: "I will.", signature });
+  check({ type: "reasoning", text: "", hidden: true, signature });
+  check({ type: "reasoning", text: "", signature: { ...signature, id: "rs_1" } });
+  assertEquals(sign("I will."), signature);
+});
+
+Deno.test("checkThoughts() ignores thoughts that are not ours", () => {
+  check({ type: "reasoning", text: "unsigned" });
+  check({ type: "reasoning", text: "other", signature: { issuer: "anthropic", value: "x" } });
+});
+
+Deno.test("checkThoughts() refuses a changed thought or signature, in the protocol's words", () => {
+  const { issuer, value } = sign("I will.");
+  const [carried = "", digest = ""] = value.split(".");
+  const bad: [string, string][] = [
+    ["I won't.", value],
+    [" I will.", value],
+    ["I will.", ""],
+    ["I will.", "x"],
+    ["I will.", carried],
+    ["I will.", `${carried}.`],
+    ["I will.", `${carried}.${digest}.`],
+    ["I will.", `${carried}.${digest.toLowerCase()}`],
+    ["I will.", `${carried}=.${digest}`],
+    ["", `${sign("else").value.split(".")[0]}.${digest}`],
+    ["", "***.***"],
+  ];
+  for (const [text, value] of bad) {
+    assertThrows(
+      () => check({ type: "reasoning", text, signature: { issuer, value } }),
+      GatewayError,
+      "Invalid",
+      value,
+    );
+  }
+  const protocols: [Protocol, string, string][] = [
+    ["messages", "Invalid `signature` in `thinking` block", "messages"],
+    ["chat", "Invalid `signature` in `reasoning_details`", "messages"],
+    ["responses", "Invalid `encrypted_content` in `reasoning` item", "input"],
+  ];
+  for (const [protocol, message, param] of protocols) {
+    const error = assertThrows(
+      () => check({ type: "reasoning", text: "", signature: { issuer, value: "x" } }, protocol),
+      GatewayError,
+    );
+    assertEquals([error.kind, error.message, error.param], ["invalid", message, param]);
+  }
+  assert(digest.length >= 32);
+});
