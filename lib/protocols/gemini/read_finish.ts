@@ -24,11 +24,14 @@ const FAILED_CALLS: ReadonlySet<string> = new Set([
  * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, even a refusal, because the client
  * waits for them. A failed call ends an incomplete answer, so it becomes `length`.
  * @param said the number of blocks, and of calls among them
- * @throws {GatewayError} `upstream`, if there is no answer: `OTHER` and unknown reasons without content
+ * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without content
  */
 export function readFinish(reason: string, said: { blocks: number; calls: number }): FinishReason {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
   if (said.calls > 0) return "tool_use";
+  if (reason === "MALFORMED_FUNCTION_CALL" && said.blocks === 0) {
+    throw new GatewayError("upstream", "The model returned nothing but a malformed function call");
+  }
   if (FAILED_CALLS.has(reason)) return "length";
   if (REFUSALS.has(reason)) return "refusal";
   if (reason !== "STOP" && said.blocks === 0) {

@@ -258,3 +258,40 @@ Deno.test("a request without a number of tokens is capped for the model that is 
   // At the other's price the budget would not pay for as many.
   assertEquals(server.requests.length, 1);
 });
+
+Deno.test("a malformed function call and nothing else of Gemini is replaced by another target, and free alone", async () => {
+  const malformed = {
+    candidates: [{ content: {}, finishReason: "MALFORMED_FUNCTION_CALL", index: 0 }],
+    usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 12 },
+  };
+  for (const stream of [false, true]) {
+    await using broken = startScripted(() =>
+      stream ? events(`data: ${JSON.stringify(malformed)}\n\n`) : json(malformed)
+    );
+    await using sound = startScripted(twoModels({}));
+    const [first, second] = [{ upstream: "broken", model: "g" }, { upstream: "sound", model: "c", priority: 2 }];
+    await using gateway = startGateway({
+      upstreams: { broken: upstream("gemini", broken.url), sound: upstream("openai-compatible", sound.url) },
+      models: [
+        model("acme/one", [{ ...first, priority: 1 }, second], { pricing: CHEAP }),
+        model("acme/alone", [first], { pricing: CHEAP }),
+      ],
+    });
+    for (const protocol of PROTOCOLS) {
+      const response = await gateway.ask(protocol, prompt(protocol, { stream }));
+      const text = await response.text();
+      assertEquals(response.status, 200, text);
+      assertMatch(text, /Hello/);
+      const { headers } = response;
+      assertEquals(["upstream", "attempts"].map((name) => headers.get(`x-sluice-${name}`)), ["sound", "2"]);
+    }
+    const alone = await gateway.ask("chat", prompt("chat", { model: "acme/alone", stream }));
+    const { error } = await alone.json();
+    assertEquals([alone.status, error.message], [502, "The model returned nothing but a malformed function call"]);
+    const entries = await entriesOf(gateway);
+    assertEquals(entries.map(({ ending, cost, upstream }) => [ending, cost > 0n, upstream]), [
+      ...PROTOCOLS.map(() => ["end", true, "sound"]),
+      ["failed", false, "broken"],
+    ]);
+  }
+});

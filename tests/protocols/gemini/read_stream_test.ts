@@ -187,6 +187,7 @@ Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
     ["A_NEW_ONE", [], "error"],
     ["MALFORMED_FUNCTION_CALL", said, "length"],
     ["MALFORMED_FUNCTION_CALL", call, "tool_use"],
+    ["MALFORMED_FUNCTION_CALL", [], "error"],
     ["UNEXPECTED_TOOL_CALL", [], "length"],
     ["TOO_MANY_TOOL_CALLS", call, "tool_use"],
     ["FINISH_REASON_UNSPECIFIED", said, "error"],
@@ -201,6 +202,7 @@ Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
 
 Deno.test("a stream that fails ends in one error of the right kind, after what it said", () => {
   const cases: Readonly<Record<string, [number, string, string]>> = {
+    error_call_malformed: [1, "upstream", "The model returned nothing but a malformed function call"],
     error_cut: [3, "upstream", "The model's answer ended before it was complete"],
     error_first: [0, "overloaded", "The model's vendor is overloaded"],
     error_in_the_middle: [3, "upstream", "The model's vendor failed to answer"],
@@ -245,6 +247,7 @@ Deno.test("a whole answer without an end, and one that is an error, are errors",
     [{}, "upstream"],
     [{ candidates: [] }, "upstream"],
     [{ candidates: [{ content: { parts: [{ text: "a" }] } }] }, "upstream"],
+    [{ candidates: [{ content: {}, finishReason: "MALFORMED_FUNCTION_CALL" }] }, "upstream"],
     [{ error: { code: 429, message: "Slow down", status: "RESOURCE_EXHAUSTED" } }, "exhausted"],
   ];
   for (const [body, kind] of cases) {
