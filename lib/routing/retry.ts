@@ -28,7 +28,7 @@ export interface AttemptOptions<T> {
   key: string;
   health: Health;
   budgets: RetryBudgets;
-  /** Most attempts. */
+  /** Most attempts. Repeats at a target leave enough of them for the targets that were not asked yet. */
   most: number;
   /** Time in which the last attempt must begin, in milliseconds. */
   deadlineMs: number;
@@ -132,8 +132,29 @@ class TargetAttempts<T> {
     return this.#attempts === this.#unfit;
   }
 
-  /** Finds the first that may be asked now. The last one that was not asked yet needs no budget. */
+  /** Whether only one more attempt may follow those that were made. */
+  #isLastRetry(): boolean {
+    return !this.#isFirst() && this.#attemptsLeft() <= 1;
+  }
+
+  #attemptsLeft(): number {
+    return this.#parts.most - (this.#attempts - this.#unfit);
+  }
+
+  /** Finds the first that may be asked now. The last attempt prefers targets that were not asked yet, those that are up first. */
   #find(candidates: readonly Candidate[]): Found | undefined {
+    if (this.#isLastRetry()) {
+      const { health, key } = this.#parts;
+      const unasked = candidates.filter(({ asked }) => !asked);
+      const found = this.#findAskable(unasked.filter(({ choice }) => health.isUp(choice.target, key))) ??
+        this.#findAskable(unasked);
+      if (found !== undefined) return found;
+    }
+    return this.#findAskable(candidates) ?? (this.#isFirst() ? undefined : this.#findOpen(candidates));
+  }
+
+  /** Finds the first that may be asked now. The last one that was not asked yet needs no budget. */
+  #findAskable(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
       const needsBudget = this.#needsBudget(candidate);
       if (needsBudget && !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
@@ -146,7 +167,7 @@ class TargetAttempts<T> {
       const permit = candidate.asked ? undefined : this.#admit(candidate);
       if (permit !== undefined) return { candidate, permit, isLast: true };
     }
-    return this.#isFirst() ? undefined : this.#findOpen(candidates);
+    return undefined;
   }
 
   /** A target whose breaker is open may have recovered: a request without any other target tries it, for a token. */
@@ -231,14 +252,23 @@ class TargetAttempts<T> {
     }
     if (asked || again === "never") return;
     const once = { choice, asked: true };
-    if (again === "first") this.#left.unshift(once);
+    if (again === "first" && this.#hasAttemptToSpare()) this.#left.unshift(once);
     else this.#again.push(once);
   }
 
+  /** Whether attempts are left for all targets that were not asked yet, and one more. */
+  #hasAttemptToSpare(): boolean {
+    const { health, key } = this.#parts;
+    const unasked = this.#left.filter(({ choice, asked }) =>
+      !asked && health.unavailability(choice.target, key) === undefined
+    );
+    return this.#attemptsLeft() > unasked.length;
+  }
+
   #mayGoOn({ next, slow = false }: FailureClass): boolean {
-    const { most, deadlineMs } = this.#parts;
+    const { deadlineMs } = this.#parts;
     const elapsed = this.#elapsedMs();
-    return next !== "nobody" && this.#attempts - this.#unfit < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
+    return next !== "nobody" && this.#attemptsLeft() > 0 && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
       this.#left.length + this.#again.length > 0;
   }
 

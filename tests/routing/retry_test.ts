@@ -149,6 +149,123 @@ Deno.test("there are no more attempts than allowed", async () => {
   }
 });
 
+const DEAD: readonly Script[] = [
+  () => error("upstream", { fault: "unreachable" }),
+  () => error("upstream"),
+  () => error("exhausted", { retryAfterMs: 50 }),
+  () => error("overloaded", { retryAfterMs: 50 }),
+  () => error("overloaded"),
+];
+
+Deno.test("repeats leave the attempts to targets that were not asked yet", async () => {
+  const dead: Script = () => error("upstream", { fault: "unreachable" });
+  const unfit: Script = () => error("invalid", { fault: "unfit" });
+  const cases: [Record<string, Script>, names: string, most: number, result: string, asked: string][] = [
+    [{ a: dead, b: dead, c: ok }, "abc", 3, "c", "a b c"],
+    [{ a: dead, b: dead, c: ok }, "abc", 4, "c", "a a b c"],
+    [{ a: dead, b: ok }, "ab", 2, "b", "a b"],
+    [{ a: dead, b: dead }, "ab", 3, "!upstream", "a a b"],
+    [{ a: dead, b: unfit }, "ab", 2, "!upstream", "a b a"],
+  ];
+  for (const [scripts, names, most, result, asked] of cases) {
+    const choices = choicesOf(model("m", ...names));
+    assertEquals((await once(scripts, choices, { most })).slice(0, 2), [result, asked], `${names} ${most}`);
+  }
+});
+
+Deno.test("a healthy target is reached wherever attempts suffice for all targets before it", async () => {
+  const { next: random } = seeded(7);
+  const draw = (below: number) => Math.floor(random() * below);
+  for (let run = 0; run < 500; run++) {
+    const names = [..."abcdefgh"].slice(0, 1 + draw(8));
+    const scripts = Object.fromEntries(
+      names.map((name) => [name, random() < 0.3 ? ok : DEAD[draw(DEAD.length)] ?? ok]),
+    );
+    const most = 2 + draw(7);
+    const [result, asked] = await once(scripts, choicesOf(model("m", ...names)), { most });
+    const first = names.findIndex((name) => scripts[name] === ok);
+    const row = `${asked} of ${names} with ${most}`;
+    if (first >= 0 && first < most) assertEquals(result, names[first], row);
+    else assertEquals([result[0], new Set(asked.split(" ")).size], ["!", Math.min(most, names.length)], row);
+  }
+});
+
+Deno.test("the last attempt goes to a target that is up and was not asked yet, whatever happened before", async () => {
+  const seed = seeded(11);
+  const { next: random } = seed;
+  const draw = (below: number) => Math.floor(random() * below);
+  let repeats = 0;
+  const violations: string[] = [];
+  for (let run = 0; run < 60; run++) {
+    const names = [..."abcdef"].slice(0, 2 + draw(5));
+    const row = model("m", ...names);
+    const scripts = Object.fromEntries(
+      names.map((name) => [name, random() < 0.2 ? ok : DEAD[draw(DEAD.length)] ?? ok]),
+    );
+    const { time, health, budgets } = world({}, seed);
+    const most = 2 + draw(3);
+    for (let request = 0; request < 40; request++) {
+      const choices = choicesOf(row).sort(() => random() - 0.5);
+      const asked: string[] = [];
+      let isOver = false;
+      const sent = attemptTargets({
+        choices,
+        key: "k1",
+        health,
+        budgets,
+        most,
+        deadlineMs: 600_000,
+        monotonic: () => time.now,
+        random,
+        pause: time.pause,
+        isOver: () => false,
+        async ask({ target }) {
+          // A target that has failed lately may lack the token that it needs.
+          const others = choices.filter((choice) =>
+            !asked.includes(choice.target.upstream) && choice.target !== target && health.isUp(choice.target, "k1") &&
+            !health.isFailing(choice.target, "k1")
+          );
+          if (asked.length === most - 1 && asked.includes(target.upstream)) {
+            repeats++;
+            if (others.length > 0) violations.push(`${asked} ${target.upstream} of ${names}`);
+          }
+          asked.push(target.upstream);
+          const failed = await scripts[target.upstream]?.(time);
+          if (failed !== undefined) throw failed;
+        },
+      }).catch(() => {}).finally(() => isOver = true);
+      while (!isOver) await time.run(time.now + 200);
+      await sent;
+    }
+  }
+  assertEquals(violations, []);
+  assert(repeats > 20, String(repeats));
+});
+
+Deno.test("the last attempt goes to a target that is up before one whose breaker is half-open", async () => {
+  const choices = choicesOf(model("m", "a", "b", "c"));
+  const tested = world({ a: () => error("upstream"), b: ok, c: ok });
+  const { time, send } = tested;
+  const health = tested.health = createHealth({
+    breaker: BREAKER,
+    monotonic: () => time.now,
+    now: () => time.now,
+    random: () => 0.5,
+    later: time.later,
+    probe: () => Promise.resolve("down"),
+  });
+  const { model: row, target: b } = choices[1] as Choice;
+  for (let count = 0; count < 5; count++) {
+    const admission = health.acquirePermit({ model: row, target: b, key: "k1" });
+    assert(admission.granted);
+    health.report(admission.permit, { type: "failure" });
+  }
+  await time.run(time.now + 7_000);
+  assertEquals(choices.map(({ target }) => health.isUp(target, "k1")), [true, false, true]);
+  assertEquals(health.unavailability(b, "k1"), undefined);
+  assertEquals(await send(choices, { most: 2 }), "c");
+});
+
 Deno.test("a failure is followed at once, the same target after a time, and one that named a time after it", async () => {
   const [a, ab] = [choicesOf(model("m", "a")), choicesOf(model("m", "a", "b"))];
   const [, , atOnce] = await once({ a: () => error("upstream"), b: ok }, ab);
