@@ -300,10 +300,11 @@ export const configSchema = z.strictObject({
 /** Permissions, prices, limits and budgets of the keys of a group. */
 export type Group = z.output<typeof groupSchema>;
 
-/** An upstream: inside the gateway, or a host, whose key is kept as a secret. */
-export type UpstreamConfig =
-  | z.output<typeof embeddedUpstreamSchema>
-  | Omit<z.output<typeof httpUpstreamSchema>, "api_key"> & { api_key?: Secret };
+/** An upstream that is reached over the network. Its key is kept as a secret. */
+export type HttpUpstreamConfig = Omit<z.output<typeof httpUpstreamSchema>, "api_key"> & { api_key?: Secret };
+
+/** An upstream, inside the gateway or on the network. */
+export type UpstreamConfig = z.output<typeof embeddedUpstreamSchema> | HttpUpstreamConfig;
 
 /** Rules of one key that narrow those of its group. */
 export type KeyRules = z.output<typeof keyRulesSchema>;

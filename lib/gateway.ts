@@ -1,7 +1,7 @@
 /** The composition root: a configuration becomes a `Gateway`, a record of everything a request needs. */
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
-import type { Config, UpstreamConfig } from "./config.ts";
+import type { Config, HttpUpstreamConfig } from "./config.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
@@ -47,7 +47,7 @@ export interface Gateway {
   /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
   /** Requests under way. */
-  readonly running: InFlightRequests;
+  readonly inFlight: InFlightRequests;
   /** Watches requests, for the log and for metrics. */
   readonly observer: Observer;
   /** Circuit breakers and statistics of targets, and their retry budgets. */
@@ -103,9 +103,6 @@ export interface GatewayParts {
   limiter?: Limiter;
 }
 
-/** An upstream's row, where it is no embedded one. */
-type HostConfig = Exclude<UpstreamConfig, { vendor: "embedded" }>;
-
 /** The parts that a configuration alone decides. */
 type Configured = Pick<Gateway, "config" | "catalog" | "upstreams" | "imageUpstreams" | "uses">;
 
@@ -141,7 +138,7 @@ export function createGateway(
       log: logWithStorePath(config, log),
     }),
     limiter,
-    running: createInFlightRequests(),
+    inFlight: createInFlightRequests(),
     observer: createObserver({ monotonic, now }),
     health: health ?? ownHealth({ ...built, now, monotonic, random, log }),
     retries: createRetryBudgets(),
@@ -271,15 +268,15 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
 }
 
 /** Ends all open requests without a charge, with an error that explains it. */
-export function stopRequests({ running, idempotency }: Pick<Gateway, "running" | "idempotency">): Promise<void> {
-  const stopped = running.stop(shuttingDown());
+export function stopRequests({ inFlight, idempotency }: Pick<Gateway, "inFlight" | "idempotency">): Promise<void> {
+  const stopped = inFlight.stop(shuttingDown());
   idempotency.close();
   return stopped;
 }
 
 /** Ends the open text requests without a charge, with an error that explains it. */
-export function stopTextRequests({ running }: Pick<Gateway, "running">): Promise<void> {
-  return running.stop(shuttingDown(), "text");
+export function stopTextRequests({ inFlight }: Pick<Gateway, "inFlight">): Promise<void> {
+  return inFlight.stop(shuttingDown(), "text");
 }
 
 function shuttingDown(): GatewayError {
@@ -317,13 +314,13 @@ function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<stri
 /** An upstream of the configuration that is reached over the network. */
 interface Host {
   name: string;
-  row: HostConfig;
+  row: HttpUpstreamConfig;
   way: TransportSelector;
 }
 
 function wayTo(
   name: string,
-  { row, log, guard }: { row: HostConfig; log: Gateway["log"]; guard: AddressGuard },
+  { row, log, guard }: { row: HttpUpstreamConfig; log: Gateway["log"]; guard: AddressGuard },
 ): TransportSelector {
   return createTransportSelector({
     guard,
@@ -334,7 +331,7 @@ function wayTo(
   });
 }
 
-function addressOf({ vendor, base_url: url }: HostConfig): string {
+function addressOf({ vendor, base_url: url }: HttpUpstreamConfig): string {
   return url ?? vendorOf(vendor).baseUrl ?? "";
 }
 

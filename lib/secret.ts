@@ -9,6 +9,9 @@ const LEAST_CHARACTERS = 8;
 const values = new Set<string>();
 let version = 0;
 
+/** Reads a variable of the environment. */
+export type ReadEnvironment = (name: string) => string | undefined;
+
 /** A secret that cannot be printed by accident: not in logs, not in errors, not in JSON. */
 export class Secret {
   readonly #value: string;
@@ -66,7 +69,7 @@ const HEADERS = [
 const ADDRESSES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
 /** Remembers the secrets that the environment holds beside those that the configuration names. */
-export function rememberEnvironment(env: (name: string) => string | undefined): void {
+export function rememberEnvironment(env: ReadEnvironment): void {
   for (const name of ADDRESSES) {
     for (const value of [env(name), env(name.toLowerCase())]) {
       // The runtime takes a proxy without its scheme, too.

@@ -81,7 +81,7 @@ const LAYERS: Layers = {
     "lib/limits",
     "lib/store",
   ],
-  "lib/access": [...DATA, "lib/catalog", "lib/store"],
+  "lib/access": [...DATA, "lib/catalog", "lib/protocols/canonical", "lib/store"],
   "lib/billing/reports": ["lib/access", "lib/cli/duration.ts", "lib/config.ts", "lib/billing", "lib/store"],
   "lib/upstreams": [
     "lib/o200k",

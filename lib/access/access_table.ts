@@ -1,4 +1,5 @@
 /** Lists the credential and permission of every route. A route that is not listed is refused. */
+import type { Protocol } from "../protocols/canonical/types.ts";
 
 /**
  * `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` where it is sent, else the bearer key.
@@ -7,9 +8,6 @@ export type Credential = "bearer" | "api_key";
 
 /** Endpoints that a group's permissions name. */
 export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" | "openapi";
-
-/** Text protocols that a group's permissions name. */
-export type Protocol = "chat" | "responses" | "messages";
 
 /** Requirements of one method of one route. */
 export interface Access {

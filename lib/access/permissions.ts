@@ -1,7 +1,8 @@
 /** Permissions of a caller: its group and its key must both allow a request. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
-import type { Endpoint, Protocol } from "./access_table.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
+import type { Endpoint } from "./access_table.ts";
 
 /** A group with the rules of a key. For a group alone the rules are `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;

@@ -39,10 +39,10 @@ const GRACE_MS = 1_000;
 
 /** Starts with none. */
 export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
-  const running = new Bag<Metered>();
+  const inFlight = new Bag<Metered>();
 
   function of(kind?: InFlightKind): Metered[] {
-    return running.items.filter(({ request }) => kind === undefined || request.kind === kind);
+    return inFlight.items.filter(({ request }) => kind === undefined || request.kind === kind);
   }
 
   async function over(kind?: InFlightKind): Promise<void> {
@@ -52,8 +52,8 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
   return {
     add(meter, request) {
       const metered = { meter, request, at: -1 };
-      running.add(metered);
-      return () => running.delete(metered);
+      inFlight.add(metered);
+      return () => inFlight.delete(metered);
     },
     count: (kind) => of(kind).length,
     over,

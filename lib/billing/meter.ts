@@ -1,7 +1,7 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import type { LimitRequest, LimitStatus, RunningRequest } from "../limits/limiter.ts";
+import type { AdmittedRequest, LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
   BilledTokens,
@@ -265,7 +265,7 @@ class RequestMeter implements Meter {
     }
   }
 
-  #runningOn({ id: model }: Model): RunningRequest {
+  #runningOn({ id: model }: Model): AdmittedRequest {
     const { id, keyId, group, endpoint } = this.#arrival;
     return { id, at: this.#at, keyId, group, model, endpoint };
   }

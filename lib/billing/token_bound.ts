@@ -161,7 +161,7 @@ export function affordableOutput({ left, inputTokens, sheet, n = 1 }: Affordable
 }
 
 /** Tokens that are expected of a request. */
-export interface TokenEstimate {
+export interface EstimatedTokens {
   input: number;
   /** With the output that the request asks for, or the usual one. */
   total: number;
@@ -176,7 +176,7 @@ export interface TokenEstimate {
 export function estimateTokens(
   prompt: Prompt,
   { model: { top_provider, context_length }, isAscii = false }: { model: ModelBounds; isAscii?: boolean },
-): TokenEstimate {
+): EstimatedTokens {
   let bytes = 0;
   let input = TOKENS_OF_PRIMER + TOKENS_PER_MESSAGE * prompt.messages.length;
   const add = (part: PromptPart) => {

@@ -88,7 +88,7 @@ function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<Shut
   return shutDownServer({
     server: { shutdown: () => shutdownAll(servers) },
     drain,
-    running: gateway.running,
+    inFlight: gateway.inFlight,
     stopTexts: () => stopTextRequests(gateway),
     stopAll: () => stopRequests(gateway),
     second,

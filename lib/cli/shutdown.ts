@@ -58,7 +58,7 @@ export interface ShutdownTimes {
 export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;
-  running: Pick<InFlightRequests, "count" | "over">;
+  inFlight: Pick<InFlightRequests, "count" | "over">;
   /** Ends the texts that are still under way. */
   stopTexts: () => Promise<void>;
   /** Ends whatever is still under way. */
@@ -77,14 +77,14 @@ export type ShutdownOutcome = "drained" | "late" | "cut";
  * ones end with an error of their protocol.
  */
 export async function shutDownServer(ending: ShutdownParts): Promise<ShutdownOutcome> {
-  const { running, log, second } = ending;
-  log({ level: "info", event: "stopping", texts: running.count("text"), images: running.count("images") });
+  const { inFlight, log, second } = ending;
+  log({ level: "info", event: "stopping", texts: inFlight.count("text"), images: inFlight.count("images") });
   const outcome = await Promise.race([endAll(ending), second.then(() => "cut" as const)]);
   log({ level: "info", event: "stopped", outcome });
   return outcome;
 }
 
-async function endAll({ server, drain, running, stopTexts, stopAll, times }: ShutdownParts): Promise<ShutdownOutcome> {
+async function endAll({ server, drain, inFlight, stopTexts, stopAll, times }: ShutdownParts): Promise<ShutdownOutcome> {
   const { readyDelayMs, drainMs } = times;
   drain.leave();
   if (readyDelayMs > 0) await settlesWithin(readyDelayMs, new Promise<void>(() => {}));
@@ -94,13 +94,13 @@ async function endAll({ server, drain, running, stopTexts, stopAll, times }: Shu
 
   // The listener closes when no body is arriving; new requests until then are refused with `retry-after`.
   const closed = settlesWithin(drainMs, drain.arrived()).then(() => server.shutdown());
-  const ended = Promise.all([closed, running.over()]);
+  const ended = Promise.all([closed, inFlight.over()]);
   if (await settlesWithin(leftUntil(drainMs), ended)) return "drained";
-  let stopped = running.count("text") > 0;
+  let stopped = inFlight.count("text") > 0;
   await stopTexts();
-  const imaged = running.over("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
+  const imaged = inFlight.over("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
   await settlesWithin(leftUntil(Math.max(drainMs, times.imagesDrainMs)), imaged);
-  stopped ||= running.count() > 0;
+  stopped ||= inFlight.count() > 0;
   await stopAll();
   return await settlesWithin(LAST_BYTES_MS, ended) && !stopped ? "drained" : "late";
 }

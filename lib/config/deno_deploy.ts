@@ -4,7 +4,7 @@
  */
 import type { Config } from "../config.ts";
 import { isObject, type Json } from "../json/mod.ts";
-import type { ReadEnvironment } from "./validate_references.ts";
+import type { ReadEnvironment } from "../secret.ts";
 
 /** Variables of the platform that are read, beside those of Sluice. */
 export const DEPLOY_VARIABLES: readonly string[] = [

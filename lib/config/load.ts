@@ -10,7 +10,7 @@ import {
   STORE_FORMS,
   STORE_PATTERN,
 } from "./address.ts";
-import type { ReadEnvironment } from "./validate_references.ts";
+import type { ReadEnvironment } from "../secret.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";

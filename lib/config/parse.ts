@@ -13,7 +13,8 @@ import type { z } from "zod";
 import type { Json } from "../json/mod.ts";
 import { rememberSecret, Secret } from "../secret.ts";
 import { parseLimitsAddress, parseStoreAddress } from "./address.ts";
-import { type ReadEnvironment, validateReferences } from "./validate_references.ts";
+import type { ReadEnvironment } from "../secret.ts";
+import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
 /** Without an environment every variable is unset. */

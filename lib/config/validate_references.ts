@@ -1,13 +1,11 @@
 /** Validates references between members of a configuration, and to the environment. */
+import type { ReadEnvironment } from "../secret.ts";
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { validatePrices } from "./validate_prices.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";
-
-/** Value of an environment variable; `undefined` where it is not set. */
-export type ReadEnvironment = (name: string) => string | undefined;
 
 /**
  * Checks references between members. Takes the file as it was written and passes over what has the wrong form, so that

@@ -1,5 +1,6 @@
 /** Proxies on the way out: variables of the environment decide, which one easily forgets. */
-import { type EnvLookup, proxyFor } from "../upstreams/proxies.ts";
+import type { ReadEnvironment } from "../secret.ts";
+import { proxyFor } from "../upstreams/proxies.ts";
 import { isAddress } from "../access/networks.ts";
 import { createNotes, type Finding } from "./finding.ts";
 
@@ -10,7 +11,7 @@ function proxyName(proxy: string): string {
 }
 
 /** Checks the proxy variables of the environment. */
-export function checkProxies(upstreams: readonly { name: string; url: string }[], env: EnvLookup): Finding[] {
+export function checkProxies(upstreams: readonly { name: string; url: string }[], env: ReadEnvironment): Finding[] {
   const notes = createNotes("proxies on the way out");
   let addresses = 0;
   for (const { name, url } of upstreams) {

@@ -1,5 +1,5 @@
 /** Runs all checks, in the order of the report. */
-import type { Config } from "../config.ts";
+import type { Config, HttpUpstreamConfig } from "../config.ts";
 import { checkClock } from "./clock.ts";
 import { type Finding, withoutSecrets } from "./finding.ts";
 import { checkStoreFiles } from "./store_files.ts";
@@ -11,7 +11,7 @@ import { checkSettings } from "./settings.ts";
 import { checkPublicUrl, type PublicUrlOptions } from "./public_url.ts";
 import { rememberSecret } from "../secret.ts";
 import { createAddressGuard } from "../upstreams/address_guard.ts";
-import { baseUrlOf, type Host } from "./host.ts";
+import { baseUrlOf } from "./host.ts";
 import { checkUpstream, type UpstreamCheckOptions } from "./upstream.ts";
 
 /** Options of the doctor. */
@@ -28,7 +28,7 @@ export interface DoctorOptions extends UpstreamCheckOptions {
 /** Runs all checks. No finding shows a secret. */
 export async function runChecks({ config, path, isServing, public: from, ...look }: DoctorOptions): Promise<Finding[]> {
   if (from?.key !== undefined) rememberSecret(from.key);
-  const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: Host }[] =>
+  const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: HttpUpstreamConfig }[] =>
     host.vendor === "embedded" ? [] : [{ name, host }]
   );
   const guard = createAddressGuard(config.private_networks);

@@ -1,4 +1,5 @@
 /** Checks one upstream: that it is reachable, accepts the key, and has the models. No request costs anything. */
+import type { HttpUpstreamConfig } from "../config.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
@@ -13,7 +14,7 @@ import {
 } from "../upstreams/probe.ts";
 import { vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
-import { baseUrlOf, type Host } from "./host.ts";
+import { baseUrlOf } from "./host.ts";
 import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
@@ -41,7 +42,7 @@ export interface UpstreamCheckResult {
 /** Checks one upstream. `models` are the ids that targets name. */
 export async function checkUpstream(
   name: string,
-  { host, models, look }: { host: Host; models: readonly string[]; look: UpstreamCheckOptions },
+  { host, models, look }: { host: HttpUpstreamConfig; models: readonly string[]; look: UpstreamCheckOptions },
 ): Promise<UpstreamCheckResult> {
   const notes = createNotes(`upstream ${name}`);
   const base = baseUrlOf(host);
@@ -84,7 +85,7 @@ async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamChec
 /** Reports the transport that requests use. */
 function tellClient(
   notes: Notes,
-  { host, base, look }: { host: Host; base: string; look: UpstreamCheckOptions },
+  { host, base, look }: { host: HttpUpstreamConfig; base: string; look: UpstreamCheckOptions },
 ): void {
   const client = transportKindFor({ url: base, wanted: host.transport, env: look.env });
   const proxied = proxyFor(base, look.env) !== undefined;
@@ -101,7 +102,7 @@ function tellClient(
 
 interface Visit {
   notes: Notes;
-  host: Host;
+  host: HttpUpstreamConfig;
   probed: ProbedHost;
   models: readonly string[];
   look: UpstreamCheckOptions;

@@ -3,9 +3,9 @@ import { GatewayError } from "../errors.ts";
 import { encodeUtf8 } from "../text.ts";
 import { LARGE_BODY_BYTES, runSliced } from "../scheduler.ts";
 import type { ClientState } from "./response_reader.ts";
-import { Exchange, exchange } from "./exchange.ts";
+import { exchange, Http1Exchange } from "./exchange.ts";
 import { createRequestTimers } from "./request_timers.ts";
-import { HeadCache, type PackedRequest, packRequest, type RequestBody } from "./pack_request.ts";
+import { HeadCache, type OutgoingBody, type PackedRequest, packRequest } from "./pack_request.ts";
 import { ConnectionPool } from "./pool.ts";
 import { createBufferPool } from "./buffer_pool.ts";
 import type { AddressPolicy } from "./dialer.ts";
@@ -74,7 +74,7 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
 
   function begin(
     { url, headers, bodyBytes, fresh, signal, limits }: Http1Request,
-    body: RequestBody,
+    body: OutgoingBody,
   ): Promise<Http1Response> {
     if (signal.aborted) return Promise.reject(signal.reason);
     const { pool, heads } = routeOf(url);
@@ -88,7 +88,7 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
     } catch (cause) {
       return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
     }
-    return exchange(new Exchange(signal, { deadlines, limits }), { pool, packed, shared, fresh });
+    return exchange(new Http1Exchange(signal, { deadlines, limits }), { pool, packed, shared, fresh });
   }
 
   return {

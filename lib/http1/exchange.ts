@@ -13,7 +13,7 @@ import { type RequestSender, RequestWriter } from "./request_writer.ts";
 import type { PhaseLimits } from "./types.ts";
 
 /** One exchange, until its connection is free for another. */
-export class Exchange implements RequestSender {
+export class Http1Exchange implements RequestSender {
   readonly #signal: AbortSignal;
   #error: unknown;
   #failed = false;
@@ -99,7 +99,7 @@ export interface ExchangeOptions {
  * the error the exchange was ended with
  */
 export async function exchange(
-  call: Exchange,
+  call: Http1Exchange,
   { pool, packed, shared, fresh = false }: ExchangeOptions,
 ): Promise<ResponseReader> {
   try {
@@ -153,7 +153,7 @@ function refuseCompressed(answer: ResponseReader): void {
 }
 
 /** Opens a connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; the error the exchange was ended with */
-async function open(call: Exchange, pool: ConnectionPool): Promise<Http1Connection> {
+async function open(call: Http1Exchange, pool: ConnectionPool): Promise<Http1Connection> {
   const opening = new AbortController();
   call.opening = opening;
   call.watch.connecting();

@@ -4,7 +4,7 @@ import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request_head.ts";
 import { BUFFER_BYTES, type BufferPool, type PooledBuffer } from "./buffer_pool.ts";
 
 /** A body: whole, as bytes, or as a stream that is pulled as fast as the peer reads. */
-export type RequestBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+export type OutgoingBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
 /** A serialized request, which may be written twice. */
 export interface PackedRequest {
@@ -73,7 +73,7 @@ function isSame(
 /** Completes a head and adds the body. A small request becomes one write. */
 export function packRequest(
   begin: Uint8Array,
-  { body, bodyBytes, scratches }: { body: RequestBody; bodyBytes?: number; scratches: BufferPool },
+  { body, bodyBytes, scratches }: { body: OutgoingBody; bodyBytes?: number; scratches: BufferPool },
 ): PackedRequest {
   if (body instanceof ReadableStream) {
     return { first: withEnd(begin, bodyBytes), stream: body, streamBytes: bodyBytes, drop() {} };

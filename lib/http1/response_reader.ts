@@ -1,7 +1,7 @@
 /** A response whose head has arrived, as callers of the client read it. */
 import { GatewayError } from "../errors.ts";
 import { type BodyReader, createBody } from "./body_reader.ts";
-import type { Exchange } from "./exchange.ts";
+import type { Http1Exchange } from "./exchange.ts";
 import type { Http1Connection } from "./connection.ts";
 import type { RequestTimer } from "./request_timers.ts";
 import type { ResponseFraming } from "./framing.ts";
@@ -41,7 +41,7 @@ export class ResponseReader implements Http1Response {
   readonly #connection: Http1Connection;
   readonly #sending: RequestWriter;
   readonly #body: BodyReader;
-  readonly #call: Exchange;
+  readonly #call: Http1Exchange;
   readonly #watch: RequestTimer;
   readonly #pool: ConnectionPool;
   readonly #shared: ClientState;
@@ -49,7 +49,7 @@ export class ResponseReader implements Http1Response {
 
   constructor(
     { head, readFraming, connection, sending }: BegunResponse,
-    { call, pool, shared }: { call: Exchange; pool: ConnectionPool; shared: ClientState },
+    { call, pool, shared }: { call: Http1Exchange; pool: ConnectionPool; shared: ClientState },
   ) {
     this.#head = head;
     this.#following = readFraming;

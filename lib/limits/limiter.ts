@@ -40,7 +40,7 @@ export interface LimitDecision {
 }
 
 /** Facts for the ledger about a request whose process is killed. */
-export type RunningRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model" | "endpoint">;
+export type AdmittedRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model" | "endpoint">;
 
 /** A request that is to be admitted. */
 export interface AdmissionRequest {
@@ -52,7 +52,7 @@ export interface AdmissionRequest {
   /** True: a decision that admits it need not hold statuses. */
   skipStatuses?: boolean;
   /** Makes the request known to other nodes, which enter it as lost where this process is killed. */
-  running?: RunningRequest | undefined;
+  running?: AdmittedRequest | undefined;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** A node's session in Redis: its connection, the heartbeats that renew the session, and requests of nodes that died. */
 import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import type { RunningRequest } from "./limiter.ts";
+import type { AdmittedRequest } from "./limiter.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
 import { createRedisCommands, type RedisCommands } from "./redis_commands.ts";
 import { openRedisConnection, type RedisConnection, RedisUnreachable } from "./redis_connection.ts";
@@ -231,7 +231,7 @@ export class NodeSession {
     try {
       let found = await this.ask((commands) => commands.lost([]));
       while (found !== undefined && found.length > 0) {
-        const requests = new Map<string, RunningRequest>(found.map(([, request]) => [request.id, request]));
+        const requests = new Map<string, AdmittedRequest>(found.map(([, request]) => [request.id, request]));
         const isNew = await enterLost([...requests.values()]);
         const entered = isNew.filter(Boolean).length;
         if (entered > 0) log({ level: "warn", event: "requests_lost", requests: entered });

@@ -1,6 +1,6 @@
 /** Opens the limiter that the configuration names. */
 import type { LimitsAddress } from "../config/address.ts";
-import type { Limiter, RunningRequest } from "./limiter.ts";
+import type { AdmittedRequest, Limiter } from "./limiter.ts";
 import { createMemoryLimiter } from "./memory_limiter.ts";
 
 /** Options of every limiter. */
@@ -22,7 +22,7 @@ export interface LimiterOptions {
    * Enters requests into the ledger whose node was killed, each id once, and returns for each whether it is new. Another
    * node repeats it where this one is killed meanwhile. Absent: the ledger is not shared.
    */
-  enterLost?: (requests: readonly RunningRequest[]) => Promise<boolean[]>;
+  enterLost?: (requests: readonly AdmittedRequest[]) => Promise<boolean[]>;
   log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
 }
 

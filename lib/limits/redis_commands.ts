@@ -1,5 +1,5 @@
 /** The scripts in Redis as functions. Times in Redis are those of its own clock. */
-import type { AdmissionRequest, LimitDecision, LimitRequest, LimitStatus, RunningRequest } from "./limiter.ts";
+import type { AdmissionRequest, AdmittedRequest, LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 import type { RedisConnection, ScriptReply } from "./redis_connection.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
 import { decide } from "./decide.ts";
@@ -38,7 +38,7 @@ export interface RedisCommands {
   /** Ends the session and frees what the node holds. */
   retire(): Promise<void>;
   /** Some requests that ran when their node's session ended. They are returned again until they are named as `entered`. */
-  lost(entered: readonly string[]): Promise<[id: string, RunningRequest][]>;
+  lost(entered: readonly string[]): Promise<[id: string, AdmittedRequest][]>;
 }
 
 /** Facts that a node learns when it renews its session. */
@@ -112,7 +112,7 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
     },
     async lost(entered) {
       const answer = (await connection.run("lost", [now(), ...entered])).map(String);
-      const found: [string, RunningRequest][] = [];
+      const found: [string, AdmittedRequest][] = [];
       for (let at = 0; at + 1 < answer.length; at += 2) {
         found.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
       }

@@ -27,13 +27,13 @@ export function openRequestMeter(
 ): Meter {
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
-  const endRunning = gateway.running.add(meter, {
+  const removeInFlight = gateway.inFlight.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
     stop: interrupt,
   });
   const endUse = gateway.uses.begin();
   void meter.done.then(() => {
-    endRunning();
+    removeInFlight();
     endUse();
   });
   return meter;

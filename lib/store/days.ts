@@ -54,7 +54,7 @@ export function dayName(day: number): string {
 type Figures = Omit<UsageSum, "name">;
 
 /** A span of time as the days and pieces of days that it is made of. */
-export interface Span {
+export interface DaySpan {
   /** Whole days, from the first one up to, not including, the other. */
   whole: { from: number; until: number };
   /** Pieces of days, in Unix milliseconds: at most the first and the last. */
@@ -62,7 +62,7 @@ export interface Span {
 }
 
 /** Cuts a span of time, in Unix milliseconds, into days. */
-export function cutSpan({ since, until }: { since: number; until: number }): Span {
+export function cutSpan({ since, until }: { since: number; until: number }): DaySpan {
   const [first, last] = [dayOf(since), dayOf(until)];
   const isFromStart = since === first * DAY_MS;
   if (since >= until) return { whole: { from: first, until: first }, pieces: [] };

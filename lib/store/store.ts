@@ -27,7 +27,7 @@ export interface SharedStore {
   readonly configs: SharedConfigs;
   /** The reachability of the store, and the entries waiting for it. */
   reach(): StoreReach;
-  /** Milliseconds since the store answered last; `undefined` while it is out of reach. Absent in a worker. */
+  /** Milliseconds since the store answered last; `undefined` while it is out of reach. Absent: the store is local. */
   heardMs?(): number | undefined;
 }
 

@@ -1,7 +1,8 @@
 /** Our HTTP/1.1 client as a transport. */
 import { createHttp1Client } from "../http1/mod.ts";
 import { addressPolicy } from "./address_guard.ts";
-import { type EnvLookup, proxyFor } from "./proxies.ts";
+import type { ReadEnvironment } from "../secret.ts";
+import { proxyFor } from "./proxies.ts";
 import type { Transport, TransportOptions } from "./transport.ts";
 
 /** Options of an HTTP/1.1 transport. */
@@ -16,7 +17,7 @@ export function createHttp1Transport({ guard, ...options }: Http1TransportOption
 }
 
 /** False for URLs that need `fetch`: those behind a proxy, or with credentials or another scheme. */
-export function canServe(url: string, env: EnvLookup): boolean {
+export function canServe(url: string, env: ReadEnvironment): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname, username, password } = new URL(url);
   const isPlain = (protocol === "http:" || protocol === "https:") && hostname !== "" && username === "" &&

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { HttpVersionError } from "../http1/mod.ts";
 import { canServe, createHttp1Transport } from "./http1_transport.ts";
-import type { EnvLookup } from "./proxies.ts";
+import type { ReadEnvironment } from "../secret.ts";
 import {
   createFetchTransport,
   type Incoming,
@@ -36,7 +36,7 @@ export interface TransportSelectorOptions {
   /** Configured transport. */
   wanted: TransportKind | "auto";
   /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
-  env?: EnvLookup;
+  env?: ReadEnvironment;
   /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. */
   trace?: (url: string) => RequestTrace | undefined;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */

@@ -15,10 +15,10 @@ async function world(kind: InFlightKind = "text") {
   const arrived = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<string>();
   const done = Promise.withResolvers<void>();
-  const running = createInFlightRequests();
+  const inFlight = createInFlightRequests();
   const drain = createDrain();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
-    const ended = running.add({ done: done.promise, fail: () => Promise.resolve() }, {
+    const ended = inFlight.add({ done: done.promise, fail: () => Promise.resolve() }, {
       kind,
       stop: (why) => finish.resolve(why.kind),
     });
@@ -37,9 +37,9 @@ async function world(kind: InFlightKind = "text") {
     shutDownServer({
       server,
       drain,
-      running,
-      stopTexts: () => (stopped.push("texts"), running.stop(why, "text")),
-      stopAll: () => (stopped.push("all"), running.stop(why)),
+      inFlight,
+      stopTexts: () => (stopped.push("texts"), inFlight.stop(why, "text")),
+      stopAll: () => (stopped.push("all"), inFlight.stop(why)),
       second,
       times: { ...PATIENT, ...times },
       log: (entry) => logs.push(entry),

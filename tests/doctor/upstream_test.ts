@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { Finding } from "../../lib/doctor/finding.ts";
-import type { Host } from "../../lib/doctor/host.ts";
+import type { HttpUpstreamConfig } from "../../lib/config.ts";
 import { checkUpstream, type UpstreamCheckResult } from "../../lib/doctor/upstream.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
@@ -9,13 +9,13 @@ import { json, type Played, type Script, startScripted } from "../upstream/mod.t
 const KEY = "upstream-key-0123456789";
 const LIST = { object: "list", data: [{ id: "one" }, { id: "two" }] };
 
-function hostOf(row: JsonObject): Host {
+function hostOf(row: JsonObject): HttpUpstreamConfig {
   const { upstreams: { host } } = parseConfig({ upstreams: { host: row } }, () => KEY);
   if (host === undefined || host.vendor === "embedded") throw new TypeError("Expected a host");
   return host;
 }
 
-function look(host: Host, { models = ["one"], timeoutMs = 5_000 } = {}): Promise<UpstreamCheckResult> {
+function look(host: HttpUpstreamConfig, { models = ["one"], timeoutMs = 5_000 } = {}): Promise<UpstreamCheckResult> {
   return checkUpstream("host", { host, models, look: { env: () => undefined, now: Date.now, timeoutMs } });
 }
 

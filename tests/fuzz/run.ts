@@ -126,11 +126,11 @@ export async function fuzz(
 
 /** Asserts that nothing is left over, and that good requests are answered. */
 export async function assertQuiet(
-  { gateway: { backgroundTasks, ledger, running }, store, port, keys }: WholeGateway,
+  { gateway: { backgroundTasks, ledger, inFlight }, store, port, keys }: WholeGateway,
   wire: Wire,
 ): Promise<void> {
-  for (const end = performance.now() + 3_000; running.count() + wire.busy > 0;) {
-    assert(performance.now() < end, `${running.count()} requests are under way, the upstream has ${wire.busy}`);
+  for (const end = performance.now() + 3_000; inFlight.count() + wire.busy > 0;) {
+    assert(performance.now() < end, `${inFlight.count()} requests are under way, the upstream has ${wire.busy}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   await backgroundTasks.done();

@@ -79,10 +79,10 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
   }
 
   await Promise.all(Array.from({ length: AT_ONCE }, play));
-  for (const end = performance.now() + 5_000; gateway.gateway.running.count() + wire.busy > 0;) {
+  for (const end = performance.now() + 5_000; gateway.gateway.inFlight.count() + wire.busy > 0;) {
     assert(
       performance.now() < end,
-      `${gateway.gateway.running.count()} requests and ${wire.busy} answers are under way`,
+      `${gateway.gateway.inFlight.count()} requests and ${wire.busy} answers are under way`,
     );
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

@@ -1,7 +1,7 @@
 /** Requests of nodes that die: each is entered once, whatever becomes of the nodes that enter them. */
 import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
-import type { RunningRequest } from "../../lib/limits/limiter.ts";
+import type { AdmittedRequest } from "../../lib/limits/limiter.ts";
 import { HAS_REDIS, startRedis } from "../support/databases.ts";
 import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
@@ -51,10 +51,10 @@ Deno.test({
     const hammer = await startHolding(redis.url);
     const begun = Date.now();
     const death = Promise.withResolvers<boolean[]>();
-    const ledger = new Map<string, RunningRequest>();
+    const ledger = new Map<string, AdmittedRequest>();
     const attempts: number[] = [];
     /** As a ledger does: each id once. */
-    function enter(requests: readonly RunningRequest[]): boolean[] {
+    function enter(requests: readonly AdmittedRequest[]): boolean[] {
       attempts.push(requests.length);
       return requests.map((request) => {
         const isNew = !ledger.has(request.id);

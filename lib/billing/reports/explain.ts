@@ -72,7 +72,7 @@ export interface EndedRequest {
 }
 
 /** A request that is under way, with the most that it can cost set aside. */
-export interface RunningRequest {
+export interface UnfinishedRequest {
   state: "running";
   id: string;
   at: string;
@@ -84,7 +84,7 @@ export interface RunningRequest {
 }
 
 /** Everything about one request. */
-export type Explanation = EndedRequest | RunningRequest;
+export type Explanation = EndedRequest | UnfinishedRequest;
 
 /** Explains a request by its id, with or without `req_`. `undefined` where the ledger does not know it. */
 export async function explainRequest(
@@ -158,7 +158,7 @@ function amountsOf(
   return all.filter(({ count }) => count > 0);
 }
 
-function explainHold(hold: Hold): RunningRequest {
+function explainHold(hold: Hold): UnfinishedRequest {
   return {
     state: "running",
     id: `req_${hold.id}`,

@@ -1,30 +1,27 @@
 /** Warnings about upstreams: their addresses and their keys. */
-import type { Config, UpstreamConfig } from "../../config.ts";
+import type { Config, HttpUpstreamConfig } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { vendorOf } from "../../upstreams/vendors.ts";
 import type { Warning } from "./warning.ts";
 import { isOwnHost } from "./network.ts";
 
-/** An upstream that is reached over the network. */
-export type HttpUpstream = Exclude<UpstreamConfig, { vendor: "embedded" }>;
-
 /** The upstreams over the network, by name. */
-export function httpUpstreams({ upstreams }: Pick<Config, "upstreams">): [name: string, row: HttpUpstream][] {
+export function httpUpstreams({ upstreams }: Pick<Config, "upstreams">): [name: string, row: HttpUpstreamConfig][] {
   return Object.entries(upstreams).flatMap(([name, row]) => row.vendor === "embedded" ? [] : [[name, row]]);
 }
 
 /** The base URL of an upstream. */
-function addressOf({ base_url, vendor }: HttpUpstream): URL {
+function addressOf({ base_url, vendor }: HttpUpstreamConfig): URL {
   return new URL(base_url ?? vendorOf(vendor).baseUrl ?? "http://localhost");
 }
 
 /** True for a host that is not one's own and has no key: most of them refuse that. */
-export function lacksKey(row: HttpUpstream): boolean {
+export function lacksKey(row: HttpUpstreamConfig): boolean {
   return row.api_key === undefined && !isOwnHost(addressOf(row).hostname);
 }
 
 /** True for a host that sends bills: one with a key that is not one's own. */
-export function sendsBills(row: HttpUpstream): boolean {
+export function sendsBills(row: HttpUpstreamConfig): boolean {
   return row.api_key !== undefined && !isOwnHost(addressOf(row).hostname);
 }
 
@@ -61,7 +58,7 @@ export function upstreamWarnings(config: Config): Warning[] {
   });
 }
 
-function addressWarnings({ base_url, vendor }: HttpUpstream, path: string): Warning[] {
+function addressWarnings({ base_url, vendor }: HttpUpstreamConfig, path: string): Warning[] {
   if (base_url === undefined) return [];
   const { protocol, hostname, pathname } = new URL(base_url);
   const warnings: Warning[] = [];

@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged, Spender } from "./accounts.ts";
-import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "../days.ts";
+import { cutSpan, DAY_MS, type DaySpan, nameBy, Sums, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { LedgerStore, UsageBy } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
@@ -120,7 +120,7 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
   }
 
   /** True where all entries of the day lie within the piece, or not all are there: the sums of the day are taken then. */
-  function isWhole({ day, since, until }: Span["pieces"][number]): boolean {
+  function isWhole({ day, since, until }: DaySpan["pieces"][number]): boolean {
     return day <= Number(goneDay.get()?.day) ||
       (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
   }
@@ -172,7 +172,7 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
     }
 
     /** Sums of single entries. */
-    function* addEntries({ day, since, until }: Span["pieces"][number]): Generator<void> {
+    function* addEntries({ day, since, until }: DaySpan["pieces"][number]): Generator<void> {
       let place = [since - 1, Number.MAX_SAFE_INTEGER];
       for (;;) {
         const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;

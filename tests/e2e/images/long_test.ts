@@ -161,7 +161,7 @@ Deno.test("an image under way when the gateway ends is cut by the limit for imag
   const ended = shutDownServer({
     server,
     drain,
-    running: gateway().running,
+    inFlight: gateway().inFlight,
     stopTexts: () => stopTextRequests(gateway()),
     stopAll: () => stopRequests(gateway()),
     second: new Promise(() => {}),

@@ -48,7 +48,7 @@ export async function mix(store: Store, { requests, random }: { requests: number
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
   const { gateway } = shop.gateway;
-  await gateway.running.over();
+  await gateway.inFlight.over();
   await gateway.backgroundTasks.done();
   await gateway.ledger.flush();
   return await compare(tried, { shop, random });

@@ -82,8 +82,8 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         };
         await Promise.all(Array.from({ length: AT_ONCE }, client));
         // Each of them ends by itself; what does not would show as taken.
-        for (const deadline = performance.now() + 30_000; gateway.running.count() > 0;) {
-          assert(performance.now() < deadline, `${protocol}: ${gateway.running.count()} requests never ended`);
+        for (const deadline = performance.now() + 30_000; gateway.inFlight.count() > 0;) {
+          assert(performance.now() < deadline, `${protocol}: ${gateway.inFlight.count()} requests never ended`);
           await pause(5);
         }
         await gateway.backgroundTasks.done();

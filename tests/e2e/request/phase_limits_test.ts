@@ -135,11 +135,11 @@ function reads(bytes: number): Phase["client"] {
 async function isDrained(play: Play): Promise<string> {
   const { gateway } = play.gateway;
   const answer = asks({ stream: true })(play);
-  while (gateway.running.count("text") === 0) await pause(0);
+  while (gateway.inFlight.count("text") === 0) await pause(0);
   void shutDownServer({
     server: { shutdown: () => never },
     drain: createDrain(),
-    running: gateway.running,
+    inFlight: gateway.inFlight,
     stopTexts: () => stopTextRequests(gateway),
     stopAll: () => stopRequests(gateway),
     second: never,
@@ -327,7 +327,7 @@ async function playAt(
   await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
   assertEquals(await gateway.store.ledger.holds(), [], phase.name);
-  assertEquals(gateway.gateway.running.count(), 0, phase.name);
+  assertEquals(gateway.gateway.inFlight.count(), 0, phase.name);
 }
 
 for (const transport of ["http1", "fetch"]) {

@@ -338,6 +338,6 @@ Deno.test("an answer that is read on as the gateway ends is billed as it was pro
   await using place = start("chat", { says: () => neverEnding(answerIn("chat")) });
   await looksAndLeaves(place, "chat");
   await place.gone;
-  await place.gateway.gateway.running.stop(new GatewayError("overloaded", "End"));
+  await place.gateway.gateway.inFlight.stop(new GatewayError("overloaded", "End"));
   assertBilled(await place.settled(), seen("chat"), "ended");
 });

@@ -181,7 +181,7 @@ export function startBench(transport: TransportKind): Bench {
     };
     const [status] = await gateway.gateway.limiter.statuses([claim]);
     assertEquals(status?.remaining, 1, "a slot is taken");
-    assertEquals(gateway.gateway.running.count(), 0, "a request is under way");
+    assertEquals(gateway.gateway.inFlight.count(), 0, "a request is under way");
     assertEquals(gateway.logs.filter(({ level }) => level === "error"), [], "errors in the log");
     // What upstreams do wrong is logged, and not wanted here.
     gateway.logs.length = 0;
