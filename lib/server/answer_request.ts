@@ -63,7 +63,8 @@ async function handle(
     record.group = caller.groupName;
   }
   const limits = row?.credential === "admin" ? settings.adminLimits : settings.limits;
-  const body = new RequestBody(request, { headers: head, limits, budget, timers }, { record, bodyArrived });
+  const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };
+  const body = new RequestBody(request, rules, { record, bodyArrived });
   let isAnswered = false;
   try {
     const response = await handler(request, {

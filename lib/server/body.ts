@@ -5,7 +5,7 @@ import { LARGE_BODY_BYTES } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
-import { type BodyBudget, type BodyLimits, JSON_MEMORY_FACTOR } from "./body_limits.ts";
+import { type BodyLimits, type BodyReservation, JSON_MEMORY_FACTOR } from "./body_limits.ts";
 import type { HeaderValues } from "./head.ts";
 import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
 import { InflateQueue } from "./inflate_queue.ts";
@@ -26,7 +26,7 @@ export interface BodyRules {
   /** Those of the request. */
   headers: HeaderValues;
   limits: BodyLimits;
-  budget: BodyBudget;
+  budget: BodyReservation;
   timers: PhaseTimers;
 }
 

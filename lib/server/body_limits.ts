@@ -39,27 +39,59 @@ export function bodyLimits({ limits }: Config): BodyLimits {
 /** When to try again after the memory for bodies was used up, in milliseconds. */
 const BUDGET_RETRY_MS = 1_000;
 
+/**
+ * Share of the budget that the bodies of one API key may take together, so that no key fills it for the others. A body may
+ * take more while it is the only one in memory.
+ */
+const KEY_SHARE = 3 / 4;
+
 /** Bytes of request bodies in memory, counted over all requests. */
 export class BodyBudget {
   #usedBytes = 0;
+  /** Keys whose bodies take nothing are not kept. */
+  readonly #usedByKey = new Map<string, number>();
 
   /** Bytes taken and not yet given back. */
   get usedBytes(): number {
     return this.#usedBytes;
   }
 
-  /** Takes bytes. @throws {GatewayError} `limited` where the limit leaves too few */
-  reserve(bytes: number, limitBytes: number): void {
-    if (this.#usedBytes + bytes > limitBytes) {
-      throw new GatewayError("limited", "Cannot take another request body now: too many bytes are being handled", {
-        retryAfterMs: BUDGET_RETRY_MS,
-      });
-    }
-    this.#usedBytes += bytes;
+  /** Starts the reservation of one request. @param keyId absent: no key counts for its body */
+  open(keyId?: string): BodyReservation {
+    let ownBytes = 0;
+    const add = (bytes: number) => {
+      ownBytes += bytes;
+      this.#usedBytes += bytes;
+      if (keyId === undefined) return;
+      const ofKey = (this.#usedByKey.get(keyId) ?? 0) + bytes;
+      if (ofKey > 0) this.#usedByKey.set(keyId, ofKey);
+      else this.#usedByKey.delete(keyId);
+    };
+    return {
+      reserve: (bytes, limitBytes) => {
+        if (this.#usedBytes + bytes > limitBytes) throw noRoom("too many bytes are being handled");
+        const ofKey = keyId === undefined ? 0 : (this.#usedByKey.get(keyId) ?? 0) + bytes;
+        const isAlone = this.#usedBytes === ownBytes;
+        if (ofKey > limitBytes * KEY_SHARE && !isAlone) {
+          throw noRoom("too many bytes of this API key are being handled");
+        }
+        add(bytes);
+      },
+      release: (bytes) => add(-bytes),
+    };
   }
+}
 
+/** Bytes of one request's body in the budget. */
+export interface BodyReservation {
+  /** Takes bytes. @throws {GatewayError} `limited` where the limit, or the share of its key, leaves too few */
+  reserve(bytes: number, limitBytes: number): void;
   /** Gives bytes back. */
-  release(bytes: number): void {
-    this.#usedBytes -= bytes;
-  }
+  release(bytes: number): void;
+}
+
+function noRoom(reason: string): GatewayError {
+  return new GatewayError("limited", `Cannot take another request body now: ${reason}`, {
+    retryAfterMs: BUDGET_RETRY_MS,
+  });
 }

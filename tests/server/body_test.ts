@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertLess, assertStringIncludes, assertThrows } from "@std/assert";
 import { BodyBudget } from "../../lib/server/body_limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
@@ -274,15 +274,33 @@ Deno.test("a client that goes in the middle of its body leaves nothing behind", 
 
 Deno.test("BodyBudget counts what is taken and given back", () => {
   const budget = new BodyBudget();
-  budget.reserve(60, 100);
-  budget.reserve(40, 100);
-  try {
-    budget.reserve(1, 100);
-    assert(false);
-  } catch (error) {
-    assert(error instanceof GatewayError);
-    assertEquals([error.kind, error.retryAfterMs], ["limited", 1000]);
-  }
-  budget.release(60);
+  const [a, b] = [budget.open(), budget.open()];
+  a.reserve(60, 100);
+  b.reserve(40, 100);
+  assertLimited(() => b.reserve(1, 100));
+  a.release(60);
   assertEquals(budget.usedBytes, 40);
 });
+
+Deno.test("bodies of one key take at most three quarters of the budget, one body alone all of it", () => {
+  const budget = new BodyBudget();
+  const [a1, a2, b] = [budget.open("a"), budget.open("a"), budget.open("b")];
+  a1.reserve(100, 100);
+  a1.release(60);
+  a2.reserve(35, 100);
+  assertLimited(() => a2.reserve(1, 100));
+  assertLimited(() => a1.reserve(1, 100));
+  b.reserve(25, 100);
+  assertLimited(() => b.reserve(1, 100));
+  a1.release(40);
+  a2.release(35);
+  b.reserve(50, 100);
+  b.reserve(25, 100);
+  b.release(100);
+  assertEquals(budget.usedBytes, 0);
+});
+
+function assertLimited(reserve: () => void): void {
+  const error = assertThrows(reserve, GatewayError);
+  assertEquals([error.kind, error.retryAfterMs], ["limited", 1000]);
+}

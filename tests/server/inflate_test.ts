@@ -218,7 +218,8 @@ Deno.test("a body that is no JSON when it is inflated gives back what it took, o
       body: await compress(`{"a":"${"b".repeat(9000)}"`, coding),
     });
     const headers = new Headers({ "content-encoding": coding });
-    await assertRejects(() => readJsonBody(request, { headers, limits: TEST_LIMITS, budget, timers }), GatewayError);
+    const rules = { headers, limits: TEST_LIMITS, budget: budget.open("k"), timers };
+    await assertRejects(() => readJsonBody(request, rules), GatewayError);
     assertEquals(budget.usedBytes, 0, coding);
   }
 });

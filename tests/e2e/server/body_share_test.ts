@@ -1,0 +1,84 @@
+import { assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { model, PATHS, startGateway, type TestKey } from "../../support/gateway.ts";
+import { soon, until } from "../../support/soon.ts";
+import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
+
+const BUDGET_BYTES = 1_000_000;
+/** Bytes of a slow body that arrive, and those that are announced. */
+const [SENT_BYTES, ANNOUNCED_BYTES] = [120_000, 125_000];
+const FLOOD = 10;
+
+/** A body that is never complete. It is over when its connection is closed. */
+interface SlowBody extends Disposable {
+  /** The status line, as soon as there is one; empty where the connection ends without. */
+  status: Promise<string>;
+}
+
+async function sendSlowBody(port: number, { key }: TestKey): Promise<SlowBody> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const head = `POST ${PATHS.chat} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
+    `content-type: application/json\r\ncontent-length: ${ANNOUNCED_BYTES}\r\n\r\n`;
+  const bytes = new TextEncoder().encode(`${head}{"a":"`.padEnd(head.length + SENT_BYTES, "x"));
+  const sending = (async () => {
+    for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
+  })().catch(() => {});
+  const buffer = new Uint8Array(1024);
+  const status = connection.read(buffer).then(
+    (size) => new TextDecoder().decode(buffer.subarray(0, size ?? 0)).split("\r\n")[0] ?? "",
+    () => "",
+  );
+  await sending;
+  return { status, [Symbol.dispose]: () => connection.close() };
+}
+
+/** The members of a prompt of so many characters. */
+function said(protocol: Protocol, length: number): JsonObject {
+  const content = "x ".repeat(length / 2);
+  return protocol === "responses" ? { input: content } : { messages: [{ role: "user", content }] };
+}
+
+Deno.test("the bodies of one key leave a quarter of their budget to other keys", async () => {
+  await using gateway = startGateway({
+    models: [model("acme/one", [{ upstream: "embedded", model: "echo" }])],
+    limits: { body_budget_bytes: BUDGET_BYTES, json_body_bytes: 250_000, body_gap_ms: 60_000, body_grace_ms: 60_000 },
+  });
+  const other = await gateway.addKey();
+  const statuses: string[] = [];
+  const held: SlowBody[] = [];
+  try {
+    for (let count = 0; count < FLOOD; count++) {
+      const body = await soon("a slow body", sendSlowBody(gateway.port, gateway.key));
+      void body.status.then((status) => statuses.push(status));
+      held.push(body);
+    }
+    // Six of them fit into three quarters of the budget.
+    await until("all others are refused", () => statuses.length === FLOOD - 6);
+    for (const status of statuses) assertEquals(status.slice(0, 12), "HTTP/1.1 429");
+    for (const protocol of PROTOCOLS) {
+      const body = prompt(protocol, said(protocol, 20_000));
+      const served = await gateway.ask(protocol, body, { key: other });
+      await served.body?.cancel();
+      assertEquals(served.status, 200, protocol);
+      const refused = await gateway.ask(protocol, body);
+      const answer = await refused.json();
+      assertEquals([refused.status, refused.headers.get("retry-after")], [429, "1"], protocol);
+      const { message } = answer.error;
+      assertEquals(message, "Cannot take another request body now: too many bytes of this API key are being handled");
+      assertEquals(answer.type, protocol === "messages" ? "error" : undefined);
+    }
+    assertEquals(statuses.length, FLOOD - 6);
+  } finally {
+    for (const body of held) body[Symbol.dispose]();
+  }
+  // A body alone may take all of the budget.
+  const large = prompt("chat", said("chat", BUDGET_BYTES / 4 - 1_000));
+  let status = 0;
+  for (let run = 0; run < 500 && status !== 200; run++) {
+    const response = await gateway.ask("chat", large);
+    await response.body?.cancel();
+    status = response.status;
+  }
+  assertEquals(status, 200);
+});
