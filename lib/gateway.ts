@@ -16,7 +16,7 @@ import { createLedger, type Ledger } from "./billing/ledger.ts";
 import { createInFlightRequests, type InFlightRequests } from "./billing/in_flight_requests.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { startCallSpan } from "./observe/trace.ts";
-import type { BreakerOptions, Health, HealthChange, UpstreamProbe } from "./routing/health.ts";
+import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
@@ -125,6 +125,7 @@ export function createGateway(
   }: GatewayParts,
 ): Gateway {
   const built = buildConfigured(config, log);
+  const observer = createObserver({ monotonic, now });
   return {
     ...built,
     reloader,
@@ -139,8 +140,8 @@ export function createGateway(
     }),
     limiter,
     inFlight: createInFlightRequests(),
-    observer: createObserver({ monotonic, now }),
-    health: health ?? ownHealth({ ...built, now, monotonic, random, log }),
+    observer,
+    health: health ?? ownHealth({ ...built, observer, now, monotonic, random, log }),
     retries: createRetryBudgets(),
     backgroundTasks: createBackgroundTasks(),
     drains: createDrainedRequests(),
@@ -174,13 +175,21 @@ export async function retireGateway(gateway: Pick<Gateway, "upstreams" | "imageU
 }
 
 function ownHealth(
-  { config, log, ...clocks }: Pick<Gateway, "config" | "now" | "monotonic" | "random" | "log">,
+  { config, observer, log, ...clocks }: Pick<Gateway, "config" | "observer" | "now" | "monotonic" | "random" | "log">,
 ): Health {
   return createHealth({
     breaker: breakerOf(config),
     probe: probeOf(config),
     ...clocks,
-    changed: (change) => log(describeChange(change)),
+    changed(change) {
+      const { upstream, model, scope } = change;
+      observer.breakerChanged({
+        upstream,
+        model: scope === "upstream" ? "" : model,
+        state: STATE_AFTER[change.change],
+      });
+      log(describeChange(change));
+    },
   });
 }
 
@@ -229,6 +238,15 @@ const CHANGES = {
   key_refused: { level: "error", event: "upstream_key_refused" },
   key_accepted: { level: "info", event: "upstream_key_accepted" },
 } as const satisfies Record<HealthChange["change"], Pick<LogEntry, "level" | "event">>;
+
+/** States of breakers after a change, as in `HealthRow`. */
+const STATE_AFTER = {
+  opened: "open",
+  half_open: "half_open",
+  closed: "closed",
+  key_refused: "quarantined",
+  key_accepted: "closed",
+} as const satisfies Record<HealthChange["change"], HealthRow["state"]>;
 
 /** Faults of the store's file name it. */
 function logWithStorePath({ store }: Config, log: Gateway["log"]): Gateway["log"] {

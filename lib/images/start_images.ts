@@ -13,7 +13,10 @@ import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** A request with the services that start it. */
 export interface ImageJob {
-  gateway: Pick<Gateway, "config" | "health" | "retries" | "imageUpstreams" | "monotonic" | "random" | "log">;
+  gateway: Pick<
+    Gateway,
+    "config" | "health" | "retries" | "imageUpstreams" | "observer" | "monotonic" | "random" | "log"
+  >;
   requestId: string;
   /** The client key whose request it is. */
   key: string;

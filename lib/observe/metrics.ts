@@ -18,6 +18,22 @@ const CLASSES = [
 
 const STATUS_CLASSES = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
+/** Labels of an attempt at a target. */
+export interface AttemptLabels {
+  upstream: string;
+  /** Public id of the model. */
+  model: string;
+  outcome: string;
+}
+
+/** Labels of a change of a circuit breaker. */
+export interface BreakerLabels {
+  upstream: string;
+  /** The upstream's own id of the model; empty where the change concerns all of its models. */
+  model: string;
+  state: string;
+}
+
 /** Metrics that requests add to. */
 export interface RequestMetrics {
   /** Counts a request that is over. */
@@ -26,6 +42,10 @@ export interface RequestMetrics {
   refused(owner: string, unit: string): void;
   /** A limit that only reports would have refused a request. */
   exceeded(): void;
+  /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
+  attempted(attempt: AttemptLabels, seconds: number): void;
+  /** Counts a change of a circuit breaker. */
+  breakerChanged(change: BreakerLabels): void;
 }
 
 /** Declares what requests add to. */
@@ -68,6 +88,19 @@ export function requestMetrics(registry: Registry): RequestMetrics {
   const reportOnly = registry.counter("sluice_report_only_total", {
     help: "Requests that a limit would have refused if it did not only report.",
   });
+  const attempts = registry.counter("sluice_upstream_attempts_total", {
+    help: "Attempts at upstreams, by their outcome.",
+    labels: ["upstream", "model", "outcome"],
+  });
+  const attemptSeconds = registry.histogram("sluice_upstream_attempt_seconds", {
+    help: "Time until the answer of an attempt began or the attempt failed.",
+    labels: ["upstream"],
+    buckets: BUCKETS,
+  });
+  const breakerChanges = registry.counter("sluice_breaker_changes_total", {
+    help: "Changes of circuit breakers, by their new state.",
+    labels: ["upstream", "model", "state"],
+  });
   return {
     count(record, seconds) {
       const { entry, kind, status } = record;
@@ -87,6 +120,12 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     },
     refused: (owner, unit) => refusals.add([owner, unit]),
     exceeded: () => reportOnly.add([]),
+    attempted({ upstream, model, outcome }, seconds) {
+      attempts.add([upstream, model, outcome]);
+      // The client ended it, not the upstream.
+      if (outcome !== "abandoned") attemptSeconds.observe([upstream], seconds);
+    },
+    breakerChanged: ({ upstream, model, state }) => breakerChanges.add([upstream, model, state]),
   };
 }
 

@@ -2,7 +2,15 @@
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
-import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
+import {
+  type AttemptLabels,
+  type BreakerLabels,
+  endingOf,
+  type RequestMetrics,
+  requestMetrics,
+  vitalMetrics,
+  type Vitals,
+} from "./metrics.ts";
 import { isProbe, type RequestRecord } from "./request_record.ts";
 import { createRegistry } from "./registry.ts";
 import { requestLogLine } from "./request_line.ts";
@@ -51,6 +59,10 @@ export interface Observer {
   refused(owner: string, unit: string): void;
   /** A limit that only reports would have refused a request. */
   exceeded(): void;
+  /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
+  attempted(attempt: AttemptLabels, seconds: number): void;
+  /** Counts a change of a circuit breaker. */
+  breakerChanged(change: BreakerLabels): void;
   /** Registers a holder of request bodies, for the sum of their bytes. */
   holds(bytes: () => number): void;
   /** Registers the counter of lost log lines. */
@@ -188,6 +200,14 @@ class RequestObserver implements Observer {
 
   exceeded(): void {
     this.#counts.exceeded();
+  }
+
+  attempted(attempt: AttemptLabels, seconds: number): void {
+    this.#counts.attempted(attempt, seconds);
+  }
+
+  breakerChanged(change: BreakerLabels): void {
+    this.#counts.breakerChanged(change);
   }
 
   holds(bytes: () => number): void {

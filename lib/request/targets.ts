@@ -17,7 +17,7 @@ import { delay } from "../abort.ts";
 /** What of a gateway chooses targets. */
 export type Routing = Pick<
   Gateway,
-  "config" | "health" | "retries" | "upstreams" | "monotonic" | "random" | "log"
+  "config" | "health" | "retries" | "upstreams" | "observer" | "monotonic" | "random" | "log"
 >;
 
 /** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */
@@ -80,7 +80,7 @@ export function attemptsWith<T>(
     & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: AbortSignal },
 ): AttemptOptions<T> {
-  const { health, retries, config, monotonic, random, log } = gateway;
+  const { health, retries, config, observer, monotonic, random, log } = gateway;
   return {
     choices,
     key,
@@ -94,6 +94,9 @@ export function attemptsWith<T>(
     monotonic,
     random,
     pause: (ms) => delay(ms, signal),
+    ended({ model, target }, outcome, ms) {
+      observer.attempted({ upstream: target.upstream, model: model.id, outcome }, ms / 1000);
+    },
     failed({ target: { upstream, model } }: Attempt, { kind, message, cause }: GatewayError) {
       log({
         level: "warn",

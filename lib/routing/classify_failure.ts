@@ -35,6 +35,31 @@ function againAfterPause(retryAfterMs: number | undefined): FailureClass["again"
   return retryAfterMs !== undefined && retryAfterMs <= LONGEST_PAUSE_MS ? "last" : "never";
 }
 
+/** Outcome of an attempt that was sent to an upstream, as metrics name it. */
+export type AttemptOutcome =
+  | "success"
+  | "failure"
+  | "unreachable"
+  | "limited"
+  | "overloaded"
+  | "key_refused"
+  /** The upstream rejected the request: bad parameters, an unknown model, a missing permission. */
+  | "rejected"
+  /** The answer exceeds the gateway's limits. */
+  | "oversized"
+  /** The client left first. */
+  | "abandoned";
+
+/** Names of the outcomes that have another name in the health of targets. */
+const OUTCOME_NAMES = { busy: "overloaded", refused: "key_refused", neither: "rejected" } as const;
+
+/** Returns the outcome of a failed attempt; `undefined` where nothing was sent or the gateway itself failed. */
+export function outcomeOfFailure(error: unknown, { type }: TargetOutcome): AttemptOutcome | undefined {
+  if (!(error instanceof GatewayError) || error.fault === "unfit" || error.kind === "internal") return undefined;
+  if (error.fault === "oversized") return "oversized";
+  return type === "busy" || type === "refused" || type === "neither" ? OUTCOME_NAMES[type] : type;
+}
+
 const NEITHER: TargetOutcome = { type: "neither" };
 const FINAL: FailureClass = { outcome: NEITHER, again: "never", next: "nobody" };
 

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Health, Permit } from "./health.ts";
 import type { Choice } from "./plan.ts";
 import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
-import { classifyFailure, type FailureClass } from "./classify_failure.ts";
+import { type AttemptOutcome, classifyFailure, type FailureClass, outcomeOfFailure } from "./classify_failure.ts";
 
 /** Bound of the random time before a retry, in milliseconds: at first, doubled each time, and at most. */
 const BACKOFF_MS = 100;
@@ -44,6 +44,8 @@ export interface AttemptOptions<T> {
   ask: (attempt: Attempt) => Promise<T>;
   /** Returns true where no other attempt is wanted, as the client has left. */
   isOver: () => boolean;
+  /** Called for each attempt that was sent, with its milliseconds until the answer began or the attempt failed. */
+  ended?: (attempt: Attempt, outcome: AttemptOutcome, ms: number) => void;
   /** Called for each attempt that failed by no fault of the client. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
@@ -72,8 +74,9 @@ interface Candidate {
 /** An attempt under way. */
 interface Asking {
   candidate: Candidate;
-  permit: Permit;
-  number: number;
+  attempt: Attempt;
+  /** By the monotonic clock. */
+  begunAt: number;
 }
 
 /** The candidate to ask next. */
@@ -105,7 +108,7 @@ class TargetAttempts<T> {
   }
 
   async run(): Promise<T> {
-    const { health, budgets, ask } = this.#parts;
+    const { health, budgets, ask, ended } = this.#parts;
     while (true) {
       if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
       const found = this.#find(this.#left) ?? await this.#wait();
@@ -116,13 +119,15 @@ class TargetAttempts<T> {
       remove(this.#again, candidate);
       const { model, target } = candidate.choice;
       if (this.#isFirst()) budgets.of(target).deposit();
-      const number = ++this.#attempts;
+      const attempt = { model, target, permit, number: ++this.#attempts };
+      const begunAt = this.#parts.monotonic();
       try {
-        const answer = await ask({ model, target, permit, number });
+        const answer = await ask(attempt);
         health.report(permit, SUCCESS);
+        ended?.(attempt, "success", this.#parts.monotonic() - begunAt);
         return answer;
       } catch (error) {
-        this.#failed(error, { candidate, permit, number });
+        this.#failed(error, { candidate, attempt, begunAt });
       }
     }
   }
@@ -223,17 +228,19 @@ class TargetAttempts<T> {
   }
 
   /** Handles a failure. @throws the error of the request, where no other attempt follows */
-  #failed(error: unknown, { candidate, permit, number }: Asking): void {
-    const { health, once = false, isOver } = this.#parts;
-    const { choice } = candidate;
+  #failed(error: unknown, { candidate, attempt, begunAt }: Asking): void {
+    const { health, once = false, isOver, monotonic } = this.#parts;
+    const { permit } = attempt;
     const failure = classifyFailure(error, { once, isTrial: permit.isTrial });
     const { type } = failure.outcome;
     // A client that has left says nothing about the target.
     const isDone = isOver();
     health.report(permit, isDone ? { type: "neither" } : failure.outcome);
+    const outcome = isDone ? "abandoned" : outcomeOfFailure(error, failure.outcome);
+    if (outcome !== undefined) this.#parts.ended?.(attempt, outcome, monotonic() - begunAt);
     if (isDone || !(error instanceof GatewayError)) throw error;
     const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access";
-    if (isReported) this.#parts.failed?.({ ...choice, permit, number }, error);
+    if (isReported) this.#parts.failed?.(attempt, error);
     // The failure of a target tells more than a target that could not express the request.
     if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
     this.#updateCandidates(candidate, { failure, error });

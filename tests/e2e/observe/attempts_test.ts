@@ -1,0 +1,127 @@
+/** What an operator sees of the attempts at upstreams: metrics, log lines, and the sentence of `/readyz`. */
+import { assert, assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { simulateTime } from "../../support/simulated_time.ts";
+import { errorBody, prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, type Script, startScripted } from "../../upstream/mod.ts";
+import { readExposition, valueOf } from "./exposition.ts";
+
+const MINUTE_MS = 60_000;
+
+/** A configuration with one model whose targets are tried in this order. */
+function targets(urls: Record<string, string>, more: JsonObject = {}): JsonObject {
+  const names = Object.keys(urls);
+  return {
+    upstreams: Object.fromEntries(
+      names.map((name) => [name, upstream("openai-compatible", urls[name] ?? "", more)]),
+    ),
+    models: [model("acme/one", names.map((name, priority) => ({ upstream: name, model: `m-${name}`, priority })))],
+  };
+}
+
+async function metricsOf({ url }: TestGateway): Promise<string> {
+  return await (await fetch(`${url}/metrics`)).text();
+}
+
+async function ask(gateway: TestGateway, more: JsonObject = {}): Promise<number> {
+  const response = await gateway.ask("chat", prompt("chat", more));
+  await response.text();
+  return response.status;
+}
+
+Deno.test("attempts are counted by upstream, model and outcome, and timed by upstream", async () => {
+  const plays: [outcome: string, script: Script][] = [
+    ["success", json(WHOLE.chat)],
+    ["failure", json(errorBody("chat", "broken"), { status: 500 })],
+    ["limited", json(errorBody("chat", "slower"), { status: 429 })],
+    ["overloaded", json(errorBody("chat", "busy"), { status: 503 })],
+    ["key_refused", json(errorBody("chat", "who"), { status: 401 })],
+    ["rejected", json(errorBody("chat", "what"), { status: 400 })],
+    ["rejected", json(errorBody("chat", "not you"), { status: 403 })],
+  ];
+  for (const [outcome, script] of plays) {
+    await using first = startScripted(() => script);
+    await using second = startScripted(() => json(WHOLE.chat));
+    await using gateway = startGateway(targets({ first: first.url, second: second.url }));
+    await ask(gateway);
+    const text = await metricsOf(gateway);
+    const value = (name: string, labels: Record<string, string>) => valueOf(text, name, labels);
+    const of = { upstream: "first", model: "acme/one" };
+    assertEquals(value("sluice_upstream_attempts_total", { ...of, outcome }), "1", outcome);
+    assertEquals(value("sluice_upstream_attempt_seconds_count", { upstream: "first" }), "1", outcome);
+    const asksSecond = second.requests.some(({ method }) => method === "POST");
+    assertEquals(
+      value("sluice_upstream_attempts_total", { upstream: "second", model: "acme/one", outcome: "success" }),
+      asksSecond ? "1" : undefined,
+      outcome,
+    );
+  }
+});
+
+Deno.test("a stream counts as one attempt at its first event, and one that its client leaves as abandoned", async () => {
+  const end = Promise.withResolvers<void>();
+  await using first = startScripted((_, index) =>
+    index === 0 ? events(STREAMED.chat.join("")) : { body: "", before: end.promise }
+  );
+  await using gateway = startGateway(targets({ first: first.url }));
+  const attempts = async (outcome: string) =>
+    valueOf(await metricsOf(gateway), "sluice_upstream_attempts_total", {
+      upstream: "first",
+      model: "acme/one",
+      outcome,
+    });
+  assertEquals(await ask(gateway, { stream: true }), 200);
+  assertEquals(await attempts("success"), "1");
+  const leaving = new AbortController();
+  const asked = gateway.ask("chat", prompt("chat", { stream: true }), { signal: leaving.signal }).catch(() => {});
+  while (first.requests.length < 2) await new Promise((resolve) => setTimeout(resolve, 2));
+  leaving.abort();
+  await asked;
+  const until = Date.now() + 5_000;
+  while (await attempts("abandoned") === undefined && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assertEquals(await attempts("abandoned"), "1");
+  end.resolve();
+  assertEquals(valueOf(await metricsOf(gateway), "sluice_upstream_attempt_seconds_count", { upstream: "first" }), "1");
+});
+
+Deno.test("changes of breakers are counted by their new state", async () => {
+  using time = simulateTime(1_800_000_000_000);
+  let isWell = false;
+  await using first = startScripted(({ method }) =>
+    isWell || method === "GET" ? json(WHOLE.chat) : json(errorBody("chat", "broken"), { status: 500 })
+  );
+  await using gateway = startGateway(targets({ first: first.url }), { breakers: true });
+  for (let request = 0; request < 6; request++) {
+    await ask(gateway);
+    await time.pass(MINUTE_MS);
+  }
+  isWell = true;
+  assertEquals(await ask(gateway), 200);
+  const text = await metricsOf(gateway);
+  const changes = (state: string) =>
+    Number(valueOf(text, "sluice_breaker_changes_total", { upstream: "first", model: "m-first", state }));
+  const logged = (event: string) => gateway.logs.filter((line) => line.event === event).length;
+  assert(changes("open") >= 1);
+  assertEquals(
+    [changes("open"), changes("half_open"), changes("closed")],
+    [logged("breaker_opened"), logged("breaker_half_open"), logged("breaker_closed")],
+  );
+});
+
+Deno.test("labels of attempts are names of the configuration, whatever clients and upstreams send", async () => {
+  await using first = startScripted(({ body }) =>
+    json(errorBody("chat", body, "canary-type"), { status: 500, headers: { "x-request-id": "canary" } })
+  );
+  await using gateway = startGateway(targets({ first: first.url }));
+  for (let request = 0; request < 3; request++) {
+    await ask(gateway, { user: `canary-${request}`, metadata: { canary: String(request) } });
+    await ask(gateway, { model: `acme/canary-${request}` });
+  }
+  const family = readExposition(await metricsOf(gateway)).get("sluice_upstream_attempts_total");
+  assertEquals(family?.samples.map(({ labels }) => labels), [
+    { upstream: "first", model: "acme/one", outcome: "failure" },
+  ]);
+});
