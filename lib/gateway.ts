@@ -24,7 +24,8 @@ import { type AddressGuard, createAddressGuard } from "./upstreams/address_guard
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEmbedded } from "./upstreams/embedded/language.ts";
 import { ISSUER } from "./upstreams/embedded/thinking.ts";
-import { createHttpUpstream, modelIssuer } from "./upstreams/http_upstream.ts";
+import { createHttpUpstream } from "./upstreams/http_upstream.ts";
+import { modelIssuer } from "./upstreams/http_upstream_options.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { QUIRKS } from "./protocols/quirks/mod.ts";
 import { probeHost } from "./upstreams/probe.ts";

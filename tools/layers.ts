@@ -1,5 +1,6 @@
 /** Checks who may import whom, and a few words that have their place. One line per violation. */
 import { checkAmounts } from "./amounts.ts";
+import { checkImportCounts, checkTypeNames } from "./names.ts";
 import { blankComments, readSources, type SourceFile } from "./sources.ts";
 
 /** What one area may import of our own code. An area is a folder, or a file that stands for itself. */
@@ -320,7 +321,12 @@ function resolve(from: string, specifier: string): string {
 if (import.meta.main) {
   const files = (await Promise.all(["lib", "routes", "main.ts"].map(readSources))).flat();
   files.sort((a, b) => a.path < b.path ? -1 : 1);
-  const violations = [...checkLayers(files), ...checkAmounts(files)];
+  const violations = [
+    ...checkLayers(files),
+    ...checkAmounts(files),
+    ...checkTypeNames(files),
+    ...checkImportCounts(files),
+  ];
   const out = new TextEncoder().encode(violations.map((line) => `${line}\n`).join(""));
   if (violations.length > 0) {
     await Deno.stderr.write(out);

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { parseBody } from "../server/body.ts";
 import { checkModelRules } from "../request/rules.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { modelIssuer } from "../upstreams/http_upstream.ts";
+import { modelIssuer } from "../upstreams/http_upstream_options.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
 import { translatePrompt } from "../upstreams/translation.ts";
 import { anyModel } from "./any_model.ts";

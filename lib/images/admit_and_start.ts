@@ -1,14 +1,13 @@
 /** Admits an image request and starts it at a target. */
 import { requireCaller } from "../access/caller.ts";
-import { sheetAt } from "../billing/price.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { admitImages } from "../request/admit_images.ts";
-import { beginDrain } from "../request/draining.ts";
 import type { RouteContext } from "../server/router.ts";
+import { drainOf } from "./drain.ts";
 import { billedExtras, mostUsage } from "./image_pricing.ts";
 import { ImageUsageCounter } from "./image_usage.ts";
 import type { ImageWork, StartedImages } from "./image_work.ts";
@@ -62,14 +61,6 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
     watch.stop();
     throw error;
   }
-}
-
-/** Returns a function that decides whether work continues after the client left: an image has no cost before it exists. */
-function drainOf({ context, model, metered: { meter } }: ImageWork): () => boolean {
-  const factor = requireCaller(context.caller).group.price_factor;
-  const sheet = sheetAt(model, { factor, now: context.gateway.now() });
-  let drains = false;
-  return () => drains ||= beginDrain({ model, sheet, isCountable: () => false, meter }, context);
 }
 
 /** PNG is lossless, so `output_compression` has no meaning. */

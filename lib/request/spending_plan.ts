@@ -94,7 +94,7 @@ function boundsOf(
   { upstreams }: Gateway,
 ): InputBounds {
   const infersTypes = targets.some((target) =>
-    upstreams.get(target.upstream)?.spokenTo?.(prompt.protocol, target) === "gemini"
+    upstreams.get(target.upstream)?.protocolFor?.(prompt.protocol, target) === "gemini"
   );
   return { context_length, top_provider, infersTypes };
 }

@@ -56,7 +56,7 @@ function factsOf(
   return {
     slugs: slugsOf(target.upstream, gateway),
     isUp: gateway.health.isUp(target, key),
-    isNative: (upstream?.spokenTo?.(client, target) ?? client) === client,
+    isNative: (upstream?.protocolFor?.(client, target) ?? client) === client,
     isIssuer: upstream !== undefined && issuers.size > 0 && issuers.has(upstream.issuerOf(target)),
     ...gateway.health.speed(target),
   };

@@ -71,7 +71,7 @@ export interface Upstream {
   /** Whose signatures the answers of a target carry. */
   issuerOf(target: Target): string;
   /** The protocol that a target is spoken to in, for a client of this one; absent where it is no other process. */
-  spokenTo?(client: Prompt["protocol"], target: Target): string;
+  protocolFor?(client: Prompt["protocol"], target: Target): string;
   /** Fewest tokens that an answer of a target may be limited to, as `Dialect.leastTokens`; absent: any number. */
   leastTokens?(client: Prompt["protocol"], target: Target): number;
   /** Starts an answer. @throws {GatewayError} where it cannot even start; with fault `unfit` where it was not asked */

@@ -2,22 +2,18 @@
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
-import { legalizeCallIds } from "./call_ids.ts";
+import { adaptMessages } from "./adapt_messages.ts";
+import { adaptTools } from "./adapt_tools.ts";
 import { chainMachines } from "./chain_machines.ts";
-import { dropEmpty, flattenContent } from "./flatten_content.ts";
-import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
+import { flattenContent } from "./flatten_content.ts";
 import { normalizeFinish } from "./normalize_finish.ts";
 import { dropTrailingSignatures } from "./trailing_signatures.ts";
 import { splitTokenLimit } from "./split_token_limit.ts";
-import { moveMediaOutOfResults } from "./move_media.ts";
-import { dropUnreadableReasoning, fitReasoning } from "./fit_reasoning.ts";
+import { fitReasoning } from "./fit_reasoning.ts";
 import { dropUnknownMembers } from "./drop_unknown_members.ts";
 import { fitSchemas } from "./fit_schemas.ts";
 import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
-import { renameTools } from "./tool_names.ts";
-import { selectTools } from "./select_tools.ts";
-import { orderMessages } from "./order_messages.ts";
 
 /**
  * Adapts a prompt to its target. Deterministic and idempotent. Names what the target does not support in
@@ -25,15 +21,11 @@ import { orderMessages } from "./order_messages.ts";
  * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
 export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt {
-  const { dialect } = target;
   checkLength(prompt, target);
   const local = dropUnknownMembers(flattenContent(prompt, target), target);
-  const { prompt: renamed, restore: restoreNames } = renameTools(selectTools(local, target), dialect);
-  const wrapped = dialect.customTools ? renamed : wrapCustomTools(renamed);
-  const spoken = dropEmpty(dropUnreadableReasoning(wrapped, target), target);
-  const paired = legalizeCallIds(orderMessages(spoken, target), dialect.callId);
-  const placed = dialect.mediaInResults ? paired : moveMediaOutOfResults(paired);
-  const fitted = fitSchemas(fitCacheMarks(fitReasoning(placed, target), target), target);
+  const { prompt: withTools, restore: restoreTools } = adaptTools(local, target);
+  const withMessages = adaptMessages(withTools, target);
+  const fitted = fitSchemas(fitCacheMarks(fitReasoning(withMessages, target), target), target);
   const { prompt: limited, ours: limit } = splitTokenLimit(fitted, target);
   const { prompt: adapted, ours } = splitStopSequences(limited, target);
   return {
@@ -41,8 +33,7 @@ export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt 
     ...(limit !== undefined && { limit }),
     restore: () =>
       chainMachines([
-        restoreNames(),
-        ...(dialect.customTools ? [] : [unwrapCustomCalls()]),
+        ...restoreTools(),
         ...(ours.length === 0 ? [] : [enforceStopSequences(ours)]),
         normalizeFinish(),
         ...(prompt.protocol === "messages" ? [dropTrailingSignatures()] : []),

@@ -4,18 +4,15 @@ import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
 import { makeFile } from "../folder.ts";
 import { MIGRATIONS } from "./migrations.ts";
-import { readNumber } from "./pragma.ts";
 import { openSqliteAnswers } from "./answers.ts";
 import { BUSY_MS, connect } from "./connect.ts";
-import type { LedgerStore } from "../ledger.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { openGuestLedger } from "./ledger.ts";
-import { openOwnedLedger } from "./owned_ledger.ts";
+import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
 import { bringUpToDate, knownVersion, makeTables, previewFile } from "./migrate.ts";
 import { takeFile } from "./owner_lock.ts";
-import { openSqliteUsage, type SqliteUsage } from "./usage.ts";
+import { openSqliteUsage } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
-import { WalSync } from "./wal_sync.ts";
 
 /** Options for opening a file. */
 export interface SqliteOptions {
@@ -24,9 +21,6 @@ export interface SqliteOptions {
   /** Called when the file was brought up to date. */
   migrated?: (facts: Migrated) => void;
 }
-
-/** Open parts, in the order of closing. */
-type Opened = { close(): void | Promise<void> }[];
 
 /**
  * Opens the database, creating its folder (0700) and file (0600) where they are missing, and brings it up to date.
@@ -51,7 +45,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     preview.close();
     if (facts !== undefined) migrated?.(facts);
     const reports = openSqliteUsage(file);
-    const owned = own ? openOwned({ file, opened, reports }) : undefined;
+    const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
     return {
       // Every commit of these is on the disk when it is done.
@@ -87,8 +81,8 @@ export function openSqliteReader(path: string): Store {
 }
 
 /** Opens a store, or closes what is open already. @throws {StoreError} */
-function opening(path: string, open: (opened: Opened) => Store): Store {
-  const opened: Opened = [];
+function opening(path: string, open: (opened: OpenParts) => Store): Store {
+  const opened: OpenParts = [];
   try {
     return open(opened);
   } catch (cause) {
@@ -98,22 +92,6 @@ function opening(path: string, open: (opened: Opened) => Store): Store {
   }
 }
 
-async function closeAll(opened: Opened): Promise<void> {
+async function closeAll(opened: OpenParts): Promise<void> {
   for (const each of opened) await each.close();
-}
-
-/** Opens the ledger to enter requests, with a connection of its own. */
-function openOwned(
-  { file, opened, reports }: { file: string; opened: Opened; reports: SqliteUsage },
-): { ledger: LedgerStore; connection: DatabaseSync } {
-  const connection = connect(file, "NORMAL");
-  opened.unshift(connection);
-  // The first look into the database opens its log.
-  readNumber(connection, "user_version");
-  const sync = new WalSync(`${file}-wal`);
-  opened.unshift(sync);
-  const ledger = openOwnedLedger(connection, { sync, usage: reports.usage, charged: reports.charged });
-  // From here on it waits in the background.
-  connection.exec("PRAGMA busy_timeout = 0");
-  return { ledger, connection };
 }

@@ -1,0 +1,27 @@
+/** The connection on which the owner of an SQLite file enters requests. */
+import type { DatabaseSync } from "node:sqlite";
+import type { LedgerStore } from "../ledger.ts";
+import { connect } from "./connect.ts";
+import { openOwnedLedger } from "./owned_ledger.ts";
+import { readNumber } from "./pragma.ts";
+import type { SqliteUsage } from "./usage.ts";
+import { WalSync } from "./wal_sync.ts";
+
+/** Open parts of a store, in the order of closing. */
+export type OpenParts = { close(): void | Promise<void> }[];
+
+/** Opens the ledger on a connection of its own, to enter requests. Adds what it opens to `opened`. */
+export function openLedgerConnection(
+  { file, opened, reports }: { file: string; opened: OpenParts; reports: SqliteUsage },
+): { ledger: LedgerStore; connection: DatabaseSync } {
+  const connection = connect(file, "NORMAL");
+  opened.unshift(connection);
+  // The first read opens the write-ahead log.
+  readNumber(connection, "user_version");
+  const sync = new WalSync(`${file}-wal`);
+  opened.unshift(sync);
+  const ledger = openOwnedLedger(connection, { sync, usage: reports.usage, charged: reports.charged });
+  // The ledger itself waits for the lock, without blocking the event loop.
+  connection.exec("PRAGMA busy_timeout = 0");
+  return { ledger, connection };
+}

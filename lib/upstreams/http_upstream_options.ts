@@ -1,0 +1,30 @@
+/** Options of an upstream that is reached over the network. */
+import type { Quirk } from "../protocols/quirks/quirk.ts";
+import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Secret } from "../secret.ts";
+import type { TimeLimits, Transport } from "./transport.ts";
+import type { Vendor } from "./vendors.ts";
+
+/** Options of an upstream. */
+export interface HttpUpstreamOptions {
+  /** Upstream name in the configuration. */
+  name: string;
+  vendor: Vendor;
+  baseUrl: string;
+  /** The protocols this one speaks, the preferred one first. */
+  protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
+  key: Secret | undefined;
+  quirk: Quirk;
+  /** Issuers of the signatures that the gateway's models make. */
+  issuers: ReadonlySet<string>;
+  limits: TimeLimits;
+  transport: Transport;
+}
+
+/** Returns the issuer of the signatures in a model's answers. */
+export function modelIssuer(
+  model: string,
+  { name, vendor, quirk }: Pick<HttpUpstreamOptions, "name" | "vendor" | "quirk">,
+): string {
+  return quirk.issuer?.(model) ?? vendor.issuer ?? name;
+}
