@@ -1,7 +1,7 @@
 /** The commands that try things out, as programs. */
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startGateway } from "../support/gateway.ts";
-import { json, startScripted } from "../upstream/mod.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
@@ -28,7 +28,7 @@ Deno.test("conform prints a report, ends with 0 where nothing fails, and never s
 
 Deno.test("conform ends with 1 where something fails, and says what was expected and seen", async () => {
   const secret = "sk-answered-back-000000";
-  await using server = startScripted(() => json({ object: "list", data: [{ id: secret }] }));
+  await using server = startUpstream(() => json({ object: "list", data: [{ id: secret }] }));
   await inFolder(async (folder) => {
     const args = ["conform", server.url, "--key", secret, "--model", "m"];
     const { code, out } = await run([...args, "--only", "models"], { folder });
@@ -40,8 +40,8 @@ Deno.test("conform ends with 1 where something fails, and says what was expected
 });
 
 Deno.test("conform says in one line what it cannot try", async () => {
-  await using locked = startScripted(() => json({ error: { message: "no" } }, { status: 401 }));
-  await using empty = startScripted(() => json({}, { status: 404 }));
+  await using locked = startUpstream(() => json({ error: { message: "no" } }, { status: 401 }));
+  await using empty = startUpstream(() => json({}, { status: 404 }));
   await inFolder(async (folder) => {
     const cases: [string[], number, RegExp][] = [
       [
@@ -76,7 +76,7 @@ Deno.test("conform says in one line what it cannot try", async () => {
 
 Deno.test("doctor tells what is wrong, ends with 1 then, and never shows a key", async () => {
   const secret = "upstream-key-0123456789";
-  await using refusing = startScripted(() => json({ error: { message: `No: ${secret}` } }, { status: 401 }));
+  await using refusing = startUpstream(() => json({ error: { message: `No: ${secret}` } }, { status: 401 }));
   await inFolder(async (folder) => {
     const upstreams = { one: { vendor: "openai-compatible", base_url: `${refusing.url}/v1`, api_key: { env: "ONE" } } };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ upstreams }));
@@ -102,7 +102,7 @@ Deno.test("doctor sees version and end of a certificate whose authority is trust
     cert: await Deno.readTextFile(new URL("server.pem", TLS)),
     key: await Deno.readTextFile(new URL("server.key", TLS)),
   };
-  await using server = startScripted(() => json({ object: "list", data: [] }), tls);
+  await using server = startUpstream(() => json({ object: "list", data: [] }), tls);
   await inFolder(async (folder) => {
     const upstreams = { one: { vendor: "vllm", base_url: `${server.url}/v1` } };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ upstreams }));

@@ -11,7 +11,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../support/program.ts";
-import { json, startScripted } from "../upstream/mod.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 
 const KEY = "upstream-key-0123456789";
 
@@ -31,7 +31,7 @@ Deno.test("a clock more than 5 s away from the upstreams' is a warning; one upst
 });
 
 Deno.test("a clock that is off is found through an upstream", async () => {
-  await using server = startScripted(() => json({ data: [] }));
+  await using server = startUpstream(() => json({ data: [] }));
   const config = parseConfig(
     { upstreams: { one: { vendor: "vllm", base_url: `${server.url}/v1` } }, store: "memory:" },
     () => undefined,

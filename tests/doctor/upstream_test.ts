@@ -4,7 +4,7 @@ import type { HttpUpstreamConfig } from "../../lib/config.ts";
 import { checkUpstream, type UpstreamCheckResult } from "../../lib/doctor/upstream.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { json, type Played, type Script, startScripted } from "../upstream/mod.ts";
+import { json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../upstream/mod.ts";
 
 const KEY = "upstream-key-0123456789";
 const LIST = { object: "list", data: [{ id: "one" }, { id: "two" }] };
@@ -24,16 +24,16 @@ function lines(findings: readonly Finding[]): string[] {
   return findings.filter((finding) => !isAboutWay(finding)).map(({ level, what }) => `${level}: ${what}`);
 }
 
-const hasKey = ({ headers }: Played) => headers.get("authorization") === `Bearer ${KEY}`;
-const refusal: Script = json({ error: { message: "no" } }, { status: 401 });
-const bad: Script = json({ error: { message: "model is missing" } }, { status: 400 });
+const hasKey = ({ headers }: UpstreamRequest) => headers.get("authorization") === `Bearer ${KEY}`;
+const refusal: ScriptedAnswer = json({ error: { message: "no" } }, { status: 401 });
+const bad: ScriptedAnswer = json({ error: { message: "model is missing" } }, { status: 400 });
 
 interface Case {
   name: string;
   vendor?: string;
   keyless?: true;
   models?: string[];
-  play: (request: Played) => Script;
+  play: (request: UpstreamRequest) => ScriptedAnswer;
   /** Begin of each line but the one about the way. */
   says: string[];
 }
@@ -145,7 +145,7 @@ const CASES: Case[] = [
 Deno.test("an upstream is looked at, and what is found is told", async (t) => {
   for (const { name, vendor = "openai-compatible", keyless, models, play, says } of CASES) {
     await t.step(name, async () => {
-      await using server = startScripted(play);
+      await using server = startUpstream(play);
       const path = vendor === "anthropic" ? "" : "/v1";
       const host = hostOf({
         vendor,
@@ -166,11 +166,11 @@ Deno.test("an upstream is looked at, and what is found is told", async (t) => {
 
 Deno.test("an upstream that says nothing is told after the time limit, one that is late with its time", async () => {
   const never = Promise.withResolvers<void>();
-  await using silent = startScripted(() => json(LIST, { before: never.promise }));
+  await using silent = startUpstream(() => json(LIST, { before: never.promise }));
   const host = hostOf({ vendor: "vllm", base_url: `${silent.url}/v1` });
   assertEquals(lines((await look(host, { timeoutMs: 150 })).findings), ["error: No answer within 0.15 s"]);
 
-  await using late = startScripted(() => json(LIST));
+  await using late = startUpstream(() => json(LIST));
   // A clock that takes four seconds for each look at it.
   let time = Date.now();
   const slow = { env: () => undefined, now: () => time += 4_000, timeoutMs: 5_000 };
@@ -183,7 +183,7 @@ Deno.test("an upstream that says nothing is told after the time limit, one that 
 });
 
 Deno.test("what carries requests is told", async () => {
-  await using server = startScripted(() => json(LIST));
+  await using server = startUpstream(() => json(LIST));
   const base = { vendor: "openai-compatible", base_url: `${server.url}/v1`, timeouts: { connect_ms: 1000 } };
   // No proxy is there: only what is told before matters.
   const proxied = { HTTP_PROXY: "http://proxy.test:1" };
@@ -226,7 +226,7 @@ Deno.test("an upstream whose authority nobody knows is told", async () => {
     cert: await Deno.readTextFile(new URL("server.pem", files)),
     key: await Deno.readTextFile(new URL("server.key", files)),
   };
-  await using server = startScripted(() => json(LIST), tls);
+  await using server = startUpstream(() => json(LIST), tls);
   const { findings } = await look(hostOf({ vendor: "vllm", base_url: `${server.url}/v1` }));
   assertMatch(lines(findings)[0] ?? "", /^error: TLS with 127.0.0.1:\d+ fails/);
   assertStringIncludes(findings.at(-1)?.advice ?? "", "DENO_CERT");

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { memoryBytes } from "../../bench/suite/proc.ts";
 import { addKey, inFolder, type Running, start } from "../support/program.ts";
-import { type Asked, startStepped } from "../upstream/stepped.ts";
+import { startUpstream, type UpstreamRequest } from "../upstream/mod.ts";
 import { frames } from "../upstream/frames.ts";
 import { model, PATHS, startGateway, upstream } from "../support/gateway.ts";
 import { prompt } from "../upstream/replies.ts";
@@ -292,8 +292,8 @@ for (const transport of ["http1", "fetch"] as const) {
 async function leave(phase: typeof PHASES[number], transport: "http1" | "fetch"): Promise<{ ms: number }[]> {
   const { opening, pieces } = frames("chat", ["one ", "two "], "told");
   const never = new Promise<void>(() => {});
-  let arrived = Promise.withResolvers<Asked>();
-  await using server = startStepped((asked) => {
+  let arrived = Promise.withResolvers<UpstreamRequest>();
+  await using server = startUpstream((asked) => {
     arrived.resolve(asked);
     if (phase === "before the head") return { before: never, steps: [] };
     if (phase === "before the first event") return { steps: [never] };

@@ -4,7 +4,7 @@ import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, type TestGateway } from "../support/gateway.ts";
 import { PROTOCOLS, STREAMED, WHOLE } from "../upstream/replies.ts";
-import { events, type Scripted, startScripted } from "../upstream/mod.ts";
+import { events, type FakeUpstream, startUpstream } from "../upstream/mod.ts";
 
 /** A request that asks for something. */
 interface Case {
@@ -413,7 +413,7 @@ function bodyOf(protocol: Protocol, asks: string, model = "acme/one"): string {
 }
 
 /** A gateway whose group `default` may nothing of this, and `allowed` so much; the upstream speaks the protocol. */
-function start(protocol: Protocol, server: Scripted, allow: JsonObject): TestGateway {
+function start(protocol: Protocol, server: FakeUpstream, allow: JsonObject): TestGateway {
   const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
     upstreams: JsonObject;
     models: JsonObject[];
@@ -433,7 +433,7 @@ for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASE
   const name = `${protocol}: ${asks.length > 90 ? `${asks.slice(0, 90)}…` : asks}`;
   const outcome = dropped === undefined ? "refused" : "left out and named";
   Deno.test(`${name} is ${outcome}${allow === undefined ? "" : ", and passes where it is allowed"}`, async () => {
-    await using server = startScripted(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
+    await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
     await using gateway = start(protocol, server, allow ?? {});
     const body = bodyOf(protocol, asks);
     const response = await gateway.ask(protocol, body, { headers });
@@ -489,7 +489,7 @@ Deno.test("what costs no more than tokens passes as it came", async () => {
     ],
   ];
   for (const [protocol, asks] of plain) {
-    await using server = startScripted(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
+    await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
     await using gateway = start(protocol, server, {});
     const response = await gateway.ask(protocol, bodyOf(protocol, asks));
     assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, null], await response.text());
@@ -498,7 +498,7 @@ Deno.test("what costs no more than tokens passes as it came", async () => {
 });
 
 Deno.test("of two dearer tiers the second is left out, as there is no price for both at once", async () => {
-  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.messages) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.messages) }));
   await using gateway = start("messages", server, { service_tiers: ["fast", "inference_geo:us"] });
   const body = bodyOf("messages", '"speed":"fast","inference_geo":"us"');
   const response = await gateway.ask("messages", body, { key: await gateway.addKey({ group: "allowed" }) });
@@ -508,7 +508,7 @@ Deno.test("of two dearer tiers the second is left out, as there is no price for 
 });
 
 Deno.test("a key that may not use the images endpoint makes no images by a tool, whatever its group may", async () => {
-  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
   await using gateway = start("responses", server, { hosted_tools: ["image_generation"] });
   const key = await gateway.addKey({ group: "allowed", rules: { endpoints: ["responses"] } });
   const response = await gateway.ask("responses", bodyOf("responses", '"tools":[{"type":"image_generation"}]'), {
@@ -526,7 +526,7 @@ Deno.test("hosted tools are left out of streams and of translated requests alike
   };
   for (const protocol of PROTOCOLS) {
     for (const spoken of PROTOCOLS) {
-      await using server = startScripted(() => events(STREAMED[spoken].join("")));
+      await using server = startUpstream(() => events(STREAMED[spoken].join("")));
       await using gateway = start(spoken, server, {});
       const response = await gateway.ask(protocol, bodyOf(protocol, `${tools[protocol]},"stream":true`));
       const named = response.headers.get("x-sluice-dropped") ?? "";
@@ -540,7 +540,7 @@ Deno.test("hosted tools are left out of streams and of translated requests alike
 });
 
 Deno.test("hosted tools of one vendor, and files it keeps, do not reach another's upstream although they are allowed", async () => {
-  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.chat) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.chat) }));
   await using gateway = start("chat", server, { ...SEARCH, ...STATE });
   const key = await gateway.addKey({ group: "allowed" });
   const search = await gateway.ask("responses", bodyOf("responses", '"tools":[{"type":"web_search"}]'), { key });
@@ -558,7 +558,7 @@ Deno.test("hosted tools of one vendor, and files it keeps, do not reach another'
 });
 
 Deno.test("images by a hosted tool need the images endpoint too", async () => {
-  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
   const allow = { hosted_tools: ["image_generation"], endpoints: ["responses"] };
   await using gateway = start("responses", server, allow);
   const key = await gateway.addKey({ group: "allowed" });
@@ -576,7 +576,7 @@ Deno.test("files that Google keeps are not named by their addresses", async () =
     candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
   };
-  await using server = startScripted(() => ({ body: JSON.stringify(answer) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(answer) }));
   await using gateway = startGateway({ ...oneModel("gemini", server.url), groups: { default: {}, allowed: STATE } });
   const key = await gateway.addKey({ group: "allowed" });
   const asked = (url: string) =>
@@ -613,7 +613,7 @@ Deno.test("Gemini gets images by address as images, and budgets hold the context
     candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
   };
-  await using server = startScripted(() => ({ body: JSON.stringify(answer) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(answer) }));
   const { upstreams, models: [row] } = oneModel("gemini", server.url) as {
     upstreams: JsonObject;
     models: JsonObject[];
@@ -645,7 +645,7 @@ Deno.test("Gemini gets images by address as images, and budgets hold the context
 
 Deno.test("the beta of the long window passes for models whose row has one", async () => {
   for (const [context_length, passes] of [[200_000, false], [1_000_000, true]] as const) {
-    await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.messages) }));
+    await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.messages) }));
     const { upstreams, models: [row] } = oneModel("messages", server.url) as {
       upstreams: JsonObject;
       models: JsonObject[];

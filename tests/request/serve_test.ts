@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
-import { events, json, type Script, startScripted } from "../upstream/mod.ts";
+import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
 const HEARTBEATS: Readonly<Record<Protocol, string>> = {
   chat: ": keep-alive\n",
@@ -33,7 +33,7 @@ async function rest(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<st
 Deno.test("a stream whose upstream says nothing at all for long begins with keep-alives and goes on as the answer", async () => {
   await Promise.all(PROTOCOLS.map(async (protocol) => {
     const ready = Promise.withResolvers<void>();
-    await using server = startScripted(() => events(STREAMED.chat.join(""), { before: ready.promise }));
+    await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: ready.promise }));
     await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });
     const { first, reader, response } = await begin(gateway, protocol);
     assertEquals(first, HEARTBEATS[protocol]);
@@ -46,8 +46,8 @@ Deno.test("a stream whose upstream says nothing at all for long begins with keep
 
 Deno.test("a stream that began with keep-alives still passes over a target that fails", async () => {
   const ready = Promise.withResolvers<void>();
-  await using first = startScripted(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
-  await using second = startScripted(() => events(STREAMED.chat.join("")));
+  await using first = startUpstream(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
+  await using second = startUpstream(() => events(STREAMED.chat.join("")));
   await using gateway = startGateway({
     upstreams: {
       first: upstream("openai-compatible", first.url),
@@ -68,7 +68,7 @@ Deno.test("a stream that began with keep-alives still passes over a target that 
 Deno.test("a stream that began with keep-alives says in its protocol that there is no answer, and it is logged", async () => {
   await Promise.all(PROTOCOLS.map(async (protocol) => {
     const ready = Promise.withResolvers<void>();
-    await using server = startScripted(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
+    await using server = startUpstream(() => json(errorBody("chat", "busy"), { status: 503, before: ready.promise }));
     await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });
     const { reader } = await begin(gateway, protocol);
     ready.resolve();
@@ -85,7 +85,7 @@ Deno.test("a stream that began with keep-alives says in its protocol that there 
 
 Deno.test("a client that leaves during keep-alives takes the request with it", async () => {
   const never = Promise.withResolvers<void>();
-  await using server = startScripted(() => events(STREAMED.chat.join(""), { before: never.promise }));
+  await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: never.promise }));
   await using gateway = startGateway({ ...oneModel("chat", server.url), keep_alive_seconds: 1 });
   const { reader } = await begin(gateway, "chat");
   await reader.cancel();
@@ -95,7 +95,7 @@ Deno.test("a client that leaves during keep-alives takes the request with it", a
 
 Deno.test("what was lost is named also where the answer is late", async () => {
   const ready = Promise.withResolvers<void>();
-  await using server = startScripted(() => events(STREAMED.messages.join(""), { before: ready.promise }));
+  await using server = startUpstream(() => events(STREAMED.messages.join(""), { before: ready.promise }));
   await using gateway = startGateway({ ...oneModel("messages", server.url), keep_alive_seconds: 1 });
   const response = await gateway.ask("chat", prompt("chat", { stream: true, seed: 5 }));
   assertEquals(response.headers.get("x-sluice-dropped"), "seed");
@@ -104,7 +104,7 @@ Deno.test("what was lost is named also where the answer is late", async () => {
 });
 
 Deno.test("a prompt that was shortened goes out as it was shortened, also where the protocol is the same", async () => {
-  await using server = startScripted(() => json(WHOLE.responses));
+  await using server = startUpstream(() => json(WHOLE.responses));
   const file = oneModel("responses", server.url);
   await using gateway = startGateway({
     ...file,
@@ -123,8 +123,8 @@ Deno.test("a prompt that was shortened goes out as it was shortened, also where 
 });
 
 Deno.test("models that are unknown, of no use here, or without any upstream say so", async () => {
-  let script: Script = json(WHOLE.chat);
-  await using server = startScripted(() => script);
+  let script: ScriptedAnswer = json(WHOLE.chat);
+  await using server = startUpstream(() => script);
   await using gateway = startGateway({
     upstreams: { one: upstream("openai-compatible", server.url) },
     models: [

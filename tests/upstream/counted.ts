@@ -1,6 +1,6 @@
 /** Answers of chat upstreams that tell numbers of tokens of a test's own. */
 import { frames, whole } from "./frames.ts";
-import type { Said } from "./stepped.ts";
+import type { ScriptedAnswer } from "./mod.ts";
 
 /** A part of an answer, or all of it, with other numbers in its usage. */
 export function withUsage(text: string, { prompt, completion }: { prompt: number; completion: number }): string {
@@ -12,7 +12,7 @@ export function withUsage(text: string, { prompt, completion }: { prompt: number
 export function countedAnswer(
   stream: boolean,
   { completion, going }: { completion: number; going: () => Promise<void> },
-): Said {
+): ScriptedAnswer {
   const tell = (text: string) => withUsage(text, { prompt: 7, completion });
   if (!stream) return { steps: [tell(whole("chat", "Hello", "told"))] };
   const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");

@@ -1,11 +1,14 @@
-/** A real server that plays answers by a script and remembers what it was asked. */
+/** A fake upstream: a real server that answers by a script and remembers what it was asked. */
 
-/** One answer. */
-export interface Script {
+/** A part of a body: what to send, or something to wait for. */
+export type Step = string | Uint8Array<ArrayBuffer> | Promise<unknown>;
+
+/** One answer. Its type is JSON where `headers` has none; that of `steps` for a request for a stream is events. */
+export interface ScriptedAnswer {
   status?: number;
   headers?: Record<string, string>;
-  /** The body's text or bytes; a stream of events where `content-type` says so. */
-  body: string | Uint8Array<ArrayBuffer>;
+  /** The body's text or bytes. */
+  body?: string | Uint8Array<ArrayBuffer>;
   /** How often the body is sent; absent: once. Nothing is made before it is read. */
   times?: number;
   /** Bytes per write; absent: all at once. */
@@ -15,59 +18,87 @@ export interface Script {
   /** Waits for this before the answer's head, or before its last write. */
   before?: Promise<unknown>;
   beforeLast?: Promise<unknown>;
+  /** A body that is made while it is sent, in place of `body`. */
+  steps?: Iterable<Step>;
+  /** True: the connection breaks off after the steps. */
+  cut?: boolean;
 }
 
 /** One request as it arrived. */
-export interface Played {
-  method: string;
+export class UpstreamRequest {
+  readonly method: string;
   /** Path and query. */
-  path: string;
-  headers: Headers;
-  body: string;
+  readonly path: string;
+  readonly headers: Headers;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   /** Bytes of the answer's body that were handed to the connection so far. */
-  sent: number;
+  sent = 0;
   /** Resolves when the caller has gone before the answer's end. */
-  gone: Promise<void>;
+  readonly gone: Promise<void>;
+  #body: string | undefined;
+
+  constructor({ method, url, headers }: Request, bytes: Uint8Array<ArrayBuffer>, gone: Promise<void>) {
+    this.method = method;
+    this.path = url.slice(url.indexOf("/", 8));
+    this.headers = headers;
+    this.bytes = bytes;
+    this.gone = gone;
+  }
+
+  /** The body's text. */
+  get body(): string {
+    return this.#body ??= new TextDecoder().decode(this.bytes);
+  }
+
+  // deno-lint-ignore no-explicit-any
+  get json(): Record<string, any> {
+    return JSON.parse(this.body);
+  }
+
+  /** The fields of a multipart body. */
+  form(): Promise<FormData> {
+    return new Response(this.bytes, { headers: { "content-type": this.headers.get("content-type") ?? "" } }).formData();
+  }
+
+  /** The body asks for a stream. */
+  get stream(): boolean {
+    return this.bytes.length > 0 && this.json.stream === true;
+  }
 }
 
 /** A running server. */
-export interface Scripted extends AsyncDisposable {
+export interface FakeUpstream extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
-  requests: Played[];
+  requests: UpstreamRequest[];
   /** The callers' ports: one per connection. */
   ports: Set<number>;
 }
 
-/** Starts a server that answers each request with what `play` says. */
-export function startScripted(
-  play: (request: Played, index: number) => Script,
+/** Starts a server that answers each request with the result of `answer`. */
+export function startUpstream(
+  answer: (request: UpstreamRequest, index: number) => ScriptedAnswer | Response | Promise<ScriptedAnswer | Response>,
   tls: { cert?: string; key?: string } = {},
-): Scripted {
-  const requests: Played[] = [];
+): FakeUpstream {
+  const requests: UpstreamRequest[] = [];
   const ports = new Set<number>();
   /** A server that is stopped waits for nothing any more, also where a test has failed. */
   const closing = Promise.withResolvers<void>();
   const listen = { hostname: "127.0.0.1", port: 0, onListen: () => {}, ...tls };
   const server = Deno.serve(listen, async (request, info) => {
     if (info.remoteAddr.transport === "tcp") ports.add(info.remoteAddr.port);
-    const left = Promise.withResolvers<void>();
-    const url = request.url.slice(request.url.indexOf("/", 8));
-    const played: Played = {
-      method: request.method,
-      path: url,
-      headers: request.headers,
-      body: await request.text(),
-      sent: 0,
-      gone: left.promise,
-    };
-    requests.push(played);
-    const script = play(played, requests.length - 1);
-    request.signal.addEventListener("abort", () => left.resolve(), { once: true });
+    const gone = Promise.withResolvers<void>();
+    request.signal.addEventListener("abort", () => gone.resolve(), { once: true });
+    const received = new UpstreamRequest(request, await request.bytes(), gone.promise);
+    const script = await answer(received, requests.push(received) - 1);
+    if (script instanceof Response) return script;
     await Promise.race([script.before, closing.promise]);
-    return new Response(stream(script, { played, onCancel: left.resolve, closing: closing.promise }), {
-      status: script.status ?? 200,
-      headers: script.headers ?? { "content-type": "application/json" },
+    const { status = 200, headers, steps } = script;
+    const type = steps !== undefined && status === 200 && received.stream ? "text/event-stream" : "application/json";
+    const ended = Promise.race([gone.promise, closing.promise]);
+    return new Response(bodyOf(script, { received, ended, onCancel: gone.resolve }), {
+      status,
+      headers: headers ?? { "content-type": type },
     });
   });
   return {
@@ -82,39 +113,53 @@ export function startScripted(
 }
 
 /** A script that streams events. */
-export function events(text: string, more: Partial<Script> = {}): Script {
+export function events(text: string, more: ScriptedAnswer = {}): ScriptedAnswer {
   return { headers: { "content-type": "text/event-stream" }, body: text, ...more };
 }
 
 /** A script that answers one JSON value. */
-export function json(value: unknown, more: Partial<Script> = {}): Script {
+export function json(value: unknown, more: ScriptedAnswer = {}): ScriptedAnswer {
   return { body: JSON.stringify(value), ...more };
 }
 
-function stream(
-  { body, times = 1, chunkBytes, cutAfterBytes, beforeLast }: Script,
-  { played, onCancel, closing }: { played: Played; onCancel: () => void; closing: Promise<void> },
+const encoder = new TextEncoder();
+
+/** The writes of a body that is known from the start. */
+function* writesOf({ body = "", times = 1, chunkBytes, cutAfterBytes, beforeLast }: ScriptedAnswer): Iterable<Step> {
+  const bytes = typeof body === "string" ? encoder.encode(body) : body;
+  const end = Math.min(cutAfterBytes ?? Infinity, bytes.length * times);
+  const step = chunkBytes ?? bytes.length;
+  for (let at = 0; at < end;) {
+    if (at + step >= end && beforeLast !== undefined) yield beforeLast;
+    const from = at % bytes.length;
+    const piece = bytes.slice(from, Math.min(from + step, from + end - at));
+    at += piece.length;
+    yield piece;
+  }
+}
+
+function bodyOf(
+  script: ScriptedAnswer,
+  { received, ended, onCancel }: { received: UpstreamRequest; ended: Promise<void>; onCancel: () => void },
 ): ReadableStream<Uint8Array> | null {
-  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const { steps = writesOf(script), cut = script.cutAfterBytes !== undefined } = script;
   // Statuses such as 204 have no body at all.
-  if (bytes.length === 0 && cutAfterBytes === undefined) return null;
-  const end = Math.min(cutAfterBytes ?? bytes.length * times, bytes.length * times);
-  const step = chunkBytes ?? Math.max(1, bytes.length);
-  let at = 0;
+  if (script.steps === undefined && (script.body ?? "").length === 0 && !cut) return null;
+  const iterator = steps[Symbol.iterator]();
   return new ReadableStream({
     async pull(controller) {
-      if (at + step >= end) await Promise.race([beforeLast, closing]);
-      if (at < end) {
-        const from = at % bytes.length;
-        const piece = bytes.slice(from, Math.min(from + step, from + end - at));
-        controller.enqueue(piece);
-        at += piece.length;
-        played.sent = at;
+      for (;;) {
+        const { done, value } = iterator.next();
+        if (done === true) return cut ? controller.error(new Error("Cut by the script")) : controller.close();
+        if (value instanceof Promise) {
+          await Promise.race([value, ended]);
+          continue;
+        }
+        const bytes = typeof value === "string" ? encoder.encode(value) : value;
+        received.sent += bytes.length;
+        return controller.enqueue(bytes);
       }
-      if (at < end) return;
-      if (cutAfterBytes !== undefined) controller.error(new Error("Cut by the script"));
-      else controller.close();
     },
     cancel: onCancel,
-  });
+  }, { highWaterMark: 0 });
 }

@@ -11,7 +11,7 @@ import {
 import { Dialer } from "../../lib/http1/mod.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
 import { prompt, WHOLE } from "../upstream/replies.ts";
-import { json, startScripted } from "../upstream/mod.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 
 const METADATA = [
   ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192"],
@@ -78,7 +78,7 @@ Deno.test("a connection goes to the address that was judged, whatever the name m
 
 for (const transport of ["http1", "fetch"]) {
   Deno.test(`${transport}: no byte goes to a private network that is not listed, by its name or in any spelling`, async () => {
-    await using server = startScripted(() => json(WHOLE.chat));
+    await using server = startUpstream(() => json(WHOLE.chat));
     const { port } = new URL(server.url);
     let connections = 0;
     for (const host of ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"]) {
@@ -97,7 +97,7 @@ for (const transport of ["http1", "fetch"]) {
 }
 
 Deno.test("doctor sends no key where requests would not go", async () => {
-  await using server = startScripted(() => json({ data: [] }));
+  await using server = startUpstream(() => json({ data: [] }));
   const { upstreams } = parseConfig(oneModel("chat", server.url), () => "doctor-key-1");
   const one = upstreams.one;
   assert(one !== undefined && one.vendor !== "embedded");

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../support/gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRaw } from "../upstream/raw_server.ts";
 import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
-import { events, json, type Script, startScripted } from "../upstream/mod.ts";
+import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
 /** Client and upstream protocol: relayed where they are the same, translated where not. */
 const PAIRS: [client: Protocol, upstream: Protocol][] = PROTOCOLS.flatMap((client) =>
@@ -48,7 +48,7 @@ Deno.test("statuses of upstreams become the client's errors; a refused key is ne
   ];
   for (const [client, upstream] of PAIRS) {
     let status = 0;
-    await using server = startScripted(() => json(errorBody(upstream, `refused, key ${UPSTREAM_KEY}`), { status }));
+    await using server = startUpstream(() => json(errorBody(upstream, `refused, key ${UPSTREAM_KEY}`), { status }));
     await using gateway = startGateway(oneModel(upstream, server.url));
     for (const [from, openai, anthropic, openaiType, anthropicType] of cases) {
       status = from;
@@ -76,7 +76,7 @@ Deno.test("an upstream's wish about the time of the next try reaches the client"
   ];
   for (const protocol of PROTOCOLS) {
     let headers: Record<string, string> = {};
-    await using server = startScripted(() => json(errorBody(protocol, "slower"), { status: 429, headers }));
+    await using server = startUpstream(() => json(errorBody(protocol, "slower"), { status: 429, headers }));
     await using gateway = startGateway(oneModel(protocol, server.url));
     for (const [sent, seconds] of cases) {
       headers = { "content-type": "application/json", ...sent };
@@ -88,10 +88,10 @@ Deno.test("an upstream's wish about the time of the next try reaches the client"
 });
 
 Deno.test("redirects of upstreams are never followed", async () => {
-  await using trap = startScripted(() => json({ caught: true }));
+  await using trap = startUpstream(() => json({ caught: true }));
   for (const protocol of PROTOCOLS) {
     let status = 0;
-    await using server = startScripted(() => ({ status, headers: { location: `${trap.url}/v1/x` }, body: "moved" }));
+    await using server = startUpstream(() => ({ status, headers: { location: `${trap.url}/v1/x` }, body: "moved" }));
     await using gateway = startGateway(oneModel(protocol, server.url));
     for (status of [300, 301, 302, 303, 307, 308]) {
       for (const stream of [false, true]) {
@@ -105,7 +105,7 @@ Deno.test("redirects of upstreams are never followed", async () => {
 Deno.test("what is no answer becomes 502 in the client's shape", async () => {
   const html = { "content-type": "text/html" };
   const stream = { "content-type": "text/event-stream" };
-  const scripts: [name: string, Script, streamed?: boolean][] = [
+  const scripts: [name: string, ScriptedAnswer, streamed?: boolean][] = [
     ["nothing, 204", { status: 204, body: "" }],
     ["created, 201", { status: 201, body: "{}" }],
     ["partial, 206", { status: 206, body: "{}" }],
@@ -128,8 +128,8 @@ Deno.test("what is no answer becomes 502 in the client's shape", async () => {
     ["a compressed stream", { headers: { ...stream, "content-encoding": "br" }, body: "data: {}\n\n" }, true],
   ];
   for (const [client, upstream] of PAIRS) {
-    let script: Script = { body: "" };
-    await using server = startScripted(() => script);
+    let script: ScriptedAnswer = { body: "" };
+    await using server = startUpstream(() => script);
     await using gateway = startGateway(oneModel(upstream, server.url));
     for (const [name, played, streamed = false] of scripts) {
       script = played;
@@ -188,7 +188,7 @@ Deno.test("a second answer on a connection poisons no other request", async () =
 Deno.test("an error in place of the first event is an answer with a status", async () => {
   for (const [client, upstream] of PAIRS) {
     let body = "";
-    await using server = startScripted(() => events(body));
+    await using server = startUpstream(() => events(body));
     await using gateway = startGateway(oneModel(upstream, server.url));
     const opening = STREAMED[upstream].slice(0, OPENING[upstream]).join("");
     for (const before of ["", opening]) {
@@ -221,7 +221,7 @@ Deno.test("an error in the middle of a stream is the protocol's error, and no su
     const frames = STREAMED[upstream];
     const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
     const starts = frames.slice(0, middle).join("");
-    await using server = startScripted(() => events(starts + errorFrame(upstream, "broken", "server_error")));
+    await using server = startUpstream(() => events(starts + errorFrame(upstream, "broken", "server_error")));
     await using gateway = startGateway(oneModel(upstream, server.url));
     const response = await gateway.ask(client, prompt(client, { stream: true }));
     assertEquals(response.status, 200);
@@ -261,7 +261,7 @@ Deno.test("a stream that is cut, softly or hard, between events or inside one, i
 Deno.test("what comes after the end of an answer is ignored", async () => {
   const after = 'event: message_start\ndata: {"type":"message_start"}\n\ndata: {"x":"LATE"}\n\ngarbage';
   for (const [client, upstream] of PAIRS) {
-    await using server = startScripted(() => events(STREAMED[upstream].join("") + after));
+    await using server = startUpstream(() => events(STREAMED[upstream].join("") + after));
     await using gateway = startGateway(oneModel(upstream, server.url));
     const response = await gateway.ask(client, prompt(client, { stream: true }));
     const text = await response.text();
@@ -274,7 +274,7 @@ Deno.test("the client has its end although the upstream never ends", async () =>
   for (const [client, upstream] of [["chat", "chat"], ["messages", "responses"]] as const) {
     const forever = Promise.withResolvers<void>();
     const ends = STREAMED[upstream].join("");
-    await using server = startScripted(() =>
+    await using server = startUpstream(() =>
       events(`${ends}: more\n\n`, { chunkBytes: new TextEncoder().encode(ends).length, beforeLast: forever.promise })
     );
     await using gateway = startGateway(oneModel(upstream, server.url));
@@ -288,7 +288,7 @@ Deno.test("the client has its end although the upstream never ends", async () =>
 
 Deno.test("a signature that the vendor does not take any more costs the reasoning, not the conversation", async () => {
   const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
-  await using server = startScripted((request) =>
+  await using server = startUpstream((request) =>
     request.body.includes('"thinking":"t"')
       ? json(errorBody("messages", words, "invalid_request_error"), { status: 400 })
       : json(WHOLE.messages)
@@ -322,7 +322,7 @@ Deno.test("a signature that the vendor does not take any more costs the reasonin
 });
 
 Deno.test("a signature error is not tried again more than once", async () => {
-  await using server = startScripted(() =>
+  await using server = startUpstream(() =>
     json(errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error"), { status: 400 })
   );
   await using gateway = startGateway(oneModel("messages", server.url));
@@ -342,7 +342,7 @@ Deno.test("a signature error is not tried again more than once", async () => {
 });
 
 Deno.test("names of dropped parameters fit a header, whatever they are", async () => {
-  await using server = startScripted(() => json(WHOLE.messages));
+  await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const odd = await gateway.ask(
     "chat",
@@ -368,7 +368,7 @@ Deno.test("a long conversation reaches every upstream as it was said, whoever sa
       ? Object.values(value).flatMap(textsOf)
       : [];
   for (const [client, protocol] of PAIRS) {
-    await using server = startScripted(() => json(WHOLE[protocol]));
+    await using server = startUpstream(() => json(WHOLE[protocol]));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const body = JSON.stringify(prompt(client, client === "responses" ? { input: turns } : { messages: turns }));
     // The second spelling is another one than the gateway's.

@@ -7,7 +7,7 @@ import { promptOf } from "../protocols/canonical/messages.ts";
 import { said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
 import { errorBody, prompt, WHOLE } from "../upstream/replies.ts";
-import { json, startScripted } from "../upstream/mod.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 
 const LONG = "x".repeat(70_000);
 const names = Array.from({ length: 10_001 }, (_, at) => `"k${at}":1`).join(",");
@@ -139,7 +139,7 @@ Deno.test("other calls, messages and blocks stay what they are", async () => {
 });
 
 Deno.test("long arguments reach an upstream as the object they are, each number as it was", async () => {
-  await using server = startScripted(() => json(WHOLE.messages));
+  await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const input = `{"a":"${LONG.repeat(20)}","b":[1.0,12345678901234567890]}`;
   for (const [name, text, sent] of [["object", input, input], ["cut", input.slice(0, -1), undefined]] as const) {
@@ -162,7 +162,7 @@ Deno.test("long arguments reach an upstream as the object they are, each number 
 
 Deno.test("long input stays with a call whose reasoning the upstream did not take", async () => {
   const refusal = errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error");
-  await using server = startScripted(({ body }) =>
+  await using server = startUpstream(({ body }) =>
     body.includes('"thinking":"t"') ? json(refusal, { status: 400 }) : json(WHOLE.messages)
   );
   await using gateway = startGateway(oneModel("messages", server.url));
@@ -180,7 +180,7 @@ Deno.test("long input stays with a call whose reasoning the upstream did not tak
 });
 
 Deno.test("a long input reaches an upstream as the text that it is there, each number as it was", async () => {
-  await using server = startScripted(() => json(WHOLE.chat));
+  await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   const input = `{"a":"${LONG.repeat(20)}","b":[1.0,12345678901234567890],"c":"\\""}`;
   const messages = [
@@ -202,7 +202,7 @@ Deno.test("a long whole answer is told as a short one is, its calls too", async 
     for (const client of ["chat", "messages", "responses"] as const) {
       for (const long of ["", HUGE]) {
         const input = { a: `${long}"\\`, b: [1, { c: null }] };
-        await using server = startScripted(() => json(answerOf(upstream, { input, text: `${long}\ud800"` })));
+        await using server = startUpstream(() => json(answerOf(upstream, { input, text: `${long}\ud800"` })));
         await using gateway = startGateway(oneModel(upstream, server.url));
         const response = await gateway.ask(client, prompt(client));
         assertEquals(response.status, 200);
@@ -218,7 +218,7 @@ Deno.test("long arguments of an answer that are no object are told under a name 
   const body: JsonObject = answerOf("chat", { input: {}, text: "x" });
   const call = { id: "c", type: "function", function: { name: "f", arguments: text } };
   const choices = [{ index: 0, message: { role: "assistant", tool_calls: [call] }, finish_reason: "tool_calls" }];
-  await using server = startScripted(() => json({ ...body, choices }));
+  await using server = startUpstream(() => json({ ...body, choices }));
   await using gateway = startGateway(oneModel("chat", server.url));
   const { content } = await (await gateway.ask("messages", prompt("messages"))).json();
   assertEquals(content.map(({ input }: { input: unknown }) => input), [{ _raw: text }]);

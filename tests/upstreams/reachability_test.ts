@@ -7,7 +7,7 @@ import { startDeaf } from "../upstream/deaf_host.ts";
 import { model, oneModel, startGateway, upstream } from "../support/gateway.ts";
 import { startRaw } from "../upstream/raw_server.ts";
 import { prompt, PROTOCOLS, WHOLE } from "../upstream/replies.ts";
-import { json, startScripted } from "../upstream/mod.ts";
+import { json, startUpstream } from "../upstream/mod.ts";
 import { TRANSPORTS } from "./transports.ts";
 
 const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };
@@ -55,7 +55,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   Deno.test(`${name}: time limits: a host that thinks has been reached, on a new connection and on a kept one`, async () => {
     const thinkMs = 500;
     let thinks = false;
-    await using server = startScripted(() =>
+    await using server = startUpstream(() =>
       json({}, thinks ? { before: new Promise((resolve) => setTimeout(resolve, thinkMs)) } : {})
     );
     const transport = create();
@@ -122,7 +122,7 @@ Deno.test("addresses are knocked at where requests go", async () => {
 
 Deno.test("no connection in time is 504 for every protocol, and another target is asked first", async () => {
   await using deaf = await startDeaf();
-  await using second = startScripted(() => json(WHOLE.chat));
+  await using second = startUpstream(() => json(WHOLE.chat));
   const short = { timeouts: { connect_ms: 100 } };
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
@@ -145,7 +145,7 @@ Deno.test("no connection in time is 504 for every protocol, and another target i
 
 Deno.test("a model, and a target of its own, may take another time than their upstream", async () => {
   const never = Promise.withResolvers<void>();
-  await using server = startScripted(() => json(WHOLE.chat, { before: never.promise }));
+  await using server = startUpstream(() => json(WHOLE.chat, { before: never.promise }));
   const cases: [row: JsonObject, target: JsonObject, says: RegExp][] = [
     [{ timeouts: { total_ms: 60 } }, {}, /no whole answer within 0\.06 s/],
     [{ timeouts: { total_ms: 60 } }, { timeouts: { total_ms: 90 } }, /no whole answer within 0\.09 s/],

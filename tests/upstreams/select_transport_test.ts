@@ -9,7 +9,7 @@ import {
 import { oneModel, startGateway } from "../support/gateway.ts";
 import { say, startKeeping } from "../upstream/keeping_server.ts";
 import { prompt, WHOLE } from "../upstream/replies.ts";
-import { json, type Scripted, startScripted } from "../upstream/mod.ts";
+import { type FakeUpstream, json, startUpstream } from "../upstream/mod.ts";
 import { soon } from "../support/soon.ts";
 import { failureOf, request } from "./transports.ts";
 
@@ -19,7 +19,7 @@ const GOAWAY = "\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
 
 /** A server in front of another that lets through HTTP/2 alone, and answers everything else with these bytes. */
 function startHttp2Only(
-  behind: Scripted,
+  behind: FakeUpstream,
   { refusal, marks = "PRI * HTTP/2.0" }: { refusal: string; marks?: string },
 ): AsyncDisposable & { url: string; refused: number } {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -89,7 +89,7 @@ Deno.test("a host that speaks HTTP/2 alone is asked over fetch from then on, whi
     ["426 for HTTP/2", `${UPGRADE}upgrade: TLS/1.2, HTTP/2.0\r\n\r\n`, /upgrade to HTTP\/2/],
   ];
   for (const [name, wire, reason] of refusals) {
-    await using behind = startScripted(({ body }) => json({ got: body }));
+    await using behind = startUpstream(({ body }) => json({ got: body }));
     await using front = startHttp2Only(behind, { refusal: wire });
     const { transport, reasons } = wayTo(front.url);
     for (const body of ["one", "two", "three"]) {
@@ -105,7 +105,7 @@ Deno.test("a host that speaks HTTP/2 alone is asked over fetch from then on, whi
 
 Deno.test("a host that offers HTTP/2 alone over TLS is asked over fetch from then on", async () => {
   const files = new URL("../fixtures/tls/", import.meta.url);
-  await using behind = startScripted(({ body }) => json({ got: body }), {
+  await using behind = startUpstream(({ body }) => json({ got: body }), {
     cert: await Deno.readTextFile(new URL("server.pem", files)),
     key: await Deno.readTextFile(new URL("server.key", files)),
   });
@@ -129,7 +129,7 @@ Deno.test("a host that offers HTTP/2 alone over TLS is asked over fetch from the
 });
 
 Deno.test("all transports of a way change over together", async () => {
-  await using behind = startScripted(() => json({}));
+  await using behind = startUpstream(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   let told = 0;
   const way = createTransportSelector({
@@ -149,7 +149,7 @@ Deno.test("all transports of a way change over together", async () => {
 });
 
 Deno.test("a body that may have been begun is not sent again: whoever asked may, as nothing has begun", async () => {
-  await using behind = startScripted(({ body }) => json({ got: body }));
+  await using behind = startUpstream(({ body }) => json({ got: body }));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   const { transport, reasons } = wayTo(front.url);
   const stream = () => request(front.url, { body: ReadableStream.from([new TextEncoder().encode("pieces")]) });
@@ -161,7 +161,7 @@ Deno.test("a body that may have been begun is not sent again: whoever asked may,
 });
 
 Deno.test("over http1 alone, HTTP/2 is a host that cannot be reached", async () => {
-  await using behind = startScripted(() => json({}));
+  await using behind = startUpstream(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   const { transport, reasons } = wayTo(front.url, { wanted: "http1" });
   for (let number = 1; number <= 2; number++) {
@@ -203,7 +203,7 @@ Deno.test("what is no HTTP/2 is no reason to change over", async () => {
 });
 
 Deno.test("the gateway answers from a host of HTTP/2 alone, and its log says so once", async () => {
-  await using behind = startScripted(() => json(WHOLE.chat));
+  await using behind = startUpstream(() => json(WHOLE.chat));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   await using gateway = startGateway(oneModel("chat", front.url));
   for (let number = 0; number < 2; number++) {

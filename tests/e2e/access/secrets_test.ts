@@ -3,7 +3,7 @@ import { hashKey, mintKey } from "../../../lib/access/keys.ts";
 import { addKey, inFolder, run, start } from "../../support/program.ts";
 import { oneModel } from "../../support/gateway.ts";
 import { WHOLE } from "../../upstream/replies.ts";
-import { json, startScripted } from "../../upstream/mod.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 
 const PROMPT = "the-canary-sings-at-dawn";
 const CONFIGURED = `configured-${mintKey().slice(-24)}`;
@@ -104,7 +104,7 @@ const OPERATOR_PATHS = [
 Deno.test("no key of the operator, of an upstream or of a client shows up in admin answers, reports, ledger or backup", () =>
   inFolder(async (folder) => {
     // It says what it was sent, as some do in their errors.
-    await using upstream = startScripted(({ headers }, at) => {
+    await using upstream = startUpstream(({ headers }, at) => {
       const heard = headers.get("authorization") ?? "";
       // The last ones may take the target out: then nobody asks any more.
       const status = [400, undefined, 500, 403, 401][at % 5];

@@ -4,7 +4,7 @@ import { formOf } from "../images/gateway.ts";
 import { png } from "../../images/image_files.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 const ECHO = [{ upstream: "embedded", model: "echo" }];
 
@@ -99,7 +99,7 @@ Deno.test("a model answers to its canonical slug and its aliases, and its answer
 Deno.test("an upstream is sent its own name of a model, and its answers carry the id, whatever name was asked for", async () => {
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
-      await using server = startScripted(() => stream ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]));
+      await using server = startUpstream(() => stream ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]));
       const vendor = protocol === "messages" ? "anthropic" : "openai";
       await using gateway = startGateway({
         upstreams: { one: upstream(vendor, server.url) },
@@ -202,7 +202,7 @@ Deno.test("a model goes away with the day of its expiration: not listed, not ser
 });
 
 Deno.test("a model that is named twice to be tried is asked once", async () => {
-  await using server = startScripted(() => json({ error: { message: "broken" } }, { status: 500 }));
+  await using server = startUpstream(() => json({ error: { message: "broken" } }, { status: 500 }));
   await using gateway = startGateway({
     upstreams: { one: upstream("openai-compatible", server.url) },
     models: [model("acme/one", [{ upstream: "one", model: "real-one" }], { aliases: ["uno"] })],

@@ -9,7 +9,7 @@ import type { Store } from "../../../lib/store/store.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../../support/databases.ts";
 import { readEntries, until } from "../nodes/cluster.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { type App, deploy, type Instance } from "./deployed.ts";
 
 /** The runtimes that are tried: this one, and an older one than the platform's where it is at hand. */
@@ -45,7 +45,7 @@ function olderRuntime(): [string, string][] {
   return code !== 0 || path === undefined || version === Deno.version.deno ? [] : [[`Deno ${version}`, path]];
 }
 
-function configFor(host: Stepped): JsonObject {
+function configFor(host: FakeUpstream): JsonObject {
   return {
     upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
     models: [{
@@ -65,12 +65,12 @@ function configFor(host: Stepped): JsonObject {
 }
 
 /** An upstream that answers; a stream that is asked to "stay" says one word and goes on for as long as the caller does. */
-function startHost(): Stepped {
-  return startStepped(({ stream, body }) => {
+function startHost(): FakeUpstream {
+  return startUpstream(({ stream, body }) => {
     if (!stream) return { steps: [whole("chat", "Hello", "told")] };
     const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
     const [first = "", ...others] = pieces;
-    const isEndless = JSON.stringify(body).includes("stay");
+    const isEndless = body.includes("stay");
     return { steps: [...opening, first, ...(isEndless ? [new Promise(() => {})] : []), ...others, ...ending] };
   });
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { readAnswers } from "./probes.ts";
 import {
   AUTHORITY,
@@ -73,7 +73,7 @@ for (const kind of PROXIES) {
     async fn() {
       const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
       const rest = Promise.withResolvers<void>();
-      await using upstream = startScripted(() =>
+      await using upstream = startUpstream(() =>
         events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: rest.promise })
       );
       await using gateway = await startWatched(upstream.url);
@@ -104,7 +104,7 @@ for (const kind of PROXIES) {
     async fn() {
       const late = Promise.withResolvers<void>();
       const silence = setTimeout(() => late.resolve(), (SILENCE_SECONDS + 2) * 1000);
-      await using upstream = startScripted(({ body }) =>
+      await using upstream = startUpstream(({ body }) =>
         body.includes('"stream":true')
           ? events(STREAMED.chat.join(""), { before: late.promise })
           : json(WHOLE.chat, { before: late.promise })
@@ -134,7 +134,7 @@ for (const kind of PROXIES) {
     name: `behind ${kind.name} slow heads and slow bodies are cut while others are served`,
     ignore,
     async fn() {
-      await using upstream = startScripted(() => json(WHOLE.chat));
+      await using upstream = startUpstream(() => json(WHOLE.chat));
       // What a proxy leaves to the gateway: Caddy has no limit for the silence within a body.
       await using gateway = await startWatched(upstream.url, { limits: { body_gap_ms: BODY_GAP_SECONDS * 1000 } });
       await using proxy = await startProxy(kind, gateway.port);
@@ -175,7 +175,7 @@ for (const kind of PROXIES) {
     name: `behind ${kind.name}: sizes, the client's address, upgrades, the inside, and targets as they came`,
     ignore,
     async fn() {
-      await using upstream = startScripted(() => json(WHOLE.chat));
+      await using upstream = startUpstream(() => json(WHOLE.chat));
       await using gateway = await startWatched(upstream.url);
       await using proxy = await startProxy(kind, gateway.port);
       const get = async (path: string) => (await exchange(proxy.port, head(`GET ${path}`, gateway.key))).status;
@@ -239,7 +239,7 @@ for (const kind of PROXIES) {
     name: `behind ${kind.name} a client that leaves takes its upstream's answer with it`,
     ignore,
     async fn() {
-      await using upstream = startScripted(() => events(STREAMED.chat[0] ?? "", { times: 1_000_000, chunkBytes: 200 }));
+      await using upstream = startUpstream(() => events(STREAMED.chat[0] ?? "", { times: 1_000_000, chunkBytes: 200 }));
       await using gateway: Watched = await startWatched(upstream.url);
       await using proxy = await startProxy(kind, gateway.port);
       using client = createClient();
@@ -258,7 +258,7 @@ for (const kind of PROXIES) {
     name: `behind ${kind.name} a body announced as too large is 413 in the shape of the protocol, also over HTTP/2`,
     ignore,
     async fn() {
-      await using upstream = startScripted(() => json(WHOLE.chat));
+      await using upstream = startUpstream(() => json(WHOLE.chat));
       const paths = [
         { path: "/v1/chat/completions", top: undefined, type: "invalid_request_error", code: "request_too_large" },
         { path: "/anthropic/v1/messages", top: "error", type: "request_too_large", code: undefined },

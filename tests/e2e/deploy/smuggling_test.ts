@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { json, startScripted } from "../../upstream/mod.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 import { type Probe, probes, readAnswers } from "./probes.ts";
 import { isInstalled, PROXIES, startProxy } from "./programs.ts";
 import { close, connect, hear, send, startWatched, type Watched } from "./stack.ts";
@@ -68,7 +68,7 @@ async function checkAll(target: { gateway: Watched; port: number; tls: boolean }
 }
 
 Deno.test("smuggling: 45 probes sent to the gateway itself, one answer per request or the end of the connection", async () => {
-  await using upstream = startScripted(() => json({}));
+  await using upstream = startUpstream(() => json({}));
   await using gateway = await startWatched(upstream.url);
   await checkAll({ gateway, port: gateway.port, tls: false }, "direct");
   assertEquals(upstream.requests.length, 0);
@@ -79,7 +79,7 @@ for (const kind of PROXIES) {
     name: `smuggling: 45 probes through ${kind.name}, one answer per request, and nobody gets another's`,
     ignore: !isInstalled(kind.name),
     async fn() {
-      await using upstream = startScripted(() => json({}));
+      await using upstream = startUpstream(() => json({}));
       await using gateway = await startWatched(upstream.url);
       await using proxy = await startProxy(kind, gateway.port);
       await checkAll({ gateway, port: proxy.port, tls: true }, kind.name);

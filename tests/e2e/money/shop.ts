@@ -5,7 +5,13 @@ import type { BilledTokens } from "../../../lib/store/ledger.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { gray } from "../images/gateway.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import { type Asked, type Said, startStepped, type Step, type Stepped } from "../../upstream/stepped.ts";
+import {
+  type FakeUpstream,
+  type ScriptedAnswer,
+  startUpstream,
+  type Step,
+  type UpstreamRequest,
+} from "../../upstream/mod.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../../support/gateway.ts";
 
 /** What becomes of a request at the first upstream that is asked. */
@@ -74,8 +80,8 @@ export async function openShop(store: Store): Promise<Shop> {
     });
   }
 
-  function answer(spoken: Protocol): (asked: Asked) => Said {
-    return ({ body, stream }) => {
+  function answer(spoken: Protocol): (asked: UpstreamRequest) => ScriptedAnswer {
+    return ({ json: body, stream }) => {
       const number = Number(/Number (\d+) of/.exec(JSON.stringify(body))?.[1]);
       const one = decided.get(number);
       if (one === undefined) throw new Error(`Nobody asked ${JSON.stringify(body)}`);
@@ -110,7 +116,7 @@ export async function openShop(store: Store): Promise<Shop> {
     };
   }
 
-  const [one, two] = [startStepped(answer("chat")), startStepped(answer("messages"))];
+  const [one, two] = [startUpstream(answer("chat")), startUpstream(answer("messages"))];
   const gateway = startGateway(configOf(one, two), { store, now: Date.now });
   return {
     gateway,
@@ -135,7 +141,7 @@ function images(count: number): string {
   return JSON.stringify({ created: 1, data: Array.from({ length: count }, () => ({ b64_json: IMAGE })) });
 }
 
-function configOf(one: Stepped, two: Stepped): JsonObject {
+function configOf(one: FakeUpstream, two: FakeUpstream): JsonObject {
   const text = (id: string, pricing: JsonObject, more: JsonObject) => model(id, [], { pricing, ...more });
   return {
     upstreams: {

@@ -5,7 +5,7 @@ import { formatUsd } from "../../../lib/billing/money.ts";
 import { run } from "../../support/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
-import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import {
   ADMIN_KEY,
   assertSound,
@@ -42,7 +42,7 @@ function keyOf(name: string): string {
   return SECRETS[`KEY_${name.toUpperCase()}`] ?? "";
 }
 
-function configFor(host: Stepped, price = PRICE): JsonObject {
+function configFor(host: FakeUpstream, price = PRICE): JsonObject {
   const key = (name: string, rules: JsonObject) => ({ name, key: { env: `KEY_${name.toUpperCase()}` }, ...rules });
   return {
     upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
@@ -69,8 +69,8 @@ function configFor(host: Stepped, price = PRICE): JsonObject {
 }
 
 /** An upstream whose answers have exactly as many tokens as they may; streams go on for as long as it is told. */
-function startHost(going: () => Promise<void>): Stepped {
-  return startStepped(({ stream }) => countedAnswer(stream, { completion: TOKENS, going }));
+function startHost(going: () => Promise<void>): FakeUpstream {
+  return startUpstream(({ stream }) => countedAnswer(stream, { completion: TOKENS, going }));
 }
 
 async function ask(node: Node, { key, stream = false }: { key: string; stream?: boolean }): Promise<Response> {
@@ -166,10 +166,10 @@ Deno.test({
     });
 
     await t.step("tokens per minute", async () => {
-      const before = host.asked.length;
+      const before = host.requests.length;
       const statuses = await hammer(cluster, { key: keyOf("tokens"), requests: 300 });
       const admitted = count(statuses, 200);
-      assertEquals([count(statuses, 429), host.asked.length - before], [300 - admitted, admitted]);
+      assertEquals([count(statuses, 429), host.requests.length - before], [300 - admitted, admitted]);
       const tokens = admitted * (7 + TOKENS);
       assertLess(tokens, 2_000 + 1);
       // What is left is less than one request is estimated at, and those are at most twice what they turn out to be.

@@ -4,12 +4,12 @@ import postgres from "postgres";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
-import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { assertSound, end, type Node, readEntries, startCluster, until } from "./cluster.ts";
 
 const ENV = { LIMITED_KEY: "key-of-the-limited", FREE_KEY: "key-without-limits" };
 
-function configFor(host: Stepped): JsonObject {
+function configFor(host: FakeUpstream): JsonObject {
   return {
     upstreams: { one: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
     models: [{
@@ -49,7 +49,7 @@ Deno.test({
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   async fn() {
     const going = Promise.withResolvers<void>();
-    await using host = startStepped(({ stream }) =>
+    await using host = startUpstream(({ stream }) =>
       countedAnswer(stream, { completion: 10, going: () => going.promise })
     );
     await using cluster = await startCluster({ config: configFor(host), env: ENV, nodes: 2 });

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { countedAnswer } from "../../upstream/counted.ts";
-import { startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { assertTold, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
 
 /** Requests per minute of the key `limited`, all nodes together. */
@@ -30,7 +30,7 @@ export const ENV: Readonly<Record<string, string>> = { ...LOAD_ENV, ...SECRETS }
 
 /** A model whose answers take a while, and how many of them it has given at one time at most. */
 export interface Counter extends AsyncDisposable {
-  readonly upstream: Stepped;
+  readonly upstream: FakeUpstream;
   /** Requests that the budget of the key `budget` pays for. */
   readonly paid: number;
   /** Most streams at one time so far. */
@@ -41,7 +41,7 @@ export interface Counter extends AsyncDisposable {
 export function startCounter(paid: number): Counter {
   let open = 0;
   let most = 0;
-  const upstream = startStepped(({ stream }) => {
+  const upstream = startUpstream(({ stream }) => {
     if (stream) most = Math.max(most, ++open);
     return countedAnswer(stream, {
       completion: TOKENS,

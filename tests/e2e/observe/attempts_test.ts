@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { errorBody, prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type Script, startScripted } from "../../upstream/mod.ts";
+import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { readExposition, valueOf } from "./exposition.ts";
 
 const MINUTE_MS = 60_000;
@@ -31,7 +31,7 @@ async function ask(gateway: TestGateway, more: JsonObject = {}): Promise<number>
 }
 
 Deno.test("attempts are counted by upstream, model and outcome, and timed by upstream", async () => {
-  const plays: [outcome: string, script: Script][] = [
+  const plays: [outcome: string, script: ScriptedAnswer][] = [
     ["success", json(WHOLE.chat)],
     ["failure", json(errorBody("chat", "broken"), { status: 500 })],
     ["limited", json(errorBody("chat", "slower"), { status: 429 })],
@@ -41,8 +41,8 @@ Deno.test("attempts are counted by upstream, model and outcome, and timed by ups
     ["rejected", json(errorBody("chat", "not you"), { status: 403 })],
   ];
   for (const [outcome, script] of plays) {
-    await using first = startScripted(() => script);
-    await using second = startScripted(() => json(WHOLE.chat));
+    await using first = startUpstream(() => script);
+    await using second = startUpstream(() => json(WHOLE.chat));
     await using gateway = startGateway(targets({ first: first.url, second: second.url }));
     await ask(gateway);
     const text = await metricsOf(gateway);
@@ -61,7 +61,7 @@ Deno.test("attempts are counted by upstream, model and outcome, and timed by ups
 
 Deno.test("a stream counts as one attempt at its first event, and one that its client leaves as abandoned", async () => {
   const end = Promise.withResolvers<void>();
-  await using first = startScripted((_, index) =>
+  await using first = startUpstream((_, index) =>
     index === 0 ? events(STREAMED.chat.join("")) : { body: "", before: end.promise }
   );
   await using gateway = startGateway(targets({ first: first.url }));
@@ -90,7 +90,7 @@ Deno.test("a stream counts as one attempt at its first event, and one that its c
 Deno.test("changes of breakers are counted by their new state", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isWell = false;
-  await using first = startScripted(({ method }) =>
+  await using first = startUpstream(({ method }) =>
     isWell || method === "GET" ? json(WHOLE.chat) : json(errorBody("chat", "broken"), { status: 500 })
   );
   await using gateway = startGateway(targets({ first: first.url }), { breakers: true });
@@ -112,7 +112,7 @@ Deno.test("changes of breakers are counted by their new state", async () => {
 });
 
 Deno.test("labels of attempts are names of the configuration, whatever clients and upstreams send", async () => {
-  await using first = startScripted(({ body }) =>
+  await using first = startUpstream(({ body }) =>
     json(errorBody("chat", body, "canary-type"), { status: 500, headers: { "x-request-id": "canary" } })
   );
   await using gateway = startGateway(targets({ first: first.url }));

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { LogEntry } from "../../../lib/gateway.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { lint, readExposition, valueOf } from "./exposition.ts";
 
 const PRICED = { pricing: { prompt: "0.000001", completion: "0.000002" } };
@@ -34,7 +34,7 @@ async function metricsOf({ url }: TestGateway): Promise<string> {
 Deno.test("a request has one line with its facts when it is over, whole or streamed, and it says what the entry says", async () => {
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
-      await using server = startScripted(() => stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat));
+      await using server = startUpstream(() => stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat));
       await using gateway = startGateway(priced(server.url));
       const body = JSON.stringify(prompt(protocol, { stream }));
       const response = await gateway.ask(protocol, body);
@@ -81,7 +81,7 @@ Deno.test("a request has one line with its facts when it is over, whole or strea
 
 Deno.test("the line of a stream comes when the stream is over, and gauges count it until then", async () => {
   const end = Promise.withResolvers<void>();
-  await using server = startScripted(() =>
+  await using server = startUpstream(() =>
     events(STREAMED.chat.join(""), { chunkBytes: STREAMED.chat.join("").length - 20, beforeLast: end.promise })
   );
   await using gateway = startGateway(priced(server.url));
@@ -133,7 +133,7 @@ Deno.test("requests without a meter have a line with the pattern of their route,
 Deno.test("failures name their kind: before the answer, within it, of the upstream and of the client", async () => {
   const frames = STREAMED.chat;
   let play = () => json(errorBody("chat", "busy"), { status: 503 });
-  await using server = startScripted(() => play());
+  await using server = startUpstream(() => play());
   await using gateway = startGateway(priced(server.url));
   await (await gateway.ask("chat", prompt("chat"))).text();
   play = () => events(frames.slice(0, 2).join(""));
@@ -156,7 +156,7 @@ Deno.test("a client that leaves before its answer is nobody's failure", async ()
   for (const stream of [false, true]) {
     const hang = Promise.withResolvers<void>();
     const leave = new AbortController();
-    await using server = startScripted(() => {
+    await using server = startUpstream(() => {
       leave.abort();
       return json(WHOLE.chat, { before: hang.promise });
     });
@@ -201,7 +201,7 @@ Deno.test("log.probes leaves out health and metrics that are well, and nothing e
 });
 
 Deno.test("metrics agree with the ledger, to the last digit, and are well-formed", async () => {
-  await using server = startScripted(() => json(WHOLE.chat));
+  await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway({
     ...priced(server.url, { limits: { requests_per_minute: 20 } }),
     groups: { default: { key_limits: { requests_per_minute: 1, report_only: true } } },
@@ -246,8 +246,8 @@ Deno.test("clients cannot make series: models and members that nobody knows are 
 });
 
 Deno.test("every response has one line under its id, and one entry where it was metered", async () => {
-  await using good = startScripted(() => json(WHOLE.chat));
-  await using bad = startScripted(() => json(errorBody("chat", "no"), { status: 500 }));
+  await using good = startUpstream(() => json(WHOLE.chat));
+  await using bad = startUpstream(() => json(errorBody("chat", "no"), { status: 500 }));
   await using gateway = startGateway({
     upstreams: { good: upstream("openai-compatible", good.url), bad: upstream("openai-compatible", bad.url) },
     models: [
@@ -278,7 +278,7 @@ Deno.test("every response has one line under its id, and one entry where it was 
 });
 
 Deno.test("clients that leave at any moment leave one line each, and nothing open", async () => {
-  await using server = startScripted(() => events(STREAMED.chat.join(""), { chunkBytes: 40 }));
+  await using server = startUpstream(() => events(STREAMED.chat.join(""), { chunkBytes: 40 }));
   await using gateway = startGateway({ ...priced(server.url), keep_alive_seconds: 1 });
   const asks = Array.from({ length: 150 }, async (_, i) => {
     const leave = new AbortController();

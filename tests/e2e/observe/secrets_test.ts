@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { mintKey } from "../../../lib/access/keys.ts";
 import { oneModel, PATHS, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { PROTOCOLS } from "../../upstream/replies.ts";
-import { events, json, type Script, startScripted } from "../../upstream/mod.ts";
+import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** Words that no line, metric or header may hold eight characters in a row of. */
 const PROMPT = "quokkaPrompt7719zebra";
@@ -34,7 +34,7 @@ const SAID = `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, delta: { 
 const ENDED = `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\n`;
 
 /** What an upstream may do, well or badly. */
-const PLAYS: readonly ((stream: boolean) => Script)[] = [
+const PLAYS: readonly ((stream: boolean) => ScriptedAnswer)[] = [
   (stream) =>
     stream ? events(`${SAID}${ENDED}data: [DONE]\n\n`) : json({
       ...CHUNK,
@@ -52,8 +52,8 @@ const PLAYS: readonly ((stream: boolean) => Script)[] = [
 ];
 
 Deno.test("no secret and no word of a prompt or an answer is in a log line, a metric or a header", async () => {
-  let play: Script = { body: "" };
-  await using server = startScripted(() => play);
+  let play: ScriptedAnswer = { body: "" };
+  await using server = startUpstream(() => play);
   await using gateway = startGateway({
     ...oneModel("chat", server.url),
     log: { level: "info", requests: "all", probes: true, client_address: true },

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { inFolder, startWithKey } from "../../support/program.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { STREAMED, WHOLE } from "../../upstream/replies.ts";
 
 const PROMPT = "quokkaPrompt7719zebra";
@@ -53,7 +53,7 @@ function plain({ stringValue, intValue, doubleValue, arrayValue }: Value): unkno
 Deno.test("with OTEL_DENO=true each request to a model has a span with what it used, and no word of it", () =>
   inFolder(async (folder) => {
     await using collector = startCollector();
-    await using server = startScripted(({ body }) =>
+    await using server = startUpstream(({ body }) =>
       body.includes("fail")
         ? json({ error: { message: PROMPT } }, { status: 400 })
         : body.includes('"stream":true')

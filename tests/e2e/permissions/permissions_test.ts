@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { startScripted } from "../../upstream/mod.ts";
+import { startUpstream } from "../../upstream/mod.ts";
 import { compile, type CompileOptions, obstacle } from "../../support/compiling.ts";
 
 const PROBE = new URL("probe.ts", import.meta.url).pathname;
@@ -26,7 +26,7 @@ const METADATA = [
 
 /** Compiles the probe with the flags of the gateway, and runs it in a folder as a gateway would be. */
 async function probe(flags: CompileOptions["flags"], addresses: string[]): Promise<Record<string, string>> {
-  await using code = startScripted(() => ({ headers: { "content-type": "text/javascript" }, body: "export {};" }));
+  await using code = startUpstream(() => ({ headers: { "content-type": "text/javascript" }, body: "export {};" }));
   const [folder, elsewhere] = [await Deno.makeTempDir(), await Deno.makeTempDir()];
   try {
     const executable = await compile(folder, { entry: PROBE, ...(flags !== undefined && { flags }) });

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { withUsage } from "../../upstream/counted.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import { type Said, startStepped, type Step, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from "../../upstream/mod.ts";
 
 /** USD per token, and the same in 1e-12 USD. */
 const PRICING = { prompt: "0.000003", completion: "0.000015" };
@@ -44,7 +44,7 @@ export interface Tried {
 
 /** A load that goes on and on. */
 export interface Load extends AsyncDisposable {
-  upstream: Stepped;
+  upstream: FakeUpstream;
   tried: Tried[];
   /** Lets one client ask once. @throws where the connection breaks off */
   ask(origin: string, way: Way): Promise<void>;
@@ -84,14 +84,14 @@ export async function writeConfig(folder: string, load: Load, group: JsonObject)
 /** Starts an upstream. @param random numbers from 0 up to, not including, 1 */
 export function createLoad(random: () => number): Load {
   const tried: Tried[] = [];
-  const upstream = startStepped(({ body, stream }) => {
-    const [message] = body.messages as { content: string }[];
+  const upstream = startUpstream(({ json, stream }) => {
+    const [message] = json.messages as { content: string }[];
     const one = tried[Number(message?.content.split(" ")[1])];
     assert(one !== undefined);
     return answerTo(one, stream);
   });
 
-  function answerTo(one: Tried, stream: boolean): Said {
+  function answerTo(one: Tried, stream: boolean): ScriptedAnswer {
     if (one.way === "refused") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
     const tell = (text: string) => withUsage(text, one);
     if (!stream) {

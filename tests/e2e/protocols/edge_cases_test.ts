@@ -3,11 +3,11 @@ import { assert, assertEquals } from "@std/assert";
 import { isObject, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 Deno.test("signatures that are no longer valid are left out in a second try", async () => {
   const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
-  await using server = startScripted((request) =>
+  await using server = startUpstream((request) =>
     request.body.includes("old-token")
       ? json(errorBody("messages", words, "invalid_request_error"), { status: 400 })
       : json(WHOLE.messages)
@@ -32,7 +32,7 @@ Deno.test("a beta's body member and its header go together to its vendor, and ne
   const headers = { "anthropic-beta": "context-management-2025-06-27" };
   const body = prompt("messages", { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } });
   for (const protocol of PROTOCOLS) {
-    await using server = startScripted(() => json(WHOLE[protocol]));
+    await using server = startUpstream(() => json(WHOLE[protocol]));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const response = await gateway.ask("messages", body, { headers });
     assertEquals(response.status, 200, await response.text());
@@ -46,7 +46,7 @@ Deno.test("a beta's body member and its header go together to its vendor, and ne
 
 Deno.test("an error in place of the first event is an HTTP error to every client", async () => {
   for (const from of PROTOCOLS) {
-    await using server = startScripted(() => events(errorFrame(from, "Overloaded", "overloaded_error")));
+    await using server = startUpstream(() => events(errorFrame(from, "Overloaded", "overloaded_error")));
     await using gateway = startGateway(oneModel(from, server.url));
     for (const client of PROTOCOLS) {
       const response = await gateway.ask(client, prompt(client, { stream: true }));
@@ -61,7 +61,7 @@ Deno.test("a stream that breaks off ends in the client protocol's own error", as
   for (const from of PROTOCOLS) {
     const said = STREAMED[from].findIndex((frame) => frame.includes("Hello"));
     const cut = STREAMED[from].slice(0, said + 1).join("");
-    await using server = startScripted(() => events(cut));
+    await using server = startUpstream(() => events(cut));
     await using gateway = startGateway(oneModel(from, server.url));
     for (const client of PROTOCOLS) {
       const text = await (await gateway.ask(client, prompt(client, { stream: true }))).text();
@@ -73,7 +73,7 @@ Deno.test("a stream that breaks off ends in the client protocol's own error", as
 });
 
 Deno.test("the size of the input is known from the beginning, with system text and tools", async () => {
-  await using server = startScripted(() => events(STREAMED.chat.join("")));
+  await using server = startUpstream(() => events(STREAMED.chat.join("")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const count = async (more: JsonObject): Promise<number> => {
     const text = await (await gateway.ask("messages", prompt("messages", { stream: true, ...more }))).text();

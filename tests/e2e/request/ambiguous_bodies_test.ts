@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { type Random, seeded } from "../../support/random.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { rounds } from "../../support/skip.ts";
 
 /*
@@ -81,7 +81,7 @@ Deno.test(`what is judged of a body is what goes on, however it is spelled, SEED
   const random = seeded(SEED);
   for (const protocol of PROTOCOLS) {
     const bodies: string[] = [];
-    await using server = startScripted(({ body }) => {
+    await using server = startUpstream(({ body }) => {
       bodies.push(body);
       return JSON.parse(body).stream === true ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]);
     });

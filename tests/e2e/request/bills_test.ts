@@ -6,7 +6,7 @@ import { PATHS } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { assertSameBill, streamedBill } from "./bills.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import type { Step } from "../../upstream/stepped.ts";
+import type { Step } from "../../upstream/mod.ts";
 import { entriesOf, priceOf, startWorld, tokens, type World } from "./world.ts";
 
 const counter = await loadTokenCounter();

@@ -10,7 +10,7 @@ import { inFolder } from "../../store/in_folder.ts";
 import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
 import { frames } from "../../upstream/frames.ts";
-import type { Asked, Said } from "../../upstream/stepped.ts";
+import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 /** Clients that ask at one time, and what their budget pays for. */
@@ -59,7 +59,7 @@ for (const [name, open] of STORES) {
   Deno.test(`${name}: ${CLIENTS} requests at one time: exactly as many are asked as can be held`, async () => {
     await inFolder(async (folder) => {
       let gate = Promise.withResolvers<void>();
-      const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+      const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
       await using budgeted = startBudgeted({ store: open(folder), says });
       const { gateway, upstream } = budgeted;
       for (let round = 1; round <= ROUNDS; round++) {
@@ -76,7 +76,7 @@ for (const [name, open] of STORES) {
         assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), Array(20).fill(COST));
         gate.resolve();
         assertEquals((await asked).filter((status) => status === 200).length, 20);
-        assertEquals([upstream.asked.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
+        assertEquals([upstream.requests.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
       }
     });
   });
@@ -138,10 +138,10 @@ for (const [name, open] of STORES) {
 }
 
 /** Answers in every way, in turn. */
-function mixed(): (asked: Asked) => Said {
+function mixed(): (asked: UpstreamRequest) => ScriptedAnswer {
   let count = 0;
   const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
-  const ways: Said[] = [
+  const ways: ScriptedAnswer[] = [
     { steps: [...opening, ...pieces, ...ending] },
     { status: 500, steps: ["{}"] },
     { steps: [...opening, ...pieces, ...ending] },
@@ -170,7 +170,7 @@ Deno.test("a refusal of a budget takes nothing of the limits", async () => {
 });
 
 /** Endings without a charge. */
-const FREE_ENDINGS: readonly [name: string, says: Said, more?: JsonObject][] = [
+const FREE_ENDINGS: readonly [name: string, says: ScriptedAnswer, more?: JsonObject][] = [
   ["an upstream that breaks", { status: 500, steps: ["{}"] }],
   ["an upstream that is busy", { status: 503, steps: ["{}"] }],
   ["an upstream that refuses", { status: 400, steps: ['{"error":{"message":"No","type":"invalid_request_error"}}'] }],
@@ -185,7 +185,7 @@ const FREE_ENDINGS: readonly [name: string, says: Said, more?: JsonObject][] = [
 ];
 
 Deno.test("what was held for a request without a charge pays for the next one", async () => {
-  let said: Said = { steps: [] };
+  let said: ScriptedAnswer = { steps: [] };
   await using budgeted = startBudgeted({ says: () => said, row: { on_disconnect: "cancel" } });
   const { gateway } = budgeted;
   for (const protocol of PROTOCOLS) {
@@ -203,16 +203,16 @@ Deno.test("what was held for a request without a charge pays for the next one", 
       assertEquals([entry?.ending, entry?.cost, entry?.held], ["failed", 0n, COST], `${protocol}: ${name}`);
     }
     const leave = new AbortController();
-    const before = budgeted.upstream.asked.length;
+    const before = budgeted.upstream.requests.length;
     said = { steps: [], before: new Promise(() => {}) };
     const left = gateway.ask(protocol, asking(protocol), { key, signal: leave.signal }).catch(() => {});
     await budgeted.upstream.until(before + 1);
     leave.abort();
     await left;
-    await budgeted.upstream.asked[before]?.gone;
+    await budgeted.upstream.requests[before]?.gone;
     await gateway.gateway.backgroundTasks.done();
     await gateway.gateway.ledger.flush();
-    said = answer("chat")({ stream: false } as Asked);
+    said = answer("chat")({ stream: false } as UpstreamRequest);
     const entry = await entryOf(await gateway.ask(protocol, asking(protocol), { key }));
     assertEquals([entry?.status, entry?.cost, entry?.held], [200, COST, COST], protocol);
     assertEquals(await leftOf(gateway, { id: key.id, budget: COST }), 0n);

@@ -7,7 +7,7 @@ import { model, startGateway, type TestGateway, upstream } from "../../support/g
 import { prompt } from "../../upstream/replies.ts";
 import { usd } from "./bills.ts";
 import { frames, TOLD, whole } from "../../upstream/frames.ts";
-import { type Asked, type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 
 /** What a token of the output costs, in 1e-12 USD. */
 export const PRICE = 10_000_000n;
@@ -26,7 +26,7 @@ export const MOST: Readonly<Record<Protocol, string>> = {
 /** A gateway and its upstream. */
 export interface Budgeted extends AsyncDisposable {
   gateway: TestGateway;
-  upstream: Stepped & {
+  upstream: FakeUpstream & {
     /** Resolves when it was asked so often. @throws where that takes too long */
     until(count: number): Promise<void>;
   };
@@ -35,7 +35,7 @@ export interface Budgeted extends AsyncDisposable {
 /** A gateway whose one upstream speaks a protocol. */
 export function startBudgeted(
   { says = answer("chat"), spoken = "chat", row = {}, groups = {}, store, now }: {
-    says?: (asked: Asked) => Said;
+    says?: (asked: UpstreamRequest) => ScriptedAnswer;
     spoken?: Protocol;
     row?: JsonObject;
     groups?: JsonObject;
@@ -43,7 +43,7 @@ export function startBudgeted(
     now?: () => number;
   } = {},
 ): Budgeted {
-  const one = startStepped(says);
+  const one = startUpstream(says);
   const vendor = spoken === "messages" ? "anthropic" : "openai";
   const gateway = startGateway({
     upstreams: { one: upstream(vendor, one.url, { protocols: [spoken] }) },
@@ -58,8 +58,8 @@ export function startBudgeted(
     upstream: {
       ...one,
       async until(count) {
-        for (const deadline = performance.now() + 10_000; one.asked.length < count;) {
-          if (performance.now() > deadline) throw new Error(`Expected ${count} requests, got ${one.asked.length}`);
+        for (const deadline = performance.now() + 10_000; one.requests.length < count;) {
+          if (performance.now() > deadline) throw new Error(`Expected ${count} requests, got ${one.requests.length}`);
           await new Promise((resolve) => setTimeout(resolve, 1));
         }
       },
@@ -72,7 +72,7 @@ export function startBudgeted(
 }
 
 /** An answer that tells its usage. */
-export function answer(spoken: Protocol): (asked: Asked) => Said {
+export function answer(spoken: Protocol): (asked: UpstreamRequest) => ScriptedAnswer {
   return ({ stream }) => {
     if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
     const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "told");

@@ -16,7 +16,7 @@ import {
 } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import { type Asked, type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { entriesOf, spokenBy, type Way } from "./world.ts";
 
 const CLIENTS = 64;
@@ -87,7 +87,7 @@ Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in 
 
 interface Bounded extends AsyncDisposable {
   gateway: TestGateway;
-  upstream: Stepped;
+  upstream: FakeUpstream;
 }
 
 /** A gateway in front of an upstream that answers at once, where `acme/one` costs 0.00001 USD per token of its answers. */
@@ -96,12 +96,12 @@ function startBounded(
   { groups, more = {}, says, options }: {
     groups: JsonObject;
     more?: JsonObject;
-    says?: (asked: Asked) => Said;
+    says?: (asked: UpstreamRequest) => ScriptedAnswer;
     options?: GatewayOptions;
   },
 ): Bounded {
   const spoken = spokenBy(protocol, way);
-  const one = startStepped(
+  const one = startUpstream(
     says ?? (({ stream }) => {
       if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
       const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "told");
@@ -160,7 +160,7 @@ Deno.test("a request that a budget cannot pay for is refused in each protocol's 
       });
       const { gateway, upstream } = bounded;
       const { status, headers, text } = await ask(gateway, protocol, { [most]: 1_001, stream });
-      assertEquals([status, upstream.asked.length], [429, 0], text);
+      assertEquals([status, upstream.requests.length], [429, 0], text);
       const { error } = JSON.parse(text);
       assertEquals(
         [error.type, error.code],
@@ -180,8 +180,8 @@ Deno.test("a request that a budget cannot pay for is refused in each protocol's 
 });
 
 /** What an upstream was told of the most tokens. */
-function mostOf({ body }: Asked): unknown {
-  return body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens;
+function mostOf({ json }: UpstreamRequest): unknown {
+  return json.max_completion_tokens ?? json.max_tokens ?? json.max_output_tokens;
 }
 
 for (const way of ["relayed", "translated"] as const) {
@@ -192,7 +192,7 @@ for (const way of ["relayed", "translated"] as const) {
         const { gateway, upstream } = bounded;
         const { status, headers, text } = await ask(gateway, protocol, { stream });
         assertEquals([status, headers.get("x-sluice-max-tokens")], [200, "1000"], text);
-        assertEquals(upstream.asked.map(mostOf), [1_000]);
+        assertEquals(upstream.requests.map(mostOf), [1_000]);
         if (protocol === "responses" && !stream && way === "translated") {
           assertEquals(JSON.parse(text).max_output_tokens, 1_000);
         }
@@ -214,7 +214,7 @@ Deno.test("what the prompt may cost comes off first, at its dearest", async () =
   const { headers } = await ask(gateway, "chat", { model: "acme/dear" });
   const [entry] = await entriesOf(gateway.store.ledger, 1);
   const tokens = Number(headers.get("x-sluice-max-tokens"));
-  assertEquals(upstream.asked.map(mostOf), [tokens]);
+  assertEquals(upstream.requests.map(mostOf), [tokens]);
   assert(tokens > 900 && tokens < 1_000, `${tokens}`);
   assert(entry !== undefined && entry.held <= pico(0.01) && entry.held > pico(0.01) - pico(0.00001));
 });
@@ -226,7 +226,7 @@ Deno.test("a budget that pays for next to nothing refuses, and one that pays for
     });
     const answer = await ask(bounded.gateway, "chat");
     assertEquals([answer.status, answer.headers.get("x-sluice-max-tokens")], [status, header], usd);
-    assertEquals(bounded.upstream.asked.map(mostOf), status === 429 ? [] : [header === null ? undefined : 256]);
+    assertEquals(bounded.upstream.requests.map(mostOf), status === 429 ? [] : [header === null ? undefined : 256]);
   }
 });
 

@@ -6,7 +6,7 @@ import type { TestGateway } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
-import type { Asked, Said } from "../../upstream/stepped.ts";
+import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 
 /** Tokens that a budget pays for: more than the least that is worth asking for, less than the model can say. */
 const TOKENS = 300;
@@ -31,7 +31,7 @@ Deno.test("a request without a maximum may have as many tokens as its budget pay
           const response = await gateway.ask(protocol, prompt(protocol, { stream, ...unsaid }), { key });
           const text = await response.text();
           assertEquals([response.status, response.headers.get("x-sluice-max-tokens")], [200, `${TOKENS}`], about);
-          assertEquals(upstream.asked.at(-1)?.body[MOST[spoken]], TOKENS, about);
+          assertEquals(upstream.requests.at(-1)?.json[MOST[spoken]], TOKENS, about);
           // An answer in this protocol repeats what was asked; one that is relayed is the upstream's own.
           if (protocol === "responses" && spoken !== protocol) {
             assert(text.includes(`"max_output_tokens":${TOKENS}`), `${about}: ${text}`);
@@ -89,7 +89,7 @@ for (const { name, body = {}, row = {}, budget, group, cap, held } of CASES) {
     assertEquals(response.headers.get("x-sluice-max-tokens"), cap === undefined ? null : String(cap));
     const sent = cap === undefined ? body : { ...body, max_completion_tokens: cap };
     for (const member of ["max_completion_tokens", "max_tokens"]) {
-      assertEquals(upstream.asked[0]?.body[member], (sent as JsonObject)[member], member);
+      assertEquals(upstream.requests[0]?.json[member], (sent as JsonObject)[member], member);
     }
     assertEquals((await entryOf(gateway, response))?.held, held);
   });
@@ -110,7 +110,7 @@ Deno.test("a request whose budget pays for too few tokens is refused, and nobody
   }
   const key = await gateway.addKey(worth(2n * worthOf(LEAST_OUTPUT) - 1n));
   const two = await gateway.ask("chat", prompt("chat", { n: 2 }), { key });
-  assertEquals([two.status, upstream.asked.length], [429, 0]);
+  assertEquals([two.status, upstream.requests.length], [429, 0]);
   await two.text();
 });
 
@@ -125,7 +125,7 @@ Deno.test("a maximum that is named is never made smaller: what cannot be paid fo
     await paid.text();
     assertEquals([paid.status, paid.headers.get("x-sluice-max-tokens")], [200, null]);
   }
-  assertEquals(upstream.asked.length, PROTOCOLS.length);
+  assertEquals(upstream.requests.length, PROTOCOLS.length);
 });
 
 Deno.test("the input is paid for first, at its dearest class, and no token more could be paid for", async () => {
@@ -145,7 +145,7 @@ Deno.test("the input is paid for first, at its dearest class, and no token more 
       const { held = 0n } = await entryOf(gateway, response) ?? {};
       assert(held <= budget && held + PRICE > budget, `${held}`);
       assert(held - BigInt(cap) * PRICE >= BigInt(length) * 6_000_000n);
-      assertEquals(upstream.asked.at(-1)?.body.max_completion_tokens, cap);
+      assertEquals(upstream.requests.at(-1)?.json.max_completion_tokens, cap);
     }
   }
 });
@@ -171,7 +171,7 @@ Deno.test("the model in the gateway ends where its budget does", async () => {
 
 Deno.test("of requests without a maximum that come at one time, one holds all of the budget, and what it leaves is for others", async () => {
   let gate = Promise.withResolvers<void>();
-  const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+  const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
   await using budgeted = startBudgeted({ says });
   const { gateway, upstream } = budgeted;
   for (let round = 1; round <= 10; round++) {
@@ -188,7 +188,7 @@ Deno.test("of requests without a maximum that come at one time, one holds all of
     assertEquals(statuses.every((status) => status === 429), true);
     gate.resolve();
     await asked;
-    assertEquals([statuses.at(-1), upstream.asked.length], [200, 2 * round - 1]);
+    assertEquals([statuses.at(-1), upstream.requests.length], [200, 2 * round - 1]);
     const next = await gateway.ask("chat", prompt("chat"), { key });
     await next.text();
     assertEquals([next.status, next.headers.get("x-sluice-max-tokens")], [200, `${TOKENS - 5}`]);

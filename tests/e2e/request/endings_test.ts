@@ -107,7 +107,7 @@ function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
   return async (world) => {
     const leave = new AbortController();
     const asked = ask(world, stream, leave.signal).then((response) => response.text());
-    await until(() => world.upstream.asked.length === 1);
+    await until(() => world.upstream.requests.length === 1);
     // What the gateway is about to do with the upstream's answer may come before or after it hears of the client.
     leave.abort();
     await asked.catch(() => {});
@@ -235,7 +235,7 @@ const CASES: readonly Case[] = [
       const leave = new AbortController();
       const response = await ask(world, true, leave.signal);
       await leavesAfter(response, world.protocol === "messages" ? "ping" : "keep-alive", { leave });
-      await world.upstream.asked[0]?.gone;
+      await world.upstream.requests[0]?.gone;
       return { response, expected: { status: 499, ...FAILED } };
     },
   },

@@ -7,7 +7,7 @@ import { othersTurns } from "../../support/others_turns.ts";
 import type { GatewayOptions } from "../../support/gateway.ts";
 import { prompt } from "../../upstream/replies.ts";
 import { frames, TOLD, type Told, whole } from "../../upstream/frames.ts";
-import type { Said, Step } from "../../upstream/stepped.ts";
+import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, tokens, type Way, type World, type WorldOptions } from "./world.ts";
 
 /** What upstreams say, piece by piece. */
@@ -55,7 +55,7 @@ export function stepsOf(spoken: Protocol, stream: boolean, told: Told): string[]
 export function streamsThen(
   count: number,
   rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol } & Pick<Planned, "gone">) => Step[],
-  more: Partial<Said> = {},
+  more: Partial<ScriptedAnswer> = {},
 ): (world: Planned) => Partial<WorldOptions> {
   return ({ protocol, way, gone }) => {
     const spoken = spokenBy(protocol, way);

@@ -10,7 +10,7 @@ import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, WHOLE } from "../../upstream/replies.ts";
-import { events, startScripted } from "../../upstream/mod.ts";
+import { events, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 const PRICING = {
@@ -283,7 +283,7 @@ async function checkAudit({ store }: TestGateway): Promise<void> {
 for (const billed of BILLED) {
   for (const stream of [false, true]) {
     Deno.test(`${billed.protocol}, ${stream ? "streamed" : "whole"}: ${billed.name} is billed, explained and audited`, async () => {
-      await using server = startScripted(() =>
+      await using server = startUpstream(() =>
         stream ? events(framesOf(billed)) : { body: JSON.stringify(wholeOf(billed)) }
       );
       await using gateway = start(billed.protocol, server.url);
@@ -322,7 +322,7 @@ Deno.test("Gemini's searches are counted and billed where the row has a price fo
     }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
   };
-  await using server = startScripted(() => ({ body: JSON.stringify(answer) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(answer) }));
   await using gateway = start("gemini", server.url);
   await (await gateway.ask("chat", prompt("chat"))).text();
   const { cost, details } = await onlyEntry(gateway);
@@ -343,7 +343,7 @@ Deno.test("what is held covers the dearest tier and the calls that the request a
     assert(billed !== undefined);
     const used = { server_tool_use: { web_search_requests: Number(calls) } };
     const whole = wholeOf({ ...billed, usage: { ...billed.usage, ...used } });
-    await using server = startScripted(() => ({ body: JSON.stringify(whole) }));
+    await using server = startUpstream(() => ({ body: JSON.stringify(whole) }));
     await using gateway = start("messages", server.url, {
       groups: { default: { ...GROUPS.allowed, price_factor: "2", budget } },
     });
@@ -358,7 +358,7 @@ Deno.test("what is held covers the dearest tier and the calls that the request a
 
 Deno.test("more calls than were held for are at the house's cost", async () => {
   const whole = wholeOf({ ...BILLED[2] as Billed, usage: { server_tool_use: { web_search_requests: 9_000 } } });
-  await using server = startScripted(() => ({ body: JSON.stringify(whole) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(whole) }));
   const groups = { default: { ...GROUPS.allowed, price_factor: "1", budget: { usd: "1000", period: "total" } } };
   await using gateway = start("messages", server.url, { groups });
   await (await gateway.ask("messages", prompt("messages", SEARCH.messages))).text();
@@ -368,7 +368,7 @@ Deno.test("more calls than were held for are at the house's cost", async () => {
 });
 
 Deno.test("a responses request's own bound of calls is what is held for", async () => {
-  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
+  await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
   const groups = { default: { ...GROUPS.allowed, price_factor: "1", budget: { usd: "1000", period: "total" } } };
   await using gateway = start("responses", server.url, { groups });
   const asks = { ...SEARCH.responses, max_tool_calls: 4, max_output_tokens: 100 };
@@ -382,7 +382,7 @@ Deno.test("a client that leaves a stream pays for the searches it saw", async ()
   const frames = framesOf(billed);
   const end = frames.indexOf("event: response.completed");
   const never = Promise.withResolvers<void>();
-  await using server = startScripted(() => events(frames, { chunkBytes: end, beforeLast: never.promise }));
+  await using server = startUpstream(() => events(frames, { chunkBytes: end, beforeLast: never.promise }));
   await using gateway = start("responses", server.url, {
     models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol: "responses" }], {
       pricing: PRICING,
@@ -408,7 +408,7 @@ Deno.test("entries with tiers and calls are kept in a file, and audit clean besi
   const folder = await Deno.makeTempDir();
   try {
     const billed = BILLED[2] as Billed;
-    await using server = startScripted((_, index) => ({
+    await using server = startUpstream((_, index) => ({
       body: JSON.stringify(index === 1 ? WHOLE.messages : wholeOf(billed)),
     }));
     const store = openSqliteStore(`${folder}/sluice.db`, { own: true });

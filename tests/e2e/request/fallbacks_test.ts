@@ -5,15 +5,15 @@ import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type Played, type Script, startScripted } from "../../upstream/mod.ts";
+import { events, json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 
 const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
 
 /** What each of two models answers, by its id at the upstream. */
-type Answers = Partial<Record<"cheap" | "dear", Script | ((asked: Played) => Script)>>;
+type Answers = Partial<Record<"cheap" | "dear", ScriptedAnswer | ((asked: UpstreamRequest) => ScriptedAnswer)>>;
 
 /** An upstream of two models. */
-function twoModels(answers: Answers): (asked: Played) => Script {
+function twoModels(answers: Answers): (asked: UpstreamRequest) => ScriptedAnswer {
   return (asked) => {
     const { model, stream } = JSON.parse(asked.body);
     const script = answers[model as keyof Answers];
@@ -58,7 +58,7 @@ function askFor(protocol: Protocol, ids: [string, ...string[]], more: JsonObject
 Deno.test("the next model answers where the first one fails, by its own name and at its own price", async () => {
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
-      await using server = startScripted(twoModels({ cheap: BROKEN }));
+      await using server = startUpstream(twoModels({ cheap: BROKEN }));
       await using gateway = start(server.url);
       const response = await gateway.ask(protocol, askFor(protocol, ["acme/cheap", "acme/dear"], { stream }));
       const text = await response.text();
@@ -84,7 +84,7 @@ Deno.test("the next model answers where the first one fails, by its own name and
 });
 
 Deno.test("which errors of the first model are a reason to ask the next", async () => {
-  const cases: [Script, status: number, asked: number][] = [
+  const cases: [ScriptedAnswer, status: number, asked: number][] = [
     [BROKEN, 200, 2],
     [json(errorBody("chat", "busy"), { status: 429 }), 200, 2],
     [json(errorBody("chat", "no such model"), { status: 404 }), 200, 2],
@@ -95,7 +95,7 @@ Deno.test("which errors of the first model are a reason to ask the next", async 
     [json(errorBody("chat", "wrong"), { status: 422 }), 400, 1],
   ];
   for (const [cheap, status, asked] of cases) {
-    await using server = startScripted(twoModels({ cheap }));
+    await using server = startUpstream(twoModels({ cheap }));
     await using gateway = start(server.url);
     const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
     assertEquals([response.status, server.requests.length], [status, asked], await response.text());
@@ -103,13 +103,13 @@ Deno.test("which errors of the first model are a reason to ask the next", async 
 });
 
 Deno.test("without a next model an upstream's own words on the request are the answer", async () => {
-  const cases: [Script, status: number, param: string | null][] = [
+  const cases: [ScriptedAnswer, status: number, param: string | null][] = [
     [json(errorBody("chat", "no such model"), { status: 404 }), 404, null],
     [json(errorBody("chat", "too large"), { status: 413 }), 413, null],
     [json({ error: { message: "wrong", param: "top_p" } }, { status: 400 }), 400, "top_p"],
   ];
   for (const [cheap, status, param] of cases) {
-    await using server = startScripted(twoModels({ cheap }));
+    await using server = startUpstream(twoModels({ cheap }));
     await using gateway = start(server.url);
     const response = await gateway.ask("chat", askFor("chat", ["acme/cheap"]));
     assertEquals([response.status, (await response.json()).error.param], [status, param]);
@@ -118,7 +118,7 @@ Deno.test("without a next model an upstream's own words on the request are the a
 });
 
 Deno.test("models that the key may not use, or that cannot do what is asked, are passed over", async () => {
-  await using server = startScripted(twoModels({}));
+  await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, { cheap: { supported_parameters: ["max_tokens"] } });
   const key = await gateway.addKey({ rules: { models: ["acme/dear"] } });
   const narrow = await gateway.addKey({ rules: { models: ["acme/cheap"] } });
@@ -139,7 +139,7 @@ Deno.test("models that the key may not use, or that cannot do what is asked, are
 });
 
 Deno.test("a model to try next that nobody knows is a mistake", async () => {
-  await using server = startScripted(twoModels({}));
+  await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url);
   for (const protocol of PROTOCOLS) {
     const response = await gateway.ask(protocol, askFor(protocol, ["acme/cheap", "acme/nothing"]));
@@ -155,7 +155,7 @@ Deno.test("a model to try next that nobody knows is a mistake", async () => {
 
 Deno.test("each model has limits of its own: where the first is full the next answers, and the other way round", async () => {
   const limits = { requests_per_minute: 1 };
-  await using server = startScripted(twoModels({}));
+  await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, { cheap: { limits }, dear: { limits: { requests_per_minute: 2 } } });
   const answered = async () => {
     const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
@@ -176,7 +176,7 @@ Deno.test("each model has limits of its own: where the first is full the next an
 });
 
 Deno.test("where no model has room the refusal of the first one is told", async () => {
-  await using server = startScripted(twoModels({}));
+  await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, {
     cheap: { limits: { requests_per_minute: 1 } },
     dear: { limits: { tokens_per_minute: 1 } },
@@ -189,7 +189,7 @@ Deno.test("where no model has room the refusal of the first one is told", async 
 });
 
 Deno.test("while the ledger takes nothing, a model that may cost is not asked, and a free one is, without any budget", async () => {
-  await using server = startScripted(twoModels({}));
+  await using server = startUpstream(twoModels({}));
   const store = openMemoryStore();
   const file = {
     upstreams: { main: upstream("openai-compatible", server.url) },
@@ -210,7 +210,7 @@ Deno.test("while the ledger takes nothing, a model that may cost is not asked, a
 });
 
 Deno.test("a model in place of another takes of its own limits, and gives them back", async () => {
-  await using server = startScripted(twoModels({ cheap: BROKEN }));
+  await using server = startUpstream(twoModels({ cheap: BROKEN }));
   await using gateway = start(server.url, { dear: { limits: { requests_per_minute: 2, concurrency: 1 } } });
   const status = async () => {
     const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
@@ -227,7 +227,7 @@ Deno.test("a model in place of another takes of its own limits, and gives them b
 
 Deno.test("what is held pays for the dearest model that may answer; one that cannot be paid is left out", async () => {
   const held: bigint[] = [];
-  await using server = startScripted(twoModels({ cheap: BROKEN }));
+  await using server = startUpstream(twoModels({ cheap: BROKEN }));
   // The budget of 0.05 USD pays for 100 tokens of either model, and for 4,000 of the first alone.
   const group = { budget: { usd: "0.05", period: "total" } };
   await using gateway = start(server.url, { config: { groups: { default: group } } });
@@ -247,7 +247,7 @@ Deno.test("what is held pays for the dearest model that may answer; one that can
 });
 
 Deno.test("a request without a number of tokens is capped for the model that is asked first, and for the others alike", async () => {
-  await using server = startScripted(twoModels({ cheap: BROKEN }));
+  await using server = startUpstream(twoModels({ cheap: BROKEN }));
   const group = { budget: { usd: "0.05", period: "total" } };
   await using gateway = start(server.url, { config: { groups: { default: group } } });
   const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
@@ -265,10 +265,10 @@ Deno.test("a malformed function call and nothing else of Gemini is replaced by a
     usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 12 },
   };
   for (const stream of [false, true]) {
-    await using broken = startScripted(() =>
+    await using broken = startUpstream(() =>
       stream ? events(`data: ${JSON.stringify(malformed)}\n\n`) : json(malformed)
     );
-    await using sound = startScripted(twoModels({}));
+    await using sound = startUpstream(twoModels({}));
     const [first, second] = [{ upstream: "broken", model: "g" }, { upstream: "sound", model: "c", priority: 2 }];
     await using gateway = startGateway({
       upstreams: { broken: upstream("gemini", broken.url), sound: upstream("openai-compatible", sound.url) },

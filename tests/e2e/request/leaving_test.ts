@@ -3,7 +3,7 @@ import { othersTurns } from "../../support/others_turns.ts";
 import { type Random, seeded } from "../../support/random.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import type { Step } from "../../upstream/stepped.ts";
+import type { Step } from "../../upstream/mod.ts";
 import { spokenBy, startWorld, type Way } from "./world.ts";
 
 /** Each client of the embedded model gets a long answer. */
@@ -39,7 +39,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
           way,
           onDisconnect,
           says: ({ stream, body }) => {
-            asked.get(/client (\d+)/.exec(JSON.stringify(body))?.[1] ?? "")?.();
+            asked.get(/client (\d+)/.exec(body)?.[1] ?? "")?.();
             const spoken = spokenBy(protocol, way);
             const before = random.chance(0.5) ? pause(random.next() * 12) : undefined;
             const head = before === undefined ? {} : { before };
@@ -94,7 +94,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         await world.assertNothingTaken(entries.reduce((sum, { cost }) => sum + cost, 0n), protocol);
         // A request may be given up before it has arrived there.
         const attempts = entries.reduce((sum, { attempts }) => sum + attempts, 0);
-        assert(way === "embedded" || attempts >= world.upstream.asked.length, protocol);
+        assert(way === "embedded" || attempts >= world.upstream.requests.length, protocol);
         assertEquals(new Set(entries.map(({ id }) => id)).size, entries.length);
         const endings = new Set(entries.map(({ ending }) => ending));
         assert(entries.length > CLIENTS[way] / 2 && endings.size > 1, [...endings].join());

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { frames, whole } from "../../upstream/frames.ts";
-import { type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 /** Clients that ask at one time. */
@@ -18,7 +18,7 @@ type Owner = "key" | "group" | "model";
 
 interface Limited extends AsyncDisposable {
   gateway: TestGateway;
-  upstream: Stepped;
+  upstream: FakeUpstream;
   /** Lets time pass, in milliseconds. */
   pass(ms: number): void;
 }
@@ -27,9 +27,9 @@ interface Limited extends AsyncDisposable {
 function startLimited(
   owner: Owner,
   limits: JsonObject,
-  { says = answer, more = {} }: { says?: (asked: { stream: boolean }) => Said; more?: JsonObject } = {},
+  { says = answer, more = {} }: { says?: (asked: { stream: boolean }) => ScriptedAnswer; more?: JsonObject } = {},
 ): Limited {
-  const one = startStepped(says);
+  const one = startUpstream(says);
   let passed = 0;
   const gateway = startGateway({
     upstreams: { one: upstream("openai", one.url, { protocols: ["chat"] }) },
@@ -54,7 +54,7 @@ function startLimited(
   };
 }
 
-function answer({ stream }: { stream: boolean }): Said {
+function answer({ stream }: { stream: boolean }): ScriptedAnswer {
   if (!stream) return { steps: [whole("chat", "Hello there", "told")] };
   const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
   return { steps: [...opening, ...pieces, ...ending] };
@@ -87,7 +87,7 @@ for (const owner of ["key", "group", "model"] as const) {
     for (let round = 1; round <= 3; round++) {
       const responses = await askAll(gateway, CLIENTS);
       assertEquals([count(responses, 200), count(responses, 429)], [20, CLIENTS - 20]);
-      assertEquals(upstream.asked.length, 20 * round);
+      assertEquals(upstream.requests.length, 20 * round);
       limited.pass(59_000);
       assertEquals(count(await askAll(gateway, 3), 429), 3);
       limited.pass(1_500);
@@ -106,12 +106,12 @@ for (const owner of ["key", "group", "model"] as const) {
     });
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
-    await until(() => upstream.asked.length === 10);
+    await until(() => upstream.requests.length === 10);
     // Whoever has no room is refused while the others wait.
     await entriesOf(gateway.store.ledger, CLIENTS - 10);
     gate.resolve();
     const responses = await asked;
-    assertEquals([count(responses, 200), count(responses, 429), upstream.asked.length], [10, CLIENTS - 10, 10]);
+    assertEquals([count(responses, 200), count(responses, 429), upstream.requests.length], [10, CLIENTS - 10, 10]);
     const [next] = await askAll(gateway, 1);
     const limit = 10 * ESTIMATE + 50;
     assertEquals(next?.headers.get("x-ratelimit-limit-tokens"), String(limit));
@@ -131,21 +131,21 @@ for (const owner of ["key", "group", "model"] as const) {
     });
     const { gateway, upstream } = limited;
     const asked = askAll(gateway, CLIENTS);
-    await until(() => upstream.asked.length === 5);
+    await until(() => upstream.requests.length === 5);
     await entriesOf(gateway.store.ledger, CLIENTS - 5);
     const refused = await askAll(gateway, 1);
-    assertEquals([refused[0]?.status, upstream.asked.length], [429, 5]);
+    assertEquals([refused[0]?.status, upstream.requests.length], [429, 5]);
     // One more for each that ends.
     gates[0]?.resolve();
     await entriesOf(gateway.store.ledger, CLIENTS - 5 + 2);
     const [sixth, seventh] = [
       askAll(gateway, 1),
-      until(() => upstream.asked.length === 6).then(() => askAll(gateway, 1)),
+      until(() => upstream.requests.length === 6).then(() => askAll(gateway, 1)),
     ];
     assertEquals((await seventh)[0]?.status, 429);
     for (const { resolve } of gates) resolve();
     const responses = [...await asked, ...await sixth];
-    assertEquals([count(responses, 200), count(responses, 429), upstream.asked.length], [6, CLIENTS - 5, 6]);
+    assertEquals([count(responses, 200), count(responses, 429), upstream.requests.length], [6, CLIENTS - 5, 6]);
     assertEquals(count(await askAll(gateway, 3), 200), 3);
   });
 }
@@ -189,7 +189,7 @@ Deno.test("what one limit refuses takes nothing of the others", async () => {
   });
   const { gateway, upstream } = limited;
   const first = gateway.ask("chat", asking("chat"));
-  await until(() => upstream.asked.length === 1);
+  await until(() => upstream.requests.length === 1);
   assertEquals(count(await askAll(gateway, 20), 429), 20);
   gate.resolve();
   await (await first).body?.cancel();
@@ -230,7 +230,7 @@ Deno.test("a refusal tells when to come again, in the words of each protocol and
       });
       const { gateway, upstream } = limited;
       const first = gateway.ask(protocol, asking(protocol));
-      await until(() => upstream.asked.length === 1);
+      await until(() => upstream.requests.length === 1);
       const response = await gateway.ask(protocol, asking(protocol));
       const { headers } = response;
       assertEquals(response.status, 429);

@@ -5,7 +5,7 @@ import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
 import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
-import type { Asked, Said } from "../../upstream/stepped.ts";
+import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 
 /** Asks, and gives the entry, after its bill was compared with what the client was told. */
 async function billed(
@@ -56,7 +56,7 @@ Deno.test("a price changes at its moment; a request pays the price of its beginn
   const change = Date.UTC(2026, 5, 1);
   let now = change - 1;
   let gate = Promise.withResolvers<void>();
-  const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+  const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
   const row = {
     price_changes: [
       { from: "2026-07-01T00:00:00Z", prompt: "0", completion: "0.00000001" },

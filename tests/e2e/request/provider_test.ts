@@ -4,11 +4,11 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
-import { json, type Script, type Scripted, startScripted } from "../../upstream/mod.ts";
+import { type FakeUpstream, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** An upstream that answers in the protocol it is asked in. */
-function server(fails: () => boolean = () => false): Scripted {
-  return startScripted(({ path }): Script => {
+function server(fails: () => boolean = () => false): FakeUpstream {
+  return startUpstream(({ path }): ScriptedAnswer => {
     if (fails()) return json(errorBody("chat", "broken"), { status: 500 });
     return json(
       path.endsWith("/messages") ? WHOLE.messages : path.endsWith("/responses") ? WHOLE.responses : WHOLE.chat,
@@ -20,7 +20,7 @@ const CHEAP = { prompt: "0.000001", completion: "0.000002" };
 const DEAR = { prompt: "0.00001", completion: "0.00002" };
 
 /** `acme/one` at `main` (openai), `spare` (openai-compatible) and `other` (anthropic), in that order; `acme/two` at `spare`. */
-function start({ url }: Scripted, config: JsonObject = {}): TestGateway {
+function start({ url }: FakeUpstream, config: JsonObject = {}): TestGateway {
   return startGateway({
     upstreams: {
       main: upstream("openai", url),

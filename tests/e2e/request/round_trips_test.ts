@@ -6,7 +6,7 @@ import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { answer, asking, PRICING } from "./budgeted.ts";
-import { type Asked, type Said, startStepped } from "../../upstream/stepped.ts";
+import { type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 const LIMITS = { requests_per_minute: 50, tokens_per_minute: 100_000, concurrency: 5 };
@@ -35,13 +35,13 @@ function counted<Part extends object>(part: Part, note: (name: string) => void):
   });
 }
 
-function startCounted(group: JsonObject, says: (asked: Asked) => Said = answer("chat")): Counted {
+function startCounted(group: JsonObject, says: (asked: UpstreamRequest) => ScriptedAnswer = answer("chat")): Counted {
   const calls: string[] = [];
   const noting = (part: string) => (name: string) => void calls.push(`${part}.${name}`);
   const store = openMemoryStore();
   // Its version is no round trip: a store over the network has none.
   const { version: _, ...keys } = store.keys;
-  const one = startStepped((asked) => {
+  const one = startUpstream((asked) => {
     calls.push("asked");
     return says(asked);
   });

@@ -4,7 +4,7 @@ import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../../upstream/replies.ts";
 import { frames, TOLD } from "../../upstream/frames.ts";
-import type { Said, Step } from "../../upstream/stepped.ts";
+import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World } from "./world.ts";
 
 const counter = await loadTokenCounter();
@@ -25,7 +25,7 @@ function textIn(stream: string): string {
   }).join("");
 }
 
-function says(protocol: Protocol, way: Way): () => Said {
+function says(protocol: Protocol, way: Way): () => ScriptedAnswer {
   const { opening, pieces, ending } = frames(spokenBy(protocol, way), PIECES, "told");
   return () => ({ steps: [...opening, ...pieces, ...ending] });
 }

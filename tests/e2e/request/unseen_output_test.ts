@@ -11,7 +11,7 @@ import { model, startGateway, type TestGateway, upstream } from "../../support/g
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 import { departure, leavesAfter } from "./exchange.ts";
 import { frames, REASONED, TOLD, type Told, whole } from "../../upstream/frames.ts";
-import { type Said, startStepped, type Step, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, type ScriptedAnswer, startUpstream, type Step } from "../../upstream/mod.ts";
 import { entriesOf, tokens } from "./world.ts";
 
 const counter = await loadTokenCounter();
@@ -58,7 +58,7 @@ function geminiAnswer(told: Told): Answer {
 /** A gateway whose one model is at an upstream of a protocol. */
 interface Place extends AsyncDisposable {
   gateway: TestGateway;
-  upstream: Stepped;
+  upstream: FakeUpstream;
   /** Resolves when the gateway's server has seen the client of its one request leave. */
   gone: Promise<void>;
   /** The one entry, when nothing is held or taken any more. */
@@ -68,7 +68,7 @@ interface Place extends AsyncDisposable {
 }
 
 /** What an upstream answers; `gone` as in `Place`. */
-type Says = (gone: Promise<void>) => Said;
+type Says = (gone: Promise<void>) => ScriptedAnswer;
 
 function start(
   spoken: UpstreamProtocol,
@@ -81,7 +81,7 @@ function start(
 ): Place {
   const { gone, gateway: options } = departure();
   const left = gone();
-  const one = startStepped(() => ({ headers: { "content-type": "text/event-stream" }, ...says(left) }));
+  const one = startUpstream(() => ({ headers: { "content-type": "text/event-stream" }, ...says(left) }));
   const vendor = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" }[spoken];
   const limits = { concurrency: SLOTS };
   const gateway = startGateway({
@@ -184,7 +184,7 @@ for (const spoken of SPOKEN) {
       });
       const leave = new AbortController();
       const asked = place.gateway.ask(protocol, asking(protocol), { signal: leave.signal });
-      await until("the upstream was asked", () => place.upstream.asked.length === 1);
+      await until("the upstream was asked", () => place.upstream.requests.length === 1);
       leave.abort();
       await asked.catch(() => {});
       const entry = await place.settled();
@@ -202,12 +202,12 @@ Deno.test("what was sent tells what a stream cost where the model shows all that
   for (const [name, row, asked] of cases) {
     await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row });
     await looksAndLeaves(place, "chat", asked);
-    await soon("the upstream is cancelled", place.upstream.asked[0]?.gone ?? Promise.reject(new Error("not asked")));
+    await soon("the upstream is cancelled", place.upstream.requests[0]?.gone ?? Promise.reject(new Error("not asked")));
     assertBilled(await place.settled(), seen("chat"), name);
   }
 });
 
-function neverEnding({ opening }: Answer): Said {
+function neverEnding({ opening }: Answer): ScriptedAnswer {
   return { steps: [...opening, new Promise<never>(() => {})] };
 }
 
@@ -215,7 +215,7 @@ Deno.test("a model that costs nothing is cancelled, whatever it may think", asyn
   const free = { pricing: { prompt: "0", completion: "0" } };
   await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row: free });
   await looksAndLeaves(place, "chat");
-  await soon("the upstream is cancelled", place.upstream.asked[0]?.gone ?? Promise.reject(new Error("not asked")));
+  await soon("the upstream is cancelled", place.upstream.requests[0]?.gone ?? Promise.reject(new Error("not asked")));
   assertEquals((await place.settled()).cost, 0n);
 });
 
@@ -307,7 +307,7 @@ Deno.test("an answer that is read on keeps its slot and its hold, and may begin 
   });
   const leave = new AbortController();
   const asked = place.gateway.ask("chat", asking("chat", { stream: true }), { signal: leave.signal });
-  await until("the upstream was asked", () => place.upstream.asked.length === 1);
+  await until("the upstream was asked", () => place.upstream.requests.length === 1);
   leave.abort();
   await asked.catch(() => {});
   await place.gone;

@@ -7,7 +7,7 @@ import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../../lib/s
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { type Asked, type Said, startStepped, type Stepped } from "../../upstream/stepped.ts";
+import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 
 /** How a request reaches its model: in its own protocol, in another one, or inside the gateway. */
 export const WAYS = ["relayed", "translated", "embedded"] as const;
@@ -51,9 +51,9 @@ export interface WorldOptions {
   protocol: Protocol;
   way: Way;
   /** What the upstream answers. */
-  says?: (asked: Asked) => Said;
+  says?: (asked: UpstreamRequest) => ScriptedAnswer;
   /** What another upstream answers that is asked after the first. */
-  then?: (asked: Asked) => Said;
+  then?: (asked: UpstreamRequest) => ScriptedAnswer;
   onDisconnect?: "cancel" | "drain";
   timeouts?: JsonObject;
   config?: JsonObject;
@@ -65,7 +65,7 @@ export interface World extends AsyncDisposable {
   protocol: Protocol;
   way: Way;
   gateway: TestGateway;
-  upstream: Stepped;
+  upstream: FakeUpstream;
   /** The ledger's one entry, as soon as it is there. */
   entry(): Promise<KeptEntry>;
   /** Asserts that nothing is taken or held any more, and that no more was entered. */
@@ -74,14 +74,14 @@ export interface World extends AsyncDisposable {
   assertNothingTaken(spent: bigint, about: string): Promise<void>;
 }
 
-const NOTHING: Said = { steps: [] };
+const NOTHING: ScriptedAnswer = { steps: [] };
 
 /** Starts a gateway with the model `acme/one`. */
 export function startWorld(options: WorldOptions): World {
   const { protocol, way, says = () => NOTHING, onDisconnect = "cancel", timeouts } = options;
   const spoken = spokenBy(protocol, way);
-  const one = startStepped(says);
-  const two = startStepped(options.then ?? says);
+  const one = startUpstream(says);
+  const two = startUpstream(options.then ?? says);
   const vendor = spoken === "messages" ? "anthropic" : "openai";
   const more = { protocols: [spoken], ...(timeouts !== undefined && { timeouts }) };
   const targets = way === "embedded"

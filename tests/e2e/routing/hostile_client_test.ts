@@ -5,7 +5,7 @@ import { simulateTime } from "../../support/simulated_time.ts";
 import { until } from "../../support/soon.ts";
 import { oneModel, startGateway, type TestGateway, type TestKey, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
-import { json, type Played, type Script, startScripted } from "../../upstream/mod.ts";
+import { json, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 
 const SPOKEN = ["chat", "responses", "messages", "gemini"] as const;
 
@@ -18,7 +18,7 @@ const GEMINI: JsonObject = {
 };
 
 /** What upstreams of a protocol answer to poison. */
-function poisoned(protocol: typeof SPOKEN[number], status: number): Script {
+function poisoned(protocol: typeof SPOKEN[number], status: number): ScriptedAnswer {
   const message = "You do not have permission to access the file abc of project p-12345";
   const body = protocol === "gemini"
     ? { error: { code: status, message, status: status === 403 ? "PERMISSION_DENIED" : "UNKNOWN" } }
@@ -44,9 +44,12 @@ async function statusOf(
 }
 
 Deno.test("whatever one client's requests are answered with, other clients are served by the same target", async () => {
-  const refusals: [name: string, script: (protocol: typeof SPOKEN[number]) => Script][] = [
+  const refusals: [name: string, script: (protocol: typeof SPOKEN[number]) => ScriptedAnswer][] = [
     ...[400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529].map((status) =>
-      [String(status), (protocol: typeof SPOKEN[number]) => poisoned(protocol, status)] as [string, () => Script]
+      [String(status), (protocol: typeof SPOKEN[number]) => poisoned(protocol, status)] as [
+        string,
+        () => ScriptedAnswer,
+      ]
     ),
     ["403 of something in between", () => ({ status: 403, headers: { "content-type": "text/html" }, body: "<html>" })],
     ["429 for an hour", (protocol) => ({ ...poisoned(protocol, 429), headers: { "retry-after": "3600" } })],
@@ -56,9 +59,9 @@ Deno.test("whatever one client's requests are answered with, other clients are s
     ["a connection that breaks off", () => json(WHOLE.chat, { cutAfterBytes: 0 })],
   ];
   for (const protocol of SPOKEN) {
-    let script: Script = { body: "" };
+    let script: ScriptedAnswer = { body: "" };
     const whole = protocol === "gemini" ? GEMINI : WHOLE[protocol];
-    await using server = startScripted(({ method, body }: Played) =>
+    await using server = startUpstream(({ method, body }: UpstreamRequest) =>
       method === "GET" ? json({ data: [], models: [] }) : body.includes(POISON) ? script : json(whole)
     );
     for (const [name, play] of refusals) {
@@ -80,7 +83,7 @@ Deno.test("whatever one client's requests are answered with, other clients are s
 Deno.test("a target that is well again serves the others, however often one client's requests fail there", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isDead = true;
-  await using server = startScripted(({ method, body }) =>
+  await using server = startUpstream(({ method, body }) =>
     method === "GET" ? json({ data: [] }) : isDead || body.includes(POISON) ? poisoned("chat", 500) : json(WHOLE.chat)
   );
   await using gateway = startGateway(oneModel("chat", server.url), { breakers: true });
@@ -107,7 +110,7 @@ Deno.test("a target that is well again serves the others, however often one clie
 
 Deno.test("a 403 is the request's: 502 that says what may be wrong, without the vendor's words", async () => {
   for (const protocol of SPOKEN) {
-    await using server = startScripted(({ method }) => method === "GET" ? json({}) : poisoned(protocol, 403));
+    await using server = startUpstream(({ method }) => method === "GET" ? json({}) : poisoned(protocol, 403));
     await using gateway = startGateway(oneModel(protocol, server.url), { breakers: true });
     for (const client of PROTOCOLS) {
       const response = await gateway.ask(client, prompt(client));
@@ -128,9 +131,9 @@ Deno.test("a refused key is found by a probe without a client's content, and so 
     using time = simulateTime(1_800_000_000_000);
     let accepts = false;
     const whole = protocol === "gemini" ? GEMINI : WHOLE[protocol];
-    const hasKey = ({ headers }: Played) =>
+    const hasKey = ({ headers }: UpstreamRequest) =>
       [...headers.values()].some((value) => value.includes(UPSTREAM_KEY)) && accepts;
-    await using server = startScripted((request) =>
+    await using server = startUpstream((request) =>
       !hasKey(request)
         ? poisoned(protocol, 401)
         : request.method === "GET"
@@ -164,7 +167,7 @@ Deno.test("a refused key is found by a probe without a client's content, and so 
 
 Deno.test("a key with few rights is not taken for a refused one", async () => {
   // It may neither list models nor use the endpoint that a probe asks, but others.
-  await using server = startScripted(({ method, body }) =>
+  await using server = startUpstream(({ method, body }) =>
     body.includes(POISON)
       ? poisoned("chat", 401)
       : method === "GET" || body === "{}"
@@ -180,7 +183,7 @@ Deno.test("a key with few rights is not taken for a refused one", async () => {
 });
 
 Deno.test("an upstream whose list of models is open to all is asked without a model", async () => {
-  await using server = startScripted(({ method }) =>
+  await using server = startUpstream(({ method }) =>
     method === "GET" ? json({ data: [] }) : json(errorBody("chat", "who are you"), { status: 401 })
   );
   await using gateway = startGateway(oneModel("chat", server.url), { breakers: true });

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type Script, type Scripted, startScripted } from "../../upstream/mod.ts";
+import { events, type FakeUpstream, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
 const ANSWER = json(WHOLE.chat);
@@ -15,7 +15,7 @@ function handClock(): { now: () => number; pass: (ms: number) => void } {
 
 /** A gateway with breakers in front of upstreams by name; each model has those targets. */
 function start(
-  upstreams: Record<string, Scripted>,
+  upstreams: Record<string, FakeUpstream>,
   { models = { "acme/one": Object.keys(upstreams) }, config = {}, clock }: {
     models?: Record<string, string[]>;
     config?: JsonObject;
@@ -49,8 +49,8 @@ function statesOf({ gateway }: TestGateway): Record<string, string> {
 
 Deno.test("a breaker opens after five failures, and closes by a single request of a hundred", async () => {
   const clock = handClock();
-  let script: Script = BROKEN;
-  await using server = startScripted(() => script);
+  let script: ScriptedAnswer = BROKEN;
+  await using server = startUpstream(() => script);
   await using gateway = start({ only: server }, { clock });
   for (let request = 0; request < 5; request++) assertEquals(await ask(gateway), [502, "only 1"]);
   assertEquals(statesOf(gateway), { "only/one": "open" });
@@ -94,8 +94,8 @@ async function waitFor(condition: () => boolean): Promise<void> {
 }
 
 Deno.test("a hundred clients at once of a target that fails are answered by the other", async () => {
-  await using first = startScripted(() => BROKEN);
-  await using second = startScripted(() => ANSWER);
+  await using first = startUpstream(() => BROKEN);
+  await using second = startUpstream(() => ANSWER);
   await using gateway = start({ first, second });
   const asked = await Promise.all(Array.from({ length: 100 }, () => ask(gateway)));
   assertEquals(asked.filter(([status]) => status !== 200), []);
@@ -108,7 +108,7 @@ Deno.test("a hundred clients at once of a target that fails are answered by the 
 Deno.test("the limit of one model leaves the others of its upstream alone, for as long as it says", async () => {
   const clock = handClock();
   const busy = json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } });
-  await using server = startScripted(({ body }) => JSON.parse(body).model === "busy" ? busy : ANSWER);
+  await using server = startUpstream(({ body }) => JSON.parse(body).model === "busy" ? busy : ANSWER);
   const models = { "acme/busy": ["only"], "acme/other": ["only"] };
   await using gateway = start({ only: server }, { models, clock });
   assertEquals(await ask(gateway, { model: "acme/busy" }), [429, "only 1"]);
@@ -127,14 +127,14 @@ Deno.test("the limit of one model leaves the others of its upstream alone, for a
 Deno.test("a limit that is over soon is waited for where there is no other target", async () => {
   let asked = 0;
   const busy = json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after-ms": "30" } });
-  await using server = startScripted(() => asked++ === 0 ? busy : ANSWER);
+  await using server = startUpstream(() => asked++ === 0 ? busy : ANSWER);
   await using gateway = start({ only: server });
   assertEquals(await ask(gateway), [200, "only 2"]);
 });
 
 Deno.test("a client's mistakes and clients that leave say nothing about a target", async () => {
   const held = Promise.withResolvers<void>();
-  await using server = startScripted(({ body }) =>
+  await using server = startUpstream(({ body }) =>
     body.includes("leave") ? { ...ANSWER, before: held.promise } : json(errorBody("chat", "wrong"), { status: 400 })
   );
   await using gateway = start({ only: server });
@@ -155,7 +155,7 @@ Deno.test("a client's mistakes and clients that leave say nothing about a target
 
 Deno.test("streams that break off count against their target, one after another", async () => {
   const frames = STREAMED.chat;
-  await using server = startScripted(() =>
+  await using server = startUpstream(() =>
     events(frames.join(""), { cutAfterBytes: frames.slice(0, 2).join("").length })
   );
   await using gateway = start({ only: server });
@@ -167,7 +167,7 @@ Deno.test("streams that break off count against their target, one after another"
 });
 
 Deno.test("the speed of streams is measured", async () => {
-  await using server = startScripted(() => events(STREAMED.chat.join("")));
+  await using server = startUpstream(() => events(STREAMED.chat.join("")));
   await using gateway = start({ only: server });
   await (await gateway.ask("chat", prompt("chat", { stream: true }))).text();
   const [row] = gateway.gateway.health.snapshot();
@@ -177,8 +177,8 @@ Deno.test("the speed of streams is measured", async () => {
 Deno.test("a storm of failures is not made worse, and ends soon after it is over", async () => {
   let failing = true;
   const script = () => failing ? BROKEN : ANSWER;
-  await using first = startScripted(script);
-  await using second = startScripted(script);
+  await using first = startUpstream(script);
+  await using second = startUpstream(script);
   const routing = { breaker: { window_ms: 2_000, open_ms: 100 } };
   await using gateway = start({ first, second }, { config: { routing } });
   const PER_SECOND = 200;

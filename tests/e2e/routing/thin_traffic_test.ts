@@ -6,7 +6,14 @@ import { type SimulatedTime, simulateTime } from "../../support/simulated_time.t
 import { base64Of, png } from "../../images/image_files.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type Played, type Script, type Scripted, startScripted } from "../../upstream/mod.ts";
+import {
+  events,
+  type FakeUpstream,
+  json,
+  type ScriptedAnswer,
+  startUpstream,
+  type UpstreamRequest,
+} from "../../upstream/mod.ts";
 
 const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
 const EVERY_MS = 5_000;
@@ -17,20 +24,20 @@ const IMAGE = json({ created: 1, data: [{ b64_json: base64Of(png(1024, 1024)) }]
 type Broken = "no" | "generations" | "everything";
 
 /** A host that can be broken and mended. */
-interface FakeHost extends Scripted {
+interface FakeHost extends FakeUpstream {
   broken: Broken;
   /** Requests of clients: all but the gateway's own probes. */
   asked(): number;
 }
 
-function fakeHost(broken: Broken = "no", error: Script = BROKEN): FakeHost {
-  const script = ({ method, path, body }: Played): Script => {
+function fakeHost(broken: Broken = "no", error: ScriptedAnswer = BROKEN): FakeHost {
+  const script = ({ method, path, body }: UpstreamRequest): ScriptedAnswer => {
     if (method === "GET") return host.broken === "everything" ? error : json({ object: "list", data: [{ id: "one" }] });
     if (host.broken !== "no") return error;
     if (path.includes("/images/")) return IMAGE;
     return body.includes('"stream":true') ? events(STREAMED.chat.join("")) : json(WHOLE.chat);
   };
-  const host: FakeHost = Object.assign(startScripted(script), {
+  const host: FakeHost = Object.assign(startUpstream(script), {
     broken,
     asked: () => host.requests.filter(({ method, body }) => method === "POST" && body !== "{}").length,
   });
@@ -39,7 +46,7 @@ function fakeHost(broken: Broken = "no", error: Script = BROKEN): FakeHost {
 
 /** A gateway whose models have these targets, the first before the second; absent: `acme/one` has all. */
 function start(
-  hosts: Record<string, Scripted>,
+  hosts: Record<string, FakeUpstream>,
   models: Record<string, string[]> = { "acme/one": Object.keys(hosts) },
   more: JsonObject = {},
 ): TestGateway {

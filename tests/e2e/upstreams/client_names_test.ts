@@ -3,10 +3,10 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, WHOLE } from "../../upstream/replies.ts";
-import { json, startScripted } from "../../upstream/mod.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 
 Deno.test("what a target cannot be sent is named as the client wrote it", async () => {
-  await using server = startScripted(({ path }) => json(path.includes("generateContent") ? GEMINI : WHOLE.chat));
+  await using server = startUpstream(({ path }) => json(path.includes("generateContent") ? GEMINI : WHOLE.chat));
   await using gateway = startGateway({
     upstreams: {
       mistral: upstream("mistral", server.url),

@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { seeded } from "../../support/random.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 /** Headers of one request or answer: less than a head may have, with what else is in it. */
 const PER_HEAD = 50;
@@ -73,7 +73,7 @@ const SENT = [
 
 Deno.test("200 headers of clients, and those that everybody sends: none reaches an upstream", async () => {
   for (const to of PROTOCOLS) {
-    await using server = startScripted(() => json(WHOLE[to]));
+    await using server = startUpstream(() => json(WHOLE[to]));
     await using gateway = startGateway(oneModel(to, server.url));
     for (const client of PROTOCOLS) {
       for (const [at, strange] of strangers(7, "x").entries()) {
@@ -100,7 +100,7 @@ Deno.test("200 headers of upstreams, and those that everybody sends: none reache
   ]);
   for (const [name, from, more, status] of cases) {
     const heads = strangers(11, "y");
-    await using server = startScripted((_request, at) => {
+    await using server = startUpstream((_request, at) => {
       const headers = { ...heads[at % HEADS], ...(at % HEADS === 0 && OF_UPSTREAMS) };
       if (status === 400) {
         const failure = { error: { type: "invalid_request_error", message: "No" } };

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
 import { startRaw } from "../../upstream/raw_server.ts";
-import { events, json, type Script, startScripted } from "../../upstream/mod.ts";
+import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** An address where nobody listens. */
 function nobody(): string {
@@ -21,7 +21,7 @@ function twoTargets(first: JsonObject, second: JsonObject): JsonObject {
 }
 
 Deno.test("a target that fails is passed over, unseen by the client", async () => {
-  const failures: [name: string, Script][] = [
+  const failures: [name: string, ScriptedAnswer][] = [
     ["408", json(errorBody("chat", "slow"), { status: 408 })],
     ["429", json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } })],
     ["429, soon over", json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "1" } })],
@@ -45,9 +45,9 @@ Deno.test("a target that fails is passed over, unseen by the client", async () =
     ["a stream that breaks off", events(STREAMED.chat.join(""), { cutAfterBytes: 10 })],
   ];
   for (const client of PROTOCOLS) {
-    let script: Script = { body: "" };
-    await using first = startScripted(() => script);
-    await using second = startScripted(({ body }) =>
+    let script: ScriptedAnswer = { body: "" };
+    await using first = startUpstream(() => script);
+    await using second = startUpstream(({ body }) =>
       body.includes('"stream":true') ? events(STREAMED.messages.join("")) : json(WHOLE.messages)
     );
     await using gateway = startGateway(
@@ -82,9 +82,9 @@ function answeredBy({ headers }: Response): (string | null)[] {
 
 Deno.test("an upstream that cannot be reached is asked once more, one that says nothing is not, in every protocol", async () => {
   const silent = Promise.withResolvers<void>();
-  await using mute = startScripted(() => ({ body: "", before: silent.promise }));
+  await using mute = startUpstream(() => ({ body: "", before: silent.promise }));
   await using closing = startRaw((connection) => Promise.resolve(connection.close()));
-  await using second = startScripted(({ body }) =>
+  await using second = startUpstream(({ body }) =>
     body.includes('"stream":true') ? events(STREAMED.chat.join("")) : json(WHOLE.chat)
   );
   const timeouts = { first_byte_ms: 100, total_ms: 60_000 };
@@ -111,7 +111,7 @@ Deno.test("an upstream that cannot be reached is asked once more, one that says 
 });
 
 Deno.test("every target that failed is a line of the log, without keys, addresses and words of the upstream", async () => {
-  await using first = startScripted(() => json(errorBody("chat", `no ${UPSTREAM_KEY} CANARY`), { status: 401 }));
+  await using first = startUpstream(() => json(errorBody("chat", `no ${UPSTREAM_KEY} CANARY`), { status: 401 }));
   await using gateway = startGateway(
     twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", nobody())),
   );
@@ -130,8 +130,8 @@ Deno.test("every target that failed is a line of the log, without keys, addresse
 });
 
 Deno.test("losses are those of the target that answered", async () => {
-  await using first = startScripted(() => json(errorBody("messages", "busy"), { status: 529 }));
-  await using second = startScripted(() => json(WHOLE.chat));
+  await using first = startUpstream(() => json(errorBody("messages", "busy"), { status: 529 }));
+  await using second = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(
     twoTargets(upstream("anthropic", first.url), upstream("openai-compatible", second.url)),
   );
@@ -143,8 +143,8 @@ Deno.test("losses are those of the target that answered", async () => {
 Deno.test("what the client got wrong is no reason to ask another", async () => {
   const cases: [status: number, answer: number][] = [[400, 400], [404, 404], [413, 413], [422, 400]];
   for (const [status, answer] of cases) {
-    await using first = startScripted(() => json(errorBody("chat", "wrong"), { status }));
-    await using second = startScripted(() => json(WHOLE.chat));
+    await using first = startUpstream(() => json(errorBody("chat", "wrong"), { status }));
+    await using second = startUpstream(() => json(WHOLE.chat));
     await using gateway = startGateway(
       twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", second.url)),
       { breakers: true },
@@ -163,8 +163,8 @@ Deno.test("what the client got wrong is no reason to ask another", async () => {
 Deno.test("nothing is tried again after the first event", async () => {
   for (const client of PROTOCOLS) {
     const frames = STREAMED.chat;
-    await using first = startScripted(() => events(frames.slice(0, 2).join("") + errorFrame("chat", "broken")));
-    await using second = startScripted(() => events(frames.join("")));
+    await using first = startUpstream(() => events(frames.slice(0, 2).join("") + errorFrame("chat", "broken")));
+    await using second = startUpstream(() => events(frames.join("")));
     await using gateway = startGateway(
       twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", second.url)),
     );
@@ -176,8 +176,8 @@ Deno.test("nothing is tried again after the first event", async () => {
 });
 
 Deno.test("where every target fails, the last one's error is the answer", async () => {
-  await using first = startScripted(() => json(errorBody("chat", "broken"), { status: 500 }));
-  await using second = startScripted(() =>
+  await using first = startUpstream(() => json(errorBody("chat", "broken"), { status: 500 }));
+  await using second = startUpstream(() =>
     json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } })
   );
   await using gateway = startGateway(
@@ -189,7 +189,7 @@ Deno.test("where every target fails, the last one's error is the answer", async 
 });
 
 Deno.test("a model may have targets of every protocol: each gets its own", async () => {
-  const answers: Record<string, Script> = {
+  const answers: Record<string, ScriptedAnswer> = {
     "/v1/chat/completions": json(WHOLE.chat),
     "/v1/responses": json(WHOLE.responses),
     "/v1/messages": json(WHOLE.messages),
@@ -199,7 +199,7 @@ Deno.test("a model may have targets of every protocol: each gets its own", async
     }),
   };
   let failing = "";
-  await using server = startScripted(({ path }) =>
+  await using server = startUpstream(({ path }) =>
     path === failing ? { status: 500, body: "" } : answers[path] ?? { status: 404, body: "" }
   );
   const targets = [
@@ -238,7 +238,7 @@ Deno.test("a model may have targets of every protocol: each gets its own", async
 });
 
 Deno.test("an upstream that speaks the client's protocol is asked in it, any other in its own", async () => {
-  await using server = startScripted(({ path }) => path === "/v1/responses" ? json(WHOLE.responses) : json(WHOLE.chat));
+  await using server = startUpstream(({ path }) => path === "/v1/responses" ? json(WHOLE.responses) : json(WHOLE.chat));
   const targets = [{ upstream: "one", model: "m" }];
   const asked = async (file: JsonObject): Promise<(string | undefined)[]> => {
     await using gateway = startGateway({ upstreams: { one: file }, models: [model("acme/one", targets)] });

@@ -4,7 +4,7 @@ import { writeSignature } from "../../../lib/protocols/canonical/signature.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
-import { json, startScripted } from "../../upstream/mod.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 
 /** Names under which other gateways let a client say where to connect. */
 const BODY_NAMES = [
@@ -75,11 +75,11 @@ const HEADER_NAMES = [
 ];
 
 Deno.test("no member and no header of a request says where the gateway connects", async () => {
-  await using trap = startScripted(() => json({ caught: true }));
+  await using trap = startUpstream(() => json({ caught: true }));
   const bodies = [...BODY_NAMES.map((name) => (url: string): JsonObject => ({ [name]: url })), ...NESTED_NAMES];
   assertEquals(bodies.length + HEADER_NAMES.length, 60);
   for (const protocol of PROTOCOLS) {
-    await using server = startScripted(() => json(WHOLE.chat));
+    await using server = startUpstream(() => json(WHOLE.chat));
     await using gateway = startGateway(oneModel("chat", server.url));
     let sent = 0;
     for (const more of bodies) {
@@ -104,7 +104,7 @@ Deno.test("no member and no header of a request says where the gateway connects"
 });
 
 Deno.test("the model's name does not change the path either", async () => {
-  await using server = startScripted(() => json(WHOLE.chat));
+  await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   for (
     const id of ["../../etc", "acme/one?x=", "acme/one#", "http://127.0.0.1:1/", "acme/one/../two", "acme/one\r\n"]
@@ -117,7 +117,7 @@ Deno.test("the model's name does not change the path either", async () => {
 });
 
 Deno.test("addresses of images and files are passed on and never fetched", async () => {
-  await using trap = startScripted(() => json({ caught: true }));
+  await using trap = startUpstream(() => json({ caught: true }));
   const image = `${trap.url}/a.png`;
   const asks: Readonly<Record<Protocol, JsonObject>> = {
     chat: { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: image } }] }] },
@@ -133,7 +133,7 @@ Deno.test("addresses of images and files are passed on and never fetched", async
   };
   for (const client of PROTOCOLS) {
     for (const to of PROTOCOLS) {
-      await using server = startScripted(() => json(WHOLE[to]));
+      await using server = startUpstream(() => json(WHOLE[to]));
       await using gateway = startGateway(oneModel(to, server.url));
       const response = await gateway.ask(client, prompt(client, asks[client]));
       const text = await response.text();
@@ -192,7 +192,7 @@ function thought(protocol: Protocol, signature: string): JsonObject {
 Deno.test("reasoning that another vendor signed stays behind, also where the protocol is the same", async () => {
   const natives = { responses: "openai", messages: "anthropic" } as const;
   for (const protocol of ["messages", "responses"] as const) {
-    await using server = startScripted(() => json(WHOLE[protocol]));
+    await using server = startUpstream(() => json(WHOLE[protocol]));
     const own = natives[protocol];
     const other = own === "openai" ? "anthropic" : "openai";
     const vendors = { openai: upstream("openai", server.url), anthropic: upstream("anthropic", server.url) };
@@ -220,7 +220,7 @@ Deno.test("reasoning that another vendor signed stays behind, also where the pro
 });
 
 Deno.test("reasoning that another vendor signed stays behind in chat, and goes to a host that sells that vendor's models", async () => {
-  await using server = startScripted(() => json(WHOLE.chat));
+  await using server = startUpstream(() => json(WHOLE.chat));
   const upstreams = {
     plain: upstream("openai", server.url, { protocols: ["chat"] }),
     router: upstream("openrouter", server.url),
@@ -244,7 +244,7 @@ Deno.test("reasoning that another vendor signed stays behind in chat, and goes t
 });
 
 Deno.test("a vendor's own signature is taken out of the gateway's envelope before it goes home", async () => {
-  await using server = startScripted(() => json(WHOLE.responses));
+  await using server = startUpstream(() => json(WHOLE.responses));
   await using gateway = startGateway(oneModel("responses", server.url));
   // OpenAI's own, in an envelope because it came through another protocol with the id of its item.
   const signature = writeSignature({ issuer: "openai", value: "native-value", id: "rs_9" }, "");
@@ -255,7 +255,7 @@ Deno.test("a vendor's own signature is taken out of the gateway's envelope befor
 });
 
 Deno.test("a file that only one vendor has is no file elsewhere", async () => {
-  await using server = startScripted(() => json(WHOLE.messages));
+  await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const response = await gateway.ask("chat", {
     model: "acme/one",
@@ -265,7 +265,7 @@ Deno.test("a file that only one vendor has is no file elsewhere", async () => {
 });
 
 Deno.test("what is lost is named, and refused where the client wants all or nothing", async () => {
-  await using server = startScripted(() => json(WHOLE.messages));
+  await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const more: JsonObject = { seed: 5, logit_bias: { 5: 1 } };
   const given = await gateway.ask("chat", prompt("chat", more));

@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type Scripted, startScripted } from "../../upstream/mod.ts";
+import { events, type FakeUpstream, json, startUpstream } from "../../upstream/mod.ts";
 
 /** Keys that look like nothing that is known. */
 const KEYS = ["token-abc123-zeta-4711", "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "gsk_Zy9Xw8Vu7Ts6Rq5Po4Nm3Lk2"];
@@ -89,11 +89,11 @@ async function hear(
   { key, stream, play, check }: {
     key: string;
     stream: boolean;
-    play: Parameters<typeof startScripted>[0];
-    check: (heard: Heard, about: string, server: Scripted) => void;
+    play: Parameters<typeof startUpstream>[0];
+    check: (heard: Heard, about: string, server: FakeUpstream) => void;
   },
 ): Promise<void> {
-  await using server = startScripted(play);
+  await using server = startUpstream(play);
   await using gateway = startGateway(oneModel(upstream, server.url), { upstreamKey: key });
   for (const client of clientsOf(upstream)) {
     const response = await gateway.ask(client, prompt(client, { stream }));

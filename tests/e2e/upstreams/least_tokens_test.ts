@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
-import { json, type Script, startScripted } from "../../upstream/mod.ts";
+import { json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** An answer of the responses API. */
 interface Scene {
@@ -70,7 +70,7 @@ function deltas(item: JsonObject, output_index: number): JsonObject[] {
   return pieces(String(part?.text ?? "")).map((delta) => ({ type, delta, ...place, ...at }));
 }
 
-function streamOf(scene: Scene): Script {
+function streamOf(scene: Scene): ScriptedAnswer {
   const response = responseOf(scene);
   const events: JsonObject[] = [
     { type: "response.created", response: { ...response, status: "in_progress", output: [], usage: null } },
@@ -285,7 +285,7 @@ const CLAIMS: Claim[] = [
 
 Deno.test("a limit below the upstream's minimum is kept by the gateway, in every protocol, whole and streamed", async () => {
   let scene: Scene | undefined;
-  await using server = startScripted(({ body }) => {
+  await using server = startUpstream(({ body }) => {
     if (scene === undefined) throw new Error("Cannot answer without a scene");
     return JSON.parse(body).stream === true ? streamOf(scene) : json(responseOf(scene));
   });
@@ -319,7 +319,7 @@ Deno.test("a limit below the upstream's minimum is kept by the gateway, in every
 });
 
 Deno.test("a stop sequence within the limit ends an answer, and a limit that the upstream takes is not touched", async () => {
-  await using server = startScripted(({ body }) => {
+  await using server = startUpstream(({ body }) => {
     const scene = { output: [text(WORDS)], usage: used(16), incomplete: true };
     return JSON.parse(body).stream === true ? streamOf(scene) : json(responseOf(scene));
   });
@@ -337,7 +337,7 @@ Deno.test("a stop sequence within the limit ends an answer, and a limit that the
 Deno.test("an upstream that says much more than its limit is cut, too", async () => {
   const long = `one${" two".repeat(50_000)}`;
   const scene = { output: [text(long)], usage: used(3) };
-  await using server = startScripted(({ body }) =>
+  await using server = startUpstream(({ body }) =>
     JSON.parse(body).stream === true ? streamOf(scene) : json(responseOf(scene))
   );
   await using gateway = startGateway(oneModel("responses", server.url));
@@ -347,7 +347,7 @@ Deno.test("an upstream that says much more than its limit is cut, too", async ()
 
 Deno.test("a budget pays for the upstream's minimum, or the request is not sent", async () => {
   const scene = { output: [text(WORDS)], usage: used(16), incomplete: true };
-  await using server = startScripted(() => json(responseOf(scene)));
+  await using server = startUpstream(() => json(responseOf(scene)));
   const file = oneModel("responses", server.url);
   const [row] = file.models as JsonObject[];
   const pricing = { prompt: "0", completion: "0.001" };
@@ -363,7 +363,7 @@ Deno.test("a budget pays for the upstream's minimum, or the request is not sent"
 });
 
 Deno.test("a host whose minimum is not known gets a responses client's own limit", async () => {
-  await using server = startScripted(() => json(responseOf({ output: [text("one")], usage: used(1) })));
+  await using server = startUpstream(() => json(responseOf({ output: [text("one")], usage: used(1) })));
   await using gateway = startGateway({
     upstreams: { one: upstream("vllm", server.url, { protocols: ["chat", "responses"] }) },
     models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol: "responses" }])],
@@ -374,7 +374,7 @@ Deno.test("a host whose minimum is not known gets a responses client's own limit
 });
 
 Deno.test("a client that wants all or nothing is refused by the name of its own limit", async () => {
-  await using server = startScripted(() => json({}, { status: 500 }));
+  await using server = startUpstream(() => json({}, { status: 500 }));
   await using gateway = startGateway(oneModel("responses", server.url));
   for (const member of ["max_tokens", "max_completion_tokens"]) {
     const body = prompt("chat", { [member]: 5, provider: { require_parameters: true } });

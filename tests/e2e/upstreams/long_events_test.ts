@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { LONG_TEXT_CHARS } from "../../../lib/scheduler.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS } from "../../upstream/replies.ts";
-import { events, startScripted } from "../../upstream/mod.ts";
+import { events, startUpstream } from "../../upstream/mod.ts";
 
 /** Its pieces end within characters of two code units at times. */
 const LONG = `"字🙂\n`.repeat(230_000);
@@ -29,7 +29,7 @@ for (const protocol of PROTOCOLS) {
   Deno.test(`relayed ${protocol}: a long event comes back byte for byte, in its place`, async () => {
     assert(INSIDE.length > LONG_TEXT_CHARS);
     let inside = "Hello";
-    await using server = startScripted(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
+    await using server = startUpstream(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const ask = async () => await (await gateway.ask(protocol, prompt(protocol, { stream: true }))).text();
     const short = await ask();
@@ -39,7 +39,7 @@ for (const protocol of PROTOCOLS) {
   });
 
   Deno.test(`relayed ${protocol}: a long event that is no JSON ends the stream with an error`, async () => {
-    await using server = startScripted(() => events(saying(protocol, `${INSIDE}\\x`)));
+    await using server = startUpstream(() => events(saying(protocol, `${INSIDE}\\x`)));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
     const text = await response.text();
@@ -47,7 +47,7 @@ for (const protocol of PROTOCOLS) {
   });
 
   Deno.test(`${protocol} for all clients: what a long event says comes whole, in pieces, and in its order`, async () => {
-    await using server = startScripted(() => events(saying(protocol, INSIDE)));
+    await using server = startUpstream(() => events(saying(protocol, INSIDE)));
     await using gateway = startGateway(oneModel(protocol, server.url));
     for (const client of PROTOCOLS.filter((client) => client !== protocol)) {
       const response = await gateway.ask(client, prompt(client, { stream: true }));
@@ -64,7 +64,7 @@ Deno.test("gemini for chat: what a long event says comes whole, and one that is 
   const piece = (inside: string, more = "") =>
     `data: {"candidates":[{"content":{"parts":[{"text":"${inside}"}]}${more}}]}\n\n`;
   let inside = INSIDE;
-  await using server = startScripted(() => events(piece("a") + piece(inside) + piece("z", ',"finishReason":"STOP"')));
+  await using server = startUpstream(() => events(piece("a") + piece(inside) + piece("z", ',"finishReason":"STOP"')));
   await using gateway = startGateway(oneModel("gemini", server.url));
   const ask = async () => await (await gateway.ask("chat", prompt("chat", { stream: true }))).text();
   assert(saidIn("chat", await ask()).join("") === `a${LONG}z`);
@@ -76,7 +76,7 @@ Deno.test("gemini for chat: what a long event says comes whole, and one that is 
 Deno.test("what comes behind a long event is told, be it an error", async () => {
   const [, ...others] = STREAMED.chat;
   const opening = others.slice(0, 1).join("").replaceAll("Hello", () => INSIDE);
-  await using server = startScripted(() => events(opening + errorFrame("chat", "No more")));
+  await using server = startUpstream(() => events(opening + errorFrame("chat", "No more")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const stream = await (await gateway.ask("messages", prompt("messages", { stream: true }))).text();
   assert(saidIn("messages", stream).join("") === LONG);

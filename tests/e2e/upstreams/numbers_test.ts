@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
-import { startScripted } from "../../upstream/mod.ts";
+import { startUpstream } from "../../upstream/mod.ts";
 
 const ANSWERS: Record<string, JsonObject> = {
   chat: {
@@ -31,7 +31,7 @@ function body(member: string): string {
 
 Deno.test("a parameter that is a float takes every finite number, however many digits it has", async () => {
   for (const protocol of ["chat", "messages"] as const) {
-    await using host = startScripted(() => ({ body: JSON.stringify(ANSWERS[protocol]) }));
+    await using host = startUpstream(() => ({ body: JSON.stringify(ANSWERS[protocol]) }));
     await using gateway = startGateway(oneModel(protocol, host.url));
     for (
       const [text, value] of [["0.69999999999999996", 0.7], ["0.1000000000000000055511151231257827", 0.1], [
@@ -55,7 +55,7 @@ Deno.test("a parameter that is a float takes every finite number, however many d
 });
 
 Deno.test("a seed of any size reaches the upstream as it was written", async () => {
-  await using host = startScripted(() => ({ body: JSON.stringify(ANSWERS.chat) }));
+  await using host = startUpstream(() => ({ body: JSON.stringify(ANSWERS.chat) }));
   await using gateway = startGateway(oneModel("chat", host.url));
   for (const seed of ["9007199254740993", "-9223372036854775808", "18014398509481984", "7"]) {
     const response = await gateway.ask("chat", body(`"seed":${seed}`));

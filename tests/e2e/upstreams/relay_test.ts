@@ -3,7 +3,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 /** Odd but legal bodies: what must change is marked, everything else must come out byte for byte. */
 const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
@@ -76,7 +76,7 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
 
 for (const protocol of PROTOCOLS) {
   Deno.test(`relayed ${protocol}: the upstream gets the client's body byte for byte, but for the documented edits`, async () => {
-    await using server = startScripted(() => json(WHOLE[protocol]));
+    await using server = startUpstream(() => json(WHOLE[protocol]));
     const groups = { default: { hosted_tools: ["web_search"] } };
     const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
       upstreams: JsonObject;
@@ -99,7 +99,7 @@ for (const protocol of PROTOCOLS) {
         `"x" : [1.0, 12345678901234567890 ],\r\n"model" : "${model}"`,
       )
         .replace("Hello there", "caf\\u00e9 é <>&");
-    await using server = startScripted(() => ({ body: ` ${odd("real-one")}\n` }));
+    await using server = startUpstream(() => ({ body: ` ${odd("real-one")}\n` }));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const response = await gateway.ask(protocol, prompt(protocol));
     assertEquals(response.headers.get("content-type"), "application/json");
@@ -123,7 +123,7 @@ for (const protocol of PROTOCOLS) {
     ];
     let sent = "";
     let chunkBytes = 1;
-    await using server = startScripted(() => events(sent, { chunkBytes }));
+    await using server = startUpstream(() => events(sent, { chunkBytes }));
     await using gateway = startGateway(oneModel(protocol, server.url));
     for (const [name, write] of lines) {
       sent = write(all);
@@ -144,7 +144,7 @@ Deno.test("a byte order mark within a text reaches the client, also where the up
     const bytes = new TextEncoder().encode(`: ${" ".repeat(said.length)}\n\n${said}`);
     const cut = new TextEncoder().encode(new TextDecoder().decode(bytes).split("\ufeff")[0]).length;
     let heard = Promise.withResolvers<void>();
-    await using server = startScripted(() => ({
+    await using server = startUpstream(() => ({
       headers: { "content-type": "text/event-stream" },
       body: bytes,
       chunkBytes: cut,
@@ -169,7 +169,7 @@ Deno.test("a byte order mark within a text reaches the client, also where the up
 
 Deno.test("relayed chat: what is no JSON is an error, also where spaces that JSON does not know are around it", async () => {
   const [first = "", ...others] = STREAMED.chat;
-  await using server = startScripted(() => events([first, ...others].join("").replace("}\n\n", "}\ufeff\n\n")));
+  await using server = startUpstream(() => events([first, ...others].join("").replace("}\n\n", "}\ufeff\n\n")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const response = await gateway.ask("chat", prompt("chat", { stream: true }));
   assertEquals([response.status, (await response.json()).error.code], [502, "upstream_error"]);
@@ -201,7 +201,7 @@ function withCost(frame: string): string {
 }
 
 Deno.test("relayed chat: the usage is always asked for, and shown to those who asked", async () => {
-  await using server = startScripted(() => events(STREAMED.chat.join("")));
+  await using server = startUpstream(() => events(STREAMED.chat.join("")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const cases: [JsonObject, sent: JsonObject, shown: boolean][] = [
     [{}, { include_usage: true }, false],
@@ -221,7 +221,7 @@ Deno.test("relayed chat: the usage is always asked for, and shown to those who a
 
 Deno.test("relayed chat: content filter results without a choice stay", async () => {
   const first = 'data: {"choices":[],"model":"","prompt_filter_results":[{"prompt_index":0}],"usage":null}\n\n';
-  await using server = startScripted(() => events(first + STREAMED.chat.join("")));
+  await using server = startUpstream(() => events(first + STREAMED.chat.join("")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const response = await gateway.ask("chat", prompt("chat", { stream: true }));
   const text = await response.text();
@@ -245,7 +245,7 @@ Deno.test("relayed bodies lose what the model cannot do, and it is named", async
     ],
   ];
   for (const [protocol, more, dropped, gone, kept] of cases) {
-    await using server = startScripted(() => json(WHOLE[protocol]));
+    await using server = startUpstream(() => json(WHOLE[protocol]));
     const file = oneModel(protocol, server.url);
     const [row] = file.models as JsonObject[];
     await using gateway = startGateway({ ...file, models: [{ ...row, reasoning: undefined }] });
@@ -262,7 +262,7 @@ Deno.test("relayed bodies lose what the model cannot do, and it is named", async
 });
 
 Deno.test("relayed bodies are worded as their vendor wants it", async () => {
-  await using server = startScripted(() => events(STREAMED.chat.join("")));
+  await using server = startUpstream(() => events(STREAMED.chat.join("")));
   const file = oneModel("chat", server.url);
   await using gateway = startGateway({
     ...file,
@@ -329,7 +329,7 @@ Deno.test("headers: only those that belong to the protocol cross, in both direct
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
       let part = "";
-      await using server = startScripted(() =>
+      await using server = startUpstream(() =>
         stream
           ? events(STREAMED[protocol].join(""), {
             headers: { ...random(`up-${part}`), ...secret, "content-type": "text/event-stream" },
@@ -372,7 +372,7 @@ Deno.test("headers: only those that belong to the protocol cross, in both direct
 });
 
 Deno.test("headers: anthropic-beta stays behind where the client speaks another protocol", async () => {
-  await using server = startScripted(() => json(WHOLE.messages));
+  await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   for (const protocol of ["chat", "responses"] as const) {
     const response = await gateway.ask(protocol, prompt(protocol), {

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
-import { events, json, startScripted } from "../../upstream/mod.ts";
+import { events, json, startUpstream } from "../../upstream/mod.ts";
 
 const FILES = new URL("../../fixtures/tls/", import.meta.url);
 const TLS = {
@@ -32,7 +32,7 @@ Deno.test("500 streams to one TLS upstream that offers HTTP/2 all begin while no
   const never = Promise.withResolvers<void>();
   const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
   // None ends before all have begun: a limit of streams per connection would leave some waiting for ever.
-  await using server = startScripted(
+  await using server = startUpstream(
     () => events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: never.promise }),
     TLS,
   );
@@ -45,7 +45,7 @@ Deno.test("500 streams to one TLS upstream that offers HTTP/2 all begin while no
 });
 
 Deno.test("a certificate that nobody vouches for is an upstream that cannot be reached", async () => {
-  await using server = startScripted(() => json(WHOLE.chat), TLS);
+  await using server = startUpstream(() => json(WHOLE.chat), TLS);
   await using gateway = startGateway(oneModel("chat", server.url));
   const response = await gateway.ask("chat", prompt("chat"));
   assertEquals(response.status, 502);

@@ -6,10 +6,10 @@ import { watchTurns } from "../../support/turns.ts";
 import { oneModel as upstreamOf, startGateway } from "../../support/gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRaw } from "../../upstream/raw_server.ts";
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
-import { events, json, type Script, type Scripted, startScripted } from "../../upstream/mod.ts";
+import { events, type FakeUpstream, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** Waits until an answer that nobody reads comes to rest: every buffer on the way is full. Gives the bytes that were sent. */
-async function rest({ requests: [request] }: Scripted): Promise<number> {
+async function rest({ requests: [request] }: FakeUpstream): Promise<number> {
   for (let before = -1;;) {
     const sent = request?.sent ?? 0;
     if (sent === before) return sent;
@@ -49,7 +49,7 @@ for (const transport of ["http1", "fetch"]) {
   Deno.test(`${transport}: 50 requests in a row share a connection, whole and streamed, refused and broken off`, async () => {
     for (const protocol of PROTOCOLS) {
       let status = 200;
-      await using server = startScripted(({ body }) => {
+      await using server = startUpstream(({ body }) => {
         if (status !== 200) return json({ error: { message: "no" } }, { status });
         return body.includes('"stream":true') ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]);
       });
@@ -71,7 +71,7 @@ for (const transport of ["http1", "fetch"]) {
       for (const stream of [false, true]) {
         const never = Promise.withResolvers<void>();
         const arrived = Promise.withResolvers<void>();
-        await using server = startScripted(() => {
+        await using server = startUpstream(() => {
           arrived.resolve();
           return json(WHOLE[protocol], { before: never.promise });
         });
@@ -111,7 +111,7 @@ for (const transport of ["http1", "fetch"]) {
       for (const upstream of PROTOCOLS) {
         const never = Promise.withResolvers<void>();
         const first = new TextEncoder().encode(starts(upstream)).length;
-        await using server = startScripted(() =>
+        await using server = startUpstream(() =>
           events(STREAMED[upstream].join(""), { chunkBytes: first, beforeLast: never.promise })
         );
         await using gateway = startGateway(oneModel(upstream, server.url));
@@ -134,7 +134,7 @@ for (const transport of ["http1", "fetch"]) {
       const long = frame.replace("Hello", "Hello".repeat(10_000));
       const open = upstream === "messages" ? STREAMED.messages[1] ?? "" : "";
       // 200 MB, if somebody wants it.
-      await using server = startScripted(() =>
+      await using server = startUpstream(() =>
         events(`${upstream === "messages" ? "" : opening}${open}${long}`, { times: 4_000 })
       );
       await using gateway = startGateway(oneModel(upstream, server.url));
@@ -161,7 +161,7 @@ for (const transport of ["http1", "fetch"]) {
       ];
       for (const [stream, timeouts, says] of cases) {
         const never = Promise.withResolvers<void>();
-        await using server = startScripted(() => json(WHOLE[protocol], { before: never.promise }));
+        await using server = startUpstream(() => json(WHOLE[protocol], { before: never.promise }));
         await using gateway = startGateway(oneModel(protocol, server.url, { timeouts }));
         const response = await soon("answer", gateway.ask(protocol, prompt(protocol, { stream })));
         assertEquals(response.status, 504);
@@ -183,7 +183,7 @@ for (const transport of ["http1", "fetch"]) {
       ) {
         const never = Promise.withResolvers<void>();
         const first = new TextEncoder().encode(starts(protocol)).length;
-        await using server = startScripted(() =>
+        await using server = startUpstream(() =>
           events(STREAMED[protocol].join(""), { chunkBytes: first, beforeLast: never.promise })
         );
         await using gateway = startGateway(oneModel(protocol, server.url, { timeouts }));
@@ -215,7 +215,7 @@ for (const transport of ["http1", "fetch"]) {
     const [opening = "", hello = ""] = STREAMED.chat;
     const long = hello.replace("Hello", "Hello ".repeat(10_000));
     const body = opening + long.repeat(300) + STREAMED.chat.slice(2).join("");
-    await using fast = startScripted(() => events(body, { chunkBytes: 100_000 }));
+    await using fast = startUpstream(() => events(body, { chunkBytes: 100_000 }));
     await using gateway = startGateway(oneModel("chat", fast.url, { timeouts: { idle_ms: idleMs } }));
     const slow = await gateway.ask("chat", prompt("chat", { stream: true }));
     const reader = slow.body?.getReader();
@@ -235,7 +235,7 @@ for (const transport of ["http1", "fetch"]) {
     };
     await Promise.all(PROTOCOLS.map(async (protocol) => {
       const ready = Promise.withResolvers<void>();
-      await using server = startScripted(() => events(STREAMED[protocol].join(""), { beforeLast: ready.promise }));
+      await using server = startUpstream(() => events(STREAMED[protocol].join(""), { beforeLast: ready.promise }));
       await using gateway = startGateway({ ...oneModel(protocol, server.url), keep_alive_seconds: 1 });
       const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
       const reader = response.body?.getReader();
@@ -277,7 +277,7 @@ for (const transport of ["http1", "fetch"]) {
 
   Deno.test(`${transport}: floods: what is too much is refused, and not read any further`, async () => {
     const stream = { "content-type": "text/event-stream" };
-    const cases: [name: string, streamed: boolean, Script, status: number, most: number][] = [
+    const cases: [name: string, streamed: boolean, ScriptedAnswer, status: number, most: number][] = [
       ["an answer without an end", false, { body: "x".repeat(100_000), times: 4_000 }, 502, 120_000_000],
       ["an error without an end", false, { body: "x".repeat(100_000), times: 4_000, status: 503 }, 503, 40_000_000],
       ["a redirect without an end", true, { body: "x".repeat(100_000), times: 4_000, status: 302 }, 502, 40_000_000],
@@ -291,7 +291,7 @@ for (const transport of ["http1", "fetch"]) {
       ],
     ];
     for (const [name, streamed, script, status, most] of cases) {
-      await using server = startScripted(() => script);
+      await using server = startUpstream(() => script);
       await using gateway = startGateway(oneModel("chat", server.url));
       const response = await gateway.ask("chat", prompt("chat", { stream: streamed }));
       assertEquals(response.status, status, `${name}: ${await response.text()}`);
@@ -309,7 +309,7 @@ for (const transport of ["http1", "fetch"]) {
       ...WHOLE.chat,
       choices: [{ index: 0, message: { role: "assistant", content: "x\\n".repeat(3_400_000) }, finish_reason: "stop" }],
     };
-    await using server = startScripted((request) =>
+    await using server = startUpstream((request) =>
       request.body.includes('"stream":true') ? events(body, { chunkBytes: 64_000 }) : json(whole)
     );
     await using gateway = startGateway(oneModel("chat", server.url));

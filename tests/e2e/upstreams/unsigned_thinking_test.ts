@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { prompt, WHOLE } from "../../upstream/replies.ts";
-import { json, startScripted } from "../../upstream/mod.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 
 /** A conversation whose thinking comes back as some clients keep it. */
 function conversation(thinking: JsonObject): JsonObject {
@@ -21,7 +21,7 @@ function conversation(thinking: JsonObject): JsonObject {
 const UNSIGNED: JsonObject[] = [{}, { signature: null }, { signature: "" }];
 
 Deno.test("thinking that comes back without a signature is accepted by targets that want none", async () => {
-  await using server = startScripted(() => json(WHOLE.chat));
+  await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   for (const thinking of UNSIGNED) {
     for (const model of ["acme/one", "sluice/echo"]) {
@@ -36,7 +36,7 @@ Deno.test("a target that wants a signature is asked without the thinking, which 
     type: "error",
     error: { type: "invalid_request_error", message: "messages.1.content.0.thinking.signature: Field required" },
   };
-  await using server = startScripted(({ body }) =>
+  await using server = startUpstream(({ body }) =>
     body.includes('"Hm."') ? json(refusal, { status: 400 }) : json(WHOLE.messages)
   );
   await using gateway = startGateway(oneModel("messages", server.url));
@@ -61,7 +61,7 @@ Deno.test("a stream of thinking that nothing signs ends with an empty signature"
     }\n\n`;
   const body = chunk({ role: "assistant", reasoning_content: "Hm." }) + chunk({ content: "Yes" }) + chunk({}, "stop") +
     "data: [DONE]\n\n";
-  await using server = startScripted(() => ({ headers: { "content-type": "text/event-stream" }, body }));
+  await using server = startUpstream(() => ({ headers: { "content-type": "text/event-stream" }, body }));
   await using gateway = startGateway(oneModel("chat", server.url));
   const text = await (await gateway.ask("messages", prompt("messages", { stream: true }))).text();
   const events = text.split("\n").filter((line) => line.startsWith("data: ")).map((line) => JSON.parse(line.slice(6)));
