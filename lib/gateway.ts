@@ -199,7 +199,7 @@ function ownIdempotency({ config, store, now, log }: Pick<Gateway, "config" | "s
     store,
     now,
     isCharged: async (requestId) => ((await store.ledger.find(requestId))?.cost ?? 0n) > 0n,
-    report: (cause) => log({ level: "warn", event: "answer_not_kept", cause: nameOf(cause) }),
+    report: (cause) => log({ level: "warn", event: "answer_not_stored", cause: nameOf(cause) }),
     windowMs: config.images.idempotency.window_seconds * 1000,
     maxBytes: config.images.idempotency.max_bytes,
     waitMs: config.images.total_ms,

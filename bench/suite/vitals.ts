@@ -49,7 +49,7 @@ export async function vitalsOf({ pid, port, adminKey, database }: Seen, seconds:
     queue: gauge("sluice_ledger_queue"),
     holds: countOf(database, "holds"),
     running: gauge("sluice_open_requests"),
-    bodies: gauge("sluice_bytes_held"),
+    bodies: gauge("sluice_request_body_bytes"),
   };
 }
 

@@ -142,7 +142,7 @@ interface KeyAction {
 function logKeyAction({ gateway, requestId }: RouteContext, { action, record, members }: KeyAction): void {
   gateway.log({
     level: "info",
-    event: "admin",
+    event: "key_changed",
     request_id: requestId,
     action,
     key_id: record.id,

@@ -148,7 +148,7 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
   }
 
   function succeed(batch: readonly Queued[], fresh: readonly boolean[]): void {
-    if (failing) log({ level: "info", event: "ledger_works", waiting: queue.length });
+    if (failing) log({ level: "info", event: "ledger_recovered", waiting: queue.length });
     failing = false;
     worked++;
     pauseMs = FIRST_PAUSE_MS;
@@ -195,7 +195,13 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
   }
 
   function giveUp({ entry, urgent, done }: Queued, cause: unknown): void {
-    log({ level: "error", event: "entry_given_up", request_id: entry.id, cause: nameOf(cause), fault: faultOf(cause) });
+    log({
+      level: "error",
+      event: "entry_not_written",
+      request_id: entry.id,
+      cause: nameOf(cause),
+      fault: faultOf(cause),
+    });
     onEnd(entry.id, false);
     if (urgent) done?.reject(notEntered(cause));
     else done?.resolve(false);

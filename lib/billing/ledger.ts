@@ -79,7 +79,7 @@ export function createLedger(
 
   function note(entry: Entry): Promise<void> {
     if (store.takes !== false || entry.held > 0n) return queue.note(entry);
-    log({ level: "warn", event: "entry_given_up", request_id: entry.id, cause: "no_room" });
+    log({ level: "warn", event: "entry_not_written", request_id: entry.id, cause: "no_room" });
     leases.end(entry.id, false);
     return Promise.resolve();
   }

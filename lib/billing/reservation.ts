@@ -139,7 +139,7 @@ export class Reservation {
 
   /** Slots that could not be freed are free again when the request could not last longer. */
   #report(cause: unknown): void {
-    this.#parts.log({ level: "error", event: "limits_not_freed", request_id: this.#request, cause: nameOf(cause) });
+    this.#parts.log({ level: "error", event: "limits_not_released", request_id: this.#request, cause: nameOf(cause) });
   }
 }
 

@@ -41,6 +41,6 @@ export async function flushKeys({ keys, log }: Gateway): Promise<void> {
   try {
     await keys.flush();
   } catch (error) {
-    log({ level: "warn", event: "key_use_not_kept", ...describeCause(error) });
+    log({ level: "warn", event: "key_use_not_stored", ...describeCause(error) });
   }
 }

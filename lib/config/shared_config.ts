@@ -80,7 +80,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     const found = await look();
     if (found === undefined) {
       const version = await put(ownText);
-      log({ level: "info", event: "config_put", version });
+      log({ level: "info", event: "shared_config_stored", version });
       return { ...own, shared: version };
     }
     let loaded: LoadedConfig;
@@ -89,13 +89,13 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       // The first reload after the start reports its problems.
-      log({ level: "error", event: "config_not_shared", version: latest });
+      log({ level: "error", event: "shared_config_rejected", version: latest });
       return own;
     }
-    log({ level: "info", event: "config_shared", version: latest });
+    log({ level: "info", event: "shared_config_used", version: latest });
     if (configDigest(loaded.config) !== configDigest(own.config)) {
       const { path, variable } = own;
-      log({ level: "warn", event: "config_differs", version: latest, source: path ?? variable ?? "built in" });
+      log({ level: "warn", event: "shared_config_differs", version: latest, source: path ?? variable ?? "built in" });
     }
     return loaded;
   }

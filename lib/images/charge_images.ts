@@ -46,7 +46,7 @@ function chargeOf(
   if (!meter.ended && sizes.some((size) => size !== asked)) {
     gateway.log({
       level: "warn",
-      event: "image_size_differs",
+      event: "image_size_mismatch",
       request_id: requestId,
       upstream: headers["x-sluice-upstream"],
       model: model.id,

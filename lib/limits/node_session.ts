@@ -239,7 +239,7 @@ export class NodeSession {
         found = await this.ask((commands) => commands.lost(ids));
       }
     } catch (cause) {
-      log({ level: "error", event: "lost_requests_not_entered", cause: nameOf(cause) });
+      log({ level: "error", event: "lost_requests_not_recorded", cause: nameOf(cause) });
     } finally {
       this.#entering = false;
     }

@@ -77,7 +77,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     labels: ["endpoint"],
     buckets: BUCKETS,
   });
-  const dropped: Counter = registry.counter("sluice_dropped_total", {
+  const dropped: Counter = registry.counter("sluice_dropped_parameters_total", {
     help: "Members of requests that were not passed on.",
     labels: ["member"],
   });
@@ -85,7 +85,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     help: "Requests refused by a limit or a budget, by whose it is and what it counts.",
     labels: ["owner", "unit"],
   });
-  const reportOnly = registry.counter("sluice_report_only_total", {
+  const reportOnly = registry.counter("sluice_report_only_exceeded_total", {
     help: "Requests that a limit would have refused if it did not only report.",
   });
   const attempts = registry.counter("sluice_upstream_attempts_total", {
@@ -175,7 +175,7 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
   gauge("sluice_open_requests", "Requests under way, streams included.", vitals.openRequests);
   gauge("sluice_open_streams", "Streams of events under way.", vitals.openStreams);
-  gauge("sluice_bytes_held", "Bytes of request bodies held in memory.", vitals.heldBytes);
+  gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", vitals.heldBytes);
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
   gauge("sluice_store_up", "1 while the store of keys and bills answers, else 0.", () => vitals.storeUp() ? 1 : 0);

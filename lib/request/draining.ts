@@ -28,6 +28,6 @@ export function beginDrain(
   if (!wants || !meter.asked) return false;
   const { config, drains, log } = gateway;
   const isBegun = drains.begin(meter.done, config.limits.drained_requests);
-  if (!isBegun) log({ level: "warn", event: "not_drained", request_id: requestId });
+  if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });
   return isBegun;
 }

@@ -13,7 +13,7 @@ export function createRatedLog({ monotonic, most }: { monotonic: () => number; m
   let lines = 0;
   return (entry, log) => {
     if (monotonic() - since >= WINDOW_MS) {
-      if (lines > most) log({ level: "warn", event: "lines_left_out", count: lines - most, of: entry.event });
+      if (lines > most) log({ level: "warn", event: "log_lines_suppressed", count: lines - most, of: entry.event });
       since = monotonic();
       lines = 0;
     }

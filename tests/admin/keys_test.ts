@@ -95,7 +95,7 @@ Deno.test("what is done to keys is logged with the key's id, what is only looked
   await ask(gateway, "POST /keys/ci/rotate", {});
   await ask(gateway, "DELETE /keys/ci");
   const logs = gateway.logs.map(({ request_id: _, ...rest }) => rest);
-  const line = { level: "info", event: "admin", key_id: String(id) } as const;
+  const line = { level: "info", event: "key_changed", key_id: String(id) } as const;
   assertEquals(logs, [
     { ...line, action: "create_key" },
     { ...line, action: "change_key", members: "disabled rules" },

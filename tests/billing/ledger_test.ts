@@ -152,7 +152,7 @@ Deno.test("ledger: what fails is tried again, with growing pauses, and entered o
   assertEquals(await Promise.all(entered), [true, true]);
   assertEquals((await idsIn(bench.store)).sort(), ["a", "b"]);
   assertEquals(bench.ledger.healthy, true);
-  assertEquals(bench.events, ["ledger_failed", "ledger_works"]);
+  assertEquals(bench.events, ["ledger_failed", "ledger_recovered"]);
 });
 
 Deno.test("ledger: who waits is told after 5 seconds, and the entry is taken back", async () => {
@@ -184,7 +184,7 @@ Deno.test("ledger: what nobody waits for is kept through an outage, for a minute
   isAway = false;
   await bench.clock.pass(1_000);
   assertEquals(await idsIn(bench.store), ["new"]);
-  assertEquals(bench.events, ["ledger_failed", "entry_given_up", "ledger_works"]);
+  assertEquals(bench.events, ["ledger_failed", "entry_not_written", "ledger_recovered"]);
 });
 
 Deno.test("ledger: from 10,000 entries on the way, all are waited for", async () => {
@@ -240,7 +240,7 @@ Deno.test("ledger: an entry with numbers that cannot be kept is given up at once
   assertEquals(new Set(await Promise.all(others)), new Set([true]));
   await ledger.flush();
   assertEquals((await idsIn(store)).length, 20);
-  assertEquals(events, ["entry_given_up", "entry_given_up"]);
+  assertEquals(events, ["entry_not_written", "entry_not_written"]);
   assertEquals(ledger.healthy, true);
 });
 
@@ -445,7 +445,7 @@ Deno.test("ledger: a store that knows whether it takes entries has the last word
   await bench.ledger.note(entryOf("held", { held: 100n }));
   await bench.clock.pass(5_000);
   assertEquals([await stateOf(entered), await idsIn(bench.store)], ["resolved: true", ["a", "held"]]);
-  assertEquals(bench.events, ["ledger_failed", "entry_given_up", "ledger_works"]);
+  assertEquals(bench.events, ["ledger_failed", "entry_not_written", "ledger_recovered"]);
 });
 
 Deno.test("ledger: a store that cannot tell what is left, or what was entered, means that the client may try again", async () => {

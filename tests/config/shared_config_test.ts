@@ -60,14 +60,14 @@ Deno.test("the first node puts its file, the others take it, and are told where 
   const configs = openMemoryConfigs();
   const first = await openBench({ configs, file: { keep_alive_seconds: 21 } });
   assertEquals([says(first), first.source.loaded.shared, first.source.latest()], [21, 1, 1]);
-  assertEquals(first.lines, [{ level: "info", event: "config_put", version: 1 }]);
+  assertEquals(first.lines, [{ level: "info", event: "shared_config_stored", version: 1 }]);
   const same = await openBench({ configs, file: { keep_alive_seconds: 21 } });
-  assertEquals(same.lines, [{ level: "info", event: "config_shared", version: 1 }]);
+  assertEquals(same.lines, [{ level: "info", event: "shared_config_used", version: 1 }]);
   const other = await openBench({ configs, file: { keep_alive_seconds: 22 } });
   assertEquals([says(other), other.source.loaded.shared, other.source.loaded.path], [21, 1, undefined]);
   assertEquals(other.lines, [
-    { level: "info", event: "config_shared", version: 1 },
-    { level: "warn", event: "config_differs", version: 1, source: "sluice.jsonc" },
+    { level: "info", event: "shared_config_used", version: 1 },
+    { level: "warn", event: "shared_config_differs", version: 1, source: "sluice.jsonc" },
   ]);
   assertEquals(configs.texts.length, 1);
 });
@@ -108,7 +108,7 @@ Deno.test("what is a node's own stays its own, and what its flags and variables 
       config.nodes.key_age_seconds,
       config.log.level,
     ], expected);
-    assertEquals(lines.map(({ event }) => event), ["config_shared", "config_differs"]);
+    assertEquals(lines.map(({ event }) => event), ["shared_config_used", "shared_config_differs"]);
   }
 });
 
@@ -167,7 +167,7 @@ Deno.test("a node that cannot use the text of all starts with its own file", asy
   const able = await openBench({ configs, file: { upstreams, keep_alive_seconds: 10 }, env: { HOST_KEY: "x-1" } });
   const unable = await openBench({ configs, file: { keep_alive_seconds: 11 } });
   assertEquals([says(unable), unable.source.loaded.shared, unable.source.latest()], [11, undefined, 1]);
-  assertEquals(unable.lines, [{ level: "error", event: "config_not_shared", version: 1 }]);
+  assertEquals(unable.lines, [{ level: "error", event: "shared_config_rejected", version: 1 }]);
   const error = await assertRejects(() => unable.source.load("store"), ConfigError);
   assertMatch(error.message, /^upstreams\.host\.api_key\.env: .*"HOST_KEY" is not set/);
   able.write({ keep_alive_seconds: 12 });

@@ -212,7 +212,7 @@ for (const kind of KINDS) {
           gateway.kill("SIGTERM");
           isOver = true;
           const { code, err } = await gateway.ended;
-          assertEquals([code, err.includes("ledger_works")], [0, true]);
+          assertEquals([code, err.includes("ledger_recovered")], [0, true]);
           const { complete, entries, ids } = await examine(`${folder}/sluice.db`, load);
           for (const id of sight.whole) assert(ids.has(id), `req_${id} was answered and is not in the ledger`);
           const audit = await run(["audit"], { folder, env: ENV });

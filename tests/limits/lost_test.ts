@@ -108,7 +108,7 @@ Deno.test({
       },
     });
     await until(() => entered === SLOT.limit, { ...SOON, what: "all are entered" });
-    const failed = node.lines.filter(({ event }) => event === "lost_requests_not_entered");
+    const failed = node.lines.filter(({ event }) => event === "lost_requests_not_recorded");
     assertEquals(failed.map(({ cause }) => cause), ["TypeError", "TypeError"]);
   },
 });

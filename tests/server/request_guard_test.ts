@@ -160,7 +160,7 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   assertEquals(lines.length, 60);
   now = 60_000;
   write(1);
-  assertEquals(lines.slice(60), [{ level: "warn", event: "lines_left_out", count: 41, of: "x" }, {
+  assertEquals(lines.slice(60), [{ level: "warn", event: "log_lines_suppressed", count: 41, of: "x" }, {
     level: "warn",
     event: "x",
   }]);

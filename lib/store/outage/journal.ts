@@ -61,7 +61,7 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
     }
     if (end < file.length) {
       // The process or the machine ended while it was written: nobody was told that it is entered.
-      parts.log({ level: "warn", event: "journal_torn", path, bytes: file.length - end });
+      parts.log({ level: "warn", event: "journal_truncated", path, bytes: file.length - end });
       await file.cut(end);
     }
     if (file.length === 0) await file.write(HEADER_BYTES);

@@ -152,7 +152,7 @@ export function createChanges({ pool, isPooled, stalled, monotonic, log }: Chang
     failure = error;
     renew();
     if (!isOutOfReach(error)) {
-      if (isFirst) log({ level: "error", event: "store_changes_unread", ...describe(error) });
+      if (isFirst) log({ level: "error", event: "store_changes_unreadable", ...describe(error) });
       return;
     }
     if (downSince === undefined && isTimeout(error)) stalled();

@@ -152,7 +152,7 @@ class World {
     const cross = borderOf(calls);
     const { now, monotonic, later } = this.#clock;
     const log: MeterParts["log"] = ({ event, request_id }) => {
-      if (event === "entry_given_up") this.#excused.add(String(request_id));
+      if (event === "entry_not_written") this.#excused.add(String(request_id));
     };
     const disk = watchHolds(this.#disk.ledger, this.#checker);
     const plain = createLedger({ store: storeBeyond(disk, cross), now, monotonic, later, log });

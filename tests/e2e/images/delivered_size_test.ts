@@ -79,7 +79,7 @@ function logged(): { lines: LogEntry[]; log: (entry: LogEntry) => void; sizes: (
     lines,
     log: (entry) => void lines.push(entry),
     sizes: () =>
-      lines.filter(({ event }) => event === "image_size_differs").map(({ level, upstream, asked, delivered }) => [
+      lines.filter(({ event }) => event === "image_size_mismatch").map(({ level, upstream, asked, delivered }) => [
         level,
         upstream,
         asked,

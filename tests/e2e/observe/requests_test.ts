@@ -222,12 +222,12 @@ Deno.test("metrics agree with the ledger, to the last digit, and are well-formed
   assertEquals(shown, `0.${String(cost).padStart(12, "0").replace(/0+$/, "")}`);
   assertEquals(valueOf(text, "sluice_tokens_total", { model: "acme/one", class: "completion" }), "40");
   assertEquals(valueOf(text, "sluice_limit_refusals_total", { owner: "model", unit: "requests" }), "5");
-  assertEquals(valueOf(text, "sluice_report_only_total"), "19");
+  assertEquals(valueOf(text, "sluice_report_only_exceeded_total"), "19");
   assertEquals(valueOf(text, "sluice_errors_total", { kind: "limited" }), "5");
   const done = { endpoint: "chat", model: "acme/one", upstream: "one", status_class: "2xx", ending: "end" };
   assertEquals(valueOf(text, "sluice_requests_total", done), "20");
   assertEquals(valueOf(text, "sluice_first_event_seconds_count", { endpoint: "chat" }), "20");
-  assertEquals(valueOf(text, "sluice_bytes_held"), "0");
+  assertEquals(valueOf(text, "sluice_request_body_bytes"), "0");
   assertEquals([valueOf(text, "sluice_ledger_healthy"), valueOf(text, "sluice_config_version")], ["1", "1"]);
 });
 
@@ -301,7 +301,7 @@ Deno.test("clients that leave at any moment leave one line each, and nothing ope
     text = await metricsOf(gateway);
   }
   assertEquals([valueOf(text, "sluice_open_requests"), valueOf(text, "sluice_open_streams")], ["1", "0"]);
-  assertEquals(valueOf(text, "sluice_bytes_held"), "0");
+  assertEquals(valueOf(text, "sluice_request_body_bytes"), "0");
   const seen = gateway.requestLines.filter(({ endpoint }) => endpoint === "chat").map(({ request_id }) => request_id);
   assertEquals(new Set(seen).size, seen.length);
   await gateway.gateway.ledger.flush();

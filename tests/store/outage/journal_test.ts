@@ -120,7 +120,7 @@ Deno.test("wherever the last write was cut off, all before it is there, and the 
       const whole = sizes.filter((size) => size <= length && size > (sizes[0] ?? 0)).length;
       assertEquals(cut.journal.waiting, whole * 2, String(length));
       const isTorn = length > 0 && !sizes.includes(length);
-      assertEquals(cut.lines.some(({ event }) => event === "journal_torn"), isTorn, String(length));
+      assertEquals(cut.lines.some(({ event }) => event === "journal_truncated"), isTorn, String(length));
       await cut.journal.append([entry({ id: "next" })]);
       assertEquals(ids(await empty(cut.journal)), [...["one", "oneb", "two", "twob"].slice(0, whole * 2), "next"]);
       await cut.journal.close();

@@ -230,7 +230,7 @@ Deno.test({
     node.later(2_001);
     assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, true);
     assert(node.changes.isUp);
-    assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unread", "42P01"]]);
+    assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unreadable", "42P01"]]);
     await node.sql`ALTER TABLE hidden RENAME TO changes`;
     await node.changes.look();
     const { reads } = node;
