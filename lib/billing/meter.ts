@@ -31,8 +31,8 @@ export interface Arrival {
   endpoint: MeteredEndpoint;
 }
 
-/** The demand of an admitted request. */
-export interface Wish {
+/** The model, prices, limits and budgets that a request is admitted with. */
+export interface AdmissionTerms {
   model: Model;
   /** Its prices, fixed at admission. */
   sheet: PriceSheet;
@@ -41,19 +41,19 @@ export interface Wish {
   /** The service tier that it asks for; absent: the plain one. */
   tier?: string | undefined;
   /** Limits it counts against. */
-  claims: readonly LimitRequest[];
+  limitRequests: readonly LimitRequest[];
   /** Budgets it counts against. */
   budgets: readonly BudgetClaim[];
   /** The most it can cost. */
   most: Amount;
   /**
-   * The most it can cost where a budget has no more than this left for it: it asks for less then. More than that where it
-   * cannot. Absent: it asks for all or nothing.
+   * Returns the most it can cost when a budget has only `left` for it, or more than `left` if it cannot cost less. Absent:
+   * the request asks for all or nothing.
    */
   within?: (left: Amount) => Amount;
   /** Longest time it can last, in milliseconds. */
   forMs: number;
-  /** True: how its limits stand is not asked between its admission and its end, as nothing is told before. */
+  /** True: the limit statuses are needed only at its end, since its answer is sent as a whole. */
   whole?: boolean;
 }
 
@@ -82,23 +82,23 @@ const MOST_LESS = 3;
 export interface Meter {
   /**
    * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken, and the request may
-   * wish for something else. Once per request.
+   * ask for something else. Once per request.
    * @returns absent where that is done at once, as where only limits in memory are asked
    * @throws {GatewayError} `limited`; `overloaded` where the ledger cannot be written
    */
-  admit(wish: Wish): Promise<void> | undefined;
+  admit(terms: AdmissionTerms): Promise<void> | undefined;
   /**
-   * Another model is to answer than the one it was admitted with, at its own price: takes what it needs of that model's
-   * own limits. What was held must be enough for it.
+   * Switches to another model than the request was admitted with, at its own prices, and takes that model's own limits.
+   * The amount held must be enough for it.
    * @returns absent where it is that model already
    * @throws {GatewayError} `limited`; then the model stays the one before
    */
-  turn(to: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">): Promise<void> | undefined;
+  switchModel(to: Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">): Promise<void> | undefined;
   /**
-   * How the limits it counts against stood when it took of them; after its end, with its real number of tokens. Nobody is
-   * asked for that. Empty before `admit`.
+   * Returns the limit statuses of its admission; after its end, with its real number of tokens. The limiter is not called.
+   * Empty before `admit`.
    */
-  standings(): LimitStatus[];
+  limitStatuses(): LimitStatus[];
   /** An upstream is asked. */
   attempt(upstream: string): void;
   /** The first event or byte of the answer is there. */
@@ -132,7 +132,6 @@ export interface MeterParts extends ReservationParts {
   ledger: Ledger;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Absent: nobody is told. */
   observer?: MeterWatch;
 }
 
@@ -153,7 +152,7 @@ class RequestMeter implements Meter {
   readonly #at: number;
   readonly #start: number;
   readonly #limits: Reservation;
-  #wish: Wish | undefined;
+  #terms: AdmissionTerms | undefined;
   /** Work of `admit`, while it runs. */
   #admitting: Promise<void> | undefined;
   #admitted = false;
@@ -187,47 +186,54 @@ class RequestMeter implements Meter {
     return this.#done.promise;
   }
 
-  admit(wish: Wish): Promise<void> | undefined {
+  admit(terms: AdmissionTerms): Promise<void> | undefined {
     if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
-    this.#wish = wish;
+    this.#terms = terms;
     this.#limits.forget();
-    if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
-    const taking = this.#take(wish);
-    if (taking !== undefined) return this.#admitAfter(taking, wish);
+    if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
+    const taking = this.#take(terms);
+    if (taking !== undefined) return this.#admitAfter(taking, terms);
     this.#admitted = true;
-    this.#models.push(wish.model);
+    this.#models.push(terms.model);
     return undefined;
   }
 
-  async #admitAfter(taking: Promise<void>, wish: Wish): Promise<void> {
+  async #admitAfter(taking: Promise<void>, terms: AdmissionTerms): Promise<void> {
     await this.#during(taking);
     this.#admitted = true;
-    this.#models.push(wish.model);
+    this.#models.push(terms.model);
   }
 
-  turn(to: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">): Promise<void> | undefined {
-    const wish = this.#wish;
-    if (wish === undefined || this.#ended) throw new TypeError("Cannot turn to another model before or after its time");
-    return wish.model === to.model && wish.sheet === to.sheet ? undefined : this.#turnTo(to, wish);
+  switchModel(
+    to: Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">,
+  ): Promise<void> | undefined {
+    const terms = this.#terms;
+    if (terms === undefined || this.#ended) {
+      throw new TypeError("Cannot switch the model of a request that is not admitted or has ended");
+    }
+    return terms.model === to.model && terms.sheet === to.sheet ? undefined : this.#switchModelTo(to, terms);
   }
 
-  async #turnTo(
-    { model, sheet, extraPrices, claims }: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">,
-    wish: Wish,
+  async #switchModelTo(
+    { model, sheet, extraPrices, limitRequests }: Pick<
+      AdmissionTerms,
+      "model" | "sheet" | "extraPrices" | "limitRequests"
+    >,
+    terms: AdmissionTerms,
   ): Promise<void> {
     let needed: readonly LimitRequest[] = [];
     if (!this.#models.includes(model)) {
-      needed = claims;
+      needed = limitRequests;
       const id = `${this.#arrival.id}/${this.#models.length}`;
-      // Once for each request: what took of limits before is known by then.
-      const running = wish.claims.length > 0 || this.#held > 0n ? undefined : this.#runningOn(model);
+      // Once for each request: an earlier reservation already carries these facts.
+      const running = terms.limitRequests.length > 0 || this.#held > 0n ? undefined : this.#runningOn(model);
       const taking = needed.length > 0
-        ? this.#limits.take({ id, limitRequests: needed, forMs: wish.forMs, skipStatuses: true, running })
+        ? this.#limits.take({ id, limitRequests: needed, forMs: terms.forMs, skipStatuses: true, running })
         : undefined;
       if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
     }
-    this.#wish = { ...wish, model, sheet, extraPrices, claims: [...wish.claims, ...needed] };
+    this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
   /** Reservations made while the request ends are returned with it. */
@@ -242,20 +248,20 @@ class RequestMeter implements Meter {
   }
 
   /** Limits, then budgets. @returns absent where that is done */
-  #take(wish: Wish): Promise<void> | undefined {
-    const needsHold = wish.most > 0n && wish.budgets.length > 0;
-    const { claims, forMs, whole = false } = wish;
-    // What a budget refuses gives its limits back, and tells how they stand then by how they stood.
+  #take(terms: AdmissionTerms): Promise<void> | undefined {
+    const needsHold = terms.most > 0n && terms.budgets.length > 0;
+    const { limitRequests, forMs, whole = false } = terms;
+    // If a budget refuses, the limits are returned, and their statuses are computed from those of the admission.
     const skipStatuses = whole && !needsHold;
-    // What holds a budget is entered as lost when its hold runs out.
-    const running = needsHold ? undefined : this.#runningOn(wish.model);
-    const taking = claims.length > 0
-      ? this.#limits.take({ id: this.#arrival.id, limitRequests: claims, forMs, skipStatuses, running })
+    // A request with a budget hold is entered as lost when its hold runs out.
+    const running = needsHold ? undefined : this.#runningOn(terms.model);
+    const taking = limitRequests.length > 0
+      ? this.#limits.take({ id: this.#arrival.id, limitRequests, forMs, skipStatuses, running })
       : undefined;
-    return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? wish : undefined);
+    return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? terms : undefined);
   }
 
-  async #takeAll(limits: Promise<void> | undefined, held: Wish | undefined): Promise<void> {
+  async #takeAll(limits: Promise<void> | undefined, held: AdmissionTerms | undefined): Promise<void> {
     try {
       if (limits !== undefined) await limits;
       if (held !== undefined) await this.#hold(held);
@@ -270,8 +276,8 @@ class RequestMeter implements Meter {
     return { id, at: this.#at, keyId, group, model, endpoint };
   }
 
-  /** All of it where there is plenty. Only what is refused is looked at more closely. */
-  async #hold({ model, budgets, most, within, forMs }: Wish): Promise<void> {
+  /** Holds all of it if the budgets allow it, else the smaller amount of `within`. */
+  async #hold({ model, budgets, most, within, forMs }: AdmissionTerms): Promise<void> {
     const { id, keyId, group, endpoint } = this.#arrival;
     let amount = most;
     for (let less = 0;; less++) {
@@ -288,8 +294,8 @@ class RequestMeter implements Meter {
     this.#held = amount;
   }
 
-  standings(): LimitStatus[] {
-    return this.#limits.standings();
+  limitStatuses(): LimitStatus[] {
+    return this.#limits.limitStatuses();
   }
 
   attempt(upstream: string): void {
@@ -303,20 +309,20 @@ class RequestMeter implements Meter {
 
   async deliver(delivered: Delivered): Promise<Amount> {
     if (this.#ended) return 0n;
-    const wish = this.#wish;
-    if (wish === undefined) throw new TypeError("Cannot charge a request that was not admitted");
+    const terms = this.#terms;
+    if (terms === undefined) throw new TypeError("Cannot charge a request that was not admitted");
     this.#ended = true;
     const { tokens, source, status, ending, images = 0 } = delivered;
     let released: Promise<unknown> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
-      const { sheet, details = delivered.details } = billUsed(delivered.used, wish);
+      const { sheet, details = delivered.details } = billUsed(delivered.used, terms);
       const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       if (details !== undefined) entry.details = details;
-      // Neither waits for the other, and the client for both.
+      // Both run at the same time; the client waits for both.
       released = this.#limits.end(limitedTokens(tokens), now);
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
@@ -341,7 +347,7 @@ class RequestMeter implements Meter {
       // A hold that is on its way must be there before the entry that ends it.
       if (this.#admitting !== undefined) await this.#admitting;
     } catch {
-      // Whoever waits for `admit` is told.
+      // The caller of `admit` gets this error.
     }
     const released = this.#limits.end(0);
     if (released !== undefined) await released;
@@ -363,7 +369,7 @@ class RequestMeter implements Meter {
       at: this.#at,
       keyId,
       group,
-      model: this.#wish?.model.id ?? "",
+      model: this.#terms?.model.id ?? "",
       upstream: this.#upstream,
       endpoint,
       status,

@@ -19,7 +19,6 @@ export interface ReservationParts {
   /** Milliseconds that only grow. */
   monotonic: () => number;
   log: Log;
-  /** Absent: nobody is told. */
   observer?: LimitWatch;
 }
 
@@ -30,7 +29,7 @@ export class Reservation {
   /** Ids under which something was taken, as far as is known. */
   #taken: string[] = [];
   /** Limit statuses under each of these ids, with the monotonic time of their receipt. */
-  readonly #stood: { id: string; standings: readonly LimitStatus[]; at: number }[] = [];
+  readonly #received: { id: string; statuses: readonly LimitStatus[]; at: number }[] = [];
 
   /** @param request the gateway's id of the request */
   constructor(parts: ReservationParts, request: string) {
@@ -39,15 +38,15 @@ export class Reservation {
   }
 
   /**
-   * Takes of limits. A refusal under the request's own id tells how they stood, one under another does not.
+   * Takes of limits. Only a refusal under the request's own id sets the limit statuses.
    * @returns absent where they are taken
    * @throws {GatewayError} `limited`
    */
-  take(wish: AdmissionRequest): Promise<void> | undefined {
-    const { id } = wish;
-    // Before the answer: should there be none, whatever was taken goes back all the same.
+  take(request: AdmissionRequest): Promise<void> | undefined {
+    const { id } = request;
+    // Noted before the answer, so that the reservation is returned even if there is no answer.
     this.#taken.push(id);
-    const taking = this.#parts.limiter.take(wish);
+    const taking = this.#parts.limiter.take(request);
     if (taking instanceof Promise) return taking.then((taking) => this.#took(id, taking));
     this.#took(id, taking);
     return undefined;
@@ -55,12 +54,12 @@ export class Reservation {
 
   #took(id: string, taking: LimitDecision): void {
     const { log, observer } = this.#parts;
-    // What a model in place of another refuses tells nothing of the one that answers.
-    if (taking.admitted || id === this.#request) this.#stand(id, taking.statuses);
+    // The refusal of an alternative model does not concern the model that answers.
+    if (taking.admitted || id === this.#request) this.#keep(id, taking.statuses);
     if (!taking.admitted) {
       this.#taken.pop();
-      const claim = taking.over.find(({ reportOnly }) => !reportOnly);
-      if (claim !== undefined) observer?.refused(limitOwnerOf(claim).type, claim.unit);
+      const refusing = taking.over.find(({ reportOnly }) => !reportOnly);
+      if (refusing !== undefined) observer?.refused(limitOwnerOf(refusing).type, refusing.unit);
       throw createLimitError(taking);
     }
     if (taking.over.length > 0) observer?.exceeded();
@@ -74,7 +73,7 @@ export class Reservation {
     for (const id of this.#taken.splice(0)) {
       try {
         await this.#parts.limiter.undo(id);
-        this.#stand(id, (this.#stood.find((stood) => stood.id === id)?.standings ?? []).map(withoutCost));
+        this.#keep(id, (this.#received.find((found) => found.id === id)?.statuses ?? []).map(withoutCost));
       } catch (cause) {
         this.#report(cause);
       }
@@ -100,9 +99,9 @@ export class Reservation {
     try {
       const ending = this.#parts.limiter.end(id, tokens);
       if (ending instanceof Promise) {
-        return ending.then((standings) => this.#stand(id, standings), (cause) => this.#report(cause));
+        return ending.then((statuses) => this.#keep(id, statuses), (cause) => this.#report(cause));
       }
-      this.#stand(id, ending, now);
+      this.#keep(id, ending, now);
     } catch (cause) {
       this.#report(cause);
     }
@@ -110,29 +109,29 @@ export class Reservation {
   }
 
   /** Limit statuses, computed from the last received ones without a call of the limiter. */
-  standings(): LimitStatus[] {
+  limitStatuses(): LimitStatus[] {
     const now = this.#parts.monotonic();
     const all: LimitStatus[] = [];
-    for (const { standings, at } of this.#stood) {
-      for (const { limitRequest, remaining, resetMs } of standings) {
+    for (const { statuses, at } of this.#received) {
+      for (const { limitRequest, remaining, resetMs } of statuses) {
         all.push({ limitRequest, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
       }
     }
     return all;
   }
 
-  /** Forgets how limits stood: what was refused is not asked for any more. */
+  /** Forgets the limit statuses of a refused admission. */
   forget(): void {
-    this.#stood.length = 0;
+    this.#received.length = 0;
   }
 
-  #stand(id: string, standings: readonly LimitStatus[], now?: number): void {
-    if (standings.length === 0) return;
+  #keep(id: string, statuses: readonly LimitStatus[], now?: number): void {
+    if (statuses.length === 0) return;
     const at = now ?? this.#parts.monotonic();
-    const before = this.#stood.find((stood) => stood.id === id);
-    if (before === undefined) this.#stood.push({ id, standings, at });
+    const before = this.#received.find((found) => found.id === id);
+    if (before === undefined) this.#received.push({ id, statuses, at });
     else {
-      before.standings = standings;
+      before.statuses = statuses;
       before.at = at;
     }
   }

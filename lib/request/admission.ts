@@ -16,7 +16,7 @@ import { longestMs } from "./targets.ts";
 export interface Admitted extends Candidate {
   cap: OutputCap | undefined;
   /** What it takes of its own limits, where it answers in place of another one; of the first one, they are taken. */
-  claims: readonly LimitRequest[];
+  limitRequests: readonly LimitRequest[];
 }
 
 /** Those that may answer, the one that is asked first before the others. */
@@ -65,7 +65,7 @@ function admitFirst(
 ): AllAdmitted | Promise<AllAdmitted> {
   const { others, meter, context } = under;
   const budgets = budgetClaims(requireCaller(context.caller), context.gateway.now());
-  const claims = claimsFor(first, under);
+  const limitRequests = limitRequestsFor(first, under);
   const { gateway } = context;
   let plan = planSpending({ first, others, budgets, gateway });
   const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
@@ -79,7 +79,7 @@ function admitFirst(
       extraPrices: first.extraPrices,
       tier: first.prompt.extras?.tier,
       budgets,
-      claims,
+      limitRequests,
       most: plan.most,
       // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
       within: canBeLess ? (left) => (plan = planSpending({ first, others, budgets, gateway, left })).most : undefined,
@@ -100,7 +100,7 @@ function admittedBy(
   const admitted: AllAdmitted = [withCap(first, cap)];
   for (const other of payable) {
     const capped = withCap(other, cap);
-    capped.claims = claimsFor(capped, under).filter(isOfModel);
+    capped.limitRequests = limitRequestsFor(capped, under).filter(isOfModel);
     admitted.push(capped);
   }
   return admitted;
@@ -116,15 +116,15 @@ function withCap({ prompt, model, dropped, sheet, extraPrices }: Candidate, cap:
     sheet,
     extraPrices,
     cap: own,
-    claims: [],
+    limitRequests: [],
   };
 }
 
-function isOfModel(claim: LimitRequest): boolean {
-  return limitOwnerOf(claim).type === "model";
+function isOfModel(limitRequest: LimitRequest): boolean {
+  return limitOwnerOf(limitRequest).type === "model";
 }
 
-function claimsFor({ prompt, model }: Candidate, { context, isAscii }: Under): LimitRequest[] {
+function limitRequestsFor({ prompt, model }: Candidate, { context, isAscii }: Under): LimitRequest[] {
   const { input, total } = estimateTokens(prompt, { model, isAscii });
   return limitRequestsOf({ caller: requireCaller(context.caller), model, tokens: { input, output: total - input } });
 }

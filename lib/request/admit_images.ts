@@ -5,7 +5,7 @@ import type { RouteContext } from "../server/router.ts";
 import { limitRequestsOf } from "../limits/limit_requests.ts";
 import { mostCost } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
-import type { Meter, Wish } from "../billing/meter.ts";
+import type { AdmissionTerms, Meter } from "../billing/meter.ts";
 import { costOfExtras, sheetAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
 import { longestMs } from "./targets.ts";
@@ -19,28 +19,28 @@ export async function admitImages(
   { input, output, extras }: { input: number; output: number; extras: readonly BilledExtra[] },
   { meter, model, context, now }: { meter: Meter; model: Model; context: RouteContext; now: number },
 ): Promise<void> {
-  const wish = wishOf(model, context, now);
+  const terms = termsOf(model, context, now);
   const tokens = { input, output };
   await meter.admit({
-    ...wish,
-    claims: limitRequestsOf({ caller: requireCaller(context.caller), model, tokens }),
-    most: mostCost(tokens, wish.sheet) + costOfExtras(extras, wish.sheet),
+    ...terms,
+    limitRequests: limitRequestsOf({ caller: requireCaller(context.caller), model, tokens }),
+    most: mostCost(tokens, terms.sheet) + costOfExtras(extras, terms.sheet),
   });
 }
 
-/** Takes nothing: the answer was charged to the request that it was made for. */
+/** Admits a replay. It takes nothing, since the first request was already charged. */
 export async function admitReplay(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
-  await meter.admit({ ...wishOf(model, context), claims: [], most: 0n });
+  await meter.admit({ ...termsOf(model, context), limitRequests: [], most: 0n });
 }
 
-/** What does not depend on the size of a request. The price is that of a moment, however long the request takes. */
-function wishOf(
+/** Returns the terms that do not depend on the size of a request. Its prices are those of the moment `now`. */
+function termsOf(
   model: Model,
   context: RouteContext,
   now = context.gateway.now(),
-): Omit<Wish, "claims" | "most"> {
+): Omit<AdmissionTerms, "limitRequests" | "most"> {
   const { gateway, caller } = context;
   return {
     model,

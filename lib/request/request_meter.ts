@@ -49,10 +49,12 @@ export async function settleFailure(
   return error.withHeaders({ "x-sluice-cost": "0" });
 }
 
-/** Names the limits that apply, and how they stand, in the response's headers. */
+/** Adds the limits that apply, and their statuses, to the response's headers. */
 export function addLimitHeaders({ context: { gateway, answerHeaders }, endpoint }: MeteredRequest, meter: Meter): void {
   const words = endpoint === "messages" ? "anthropic" : "openai";
-  for (const header of writeLimitHeaders(meter.standings(), { now: gateway.now, words })) answerHeaders.push(header);
+  for (const header of writeLimitHeaders(meter.limitStatuses(), { now: gateway.now, words })) {
+    answerHeaders.push(header);
+  }
 }
 
 /** The status that a client gets with an error. */

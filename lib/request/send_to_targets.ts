@@ -99,7 +99,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
 /** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
 async function takeModelLimits(admitted: AdmittedModel, { meter }: RequestState): Promise<void> {
   try {
-    await meter.turn(admitted);
+    await meter.switchModel(admitted);
   } catch (error) {
     throw error instanceof GatewayError && error.kind === "limited" ? error.with({ fault: "unfit" }) : error;
   }

@@ -18,7 +18,7 @@ import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { Call } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
 
-/** Chat has two ways to ask for reasoning: neither stays where one was dropped. */
+/** Chat has two parameters for reasoning. If one is dropped, both are removed. */
 const REASONING = ["reasoning_effort", "reasoning"];
 const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(
   [...REASONING, "reasoning.effort"].map((name) => [name, REASONING]),
@@ -28,8 +28,8 @@ const NOTHING: Edits = {};
 const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity };
 
 /**
- * Everything but these keeps the client's spelling: members that were dropped already, those only the gateway reads, what
- * the relay needs, what the vendor words differently, and the model's id.
+ * Writes the body. Edits are limited to dropped members, members for the gateway alone, the needs of the relay, the
+ * vendor's quirks and the model's id; everything else keeps the client's spelling.
  * @throws {GatewayError} `invalid`, where the client required every parameter and one is lost
  */
 export function relayBody(
@@ -39,9 +39,10 @@ export function relayBody(
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
   const needed = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
-  const mended = quirk.body === undefined
-    ? NOTHING
-    : mendEdits(sentBody(client.echo.request, { lost, needed }), (body) => quirk.body?.(body, prompt, dropped) ?? body);
+  const quirkChanges = quirk.body === undefined ? NOTHING : quirkEdits(
+    sentBody(client.echo.request, { lost, needed }),
+    (body) => quirk.body?.(body, prompt, dropped) ?? body,
+  );
   requireAllParameters(prompt, dropped);
   const edits: Edits = {
     provider: undefined,
@@ -50,7 +51,7 @@ export function relayBody(
     ...(prompt.protocol === "messages" && prompt.unknownMembers?.members.fallbacks === undefined &&
       { fallbacks: undefined }),
     ...needed,
-    ...mended,
+    ...quirkChanges,
     model: JSON.stringify(target.model),
   };
   // Encoding 60 KB of text takes 4 µs, or 50 µs for Chinese.
@@ -62,7 +63,7 @@ function without(text: string, lost: readonly string[]): ObjectText {
   return scanMembers(lost.reduce((body, name) => removePath(body, name.split(".")), text));
 }
 
-/** The body as a value, as it stands before it is mended. */
+/** The body as a value, before the vendor's quirk. */
 function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string[]; needed: Edits }): JsonObject {
   if (lost.length === 0 && needed === NOTHING) return request;
   const sent = Object.fromEntries(Object.entries(request).filter(([name]) => !lost.includes(name)));
@@ -71,12 +72,12 @@ function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string
   return isObject(parsed) ? { ...sent, ...parsed } : sent;
 }
 
-function mendEdits(body: JsonObject, reword: (body: JsonObject) => JsonObject): Edits {
-  const mended = reword(body);
-  if (mended === body) return NOTHING;
+function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObject): Edits {
+  const changed = applyQuirk(body);
+  if (changed === body) return NOTHING;
   const edits: Record<string, string | undefined> = {};
-  for (const name of new Set([...Object.keys(body), ...Object.keys(mended)])) {
-    const value = mended[name];
+  for (const name of new Set([...Object.keys(body), ...Object.keys(changed)])) {
+    const value = changed[name];
     if (value !== body[name]) edits[name] = value === undefined ? undefined : writeJson(value);
   }
   return edits;

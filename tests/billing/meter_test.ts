@@ -4,7 +4,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
-import { type Delivered, type Meter, openMeter, type Wish } from "../../lib/billing/meter.ts";
+import { type AdmissionTerms, type Delivered, type Meter, openMeter } from "../../lib/billing/meter.ts";
 import { sheetAt } from "../../lib/billing/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
@@ -42,7 +42,7 @@ interface Bench {
   clock: Clock;
   lines: Record<string, unknown>[];
   open(id: string): Meter;
-  wish(members?: Partial<Wish>): Wish;
+  wish(members?: Partial<AdmissionTerms>): AdmissionTerms;
 }
 
 function benchOf(
@@ -70,7 +70,7 @@ function benchOf(
     wish: (members) => ({
       model: MODEL,
       sheet: sheetAt(MODEL, { factor: "1", now: now() }),
-      claims: CLAIMS,
+      limitRequests: CLAIMS,
       budgets: [BUDGET],
       most: 4_000n,
       forMs: 60_000,
@@ -86,9 +86,9 @@ async function remaining(limiter: Limiter): Promise<number[]> {
 Deno.test("meter: a request takes limits, then holds, then is charged, and everything is free again", async () => {
   const { open, wish, store, ledger, limiter, clock } = benchOf();
   const meter = open("a");
-  assertEquals(meter.standings(), []);
+  assertEquals(meter.limitStatuses(), []);
   await meter.admit(wish());
-  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
   assertEquals(await ledger.left(BUDGET), 6_000n);
   assertEquals(await remaining(limiter), [4, 700, 1]);
   meter.attempt("first");
@@ -102,7 +102,7 @@ Deno.test("meter: a request takes limits, then holds, then is charged, and every
   assertEquals(await ledger.left(BUDGET), 9_680n);
   // Tokens read from a cache do not count.
   assertEquals(await remaining(limiter), [4, 950, 2]);
-  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 950, 2]);
+  assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 950, 2]);
   const { check: _, ...entry } = await store.find("a") ?? {};
   assertEquals(entry, {
     id: "a",
@@ -144,19 +144,19 @@ Deno.test("meter: without limits and budgets, and where nothing can cost, nobody
     store: (store) => ({ ...store, hold: refuse }),
     limiter: (limiter) => ({ ...limiter, take: refuse, end: refuse, undo: refuse, standings: refuse }),
   });
-  const cases: [string, Partial<Wish>][] = [
-    ["no rules", { claims: [], budgets: [] }],
-    ["free", { claims: [], most: 0n }],
+  const cases: [string, Partial<AdmissionTerms>][] = [
+    ["no rules", { limitRequests: [], budgets: [] }],
+    ["free", { limitRequests: [], most: 0n }],
   ];
   for (const [id, members] of cases) {
     const meter = open(id);
     await meter.admit(wish(members));
-    assertEquals(meter.standings(), []);
+    assertEquals(meter.limitStatuses(), []);
     await meter.deliver(ANSWER);
     assertEquals((await store.find(id))?.held, 0n);
   }
   const failed = open("failed");
-  await failed.admit(wish({ claims: [], budgets: [] }));
+  await failed.admit(wish({ limitRequests: [], budgets: [] }));
   await failed.fail(502);
 });
 
@@ -168,27 +168,27 @@ Deno.test("meter: it knows how its limits stand without asking, and how long ago
   await meter.admit(wish());
   for (const ms of [0, 1_500, 20_000]) {
     await clock.pass(ms);
-    assertEquals(meter.standings(), await limiter.statuses(CLAIMS), `${ms}`);
+    assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS), `${ms}`);
   }
   // What another one took since is not known.
   await open("b").admit(wish());
-  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
   await meter.fail(500);
-  assertEquals(meter.standings(), await limiter.statuses(CLAIMS));
+  assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS));
   await clock.pass(100_000);
-  assertEquals(meter.standings().map(({ resetMs }) => resetMs), [0, 0, 0]);
+  assertEquals(meter.limitStatuses().map(({ resetMs }) => resetMs), [0, 0, 0]);
 });
 
 Deno.test("meter: how limits stand that a budget gave back, and those of a second wish alone", async () => {
   const { open, wish, limiter } = benchOf();
   const meter = open("a");
   await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
-  assertEquals(meter.standings(), await limiter.statuses(CLAIMS));
+  assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS));
   await open("b").admit(wish());
   await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
-  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
-  await meter.admit(wish({ claims: [] }));
-  assertEquals(meter.standings(), []);
+  assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
+  await meter.admit(wish({ limitRequests: [] }));
+  assertEquals(meter.limitStatuses(), []);
 });
 
 Deno.test("meter: how limits stand of what is told as a whole, after its end or where it is refused", async () => {
@@ -197,15 +197,15 @@ Deno.test("meter: how limits stand of what is told as a whole, after its end or 
   const [first, second, third, poor] = ["first", "second", "third", "poor"].map(open);
   await first?.admit(wish(free));
   await first?.deliver(ANSWER);
-  assertEquals(first?.standings().map(({ remaining }) => remaining), [4, 950, 2]);
+  assertEquals(first?.limitStatuses().map(({ remaining }) => remaining), [4, 950, 2]);
   await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
-  assertEquals(poor?.standings(), await limiter.statuses(CLAIMS));
+  assertEquals(poor?.limitStatuses(), await limiter.statuses(CLAIMS));
   await second?.admit(wish(free));
   await second?.fail(502);
-  assertEquals(second?.standings(), await limiter.statuses(CLAIMS));
+  assertEquals(second?.limitStatuses(), await limiter.statuses(CLAIMS));
   const tokens = { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 951, reportOnly: false } as const;
-  await assertRejects(async () => await third?.admit(wish({ ...free, claims: [tokens] })), GatewayError);
-  assertEquals(third?.standings().map(({ remaining }) => remaining), [950]);
+  await assertRejects(async () => await third?.admit(wish({ ...free, limitRequests: [tokens] })), GatewayError);
+  assertEquals(third?.limitStatuses().map(({ remaining }) => remaining), [950]);
 });
 
 const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
@@ -467,7 +467,7 @@ Deno.test("meter: an answer that cannot be entered is not completed, and its hol
   assertEquals([refusal.kind, refusal.retryAfterMs], ["overloaded", 1_000]);
   assertEquals((await remaining(limiter))[2], 2);
   const free = open("c");
-  await free.admit(wish({ most: 0n, claims: [] }));
+  await free.admit(wish({ most: 0n, limitRequests: [] }));
 
   isAway = false;
   await clock.pass(2_000);
@@ -517,10 +517,16 @@ Deno.test("meter: usage beyond the hold is the house's", async () => {
 
 Deno.test("meter: limits that only report refuse nothing, and say so", async () => {
   const { open, wish, lines } = benchOf();
-  const claims: LimitRequest[] = [{ name: "group:default", unit: "concurrency", limit: 1, cost: 1, reportOnly: true }];
-  await open("a").admit(wish({ claims, budgets: [] }));
+  const limitRequests: LimitRequest[] = [{
+    name: "group:default",
+    unit: "concurrency",
+    limit: 1,
+    cost: 1,
+    reportOnly: true,
+  }];
+  await open("a").admit(wish({ limitRequests, budgets: [] }));
   assertEquals(lines, []);
-  await open("b").admit(wish({ claims, budgets: [] }));
+  await open("b").admit(wish({ limitRequests, budgets: [] }));
   assertEquals(lines, [{
     level: "warn",
     event: "limit_exceeded",
@@ -539,7 +545,7 @@ Deno.test("meter: a request that was never admitted is entered, and cannot be ch
   await meter.fail(400);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.model, entry?.upstream, entry?.attempts], ["refused", "", "", 0]);
-  await assertRejects(async () => await meter.admit({} as Wish), TypeError);
+  await assertRejects(async () => await meter.admit({} as AdmissionTerms), TypeError);
 });
 
 Deno.test("meter: tokens that are none cost nothing and free everything", async () => {
@@ -577,14 +583,17 @@ Deno.test("meter: a request that turns to another model takes of its limits, pay
   const sheet = sheetAt(OTHER, { factor: "1", now: 0 });
   const meter = bench.open("r1");
   await meter.admit(bench.wish());
-  await meter.turn({ model: OTHER, sheet, claims: OWN });
+  await meter.switchModel({ model: OTHER, sheet, limitRequests: OWN });
   // Back and forth: each model's limits are taken once.
-  await meter.turn({ model: MODEL, sheet: bench.wish().sheet, claims: [] });
-  await meter.turn({ model: OTHER, sheet, claims: OWN });
+  await meter.switchModel({ model: MODEL, sheet: bench.wish().sheet, limitRequests: [] });
+  await meter.switchModel({ model: OTHER, sheet, limitRequests: OWN });
   assertEquals(await leftOf(bench, OWN), [0]);
   const full = bench.open("r2");
   await full.admit(bench.wish());
-  const error = await assertRejects(async () => await full.turn({ model: OTHER, sheet, claims: OWN }), GatewayError);
+  const error = await assertRejects(
+    async () => await full.switchModel({ model: OTHER, sheet, limitRequests: OWN }),
+    GatewayError,
+  );
   assertEquals(error.kind, "limited");
   meter.attempt("second");
   // 20 tokens at 2, and 30 at 20.
@@ -613,7 +622,9 @@ Deno.test("meter: an end that comes while it turns frees what is taken later", a
   });
   const meter = bench.open("r1");
   await meter.admit(bench.wish());
-  const turning = assertRejects(async () => await meter.turn({ model: OTHER, sheet: bench.wish().sheet, claims: OWN }));
+  const turning = assertRejects(async () =>
+    await meter.switchModel({ model: OTHER, sheet: bench.wish().sheet, limitRequests: OWN })
+  );
   const failing = meter.fail(499);
   taking.resolve();
   await Promise.all([turning, failing]);
@@ -624,9 +635,9 @@ Deno.test("meter: an end that comes while it turns frees what is taken later", a
 Deno.test("meter: a request that was refused may wish for something else, one that was admitted may not", async () => {
   const bench = benchOf();
   const holder = bench.open("r1");
-  await holder.admit(bench.wish({ claims: [...CLAIMS, ...OWN] }));
+  await holder.admit(bench.wish({ limitRequests: [...CLAIMS, ...OWN] }));
   const meter = bench.open("r2");
-  await assertRejects(async () => await meter.admit(bench.wish({ claims: [...CLAIMS, ...OWN] })), GatewayError);
+  await assertRejects(async () => await meter.admit(bench.wish({ limitRequests: [...CLAIMS, ...OWN] })), GatewayError);
   await meter.admit(bench.wish());
   await assertRejects(async () => await meter.admit(bench.wish()), TypeError);
   await meter.deliver(ANSWER);

@@ -53,7 +53,7 @@ export async function meteredStream({ countInput = () => Promise.resolve(7) } = 
   await meter.admit({
     model,
     sheet: sheetAt(model, { factor: "1", now: 0 }),
-    claims: [],
+    limitRequests: [],
     budgets: [],
     most: 1n,
     forMs: 1,

@@ -221,7 +221,7 @@ export const BUGS: readonly Bug[] = [
         await meter.fail(502);
         const second = again();
         const sheet = sheetAt(ware.model, { factor: customer.factor, now: at });
-        await second.admit({ model: ware.model, sheet, claims: [], budgets: [], most: 1n, forMs: 1_000 });
+        await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], most: 1n, forMs: 1_000 });
         second.attempt("second");
         await second.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, sent), source: "upstream" });
       },

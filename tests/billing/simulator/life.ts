@@ -1,6 +1,6 @@
 /** A simulated request on its way through the gateway: what the pipeline does, with everything outside decided by chance. */
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Delivered, Meter, Wish } from "../../../lib/billing/meter.ts";
+import type { AdmissionTerms, Delivered, Meter } from "../../../lib/billing/meter.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
 import type { Random } from "../../support/random.ts";
 import { Away } from "./calls.ts";
@@ -26,7 +26,7 @@ export async function failBroken({ meter }: Truth): Promise<void> {
 }
 
 /** Serves a request to its end. */
-export async function live(truth: Truth, { wish, road }: { wish: Wish; road: Road }): Promise<void> {
+export async function live(truth: Truth, { wish, road }: { wish: AdmissionTerms; road: Road }): Promise<void> {
   try {
     await serve(truth, { meter: truth.meter, wish, road });
   } catch (error) {
@@ -51,7 +51,10 @@ function expected(error: unknown): GatewayError {
   throw error;
 }
 
-async function serve(truth: Truth, { meter, wish, road }: { meter: Meter; wish: Wish; road: Road }): Promise<void> {
+async function serve(
+  truth: Truth,
+  { meter, wish, road }: { meter: Meter; wish: AdmissionTerms; road: Road },
+): Promise<void> {
   const { random, gate } = road;
   if (random.chance(0.04)) return await meter.fail(400);
   await gate();
@@ -73,7 +76,7 @@ async function serve(truth: Truth, { meter, wish, road }: { meter: Meter; wish: 
 
 async function admit(
   truth: Truth,
-  { meter, wish, road }: { meter: Meter; wish: Wish; road: Road },
+  { meter, wish, road }: { meter: Meter; wish: AdmissionTerms; road: Road },
 ): Promise<boolean> {
   if (meter.ended) return false;
   truth.takenAt = road.monotonic();
@@ -96,7 +99,11 @@ async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Ran
   // Limits of keys and groups were taken already.
   const claims = customer.claims(asked.ware, prompt).filter(({ name }) => name.startsWith("model:"));
   try {
-    await meter.turn({ model: asked.ware.model, sheet: sheetOf(asked.ware, { customer, at }), claims });
+    await meter.switchModel({
+      model: asked.ware.model,
+      sheet: sheetOf(asked.ware, { customer, at }),
+      limitRequests: claims,
+    });
   } catch (error) {
     const { kind, status } = expected(error);
     if (kind !== "limited") await meter.fail(status);

@@ -239,7 +239,7 @@ class World {
     const wish = {
       model: ware.model,
       sheet: sheetOf(ware, { customer, at }),
-      claims,
+      limitRequests: claims,
       budgets,
       most,
       forMs,
