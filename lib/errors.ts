@@ -45,6 +45,15 @@ export type Fault =
   /** The time for a whole answer is over, whatever it was spent on. */
   | "overtime";
 
+/** Facts of a vendor's error answer, without secrets. */
+export interface VendorError {
+  /** HTTP status. */
+  status: number;
+  message?: string;
+  /** The vendor's id of the request, for its support. */
+  requestId?: string;
+}
+
 /** What may accompany an error. */
 export interface ErrorOptions {
   /** Path of the member the client got wrong, such as `messages[0].content`. */
@@ -59,6 +68,8 @@ export interface ErrorOptions {
   final?: boolean;
   /** What failed at an upstream. */
   fault?: Fault;
+  /** The vendor's answer where it was an error; logged, never sent. */
+  vendor?: VendorError;
   /** What went wrong underneath; logged, never sent. */
   cause?: unknown;
 }
@@ -77,6 +88,7 @@ export class GatewayError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly final: boolean;
   readonly fault: Fault | undefined;
+  readonly vendor: VendorError | undefined;
 
   constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
     super(redactSecrets(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -87,12 +99,14 @@ export class GatewayError extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.final = options.final ?? false;
     this.fault = options.fault;
+    this.vendor = options.vendor;
   }
 
   /** The same error but for these members. */
   with(changes: ErrorOptions): GatewayError {
-    const { kind, message, param, code, headers, retryAfterMs, final, fault, cause } = this;
-    return new GatewayError(kind, message, { param, code, headers, retryAfterMs, final, fault, cause, ...changes });
+    const { kind, message, param, code, headers, retryAfterMs, final, fault, vendor, cause } = this;
+    const own = { param, code, headers, retryAfterMs, final, fault, vendor, cause };
+    return new GatewayError(kind, message, { ...own, ...changes });
   }
 
   /** The same error with these response headers, too; its own ones win. */

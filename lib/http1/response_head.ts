@@ -15,10 +15,12 @@ export const RESPONSE_HEADERS = [
   "content-length",
   "content-type",
   "keep-alive",
+  "request-id",
   "retry-after",
   "retry-after-ms",
   "transfer-encoding",
   "upgrade",
+  "x-request-id",
 ] as const;
 
 /** Name of a kept header. */

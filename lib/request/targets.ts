@@ -97,7 +97,7 @@ export function attemptsWith<T>(
     ended({ model, target }, outcome, ms) {
       observer.attempted({ upstream: target.upstream, model: model.id, outcome }, ms / 1000);
     },
-    failed({ target: { upstream, model } }: Attempt, { kind, message, cause }: GatewayError) {
+    failed({ target: { upstream, model } }: Attempt, { kind, message, vendor, cause }: GatewayError) {
       log({
         level: "warn",
         event: "target_failed",
@@ -107,7 +107,14 @@ export function attemptsWith<T>(
         kind,
         // Errors of these kinds have words of our own: nothing of a prompt or an answer.
         reason: message,
+        ...(vendor !== undefined && {
+          status: vendor.status,
+          vendor_message: vendor.message,
+          vendor_request_id: vendor.requestId,
+        }),
         ...describeCause(cause),
+        // The place in the gateway's code says nothing about an upstream.
+        stack: undefined,
       });
     },
   };

@@ -1,7 +1,8 @@
 /** Reads whole answers of upstreams: results and errors. */
-import { type Fault, GatewayError } from "../errors.ts";
+import { type Fault, GatewayError, type VendorError } from "../errors.ts";
 import {
   isObject,
+  type Json,
   type JsonDocument,
   type JsonLimits,
   type JsonObject,
@@ -9,7 +10,8 @@ import {
   parseDocument,
 } from "../json/mod.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
-import type { ContentFilter } from "../redact.ts";
+import { stringOf } from "../protocols/members.ts";
+import { type ContentFilter, redactSecrets, redactShapes } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 
 /** Largest whole answer, and largest error body, in bytes. */
@@ -46,18 +48,43 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const body = (await parseAnswer(text))?.value;
   const read = codec.readError(status, body);
   const fault = read.fault ?? faultOf(read, status);
+  const vendor = vendorError(incoming, body ?? text);
   if (fault === "access") {
     return new GatewayError("upstream", FORBIDDEN, {
       code: "upstream_refused",
       fault,
+      vendor,
       final: true,
       cause: read.cause,
     });
   }
-  const error = read.with({ fault });
+  const error = read.with({ fault, vendor });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
   return error.with({ retryAfterMs });
+}
+
+/** Most UTF-16 code units of a vendor's message that are logged. */
+const LOGGED_MESSAGE = 300;
+
+function vendorError(incoming: Incoming, body: Json): VendorError {
+  const message = redactShapes(vendorMessage(body), LOGGED_MESSAGE).slice(0, LOGGED_MESSAGE);
+  const requestId = incoming.header("x-request-id") ?? incoming.header("request-id") ?? "";
+  return {
+    status: incoming.status,
+    ...(message !== "" && { message }),
+    ...(/^[\x21-\x7e]{1,200}$/.test(requestId) && { requestId: redactSecrets(requestId) }),
+  };
+}
+
+/** Returns the message of an error body in the forms of OpenAI, Anthropic, Google and FastAPI; empty without one. */
+function vendorMessage(body: Json): string {
+  // Google wraps errors of streams into a list.
+  const value = Array.isArray(body) ? body[0] : body;
+  if (!isObject(value)) return typeof value === "string" && !value.trimStart().startsWith("<") ? value : "";
+  const { error } = value;
+  const inner = isObject(error) ? stringOf(error.message) : stringOf(error);
+  return inner ?? stringOf(value.message) ?? stringOf(value.detail) ?? "";
 }
 
 /**

@@ -1,9 +1,9 @@
 /** What an operator sees of the attempts at upstreams: metrics, log lines, and the sentence of `/readyz`. */
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { model, oneModel, startGateway, type TestGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
-import { errorBody, prompt, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { readExposition, valueOf } from "./exposition.ts";
 
@@ -124,4 +124,50 @@ Deno.test("labels of attempts are names of the configuration, whatever clients a
   assertEquals(family?.samples.map(({ labels }) => labels), [
     { upstream: "first", model: "acme/one", outcome: "failure" },
   ]);
+});
+
+Deno.test("target_failed has the status, the vendor's message without secrets and its request id, and no stack of ours", async () => {
+  const message = `Project acme has no access: ${UPSTREAM_KEY} ${"long ".repeat(100)}`;
+  const cases: [transport: string, header: string, status: number][] = [
+    ["http1", "x-request-id", 503],
+    ["http1", "request-id", 403],
+    ["fetch", "x-request-id", 500],
+    ["fetch", "request-id", 401],
+  ];
+  for (const [transport, header, status] of cases) {
+    for (const protocol of [...PROTOCOLS, "gemini"] as const) {
+      const error = { message, type: "server_error", code: protocol === "gemini" ? status : "x", status: "INTERNAL" };
+      await using first = startUpstream(() =>
+        json({ type: "error", error }, {
+          status,
+          headers: { "content-type": "application/json", [header]: "req-7f3" },
+        })
+      );
+      await using gateway = startGateway(oneModel(protocol, first.url, { transport }));
+      await ask(gateway);
+      const line = gateway.logs.find(({ event }) => event === "target_failed");
+      const name = `${transport} ${protocol} ${status}`;
+      assertEquals([line?.status, line?.vendor_request_id, line?.stack], [status, "req-7f3", undefined], name);
+      const text = String(line?.vendor_message);
+      assertEquals(text.startsWith("Project acme has no access: [key]"), true, `${name}: ${text}`);
+      assert(text.length <= 300, name);
+    }
+  }
+});
+
+Deno.test("target_failed has no vendor's facts where the upstream sent none, and takes no id that is not one", async () => {
+  const answers: [script: ScriptedAnswer, expected: unknown[]][] = [
+    [{ body: "<html>", status: 502, headers: { "content-type": "text/html" } }, [502, undefined, undefined]],
+    [json({ detail: "gone" }, { status: 500, headers: { "x-request-id": "a b" } }), [500, "gone", undefined]],
+    [json({ error: "gone" }, { status: 500, headers: { "x-request-id": "x".repeat(201) } }), [500, "gone", undefined]],
+    [json(WHOLE.chat, { cutAfterBytes: 10 }), [undefined, undefined, undefined]],
+  ];
+  for (const [script, expected] of answers) {
+    await using first = startUpstream(() => script);
+    await using gateway = startGateway(targets({ first: first.url }));
+    await ask(gateway);
+    const line = gateway.logs.find(({ event }) => event === "target_failed");
+    assertEquals([line?.status, line?.vendor_message, line?.vendor_request_id], expected, String(script.body));
+    assertEquals(line?.stack, undefined);
+  }
 });
