@@ -322,8 +322,8 @@ class RequestMeter implements Meter {
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       if (details !== undefined) entry.details = details;
-      // Both run at the same time; the client waits for both.
-      released = this.#limits.end(limitedTokens(tokens), now);
+      // Both run at the same time; the client waits for both. Other nodes know the request until its entry is durable.
+      released = this.#limits.end(limitedTokens(tokens), { now, isEntered: false });
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
@@ -335,6 +335,7 @@ class RequestMeter implements Meter {
       throw cause;
     } finally {
       released ??= this.#limits.end(limitedTokens(tokens));
+      this.#limits.confirmEntry();
       if (released !== undefined) await released;
       this.#done.resolve();
     }

@@ -22,12 +22,20 @@ export interface ReservationParts {
   observer?: LimitWatch;
 }
 
+/** Options of the end of a reservation. */
+interface EndOptions {
+  now?: number;
+  isEntered?: boolean;
+}
+
 /** The reservation of one request. It may take more than once, each time under another id. */
 export class Reservation {
   readonly #parts: ReservationParts;
   readonly #request: string;
   /** Ids under which something was taken, as far as is known. */
   #taken: string[] = [];
+  /** Ids that were ended before the entry of the request was durable. */
+  readonly #unentered: string[] = [];
   /** Limit statuses under each of these ids, with the monotonic time of their receipt. */
   readonly #received: { id: string; statuses: readonly LimitStatus[]; at: number }[] = [];
 
@@ -82,22 +90,29 @@ export class Reservation {
 
   /**
    * Frees the slots; the estimate of tokens gives way to their number. Never rejects.
-   * @param now the time, where it is known already
+   * @param options `now`: the time, where it is known already; `isEntered` false: other nodes know the request until
+   * `confirmEntry`
    * @returns absent where that is done
    */
-  end(tokens: number, now?: number): Promise<unknown> | undefined {
+  end(tokens: number, options: EndOptions = {}): Promise<unknown> | undefined {
     const taken = this.#taken;
     const [first] = taken;
     if (first === undefined) return undefined;
     this.#taken = [];
     return taken.length === 1
-      ? this.#end(first, { tokens, now })
-      : Promise.all(taken.map((id) => this.#end(id, { tokens, now })));
+      ? this.#end(first, tokens, options)
+      : Promise.all(taken.map((id) => this.#end(id, tokens, options)));
   }
 
-  #end(id: string, { tokens, now }: { tokens: number; now: number | undefined }): Promise<void> | undefined {
+  /** Lets other nodes forget the request, because its entry is durable or never will be. */
+  confirmEntry(): void {
+    for (const id of this.#unentered.splice(0)) this.#parts.limiter.forget?.(id);
+  }
+
+  #end(id: string, tokens: number, { now, isEntered = true }: EndOptions): Promise<void> | undefined {
+    if (!isEntered) this.#unentered.push(id);
     try {
-      const ending = this.#parts.limiter.end(id, tokens);
+      const ending = this.#parts.limiter.end(id, tokens, { isEntered });
       if (ending instanceof Promise) {
         return ending.then((statuses) => this.#keep(id, statuses), (cause) => this.#report(cause));
       }

@@ -67,10 +67,13 @@ export interface Limiter {
   take(request: AdmissionRequest): LimitDecision | Promise<LimitDecision>;
   /**
    * Ends a request: its slots are free, and the number of its tokens replaces their estimate. A second call does nothing.
+   * @param options `isEntered` false: the request stays known to other nodes until `forget`, as its ledger entry is not durable yet
    * @returns the statuses of its limits afterwards; none where the id is not known
    * @throws {RangeError} where the number is none; the slots are free and the estimate stays
    */
-  end(id: string, tokens: number): LimitStatus[] | Promise<LimitStatus[]>;
+  end(id: string, tokens: number, options?: { isEntered: boolean }): LimitStatus[] | Promise<LimitStatus[]>;
+  /** Lets other nodes forget a request that has ended, because its ledger entry is durable. Absent where no node would enter it. */
+  forget?(id: string): void;
   /** Gives back all that a request took. */
   undo(id: string): Promise<void>;
   /** Reads statuses without taking anything. */

@@ -25,8 +25,10 @@ export interface RedisCommands {
   /** Ends a request once and returns the statuses afterwards. A second or a late call changes nothing. */
   end(
     id: string,
-    request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens },
+    request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens; keepsFacts?: boolean },
   ): Promise<LimitStatus[] | undefined>;
+  /** Forgets requests that have ended with their facts kept. */
+  forget(ids: readonly string[]): Promise<void>;
   statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
   /** Begins a session, in which only these requests run. @returns the number of nodes */
   join(leaseMs: number, running: Iterable<string>): Promise<number>;
@@ -81,13 +83,25 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
         at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
       };
     },
-    async end(id, { limitRequests, at: { bucket, leaseEnd }, used }) {
+    async end(id, { limitRequests, at: { bucket, leaseEnd }, used, keepsFacts = false }) {
       const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
       const [known = 0, ...rest] = numbers(
-        await connection.run("end", [now(), node, id, writeLimitRequests(limitRequests), bucket, leaseEnd, tokens]),
+        await connection.run("end", [
+          now(),
+          node,
+          id,
+          writeLimitRequests(limitRequests),
+          bucket,
+          leaseEnd,
+          tokens,
+          keepsFacts ? 1 : 0,
+        ]),
       );
       if (known < 0) return undefined;
       return known === 0 ? [] : readStatuses(limitRequests, rest);
+    },
+    async forget(ids) {
+      await connection.run("forget", [now(), node, ...ids]);
     },
     async statuses(limitRequests) {
       const [known = 0, ...rest] = numbers(

@@ -26,6 +26,8 @@ interface OpenRequest {
   /** Where Redis counts it; absent where it was admitted without Redis. */
   readonly at?: TakenAt;
   isEnding: boolean;
+  /** Whether other nodes know it. */
+  readonly isKnown: boolean;
 }
 
 /** Opens a limiter that counts in Redis; where Redis is out of reach, from the start or later, it keeps to its share. */
@@ -47,7 +49,15 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
   const requests = new Map<string, OpenRequest>();
   const pending = new Map<string, Promise<LimitDecision>>();
   const own = createMemoryLimiter(parts);
-  const session = new NodeSession(url, { parts, running: () => idsInRedis(requests.values()) });
+  /** Requests that have ended, and whose ledger entries are not durable. */
+  const unentered = new Set<string>();
+  /** Requests that Redis is to forget. */
+  let forgotten: string[] = [];
+  let isForgetting = false;
+  const session = new NodeSession(url, {
+    parts,
+    running: () => [...unentered, ...idsInRedis(requests.values())],
+  });
   let cursor = requests.values();
 
   async function takeFromAll(request: AdmissionRequest): Promise<LimitDecision> {
@@ -73,31 +83,52 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
     return nameLimits(decision, { limitRequests, shares });
   }
 
-  function remember({ id, limitRequests, forMs }: AdmissionRequest, at?: TakenAt): void {
+  function remember({ id, limitRequests, forMs, running }: AdmissionRequest, at?: TakenAt): void {
     requests.set(id, {
       id,
       limitRequests,
       leaseEnd: leaseEnd(session.now(), forMs),
       ...(at !== undefined && { at }),
       isEnding: false,
+      isKnown: at !== undefined && running !== undefined,
     });
   }
 
   /** @returns the statuses afterwards, or `undefined` where the id is not known */
-  async function finish(id: string, used: UsedTokens): Promise<LimitStatus[] | undefined> {
+  async function finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[] | undefined> {
     await pending.get(id)?.catch(() => {});
     const request = requests.get(id);
     if (request === undefined || request.isEnding) return undefined;
     request.isEnding = true;
     const { limitRequests, at } = request;
+    const keepsFacts = request.isKnown && !isEntered;
+    if (keepsFacts) unentered.add(id);
     const statuses = at === undefined
       ? undefined
-      : await session.ask((commands) => commands.end(id, { limitRequests, at, used }));
+      : await session.ask((commands) => commands.end(id, { limitRequests, at, used, keepsFacts }));
     // Not before: a session that begins meanwhile must not free it without its tokens.
     requests.delete(id);
     if (used === "undone") await own.undo(id);
     else endOwn(id, used);
     return statuses ?? await statusesOfShares(limitRequests);
+  }
+
+  /** Forgets together what is to be forgotten while Redis is asked. */
+  async function forgetAll(): Promise<void> {
+    isForgetting = true;
+    while (forgotten.length > 0) {
+      const ids = forgotten;
+      forgotten = [];
+      try {
+        await session.ask(async (commands) => {
+          await commands.forget(ids);
+          return true;
+        });
+      } catch {
+        // Redis keeps them until the session ends. A ledger takes each id once.
+      }
+    }
+    isForgetting = false;
   }
 
   function endOwn(id: string, used: number | "unknown"): void {
@@ -137,15 +168,20 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
         pending.delete(id);
       }
     },
-    async end(id, tokens) {
+    async end(id, tokens, options) {
       const isNumber = isAmount(tokens);
-      const statuses = await finish(id, isNumber ? tokens : "unknown");
+      const statuses = await finish(id, isNumber ? tokens : "unknown", options?.isEntered);
       if (statuses === undefined) return [];
       if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
       return statuses;
     },
     async undo(id) {
       await finish(id, "undone");
+    },
+    forget(id) {
+      if (!unentered.delete(id)) return;
+      forgotten.push(id);
+      if (!isForgetting) void forgetAll();
     },
     statuses: async (limitRequests) =>
       await session.ask((commands) => commands.statuses(limitRequests)) ?? await statusesOfShares(limitRequests),

@@ -11,7 +11,8 @@
  * - `nodes`: a sorted set of the nodes by the ends of their sessions. Any node that finds an ended session frees its slots,
  *   a batch at a time.
  * - `held:NODE`: the requests that run on a node, by their ids: a line with what the ledger has to know, then the limits.
- *   The script that removes a field gives back what it took.
+ *   The script that removes a field, or its limits, gives back what they took. A line alone: the ledger entry of a request
+ *   that has ended is not durable yet.
  * - `lost`: requests that ran when their node's session ended, until a node has entered them into the ledger.
  * - `reach`: a sorted set of the nodes that reach the store they share, by the time of its last answer.
  *
@@ -175,9 +176,15 @@ local function hold(node, id, facts, text)
   if redis.call('HLEN', held) == 1 then redis.call('PEXPIRE', held, ${LAST_MS}) end
 end
 
--- Whether it was held. Of several scripts that would give it back, the first does.
-local function release(node, id)
-  return redis.call('HDEL', prefix .. 'held:' .. node, id) == 1
+-- Whether it was held. Of several scripts that would give it back, the first does. The ledger may still need its facts.
+local function release(node, id, keeps_facts)
+  local held = prefix .. 'held:' .. node
+  local value = redis.call('HGET', held, id)
+  if not value then return false end
+  local line = string.find(value, '\\n', 1, true)
+  if not keeps_facts or string.sub(value, 1, 1) ~= '{' then redis.call('HDEL', held, id)
+  else redis.call('HSET', held, id, string.sub(value, 1, line)) end
+  return line < #value
 end
 
 -- Frees the slots of a request. What the ledger has to know of it is kept where its node has died.
@@ -250,12 +257,13 @@ return statuses(limits, answer)
 `;
 
 /**
- * Arguments after the clock: node, id, limits, the bucket they were taken for, the end of its lease, and what it used:
- * tokens, `-` where their number is not known, or nothing where it is to be as if it had never been.
+ * Arguments after the clock: node, id, limits, the bucket they were taken for, the end of its lease, what it used (tokens,
+ * `-` where their number is not known, or nothing where it is to be as if it had never been), and 1 where the facts for the
+ * ledger stay.
  */
 const END = `
 local node, id, bucket, used = ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[7]
-local held = release(node, id)
+local held = release(node, id, ARGV[8] == '1')
 if tonumber(ARGV[6]) + ${LATE_MS} <= now then return {0} end
 if not held and not alive(node) then return {-1} end
 local limits = parse(ARGV[4])
@@ -343,6 +351,12 @@ for at = 2, #ARGV do redis.call('HDEL', lost, ARGV[at]) end
 return redis.call('HRANDFIELD', lost, ${FREED_AT_ONCE}, 'WITHVALUES')
 `;
 
+/** Arguments after the clock: node, ids of requests that have ended and are in the ledger. */
+const FORGET = `
+for at = 3, #ARGV do redis.call('HDEL', prefix .. 'held:' .. ARGV[2], ARGV[at]) end
+return {1}
+`;
+
 /** All scripts, each by itself. */
 export const SCRIPTS = {
   take: COMMON + TAKE,
@@ -352,6 +366,7 @@ export const SCRIPTS = {
   beat: COMMON + BEAT,
   retire: COMMON + RETIRE,
   lost: COMMON + LOST,
+  forget: COMMON + FORGET,
 } as const;
 
 /** Name of a script. */

@@ -312,6 +312,40 @@ Deno.test("meter: slots are freed while the entry is written, and who delivers w
   }
 });
 
+Deno.test("meter: other nodes know a request that is charged until its entry is durable or given up", async () => {
+  for (const fails of [false, true]) {
+    const gate = Promise.withResolvers<void>();
+    const calls: string[] = [];
+    const { open, wish } = benchOf({
+      store: (store) => ({
+        ...store,
+        async append(entries) {
+          await gate.promise;
+          if (fails) throw new RangeError("no such entry");
+          calls.push("append");
+          return await store.append(entries);
+        },
+      }),
+      limiter: (limiter) => ({
+        ...limiter,
+        end(id, tokens, options) {
+          calls.push(`end ${id} ${options?.isEntered}`);
+          return limiter.end(id, tokens);
+        },
+        forget: (id) => void calls.push(`forget ${id}`),
+      }),
+    });
+    const meter = open("a");
+    await meter.admit(wish());
+    const delivered = meter.deliver(ANSWER).catch(() => {});
+    await settle();
+    assertEquals(calls, ["end a false"]);
+    gate.resolve();
+    await delivered;
+    assertEquals(calls, ["end a false", ...(fails ? [] : ["append"]), "forget a"]);
+  }
+});
+
 Deno.test("meter: what a limit refuses holds nothing, and is entered as refused", async () => {
   const { open, wish, store, ledger, limiter } = benchOf();
   await open("a").admit(wish());

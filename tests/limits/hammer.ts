@@ -14,13 +14,17 @@ export interface Orders {
   /** How long a slot is held at most, in milliseconds. */
   holdMs: number;
   leaseMs: number;
+  /** True: requests end, and their ledger entries never become durable. */
+  isUnentered?: boolean;
   /** How fast the clock of the limits runs, told apart from the server's where it is not 1. */
   speed: number;
 }
 
 if (import.meta.main) await hammer(JSON.parse(Deno.args[0] ?? ""));
 
-async function hammer({ url, unit, limit, workers, holdMs, leaseMs, speed }: Orders): Promise<void> {
+async function hammer(
+  { url, unit, limit, workers, holdMs, leaseMs, speed, isUnentered = false }: Orders,
+): Promise<void> {
   const now = () => (performance.timeOrigin + performance.now()) * speed;
   await using node = await openNode(url, { leaseMs, timeoutMs: 5_000, ...(speed !== 1 && { clock: now }) });
   const limitRequests = [limitOf("key:hammered", unit, limit)];
@@ -35,6 +39,11 @@ async function hammer({ url, unit, limit, workers, holdMs, leaseMs, speed }: Ord
       const asked = now();
       const running = { id, at: Date.now(), keyId: "hammered", group: "g", model: "m", endpoint: "chat" as const };
       const { admitted } = await node.limiter.take({ id, limitRequests, forMs: 600_000, running });
+      if (admitted && isUnentered) {
+        await node.limiter.end(id, 0, { isEntered: false });
+        tell({ id, ended: now() });
+        return;
+      }
       if (admitted) {
         tell({ id, asked, taken: now() });
         if (unit === "concurrency") {

@@ -16,6 +16,14 @@ const SOON = { within: 20_000 };
 
 const SLOT = limitOf("key:hammered", "concurrency", 300);
 
+/** A node that has ended as many requests as there are slots, none of which is in the ledger. */
+async function startUnentered(url: string): Promise<Hammer> {
+  const orders = { unit: "concurrency", limit: SLOT.limit, workers: SLOT.limit, holdMs: 0, speed: 1 } as const;
+  const hammer = await startHammer({ url, leaseMs: LEASE_MS, ...orders, isUnentered: true });
+  await until(() => idsOf(hammer).length === SLOT.limit, { within: 10_000, what: "all have ended" });
+  return hammer;
+}
+
 /** A node that holds all slots of the limit. */
 async function startHolding(url: string): Promise<Hammer> {
   const orders = { unit: "concurrency", limit: SLOT.limit, workers: SLOT.limit, holdMs: 1e9, speed: 1 } as const;
@@ -89,6 +97,58 @@ Deno.test({
     assertEquals(told.reduce((sum, { requests }) => sum + Number(requests), 0), SLOT.limit - seen);
     death.reject(new Error("killed"));
     assertEquals(await leftOf(first.limiter, SLOT), SLOT.limit);
+  },
+});
+
+Deno.test({
+  name: "requests that were killed between the end of their slots and their entry are entered as lost",
+  ...OPTIONS,
+  async fn() {
+    await using redis = await startRedis();
+    const entered: string[] = [];
+    await using node = await openNode(redis.url, {
+      leaseMs: LEASE_MS,
+      enterLost(requests) {
+        entered.push(...requests.map(({ id }) => id));
+        return Promise.resolve(requests.map(() => true));
+      },
+    });
+    const hammer = await startUnentered(redis.url);
+    assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
+    await kill(hammer);
+    await until(() => entered.length === SLOT.limit, { ...SOON, what: "all are entered" });
+    assertEquals(entered.sort(), idsOf(hammer));
+    assertEquals(await leftOf(node.limiter, SLOT), SLOT.limit);
+  },
+});
+
+Deno.test({
+  name: "Redis forgets a request whose entry is durable, and keeps it over a new session until then",
+  ...OPTIONS,
+  async fn() {
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url, { node: "one" });
+    const client = new Redis(redis.url);
+    const held = () => client.hkeys("{test}:held:one");
+    try {
+      const running = { id: "r", at: 1, keyId: "k", group: "g", model: "m", endpoint: "chat" } as const;
+      const tokens = limitOf("key:k", "tokens", 100, 10);
+      await node.limiter.take({ id: "r", limitRequests: [SLOT, tokens], forMs: 60_000, running });
+      await node.limiter.take({ id: "s", limitRequests: [SLOT], forMs: 60_000 });
+      await node.limiter.end("s", 0, { isEntered: false });
+      await node.limiter.end("r", 30, { isEntered: false });
+      assertEquals(await held(), ["r"]);
+      assertEquals([await leftOf(node.limiter, SLOT), await leftOf(node.limiter, tokens)], [SLOT.limit, 70]);
+      // A session that ends and begins again.
+      await client.zrem("{test}:nodes", "one");
+      assertEquals([await leftOf(node.limiter, SLOT), await leftOf(node.limiter, tokens)], [SLOT.limit, 70]);
+      assertEquals(await held(), ["r"]);
+      node.limiter.forget?.("r");
+      await until(async () => (await held()).length === 0, { within: 10_000, what: "it is forgotten" });
+      assertEquals([await leftOf(node.limiter, SLOT), await leftOf(node.limiter, tokens)], [SLOT.limit, 70]);
+    } finally {
+      client.disconnect();
+    }
   },
 });
 
