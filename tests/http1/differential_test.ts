@@ -5,7 +5,7 @@ import { type Random, seeded } from "../support/random.ts";
 import { soon } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";
 import { DIFFERENCES } from "./differences.ts";
-import { say, startKeeping, type Then } from "../upstream/keeping_server.ts";
+import { say, startRawUpstream, type Then } from "../upstream/raw.ts";
 
 /** What a transport makes of an answer. */
 type Said = { status: number; headers: Record<string, string | null>; body: string } | "error";
@@ -133,7 +133,7 @@ function broken(random: Random, wire: string): string {
 Deno.test("what fetch and we make of an answer is the same, but where we are stricter", async () => {
   const random = seeded(20_261);
   const answers = Array.from({ length: 3_000 }, () => makeAnswer(random));
-  await using server = startKeeping(async (socket, { body }) => {
+  await using server = startRawUpstream(async (socket, { body }) => {
     const made = answers[Number(body)];
     if (made === undefined) return "close";
     for (const piece of made.pieces) {
@@ -190,7 +190,7 @@ function isKnown(all: string): boolean {
 Deno.test("the written differences are what they are said to be", async () => {
   for (const { name, wire, ...wanted } of DIFFERENCES) {
     for (const [which, transport] of [["fetch", createFetchTransport()], ["http1", createHttp1Transport()]] as const) {
-      await using server = startKeeping(async (socket) => {
+      await using server = startRawUpstream(async (socket) => {
         await say(socket, wire);
         return "close";
       });

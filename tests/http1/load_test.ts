@@ -3,10 +3,7 @@ import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { soon, until } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";
-import { say, startKeeping } from "../upstream/keeping_server.ts";
-
-const CHUNKED = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
 
 /** Open descriptors of this process. */
 function descriptors(): number {
@@ -15,8 +12,8 @@ function descriptors(): number {
 
 Deno.test("500 streams at once, each with its own text", async () => {
   const go = Promise.withResolvers<void>();
-  await using server = startKeeping(async (socket, { body }) => {
-    await say(socket, CHUNKED + chunk(`data: ${body}-0\n\n`));
+  await using server = startRawUpstream(async (socket, { body }) => {
+    await say(socket, CHUNKED_EVENTS + chunk(`data: ${body}-0\n\n`));
     await go.promise;
     for (let event = 1; event < 20; event++) await say(socket, chunk(`data: ${body}-${event}\n\n`));
     await say(socket, chunk(""));
@@ -39,11 +36,11 @@ Deno.test("500 streams at once, each with its own text", async () => {
 });
 
 Deno.test("no descriptor is left, however calls end", async () => {
-  await using server = startKeeping(async (socket, { body }) => {
-    if (body === "cut") await say(socket, `${CHUNKED}5\r\nhel`);
+  await using server = startRawUpstream(async (socket, { body }) => {
+    if (body === "cut") await say(socket, `${CHUNKED_EVENTS}5\r\nhel`);
     if (body === "broken") await say(socket, "HTTP/1.1 200 OK\n\n");
     if (body === "cut" || body === "broken") return "close";
-    await say(socket, CHUNKED + chunk("hello"));
+    await say(socket, CHUNKED_EVENTS + chunk("hello"));
     if (body === "whole") await say(socket, chunk(""));
     else await socket.read(new Uint8Array(1));
     return body === "whole" ? "keep" : "close";
@@ -80,8 +77,8 @@ Deno.test("no descriptor is left, however calls end", async () => {
 });
 
 Deno.test("no descriptor is left by calls that end while their connection is made", async () => {
-  await using server = startKeeping(async (socket) => {
-    await say(socket, CHUNKED + chunk(""));
+  await using server = startRawUpstream(async (socket) => {
+    await say(socket, CHUNKED_EVENTS + chunk(""));
     return "keep";
   });
   const before = descriptors();

@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import { soon } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
-import { say, startKeeping } from "../upstream/keeping_server.ts";
+import { say, startRawUpstream } from "../upstream/raw.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const SECOND = `${OK}content-length: 4\r\n\r\nevil`;
@@ -46,7 +46,7 @@ const BROKEN: [name: string, wire: string][] = [
 Deno.test("what is not strictly HTTP/1.1 is a broken answer, at once, and its connection is good for nothing", async () => {
   for (const [name, wire] of BROKEN) {
     for (const whole of [true, false]) {
-      await using server = startKeeping(async (socket, { request }) => {
+      await using server = startRawUpstream(async (socket, { request }) => {
         if (request === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
         else {
           await say(socket, wire).catch(() => {});
@@ -81,7 +81,7 @@ Deno.test("answers without a length end with their connection, and those of HTTP
     `${OK}content-length: 5\r\nconnection: close\r\n\r\nhello`,
   ];
   for (const wire of cases) {
-    await using server = startKeeping(async (socket) => {
+    await using server = startRawUpstream(async (socket) => {
       await say(socket, wire);
       return "close";
     });
@@ -102,7 +102,7 @@ Deno.test("answers without a body have none, whatever they announce", async () =
     ["HTTP/1.1 204 None\r\ncontent-length: 4\r\n\r\nevil", 3],
   ];
   for (const [wire, connections] of cases) {
-    await using server = startKeeping(async (socket) => {
+    await using server = startRawUpstream(async (socket) => {
       await say(socket, wire);
       return "keep";
     });

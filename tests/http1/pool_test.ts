@@ -7,7 +7,7 @@ import { ConnectionPool } from "../../lib/http1/pool.ts";
 import type { Outgoing } from "../../lib/upstreams/transport.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
-import { type KeepingServer, say, startKeeping } from "../upstream/keeping_server.ts";
+import { type RawUpstream, say, startRawUpstream } from "../upstream/raw.ts";
 
 const ADDRESSES = addressPolicy();
 
@@ -15,8 +15,8 @@ const OK = "HTTP/1.1 200 OK\r\n";
 const HELLO = `${OK}content-length: 5\r\n\r\nhello`;
 
 /** A server that says the same to everybody. */
-const startSame = (wire = HELLO): KeepingServer =>
-  startKeeping(async (socket) => {
+const startSame = (wire = HELLO): RawUpstream =>
+  startRawUpstream(async (socket) => {
     await say(socket, wire);
     return "keep";
   });
@@ -94,7 +94,7 @@ Deno.test("a connection that its server closed while it was idle is not used", a
 
 Deno.test("what a server says without being asked is nobody's answer", async () => {
   const said = Promise.withResolvers<void>();
-  await using server = startKeeping(async (socket, { connection }) => {
+  await using server = startRawUpstream(async (socket, { connection }) => {
     await say(socket, HELLO);
     if (connection > 0) return "keep";
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -122,7 +122,7 @@ Deno.test("what a server says without being asked is nobody's answer", async () 
 
 Deno.test("a request that has left whole is never sent again, and says where that may help", async () => {
   for (const then of ["close", "reset"] as const) {
-    await using server = startKeeping(async (socket, { body }) => {
+    await using server = startRawUpstream(async (socket, { body }) => {
       if (body !== "first") return then;
       await say(socket, HELLO);
       return "keep";
@@ -151,7 +151,7 @@ Deno.test("a connection that ends is not stale where it is new, answered, took i
     })],
   ];
   for (const [name, said, waitMs, change] of cases) {
-    await using server = startKeeping(async (socket, { body }) => {
+    await using server = startRawUpstream(async (socket, { body }) => {
       await say(socket, body === "first" ? HELLO : said);
       if (body === "first") return "keep";
       await new Promise((resolve) => setTimeout(resolve, waitMs));
@@ -170,7 +170,7 @@ Deno.test("a connection that ends is not stale where it is new, answered, took i
 });
 
 Deno.test("a stream of known length goes out under it, and never with a byte more or less", async () => {
-  await using server = startKeeping(async (socket) => {
+  await using server = startRawUpstream(async (socket) => {
     await say(socket, HELLO);
     return "keep";
   });

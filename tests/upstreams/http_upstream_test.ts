@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "../support/gateway.ts";
-import { chunk, CHUNKED_EVENTS, say, startRaw } from "../upstream/raw_server.ts";
+import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
 import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../upstream/mod.ts";
 
@@ -153,7 +153,7 @@ Deno.test("what no HTTP server says becomes 502 in the client's shape", async ()
     ["an endless head", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(1_000_000)}\r\n\r\n`],
   ];
   let bytes = "";
-  await using server = startRaw((connection) => say(connection, bytes));
+  await using server = startRawUpstream((connection) => say(connection, bytes));
   await using gateway = startGateway(oneModel("chat", server.url));
   for (const [name, answer] of answers) {
     bytes = answer;
@@ -171,7 +171,7 @@ Deno.test("a second answer on a connection poisons no other request", async () =
     return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
   };
   let count = 0;
-  await using server = startRaw(async (connection) => {
+  await using server = startRawUpstream(async (connection) => {
     const number = count++;
     await say(connection, answer(`right-${number}`) + answer(`wrong-${number}`));
     await connection.read(new Uint8Array(1));
@@ -243,7 +243,7 @@ Deno.test("a stream that is cut, softly or hard, between events or inside one, i
       ["closed inside a chunk", starts, "half a chunk"],
     ];
     let [, text, end] = cuts[0] ?? ["", "", "last chunk"];
-    await using server = startRaw(async (connection) => {
+    await using server = startRawUpstream(async (connection) => {
       await say(connection, CHUNKED_EVENTS + chunk(text));
       if (end === "last chunk") await say(connection, "0\r\n\r\n");
       if (end === "half a chunk") await say(connection, `ff\r\n${half}`);

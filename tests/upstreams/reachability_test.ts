@@ -5,7 +5,7 @@ import { createHostProbes } from "../../lib/upstreams/reachability.ts";
 import type { TimeLimits, Transport } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "../upstream/deaf_host.ts";
 import { model, oneModel, startGateway, upstream } from "../support/gateway.ts";
-import { startRaw } from "../upstream/raw_server.ts";
+import { startRawUpstream } from "../upstream/raw.ts";
 import { prompt, PROTOCOLS, WHOLE } from "../upstream/replies.ts";
 import { json, startUpstream } from "../upstream/mod.ts";
 import { TRANSPORTS } from "./transports.ts";
@@ -72,7 +72,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: a host that answers in time is never knocked at`, async () => {
-    await using server = startRaw(async (connection) => {
+    await using server = startRawUpstream(async (connection) => {
       await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
     });
     for (let number = 1; number <= 5; number++) {

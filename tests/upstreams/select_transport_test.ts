@@ -7,7 +7,7 @@ import {
   type TransportSelectorOptions,
 } from "../../lib/upstreams/select_transport.ts";
 import { oneModel, startGateway } from "../support/gateway.ts";
-import { say, startKeeping } from "../upstream/keeping_server.ts";
+import { say, startRawUpstream } from "../upstream/raw.ts";
 import { prompt, WHOLE } from "../upstream/replies.ts";
 import { type FakeUpstream, json, startUpstream } from "../upstream/mod.ts";
 import { soon } from "../support/soon.ts";
@@ -185,7 +185,7 @@ Deno.test("what is no HTTP/2 is no reason to change over", async () => {
     "",
   ];
   for (const wire of wires) {
-    await using server = startKeeping(async (socket) => {
+    await using server = startRawUpstream(async (socket) => {
       await say(socket, wire);
       return "close";
     });

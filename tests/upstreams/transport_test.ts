@@ -3,17 +3,15 @@ import { GatewayError } from "../../lib/errors.ts";
 import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "../upstream/deaf_host.ts";
-import { say, startKeeping } from "../upstream/keeping_server.ts";
+import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../upstream/raw.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request, TRANSPORTS } from "./transports.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
-const CHUNKED = `${OK}content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n`;
-const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
 for (const [name, create] of Object.entries(TRANSPORTS)) {
   Deno.test(`${name}: a request goes out as it is, and its answer comes back as it is`, async () => {
-    await using server = startKeeping(async (socket) => {
+    await using server = startRawUpstream(async (socket) => {
       await say(
         socket,
         `HTTP/1.1 418 Teapot\r\ncontent-type: text/plain\r\nUpgrade: 1\r\nupgrade: 2\r\ncontent-length: 3\r\n\r\nh\xc3\xa9`,
@@ -42,7 +40,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: a long body arrives, and goes nowhere for a caller that leaves before`, async () => {
-    await using server = startKeeping(async (socket, { body }) => {
+    await using server = startRawUpstream(async (socket, { body }) => {
       await say(socket, `${OK}content-length: 7\r\n\r\n${String(body.length).padStart(7)}`);
       return "keep";
     });
@@ -60,7 +58,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: bodies of every size arrive, as texts and as streams`, async () => {
-    await using server = startKeeping(async (socket, { body }) => {
+    await using server = startRawUpstream(async (socket, { body }) => {
       await say(socket, `${OK}content-length: ${body.length}\r\n\r\n${body}`);
       return "keep";
     });
@@ -79,11 +77,11 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: an answer that is too long is no answer, however it is sent`, async () => {
-    await using server = startKeeping(async (socket, { body }) => {
+    await using server = startRawUpstream(async (socket, { body }) => {
       const size = Number(body.replace(/\D/g, ""));
       const text = "x".repeat(size);
       const isChunked = body.startsWith("chunks");
-      await say(socket, isChunked ? CHUNKED : `${OK}content-length: ${size}\r\n\r\n`);
+      await say(socket, isChunked ? CHUNKED_EVENTS : `${OK}content-length: ${size}\r\n\r\n`);
       await say(socket, isChunked ? chunk(text) + chunk("") : text).catch(() => {});
       return "keep";
     });
@@ -102,7 +100,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: no redirect is followed, no cookie kept, nothing unpacked`, async () => {
-    await using server = startKeeping(async (socket, { request }) => {
+    await using server = startRawUpstream(async (socket, { request }) => {
       const lines = [
         "location: /other",
         "set-cookie: a=b",
@@ -122,9 +120,9 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: whole answers, read or let go of, leave their connection to the next`, async () => {
-    await using server = startKeeping(async (socket, { request }) => {
+    await using server = startRawUpstream(async (socket, { request }) => {
       if (request % 2 === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
-      else await say(socket, CHUNKED + chunk("data: [DONE]\n\n") + chunk(""));
+      else await say(socket, CHUNKED_EVENTS + chunk("data: [DONE]\n\n") + chunk(""));
       return "keep";
     });
     const transport = create();
@@ -145,7 +143,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: without idle connections, each call makes its own`, async () => {
-    await using server = startKeeping(async (socket) => {
+    await using server = startRawUpstream(async (socket) => {
       await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
       return "keep";
     });
@@ -161,8 +159,8 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   Deno.test(`${name}: what goes on after it was let go of loses its connection`, async () => {
     for (const floods of [false, true]) {
       let sent = 0;
-      await using server = startKeeping(async (socket) => {
-        await say(socket, CHUNKED + chunk("data: [DONE]\n\n"));
+      await using server = startRawUpstream(async (socket) => {
+        await say(socket, CHUNKED_EVENTS + chunk("data: [DONE]\n\n"));
         for (; sent < 1_000 && floods; sent++) await say(socket, chunk("x".repeat(50_000)));
         await socket.read(new Uint8Array(1));
         return "close";
@@ -181,15 +179,15 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     const cases = [
       `${OK}content-length: 6\r\n\r\nhello`,
       `${OK}content-length: 70000\r\n\r\nhello`,
-      CHUNKED,
-      CHUNKED + chunk("hello"),
-      `${CHUNKED}5\r\nhel`,
-      `${CHUNKED}${chunk("hello")}0\r\n`,
-      `${CHUNKED}${chunk("hello")}0\r\n\r`,
+      CHUNKED_EVENTS,
+      CHUNKED_EVENTS + chunk("hello"),
+      `${CHUNKED_EVENTS}5\r\nhel`,
+      `${CHUNKED_EVENTS}${chunk("hello")}0\r\n`,
+      `${CHUNKED_EVENTS}${chunk("hello")}0\r\n\r`,
     ];
     for (const wire of cases) {
       for (const then of ["close", "reset"] as const) {
-        await using server = startKeeping(async (socket) => {
+        await using server = startRawUpstream(async (socket) => {
           await say(socket, wire);
           return then;
         });
@@ -214,11 +212,11 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     const phases: [phase: string, wire: string, act: (incoming: Incoming) => Promise<unknown>][] = [
       ["before the head", "", () => Promise.reject(new Error("A head came"))],
       ["within the head", "HTTP/1.1 200", () => Promise.reject(new Error("A head came"))],
-      ["after the head", CHUNKED, (incoming) => incoming.read()],
+      ["after the head", CHUNKED_EVENTS, (incoming) => incoming.read()],
       ["within a length", `${OK}content-length: 10\r\n\r\nhello`, (incoming) => incoming.text(100)],
       ["within a long length", `${OK}content-length: 100000\r\n\r\nhello`, (incoming) => incoming.text(100_000)],
-      ["within a chunk", `${CHUNKED}10\r\nhello`, (incoming) => incoming.text(100)],
-      ["between chunks", CHUNKED + chunk("hello"), async (incoming) => {
+      ["within a chunk", `${CHUNKED_EVENTS}10\r\nhello`, (incoming) => incoming.text(100)],
+      ["between chunks", CHUNKED_EVENTS + chunk("hello"), async (incoming) => {
         await incoming.read();
         await incoming.read();
       }],
@@ -226,7 +224,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     for (const [phase, wire, act] of phases) {
       for (const kept of [false, true]) {
         const arrived = Promise.withResolvers<void>();
-        await using server = startKeeping(async (socket, { body }) => {
+        await using server = startRawUpstream(async (socket, { body }) => {
           await say(socket, body === "first" ? `${OK}content-length: 0\r\n\r\n` : wire);
           if (body === "first") return "keep";
           arrived.resolve();
@@ -312,8 +310,8 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: what is cancelled, before and while it is read, is over`, async () => {
-    await using server = startKeeping(async (socket) => {
-      await say(socket, CHUNKED + chunk("hello"));
+    await using server = startRawUpstream(async (socket) => {
+      await say(socket, CHUNKED_EVENTS + chunk("hello"));
       await socket.read(new Uint8Array(1));
       return "close";
     });
@@ -334,15 +332,15 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       ["", { firstByteMs: 60 }, "no answer within 0.06 s"],
       ["", { totalMs: 60 }, "no whole answer within 0.06 s"],
       ["HTTP/1.1 200", { firstByteMs: 60 }, "no answer within 0.06 s"],
-      [CHUNKED, { idleMs: 60 }, "nothing more within 0.06 s"],
-      [CHUNKED, { firstByteMs: 60, begins: "body" }, "no answer within 0.06 s"],
-      [CHUNKED + chunk("a"), { idleMs: 60, begins: "body" }, "nothing more within 0.06 s"],
-      [CHUNKED + chunk("a"), { idleMs: 60 }, "nothing more within 0.06 s"],
-      [CHUNKED + chunk("a"), { totalMs: 60 }, "no whole answer within 0.06 s"],
+      [CHUNKED_EVENTS, { idleMs: 60 }, "nothing more within 0.06 s"],
+      [CHUNKED_EVENTS, { firstByteMs: 60, begins: "body" }, "no answer within 0.06 s"],
+      [CHUNKED_EVENTS + chunk("a"), { idleMs: 60, begins: "body" }, "nothing more within 0.06 s"],
+      [CHUNKED_EVENTS + chunk("a"), { idleMs: 60 }, "nothing more within 0.06 s"],
+      [CHUNKED_EVENTS + chunk("a"), { totalMs: 60 }, "no whole answer within 0.06 s"],
       [`${OK}content-length: 9\r\n\r\na`, { idleMs: 60 }, "nothing more within 0.06 s"],
     ];
     for (const [wire, limits, says] of cases) {
-      await using server = startKeeping(async (socket) => {
+      await using server = startRawUpstream(async (socket) => {
         await say(socket, wire);
         await socket.read(new Uint8Array(1));
         return "close";
@@ -380,8 +378,8 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
 
   Deno.test(`${name}: a client that is slow is not the upstream's fault, and slows it down`, async () => {
     let sent = 0;
-    await using server = startKeeping(async (socket) => {
-      await say(socket, CHUNKED);
+    await using server = startRawUpstream(async (socket) => {
+      await say(socket, CHUNKED_EVENTS);
       for (; sent < 400; sent++) await say(socket, chunk("x".repeat(100_000)));
       await say(socket, chunk(""));
       return "keep";
@@ -428,7 +426,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: a body that breaks off takes the call with it`, async () => {
-    await using server = startKeeping(() => Promise.resolve("keep"));
+    await using server = startRawUpstream(() => Promise.resolve("keep"));
     const transport = create();
     async function* pieces(): AsyncGenerator<Uint8Array> {
       yield new Uint8Array(1_000);
@@ -446,8 +444,8 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
 
   Deno.test(`${name}: what is under way when the transport is closed comes to its end`, async () => {
     const go = Promise.withResolvers<void>();
-    await using server = startKeeping(async (socket) => {
-      await say(socket, CHUNKED + chunk("hello"));
+    await using server = startRawUpstream(async (socket) => {
+      await say(socket, CHUNKED_EVENTS + chunk("hello"));
       await go.promise;
       await say(socket, chunk(" you") + chunk(""));
       return "keep";
@@ -461,8 +459,8 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: what is let go of when the transport is closed is cancelled`, async () => {
-    await using server = startKeeping(async (socket) => {
-      await say(socket, CHUNKED + chunk("data: [DONE]\n\n"));
+    await using server = startRawUpstream(async (socket) => {
+      await say(socket, CHUNKED_EVENTS + chunk("data: [DONE]\n\n"));
       await socket.read(new Uint8Array(1));
       return "close";
     });
@@ -475,7 +473,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 
   Deno.test(`${name}: addresses of IPv6`, async () => {
-    await using server = startKeeping(async (socket) => {
+    await using server = startRawUpstream(async (socket) => {
       await say(socket, `${OK}content-length: 2\r\n\r\nhi`);
       return "keep";
     }, "::1");

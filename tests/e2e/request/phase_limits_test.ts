@@ -6,7 +6,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { type SimulatedTime, simulateTime } from "../../support/simulated_time.ts";
 import { startDeaf } from "../../upstream/deaf_host.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { chunk, CHUNKED_EVENTS, type RawPlay, say, startRaw } from "../../upstream/raw_server.ts";
+import { chunk, CHUNKED_EVENTS, type RawPlay, say, startRawUpstream } from "../../upstream/raw.ts";
 import { prompt, SUCCESS } from "../../upstream/replies.ts";
 
 /** How much earlier or later than its value a limit may be noticed, in milliseconds. */
@@ -335,7 +335,7 @@ for (const transport of ["http1", "fetch"]) {
     // A client of its own concern meets no upstream.
     if (transport === "fetch" && phase.upstream === undefined && phase.address === undefined) continue;
     Deno.test(`${transport}: the limit of a phase is kept to a quarter of a second: ${phase.name}`, async () => {
-      await using raw = await (phase.address?.() ?? startRaw(phase.upstream ?? silent));
+      await using raw = await (phase.address?.() ?? startRawUpstream(phase.upstream ?? silent));
       using time = simulateTime(BEGIN);
       await playAt(raw, transport, { phase, time });
     });

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
-import { startRaw } from "../../upstream/raw_server.ts";
+import { startRawUpstream } from "../../upstream/raw.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
 /** An address where nobody listens. */
@@ -83,7 +83,7 @@ function answeredBy({ headers }: Response): (string | null)[] {
 Deno.test("an upstream that cannot be reached is asked once more, one that says nothing is not, in every protocol", async () => {
   const silent = Promise.withResolvers<void>();
   await using mute = startUpstream(() => ({ body: "", before: silent.promise }));
-  await using closing = startRaw((connection) => Promise.resolve(connection.close()));
+  await using closing = startRawUpstream((connection) => Promise.resolve(connection.close()));
   await using second = startUpstream(({ body }) =>
     body.includes('"stream":true') ? events(STREAMED.chat.join("")) : json(WHOLE.chat)
   );

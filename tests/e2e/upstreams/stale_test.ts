@@ -1,7 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { model, oneModel, startGateway, upstream } from "../../support/gateway.ts";
-import { startKeeping } from "../../upstream/keeping_server.ts";
-import { chunk, CHUNKED_EVENTS, say } from "../../upstream/raw_server.ts";
+import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../../upstream/raw.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 
 /** An answer as bytes. */
@@ -22,7 +21,7 @@ Deno.test("a kept connection that has just ended is no failure: the request goes
     for (const then of ["close", "reset"] as const) {
       for (const streams of [false, true]) {
         // Each connection carries one answer, and is gone when the next request is on it.
-        await using server = startKeeping(async (socket, { request }) => {
+        await using server = startRawUpstream(async (socket, { request }) => {
           if (request > 0) return then;
           await say(socket, streams ? stream(STREAMED[protocol]) : answer(WHOLE[protocol]));
           return "keep";
@@ -47,7 +46,7 @@ Deno.test("a kept connection that has just ended is no failure: the request goes
 Deno.test("the second try takes no other kept connection, which may be as old", async () => {
   const both = Promise.withResolvers<void>();
   let firsts = 0;
-  await using server = startKeeping(async (socket, { request }) => {
+  await using server = startRawUpstream(async (socket, { request }) => {
     if (request > 0) return "close";
     if (++firsts === 2) both.resolve();
     await both.promise;
@@ -66,12 +65,12 @@ Deno.test("the second try takes no other kept connection, which may be as old", 
 
 Deno.test("the new connection has no second try of its own: then it is a failure, and another target's turn", async () => {
   let well = true;
-  await using server = startKeeping(async (socket) => {
+  await using server = startRawUpstream(async (socket) => {
     if (!well) return "close";
     await say(socket, answer(WHOLE.chat));
     return "keep";
   });
-  await using second = startKeeping(async (socket) => {
+  await using second = startRawUpstream(async (socket) => {
     await say(socket, answer(WHOLE.chat));
     return "keep";
   });
@@ -92,7 +91,7 @@ Deno.test("the new connection has no second try of its own: then it is a failure
 
 Deno.test("an answer that had begun, or that took its time, is a failure at once", async () => {
   for (const [said, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
-    await using server = startKeeping(async (socket, { request }) => {
+    await using server = startRawUpstream(async (socket, { request }) => {
       if (request > 0) {
         await new Promise((resolve) => setTimeout(resolve, waitMs));
         await say(socket, said);

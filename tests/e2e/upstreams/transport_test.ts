@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { soon, until } from "../../support/soon.ts";
 import { watchTurns } from "../../support/turns.ts";
 import { oneModel as upstreamOf, startGateway } from "../../support/gateway.ts";
-import { chunk, CHUNKED_EVENTS, say, startRaw } from "../../upstream/raw_server.ts";
+import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../../upstream/raw.ts";
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
 import { events, type FakeUpstream, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
@@ -90,7 +90,7 @@ for (const transport of ["http1", "fetch"]) {
   Deno.test(`${transport}: a client that leaves between the upstream's head and its first event takes the request with it`, async () => {
     const left = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
-    await using server = startRaw(async (connection) => {
+    await using server = startRawUpstream(async (connection) => {
       await say(connection, CHUNKED_EVENTS);
       arrived.resolve();
       // The end of what the gateway sends is the end of its interest.
@@ -198,7 +198,7 @@ for (const transport of ["http1", "fetch"]) {
   });
 
   Deno.test(`${transport}: time limits: a trickle is cut by the total`, async () => {
-    await using trickle = startRaw(async (connection) => {
+    await using trickle = startRawUpstream(async (connection) => {
       await say(connection, CHUNKED_EVENTS + chunk(starts("chat")));
       for (let number = 0; number < 200; number++) {
         await say(connection, chunk(`: ${number}\n\n`));

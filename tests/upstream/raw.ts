@@ -1,7 +1,7 @@
-/** A server that keeps its connections and answers with whatever bytes it is told. */
+/** A fake upstream that writes bytes to its connections as a test says, also those that no real server sends. */
 
 /** One request, and its place. */
-export interface Asked {
+export interface RawRequest {
   head: string;
   body: string;
   /** Number of its connection among all, from 0. */
@@ -13,16 +13,16 @@ export interface Asked {
 /** What becomes of a connection after an answer: "reset" tells the peer of an error where it still sends. */
 export type Then = "keep" | "close" | "reset";
 
-/** Answers one request. */
-export type Play = (socket: Deno.TcpConn, asked: Asked) => Promise<Then>;
+/** Answers one request; the connection is reset where the result does not say otherwise. */
+export type RawPlay = (socket: Deno.TcpConn, request: RawRequest) => Promise<Then | void>;
 
 /** A running server. */
-export interface KeepingServer extends AsyncDisposable {
+export interface RawUpstream extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
   port: number;
   /** Every request that came whole. */
-  asked: Asked[];
+  asked: RawRequest[];
   /** Connections accepted so far. */
   accepted: number;
   /** Connections that are open. */
@@ -43,15 +43,25 @@ export async function say(socket: Deno.TcpConn, text: string): Promise<void> {
   for (let at = 0; at < bytes.length;) at += await socket.write(bytes.subarray(at));
 }
 
+/** Head of an answer that is sent in chunks. */
+export const CHUNKED_EVENTS =
+  "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+/** One chunk: the bytes of a text, one character each. */
+export function chunk(text: string): string {
+  const bytes = binaryOf(encoder.encode(text));
+  return `${bytes.length.toString(16)}\r\n${bytes}\r\n`;
+}
+
 /** Starts a server on a free port of this machine. */
-export function startKeeping(play: Play, hostname = "127.0.0.1"): KeepingServer {
+export function startRawUpstream(play: RawPlay, hostname = "127.0.0.1"): RawUpstream {
   const listener = Deno.listen({ hostname, port: 0 });
   const sockets = new Set<Deno.TcpConn>();
   const running: Promise<void>[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   let ends = 0;
   const name = hostname.includes(":") ? `[${hostname}]` : hostname;
-  const server: KeepingServer = {
+  const server: RawUpstream = {
     url: `http://${name}:${listener.addr.port}`,
     port: listener.addr.port,
     asked: [],
@@ -82,13 +92,13 @@ export function startKeeping(play: Play, hostname = "127.0.0.1"): KeepingServer 
       const asked = { ...message, connection, request };
       server.asked.push(asked);
       const then = await play(socket, asked);
-      // What is unread when a connection is closed makes it a reset.
-      if (then === "reset") return;
+      if (then === "keep") continue;
       if (then === "close") {
         await socket.closeWrite();
         while (await socket.read(new Uint8Array(1024)) !== null);
-        return;
       }
+      // What is unread when a connection is closed makes it a reset.
+      return;
     }
   }
 
@@ -109,6 +119,13 @@ export function startKeeping(play: Play, hostname = "127.0.0.1"): KeepingServer 
   return server;
 }
 
+/** Bytes as text, one character each. */
+function binaryOf(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8_192) text += String.fromCharCode(...bytes.subarray(at, at + 8_192));
+  return text;
+}
+
 function close(socket: Deno.TcpConn): void {
   try {
     socket.close();
@@ -123,9 +140,7 @@ function createInbox(socket: Deno.TcpConn): { next(): Promise<{ head: string; bo
   async function more(): Promise<boolean> {
     const size = await socket.read(buffer);
     if (size === null) return false;
-    for (let at = 0; at < size; at += 8_192) {
-      text += String.fromCharCode(...buffer.subarray(at, Math.min(at + 8_192, size)));
-    }
+    text += binaryOf(buffer.subarray(0, size));
     return true;
   }
   return {
