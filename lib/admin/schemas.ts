@@ -224,6 +224,7 @@ export const configStateSchema = exactly<ConfigResponse>()(z.strictObject({
 export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
   object: z.literal("health"),
   status: z.enum(["ok", "degraded", "unavailable"]).describe("As /readyz tells it"),
+  message: z.string().optional().describe("A sentence with the reasons; absent where the status is ok"),
   store: z.boolean().describe("Whether the store of keys answers"),
   ledger: z.boolean().describe("Whether the ledger can be written; nothing that costs begins while it cannot"),
   upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets that were asked so far would be asked again"),
@@ -244,6 +245,8 @@ export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
     failures: count.describe("Failures among the samples"),
     samples: count.describe("Requests of the last 30 seconds"),
     consecutive_failures: count.describe("Failures since the last success"),
+    recent_attempts: count.describe("The last attempts, at most 20 and however long ago"),
+    recent_answers: count.describe("Those of them that were answered"),
     first_ms: z.number().optional().describe("Median time to the first event"),
     tokens_per_second: z.number().optional().describe("Median"),
   })),

@@ -172,6 +172,7 @@ export const imageResultSchema = z.strictObject({
 /** The answer of the health endpoints. */
 export const healthSchema = z.strictObject({
   status: z.string(),
+  message: z.string().optional().describe("A sentence with the reasons, where the status is not ok"),
   loop_lag_ms: z.number().int().min(0).optional().describe("How late the event loop is"),
   loop_lag_max_ms: z.number().int().min(0).optional().describe("The most of that in the last 15 seconds"),
 });

@@ -12,6 +12,8 @@ export interface Readiness {
    * it for a while: keys that it knows, requests without a budget.
    */
   status: "ok" | "degraded" | "unavailable";
+  /** A sentence with the reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent where it is ok. */
+  message?: string;
   /** Whether the store of keys answers. */
   store: boolean;
   /** Whether the ledger can be written: nothing that costs begins while it cannot. */
@@ -44,8 +46,8 @@ export async function alive({ observer }: Gateway): Promise<Response> {
  * 503 where it cannot, and while it shuts down.
  */
 export async function ready(gateway: Gateway): Promise<Response> {
-  const { status } = await readiness(gateway);
-  const response = jsonResponse({ status });
+  const { status, message } = await readiness(gateway);
+  const response = jsonResponse({ status, ...(message !== undefined && { message }) });
   return status === "unavailable" ? new Response(response.body, { status: 503, headers: response.headers }) : response;
 }
 
@@ -55,11 +57,49 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
   const outage = outageOf(gateway);
   const { healthy: ledger } = gateway.ledger;
   const is_current = isCurrent(gateway);
-  const upstreams = standing(healthRows(gateway), gateway.config.routing.breaker);
+  const rows = healthRows(gateway);
+  const isFailing = failureTest(gateway.config.routing.breaker);
+  const failing = rows.filter(isFailing).length;
+  const upstreams = failing === 0 ? "ok" : failing < rows.length ? "some" : "none";
   const isWell = store && outage === "none" && upstreams === "ok" && is_current;
   const canServe = ledger && (outage === "none" ? store : outage === "bridged");
   const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
-  return { status, store: store && outage === "none", ledger, upstreams, is_current };
+  const reasons = [
+    ...(ledger ? [] : ["the ledger cannot be written"]),
+    ...(outage !== "none" ? [OUTAGE_REASONS[outage]] : store ? [] : ["the store does not answer"]),
+    ...(is_current ? [] : ["the configuration in force is not the latest one"]),
+    ...describeFailing(rows, isFailing),
+  ];
+  const message = status === "ok" ? {} : { message: `${status}: ${reasons.join("; ")}` };
+  return { status, ...message, store: store && outage === "none", ledger, upstreams, is_current };
+}
+
+/** Reasons by the state of the store that nodes share. */
+const OUTAGE_REASONS: Readonly<Record<Exclude<Outage, "none">, string>> = {
+  bridged: "the store is out of reach",
+  too_long: "the store has been out of reach for too long",
+  alone: "the store is out of reach of this node alone",
+};
+
+/** Most upstreams that a sentence names. */
+const NAMED_UPSTREAMS = 5;
+
+/** Describes the failing targets: the whole upstream where all of its targets fail, else each model. */
+function describeFailing(rows: readonly HealthRow[], isFailing: (row: HealthRow) => boolean): string[] {
+  const parts = [...Map.groupBy(rows, ({ upstream }) => upstream)].flatMap(([upstream, targets]) => {
+    const failing = targets.filter(isFailing);
+    if (failing.some(({ state }) => state === "quarantined")) return [`${upstream} refuses the gateway's key`];
+    if (failing.length === targets.length) return [describeAttempts(upstream, failing)];
+    return failing.map((row) => describeAttempts(`${upstream} (${row.model})`, [row]));
+  });
+  const more = parts.length - NAMED_UPSTREAMS;
+  return more > 0 ? [...parts.slice(0, NAMED_UPSTREAMS), `${more} more fail`] : parts;
+}
+
+function describeAttempts(name: string, rows: readonly HealthRow[]): string {
+  const attempts = rows.reduce((sum, row) => sum + row.recent_attempts, 0);
+  const answers = rows.reduce((sum, row) => sum + row.recent_answers, 0);
+  return `${name} answered ${answers} of its last ${attempts} attempts`;
 }
 
 function isStoreThere({ keys }: Gateway): Promise<boolean> {
@@ -97,14 +137,8 @@ export function healthRows({ health }: Gateway & { readonly health?: Pick<Health
   return health?.snapshot() ?? [];
 }
 
-/** A target that goes on failing is out as well where its breaker may not open. */
-function standing(
-  rows: readonly HealthRow[],
-  { consecutive_failures: most }: Config["routing"]["breaker"],
-): Readiness["upstreams"] {
-  const isOut = ({ state, consecutive_failures }: HealthRow) =>
+/** A target that goes on failing counts as failing also where its breaker may not open. */
+function failureTest({ consecutive_failures: most }: Config["routing"]["breaker"]): (row: HealthRow) => boolean {
+  return ({ state, consecutive_failures }) =>
     state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= most;
-  const out = rows.filter(isOut).length;
-  if (out === 0) return "ok";
-  return out < rows.length ? "some" : "none";
 }

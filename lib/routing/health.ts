@@ -90,6 +90,9 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
   samples: number;
   /** Failures since the last success. */
   consecutive_failures: number;
+  /** The last attempts, at most 20 and however long ago, and how many of them were answered. */
+  recent_attempts: number;
+  recent_answers: number;
   /** Medians: time to the first event in milliseconds, and tokens of the answer per second. */
   first_ms?: number;
   tokens_per_second?: number;

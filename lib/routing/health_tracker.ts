@@ -105,6 +105,7 @@ class HealthTracker implements Health {
   report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
     const health = this.#targets.of(permit.target);
+    if (outcome.type !== "neither") health.recent.add(permit, outcome.type === "success");
     switch (outcome.type) {
       case "success":
         for (const scope of health.succeed(permit, now)) this.#changed(health, scope, { change: "closed", forMs: 0 });
@@ -246,6 +247,7 @@ class HealthTracker implements Health {
         ...(until > now && { until: Math.round(this.#options.now() + until - now) }),
         ...health.all.read(now),
         consecutive_failures: health.streak.total,
+        ...health.recent.count(),
         ...(first_ms !== undefined && { first_ms }),
         ...(tokens_per_second !== undefined && { tokens_per_second }),
       };

@@ -4,6 +4,7 @@ import type { BreakerTicket, CircuitBreaker } from "./circuit_breaker.ts";
 import { ClientScopes } from "./client_scopes.ts";
 import { FailureStreak } from "./failure_streak.ts";
 import type { BreakerOptions, Permit, TargetKey } from "./health.ts";
+import { RecentAttempts } from "./recent_attempts.ts";
 import { SpeedSamples } from "./speed_samples.ts";
 
 /** Longest pause of a target at its limit that is believed, in milliseconds. */
@@ -22,6 +23,7 @@ export class TargetHealth {
   readonly target: TargetKey;
   readonly all: BreakerScope;
   readonly clients: ClientScopes;
+  readonly recent = new RecentAttempts();
   readonly firstMs = new SpeedSamples();
   readonly tokensPerSecond = new SpeedSamples();
   #streak = new FailureStreak();

@@ -690,6 +690,8 @@ Deno.test("the snapshot tells until when, in Unix time", () => {
     failures: 5,
     samples: 5,
     consecutive_failures: 5,
+    recent_attempts: 5,
+    recent_answers: 0,
   }]);
 });
 

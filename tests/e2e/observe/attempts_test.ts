@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
+import { readiness } from "../../../lib/request/health.ts";
 import { simulateTime } from "../../support/simulated_time.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
@@ -170,4 +171,27 @@ Deno.test("target_failed has no vendor's facts where the upstream sent none, and
     assertEquals([line?.status, line?.vendor_message, line?.vendor_request_id], expected, String(script.body));
     assertEquals(line?.stack, undefined);
   }
+});
+
+Deno.test("/readyz and the admin health say which upstream fails, also at one request per minute", async () => {
+  using time = simulateTime(1_800_000_000_000);
+  let isWell = false;
+  await using first = startUpstream(({ method }) =>
+    isWell || method === "GET" ? json(WHOLE.chat) : json(errorBody("chat", "broken"), { status: 500 })
+  );
+  await using gateway = startGateway(targets({ first: first.url }), { breakers: true });
+  const ready = async () => await (await fetch(`${gateway.url}/readyz`)).json();
+  assertEquals(await ready(), { status: "ok" });
+  for (let request = 0; request < 7; request++) {
+    await ask(gateway);
+    await time.pass(MINUTE_MS);
+  }
+  const message = "degraded: first answered 0 of its last 7 attempts";
+  assertEquals(await ready(), { status: "degraded", message });
+  assertEquals((await readiness(gateway.gateway)).message, message);
+  await time.pass(60 * MINUTE_MS);
+  assertEquals((await ready()).message, message);
+  isWell = true;
+  await ask(gateway);
+  assertEquals(await ready(), { status: "ok" });
 });
