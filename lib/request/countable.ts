@@ -1,40 +1,40 @@
-/** Whether what a client was sent of a stream tells what the stream cost. */
+/** Decides whether the cost of a cancelled stream can be counted from the events that were sent. */
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
 import { type ContentBlock, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { wantsThinking } from "../protocols/quirks/thinking.ts";
 
-/** How a prompt was asked. */
+/** Facts about the call. */
 export interface SentRequest {
   model: Pick<Model, "reasoning">;
-  /** The protocol its upstream speaks; absent: it is no other process. */
+  /** Protocol of the upstream; absent for embedded models. */
   spoken: string | undefined;
-  /** What its upstream could not be told. */
+  /** Parameters that the upstream does not support. */
   dropped: UnsupportedParameters;
 }
 
-/** What its stream has shown so far. */
+/** Facts about the stream so far. */
 export interface Shown {
-  /** The answer has a block of reasoning, whatever the catalog says of its model. */
+  /** True if the upstream sent a reasoning block. */
   reasoning: boolean;
-  /** The upstream has reported the size of the input. */
+  /** True if the upstream reported the input tokens. */
   input: boolean;
 }
 
 /**
- * True where the upstream can be cancelled when the client leaves, as the events that were sent can be counted. False
- * where there may be output that they do not show, or input that only the upstream can count. A whole answer shows
- * nothing before its end.
+ * Returns true if the upstream can be cancelled when the client leaves, because the sent events can be counted. Returns
+ * false if there may be hidden output, or input that only the upstream can count. A whole answer shows nothing before its
+ * end.
  */
 export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): boolean {
   if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
-  // Of a prediction, what was rejected is billed and not shown.
+  // Rejected prediction tokens are billed but not shown.
   if (mayReason(prompt, asked) || prompt.unknownMembers?.members.prediction !== undefined) return false;
   return shown.input || !prompt.messages.some(hasFile);
 }
 
-/** Whether the model may reason: it can, and was not effectively told not to. */
+/** True if the model can reason and reasoning is not effectively disabled. */
 function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, dropped }: SentRequest): boolean {
   if (can === undefined) return false;
   if (can.mandatory === true) return true;
@@ -42,15 +42,15 @@ function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, d
     case true:
       return true;
     case false:
-      // An upstream that cannot be told so has it named.
+      // If the upstream does not support the parameter, it is in `dropped`.
       return dropped.names.some((name) => /^(reasoning|thinking|output_config)/.test(name));
     case undefined:
-      // In this protocol thinking with a budget has to be asked for. All else depends on the model.
+      // The messages protocol has budgeted thinking only on request. Everything else depends on the model.
       return spoken !== "messages" || can.modes.includes("adaptive");
   }
 }
 
-/** Whether there is a file whose tokens depend on how the vendor reads it. */
+/** True if the prompt has a file whose token count depends on the vendor. */
 function hasFile({ blocks }: { blocks: readonly ContentBlock[] }): boolean {
   return blocks.some((block) => {
     if (block.type === "tool_result") return hasFile(block);

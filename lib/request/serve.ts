@@ -1,4 +1,4 @@
-/** The life of a text request, from top to bottom; `docs/architecture.md` has the same numbers. */
+/** The life of a text request. The steps have the numbers of docs/architecture.md. */
 import type { RouteContext } from "../server/router.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { admitRequest } from "./admit_request.ts";
@@ -16,25 +16,25 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
   // 1. The app has matched the route and authenticated the key. From here on the request is metered.
   const state = new RequestState(codec, request, context);
   try {
-    // 2. Read the body and take out of it what the key may not ask for.
+    // 2. Read the body, check it against the protocol's schema, and drop or refuse what the key may not use.
     const body = await readRequest(state);
     // 3. Decode the canonical prompt, once.
     const prompt = await decodePrompt(body, state);
-    // 4, 5. Find the models that the key may use and whose own rules the prompt keeps.
+    // 4, 5. Find the models that the key may use, and check the prompt against each model's rules.
     const { candidates, preferences } = findCandidates(prompt, context, body.dropped);
-    // 6. Take of limits and budgets what the request can need.
+    // 6. Reserve limits and budget for the most that the request can use.
     const admitted = await admitRequest(candidates, body, state);
     // 7. Plan the targets, the best first.
     const targets = planTargets(admitted, { gateway: context.gateway, preferences, key: state.key });
     if (!prompt.stream) {
-      // 8. Send to one target after another until one answers as a whole.
+      // 8. Call one target after another until one returns a whole answer.
       const answer = await sendForReply(targets, state);
-      // 11. Settle: the charge is durable before the first byte goes out.
+      // 11. Settle: the ledger entry is durable before the first byte goes out.
       const settled = await settleReply(answer, state);
       // 12. Write the answer.
       return await writeReply(answer, settled, state);
     }
-    // 8, 9. Send to one target after another until an answer begins; heartbeats where that takes long.
+    // 8, 9. Call one target after another until a first event arrives; send heartbeats if that takes long.
     const loop = openStream(state);
     const opening = sendForStream(targets, loop, state);
     const isInTime = await loop.opensInTime(opening);

@@ -1,4 +1,4 @@
-/** The state of one text request: the values that the steps of its life share. */
+/** The state of one text request: the values that the steps in serve.ts share. */
 import { requireCaller } from "../access/caller.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
@@ -24,16 +24,16 @@ export class RequestState {
   readonly context: RouteContext;
   readonly endpoint: Codec["protocol"];
   readonly meter: Meter;
-  /** Ends the upstream call: the client leaves and its answer is not drained, or the process ends. */
+  /** Aborts the upstream call when the client leaves (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
   #isInterrupted = false;
   #admitted: AdmittedModels | undefined;
-  /** The attempt under way, or the last one; absent before the first. */
+  /** The current or last attempt; undefined before the first. */
   #attempt: Attempt | undefined;
-  /** Parameters that the target of the attempt does not support. */
+  /** Parameters that the target of this attempt does not support. */
   #dropped: UnsupportedParameters | undefined;
   #client: ClientWatch | undefined;
-  /** The client has left, and its answer is read to its end all the same. */
+  /** True if the client has left and its answer is read to the end for the bill. */
   #isDraining = false;
 
   constructor(codec: Codec, request: Request, context: RouteContext) {
@@ -56,23 +56,23 @@ export class RequestState {
     return this.#upstreamCall.signal;
   }
 
-  /** Whether the process ends before the request does. */
+  /** True if the process is ending before the request is done. */
   get isInterrupted(): boolean {
     return this.#isInterrupted;
   }
 
-  /** Whether the client is known to have left before there was a response. */
+  /** True if the client left before the response. */
   get clientHasLeft(): boolean {
     return this.#client?.hasLeft === true;
   }
 
-  /** The models that may answer, from admission on. */
+  /** The admitted models. @throws before admission */
   get admitted(): AdmittedModels {
     if (this.#admitted === undefined) throw new TypeError("Cannot route a request that was not admitted");
     return this.#admitted;
   }
 
-  /** The request is admitted. From here on its client is watched until there is a response. */
+  /** Records the admitted models and starts to watch for a client that leaves before the response. */
   admit(admitted: AdmittedModels): void {
     this.#admitted = admitted;
     this.#client = new ClientWatch(this.request, {
@@ -82,18 +82,18 @@ export class RequestState {
     });
   }
 
-  /** The row of the model that is asked; that of the first where it is none of them. */
+  /** Returns the admitted entry of a model, or the first entry if there is none. */
   admittedAs(model: Model | undefined): AdmittedModel {
     return this.admitted.find((admitted) => admitted.model === model) ?? this.admitted[0];
   }
 
-  /** No other target is asked for a client that left between two attempts. @throws the reason the request is given up for */
+  /** Stops between two attempts if the client has left. @throws the abort reason */
   throwIfAborted(): void {
     if (this.clientHasLeft) this.#upstreamCall.abort();
     this.signal.throwIfAborted();
   }
 
-  /** A target is asked next. */
+  /** Records that a target is called. */
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
     this.#attempt = attempt;
     this.#dropped = dropped;
@@ -101,8 +101,8 @@ export class RequestState {
   }
 
   /**
-   * The client has left.
-   * @returns true where the answer is read to its end all the same, within the time that its target may take
+   * Handles a client that leaves: drains the answer for the bill if the bill depends on it.
+   * @returns true if the answer is drained, within the target's time limit
    */
   leave(shown: Readonly<Shown>): boolean {
     if (this.#isDraining || this.#attempt === undefined || this.signal.aborted) return this.#isDraining;
@@ -121,17 +121,17 @@ export class RequestState {
     return true;
   }
 
-  /** The client has left before the answer began. */
+  /** Handles a client that leaves before the answer has begun. */
   leaveUnanswered(): void {
     if (!this.meter.asked || !this.leave(NOTHING_SHOWN)) this.#upstreamCall.abort();
   }
 
-  /** The client has left, and no target answers. */
+  /** Settles a request whose client left and that no target answered. */
   settleUnanswered(): void {
     this.context.gateway.backgroundTasks.add(this.meter.fail(CLIENT_LEFT));
   }
 
-  /** No target answers, after the response has begun. @returns the frames that say so */
+  /** Settles a streamed response that no target answered. @returns the error frames for the client */
   failUnanswered(error: GatewayError): Frame[] {
     const { gateway, record } = this.context;
     gateway.observer.failed(record, error);
@@ -140,29 +140,29 @@ export class RequestState {
     return this.errorFrames(error);
   }
 
-  /** Frames that end a stream with an error before its answer has begun. */
+  /** Returns the frames of an error in a stream without an answer. */
   errorFrames(error: GatewayError): Frame[] {
     const writer = this.codec.writer(this.admitted[0].client.echo);
     return [...writer.push({ type: "error", error }), ...writer.end()];
   }
 
-  /** The attempt under way, or the last one; absent before the first. */
+  /** The current or last attempt; undefined before the first. */
   get attempt(): Attempt | undefined {
     return this.#attempt;
   }
 
-  /** Parameters that the target of the attempt, or before it the first model, does not support. */
+  /** Parameters that the current target does not support; before the first attempt, those of the first model. */
   get dropped(): UnsupportedParameters {
     return this.#dropped ?? this.admittedAs(this.#attempt?.model).dropped;
   }
 
-  /** The one end of a request that fails before it has a response: it is settled without a charge. */
+  /** Settles a request that fails before its response, without a charge. */
   async fail(thrown: unknown): Promise<GatewayError> {
     if (this.#attempt !== undefined) this.context.answerHeaders.push(...headersOfAttempt(this.#attempt));
     return await settleFailure(toGatewayError(thrown), this);
   }
 
-  /** There is a response, whose body tells whether the client is there, or there will be none. */
+  /** Stops watching the request: from here on the response body reports a client that leaves. */
   end(): void {
     this.#client?.stop();
     addLimitHeaders(this, this.meter);

@@ -1,6 +1,6 @@
 /**
- * The stream loop: reads an answer, translates, measures, meters and writes it step by step, as fast as the client reads,
- * and keeps the client awake while there is nothing to say.
+ * The stream loop: reads, translates, measures, meters and writes an answer as fast as the client reads it, and sends
+ * heartbeats while the upstream is silent.
  */
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { encodeText } from "../server/encode.ts";
@@ -18,77 +18,78 @@ import type { StreamMeter } from "./stream_meter.ts";
 import type { TargetMeasurement } from "./target_measurement.ts";
 import { unreadError } from "./unread_error.ts";
 
-/** An answer of one target: frames of the client's protocol, or events with the writer that makes frames of them. */
+/** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
 export type StreamedAnswer =
   & ({ feed: FrameFeed; writer?: undefined } | { feed: EventFeed; writer: EventWriter })
   & {
     meter: StreamMeter;
     target: TargetMeasurement;
-    /** Longest time that the target may take for the whole answer, in milliseconds. */
+    /** Time limit of the target for the whole answer, in milliseconds. */
     totalMs: number;
   };
 
-/** The request that a stream answers. */
+/** The part of the request state that the loop calls. */
 export interface StreamedRequest {
-  /** The client leaves after the answer has begun. @returns true where the answer is read to its end all the same */
+  /** Handles a client that leaves after the answer has begun. @returns true if the answer is drained for the bill */
   leave(shown: Readonly<Shown>): boolean;
-  /** The client leaves while there is no answer. */
+  /** Handles a client that leaves before the answer has begun. */
   leaveUnanswered(): void;
-  /** No target answers, and the client has left. */
+  /** Settles a request whose client left and that no target answered. */
   settleUnanswered(): void;
-  /** No target answers, after the response has begun. @returns the frames that say so */
+  /** Settles a streamed response that no target answered. @returns the error frames for the client */
   failUnanswered(error: GatewayError): Frame[];
-  /** Frames that end a stream with an error before its answer has begun. */
+  /** Returns the frames of an error in a stream without an answer. */
   errorFrames(error: GatewayError): Frame[];
 }
 
-/** How a stream is written. */
+/** Options of a stream. */
 export interface StreamLoopOptions {
   request: StreamedRequest;
   timers: PhaseTimers;
-  /** Bytes that keep the connection alive in the client's protocol. */
+  /** Heartbeat in the client's protocol. */
   heartbeat: string;
   /** Silence before a heartbeat, in milliseconds. */
   keepAliveMs: number;
-  /** How long the client may leave unread what there is, in milliseconds. */
+  /** Longest time that the client may leave data unread, in milliseconds. */
   unreadMs: number;
 }
 
-/** Characters that are encoded in one turn: 8 million Han characters took 60 ms. */
+/** Characters encoded at once. Encoding 8 million Han characters at once blocked the event loop for 60 ms. */
 const MOST_CHARACTERS = 262_144;
 
-/** A client that held its answer up for this part of the time for all of it, and so many milliseconds, is to blame. */
+/** A timeout counts against the client, not the target, if the client delayed the answer for this share of its time and at
+ * least this many milliseconds. */
 const BLAMED_SHARE = 0.1;
 const BLAMED_MS = 1_000;
 
 /**
- * One streamed response. Nothing is read unless the client reads, so that a slow reader slows the upstream. Each step is one
- * chunk, a long one several. There is one promise per read: from there on steps are passed by calls, as most streams have
- * one event per read.
+ * One streamed response. The loop reads only when the client does, so that a slow client slows the upstream. A step is one
+ * chunk; a long step is several. Each read costs one promise, and all further work is synchronous calls, because most
+ * streams bring one event per read.
  */
 export class StreamLoop {
   readonly #options: StreamLoopOptions;
   readonly #timer: StreamTimer;
-  /** The client waits for the upstream. */
+  /** Runs while the client waits for the upstream. */
   readonly #silence: Phase;
-  /** The upstream waits for the client. */
+  /** Runs while the upstream waits for the client. */
   readonly #unread: Phase;
-  /** `opening`: the answer has not begun. `draining`: it is read for the bill only. */
+  /** `opening`: before the first event. `draining`: the answer is read for the bill only. */
   #stage: "opening" | "open" | "draining" | "over" = "opening";
   #opened: PromiseWithResolvers<void> | undefined;
   #answer: StreamedAnswer | undefined;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   #listener: BodyObserver | undefined;
-  /** Steps that were read and not yet asked for. */
+  /** Steps read before the client asked for them. */
   readonly #ready: (Step | undefined)[] = [];
   #isReading = false;
   #isAsked = false;
-  /** The first chunk is a heartbeat: the silence is too long already. */
+  /** True if the response starts with a heartbeat because the answer is late. */
   #isLate = false;
   #isGone = false;
-  /** What is left of a long step. */
+  /** Unsent rest of a long step. */
   #rest = "";
-  /** How long the client has left unread what there was, all times together, in milliseconds. */
+  /** Total time that the client left data unread, in milliseconds. */
   #heldUpMs = 0;
   #ended: PromiseWithResolvers<void> | undefined;
 
@@ -100,8 +101,8 @@ export class StreamLoop {
   }
 
   /**
-   * Reads an answer until it has begun: one that fails before can be replaced by another.
-   * @throws the error that came in place of a first event
+   * Reads an answer until its first event. Until then another target's answer can replace it.
+   * @throws the error that came instead of a first event
    */
   open(answer: StreamedAnswer): Promise<void> {
     this.#answer = answer;
@@ -112,10 +113,10 @@ export class StreamLoop {
   }
 
   /**
-   * Waits for an answer to begin. One that takes longer than the time between heartbeats begins with one; from then on an
-   * error is a part of the stream.
-   * @returns false where it is late
-   * @throws what `opening` is rejected with, where that happens in time
+   * Waits for the first event for at most the keep-alive interval. After that the response starts with a heartbeat, and
+   * errors are sent in the stream.
+   * @returns false if the answer is late
+   * @throws the error of `opening` if it fails in time
    */
   async opensInTime(opening: Promise<void>): Promise<boolean> {
     const { timers, keepAliveMs } = this.#options;
@@ -131,7 +132,7 @@ export class StreamLoop {
     return false;
   }
 
-  /** The response's body. */
+  /** Returns the response body. */
   body(): ReadableStream<Uint8Array> {
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
@@ -145,14 +146,14 @@ export class StreamLoop {
     return body;
   }
 
-  /** The client leaves before the end. Resolves when nothing more is read. */
+  /** Handles a client that leaves. Resolves when nothing more is read from the upstream. */
   async leave(): Promise<void> {
     this.#isGone = true;
     this.#timer.stop();
     if (this.#stage === "opening") this.#options.request.leaveUnanswered();
     else if (this.#stage === "open") this.#abandon();
     if (this.#stage !== "over") await (this.#ended = Promise.withResolvers()).promise;
-    // The body may still be given a last chunk.
+    // Wait for a chunk that is being enqueued in this microtask.
     await undefined;
     this.#listener?.over();
   }
@@ -191,7 +192,7 @@ export class StreamLoop {
     else this.#answer?.feed.read().then(this.#take, this.#breakOff);
   }
 
-  /** Translates, measures and meters what was read. */
+  /** Translates, measures and meters one read. */
   readonly #take = (read: Step | ReplyEvent[] | undefined): void => {
     const { writer, target, meter } = this.#answer as StreamedAnswer;
     try {
@@ -220,7 +221,7 @@ export class StreamLoop {
     }
   };
 
-  /** An answer whose first event is an error has not begun. */
+  /** An error before the first event leaves the answer replaceable by another target's. */
   #deliverOpening(step: Step | undefined): void {
     this.#ready.push(step);
     let hasBegun = step === undefined;
@@ -240,7 +241,7 @@ export class StreamLoop {
     try {
       const text = formatFrames(step.frames);
       this.#answer?.meter.sent();
-      // The stream asks again only after it was given something.
+      // `pull` is called again only after something was enqueued.
       if (text === "") return this.#next();
       this.#put(text);
     } catch (thrown) {
@@ -254,11 +255,11 @@ export class StreamLoop {
     if (this.#stage !== "over" && !this.#isGone) this.#put(this.#rest);
   }
 
-  /** Gives the client text, the beginning of it where it is long. */
+  /** Sends text, or the first part of a long text. */
   #put(text: string): void {
     this.#isAsked = false;
     this.#timer.begin(this.#unread);
-    // The client may take it, and ask for more, within the call.
+    // enqueue() may call pull() synchronously.
     const end = text.length <= MOST_CHARACTERS ? text.length : characterEnd(text, MOST_CHARACTERS);
     this.#rest = text.slice(end);
     this.#enqueue(text.slice(0, end));
@@ -270,14 +271,14 @@ export class StreamLoop {
     this.#controller?.enqueue(bytes);
   }
 
-  /** The feed failed. */
+  /** Handles a failed read. */
   readonly #breakOff = (thrown: unknown): void => {
     const error = this.#blameClient(thrown);
     this.#answer?.target.broken(error);
     this.#fail(error);
   };
 
-  /** The one place where a stream fails: before its answer has begun another target may still answer. */
+  /** Handles every failure of a stream. Before the first event, another target may still answer. */
   readonly #fail = (thrown: unknown): void => {
     this.#isReading = false;
     if (this.#stage === "over") return;
@@ -301,7 +302,7 @@ export class StreamLoop {
     return feed !== undefined && "fail" in feed ? feed.fail(error) : this.#options.request.errorFrames(error);
   }
 
-  /** No target answers, and the response has begun with heartbeats. */
+  /** Handles a failure of all targets after the response has begun with heartbeats. */
   #failUnanswered(thrown: unknown): void {
     const { request } = this.#options;
     if (this.#isGone) {
@@ -315,7 +316,7 @@ export class StreamLoop {
     else this.#rest = text;
   }
 
-  /** The fault of the target, unless the client held the answer up for long. */
+  /** Attributes a timeout to the target, unless the client delayed the answer. */
   #blameClient(thrown: unknown): unknown {
     const totalMs = this.#answer?.totalMs ?? Infinity;
     const heldUpMs = this.#heldUpMs + (this.#isAsked ? 0 : this.#timer.elapsedMs);
@@ -325,7 +326,7 @@ export class StreamLoop {
     return new GatewayError("too_slow", message);
   }
 
-  /** The client has left an answer that has begun: it is cancelled, or read to its end for the bill. */
+  /** Cancels or drains an answer whose client has left. */
   #abandon(): void {
     const { meter } = this.#answer as StreamedAnswer;
     const drains = this.#options.request.leave(meter.shown);
@@ -335,7 +336,7 @@ export class StreamLoop {
     if (!this.#isReading) this.#read();
   }
 
-  /** The client has not read for too long. It finds the error where it reads on. */
+  /** Fails a stream that the client left unread for too long. The client gets the error at its next read. */
   #giveUp(): void {
     const frames = this.#errorFrames(unreadError(this.#options.unreadMs));
     void this.leave();

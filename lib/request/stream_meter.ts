@@ -1,4 +1,4 @@
-/** The charge of a streamed answer: what ends the answer waits until its charge is durable. */
+/** Charges a streamed answer. The frames that end it wait until the charge is durable. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
@@ -13,49 +13,49 @@ import { type Charged, type Counts, type Ended, readTokens } from "./billed_toke
 import type { Shown } from "./countable.ts";
 import { CLIENT_LEFT } from "./request_meter.ts";
 
-/** What a stream is charged by. */
+/** Options of a stream meter. */
 export interface StreamCharge {
   meter: Meter;
   backgroundTasks: BackgroundTasks;
   codec: Codec;
   countInput: Counts["countInput"];
   isEstimate: Counts["isEstimate"];
-  /** Counts calls of hosted tools; absent: none can run. */
+  /** Counts calls of hosted tools; absent if none can run. */
   hostedCalls?: HostedCalls | undefined;
-  /** True where the client asked for a usage that not every stream of its protocol has. */
+  /** True if the client asked for usage, which is optional in its protocol. */
   wantsUsage: boolean;
-  /** Whether the client has left before there was a response. */
+  /** True if the client left before the response. */
   hasLeft: () => boolean;
-  /** Whether the gateway itself ends the stream. */
+  /** True if the gateway itself is ending the stream. */
   isInterrupted: () => boolean;
-  /** Notes in the log why an answer breaks off. */
+  /** Logs why an answer ended early. */
   noteFailure: (error: GatewayError) => void;
 }
 
 /**
- * Charges the steps of one stream. A finished answer is charged by its usage; one that its client left, by what was
- * produced until then, or until it broke off later; one that reaches a limit of the gateway's, by what came before it;
- * one that breaks off otherwise, nothing. The frame with the usage and what follows it are held back until the charge is
- * durable, and carry the cost.
+ * Charges one stream. A finished answer is charged by its usage. An answer whose client left is charged for the output
+ * until then, or until the drained upstream failed. An answer that hits a limit of the gateway is charged for the output
+ * before it. Any other incomplete answer is free. The usage frame and all later frames wait until the charge is durable,
+ * and carry the cost.
  */
 export class StreamMeter {
   readonly #charge: StreamCharge;
   readonly #count = new ReplyTokenCounter();
-  /** Events of the steps that were read and not yet sent. */
+  /** Events of steps that were read but not yet sent. */
   readonly #unsent: (readonly ReplyEvent[])[] = [];
-  /** Counting that the answer has run far ahead of. */
+  /** Token counting that lags far behind the answer. */
   #behind: Promise<void> | undefined;
-  /** The frame that may be the last with a usage, and what came after it. */
+  /** The possibly last frame with usage, and all later frames. */
   #held: Frame[] = [];
-  /** The latest frame that is an object. */
+  /** Latest frame that is a JSON object. */
   #latest: Frame | undefined;
   #input: TokenUsage = {};
   readonly #shown: Shown = { reasoning: false, input: false };
   #hasBegun = false;
-  /** Whether the client has received something of the answer. */
+  /** True if the client received any part of the answer. */
   #wasSent = false;
   #clientLeft = false;
-  /** The client has left, and the rest of the answer is not read. */
+  /** True if the client has left and the rest of the answer is not read. */
   #isAbandoned = false;
   #isComplete = false;
 
@@ -63,17 +63,17 @@ export class StreamMeter {
     this.#charge = charge;
   }
 
-  /** The parts of the answer that bear on whether it can be counted. */
+  /** Facts about the stream for `isCountable`. */
   get shown(): Readonly<Shown> {
     return this.#shown;
   }
 
-  /** Counting that must end before the next step is read; absent: none. */
+  /** Token counting that must end before the next read; absent: none. */
   get behind(): Promise<void> | undefined {
     return this.#behind?.then(() => this.#behind = undefined);
   }
 
-  /** The step as it may be sent; a promise where its end waits for the charge. */
+  /** Returns the step to send; a promise if it waits for the charge. */
   take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
     if (this.#isAbandoned) return undefined;
     if (step === undefined) return this.#isComplete ? undefined : this.#endEarly();
@@ -92,7 +92,7 @@ export class StreamMeter {
     return this.#holdBack(step);
   }
 
-  /** The client received the next step that was read. */
+  /** Records that the client received the next step. */
   sent(): void {
     const events = this.#unsent.shift();
     if (this.#clientLeft || events === undefined) return;
@@ -100,7 +100,7 @@ export class StreamMeter {
     this.#observe(events);
   }
 
-  /** The stream broke off with an error. @returns whether the client is told */
+  /** Settles a stream that failed. @returns true if the client gets the error */
   fail(error: GatewayError): boolean {
     if (this.#isAbandoned) return false;
     this.#charge.backgroundTasks.add(this.#endEarly(error));
@@ -109,7 +109,7 @@ export class StreamMeter {
     return true;
   }
 
-  /** The client has left. `drain`: the answer is read and charged to its end. */
+  /** Settles a stream whose client left. `drain`: the answer is read and charged to its end. */
   left(drain: boolean): void {
     if (this.#clientLeft) return;
     this.#clientLeft = true;
@@ -132,7 +132,7 @@ export class StreamMeter {
     if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
   }
 
-  /** After the client has left, all that is read counts as sent. */
+  /** While draining, everything read counts as sent. */
   #queue(events: readonly ReplyEvent[]): void {
     if (this.#clientLeft) this.#observe(events);
     else this.#unsent.push(events);
@@ -142,7 +142,7 @@ export class StreamMeter {
     for (const events of [...this.#unsent.splice(0), step.events]) this.#observe(events);
   }
 
-  /** Counting under way is of no more use, but the end of the process waits for it. */
+  /** Discards a running count; the process still waits for it at its end. */
   #stopCounting(): void {
     const counting = this.#count.stop();
     if (counting !== undefined) this.#charge.backgroundTasks.add(counting);
@@ -150,7 +150,7 @@ export class StreamMeter {
 
   async #breakOff(step: Step, error: GatewayError): Promise<Step> {
     if (this.#hasBegun && !this.#clientLeft && error.fault === "oversized") return await this.#cutOff(step, error);
-    // Before the answer has begun, another target may still give one.
+    // Before the first event, another target may still answer.
     if (this.#hasBegun) await this.#endEarly(error);
     this.#stopCounting();
     this.#queue(step.events);
@@ -158,7 +158,7 @@ export class StreamMeter {
     return step;
   }
 
-  /** The upstream is not at fault: all of the answer until here is paid for. */
+  /** The upstream is not at fault, so the output so far is charged. */
   async #cutOff(step: Step, error: GatewayError): Promise<Step> {
     this.#isComplete = true;
     this.#observeAll(step);
@@ -170,7 +170,7 @@ export class StreamMeter {
     return step;
   }
 
-  /** An answer that ends because of its client is charged: the client had left by then, or has read too slowly. */
+  /** An answer that ends because the client left or read too slowly is charged. */
   async #endEarly(error?: GatewayError): Promise<undefined> {
     if (this.#clientLeft || error?.kind === "too_slow") {
       await this.#abandon();
@@ -203,7 +203,7 @@ export class StreamMeter {
     return { ...step, frames: this.#withCost(frames, cost) };
   }
 
-  /** An answer that cannot be counted cannot be charged. */
+  /** Without a count there is no charge. */
   async #read(ended: Ended): Promise<Charged> {
     const { hostedCalls, countInput, isEstimate, meter } = this.#charge;
     try {
@@ -218,7 +218,7 @@ export class StreamMeter {
     }
   }
 
-  /** The usage in the answer is the billed one, whatever the upstream reported. */
+  /** Writes the billed usage into the answer, whatever the upstream reported. */
   #withUsage(frames: Frame[], { tokens, source }: Charged): Frame[] {
     const { codec, wantsUsage } = this.#charge;
     const last = frames.findLastIndex((frame) => codec.tellsUsage(frame));
@@ -234,7 +234,7 @@ export class StreamMeter {
     return frames.toSpliced(end, 0, codec.usageFrame(like, tokens));
   }
 
-  /** The cost goes into the last frame with a usage. */
+  /** Writes the cost into the last usage frame. */
   #withCost(frames: Frame[], cost: Amount): Frame[] {
     const last = frames.findLastIndex((frame) => this.#charge.codec.tellsUsage(frame));
     const sluice_cost = `"${formatUsd(cost)}"`;
@@ -244,13 +244,13 @@ export class StreamMeter {
   }
 
   /**
-   * From the frame with the usage on, nothing goes out before the answer is complete. Where the answer goes on, that was
-   * not the last usage: some hosts report one with every event.
+   * Holds back the usage frame and all later frames until the answer is complete. If more content follows, they are sent:
+   * some hosts report usage with every event.
    */
   #holdBack({ frames, events, spoken = 0 }: Step): Step {
     this.#queue(events);
     this.#latest = frames.findLast(isObject) ?? this.#latest;
-    // The usual step has text and no usage: its frames need no look.
+    // Most steps have no usage, so their frames are not inspected.
     if (this.#held.length === 0 && spoken === frames.length) return { frames, events };
     const passed = spoken > 0 ? this.#held.splice(0) : [];
     const first = frames.findIndex((frame, index) => index >= spoken && this.#charge.codec.tellsUsage(frame));
@@ -260,7 +260,7 @@ export class StreamMeter {
   }
 }
 
-/** False for a mark such as `[DONE]`. Upstreams may write space before an object, which is relayed. */
+/** False for marks such as `[DONE]`. Upstreams may write whitespace before an object, which is relayed. */
 function isObject({ data }: Frame): boolean {
   return data.startsWith("{") || /^[ \t\r\n]*\{/.test(data);
 }
