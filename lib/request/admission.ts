@@ -1,4 +1,4 @@
-/** Whether there is room for a request: limits of rate and concurrency first, then budgets. */
+/** Admission: reserves rate and concurrency limits first, then budgets. */
 import { requireCaller } from "../access/caller.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -15,18 +15,18 @@ import { longestMs } from "./targets.ts";
 /** A candidate that may answer. */
 export interface Admitted extends Candidate {
   cap: OutputCap | undefined;
-  /** What it takes of its own limits, where it answers in place of another one; of the first one, they are taken. */
+  /** Limits to reserve when this alternative answers; those of the first candidate are already reserved. */
   limitRequests: readonly LimitRequest[];
 }
 
-/** Those that may answer, the one that is asked first before the others. */
+/** Admitted candidates, the preferred one first. */
 export type AllAdmitted = [Admitted, ...Admitted[]];
 
-/** What a request is admitted under. */
+/** Context of an admission. */
 interface Under {
   meter: Meter;
   context: RouteContext;
-  /** Whether all texts of the request are known to be ASCII. */
+  /** True if all texts of the request are known to be ASCII. */
   isAscii: boolean;
 }
 
@@ -36,7 +36,7 @@ interface Under {
  *
  * It takes the limits of the model that is asked first. What is held pays for the dearest of the models that may answer:
  * those that the budget cannot pay for are left out. Where there is no room for the first, the next one leads.
- * @returns who may answer; at once where nobody is asked, as with limits in memory and without budgets
+ * @returns the admitted candidates; synchronously with limits in memory and without budgets
  * @throws {GatewayError} `limited`, at once or later
  */
 export function admit(candidates: readonly Candidate[], under: Under): AllAdmitted | Promise<AllAdmitted> {
@@ -86,7 +86,7 @@ function admitFirst(
       forMs,
       whole: !first.prompt.stream,
     });
-  // Before anything is taken: nobody else waits for it meanwhile.
+  // Before any reservation, so that no other request waits for it.
   const taking = context.record.bytesIn > LARGE_BODY_BYTES ? yieldToEventLoop().then(take) : take();
   return taking === undefined
     ? admittedBy(plan, { first, under })

@@ -9,7 +9,7 @@ import type { RequestState } from "./state.ts";
 
 /**
  * Takes what a request needs of limits and budgets.
- * @returns the models that may answer, the one that is asked first before the others
+ * @returns the admitted models, the preferred one first
  * @throws {GatewayError} `limited`
  */
 export async function admitRequest(

@@ -7,5 +7,5 @@ export interface AdmittedModel extends Admitted {
   client: ClientRequest;
 }
 
-/** Those that may answer; the one that is asked first leads. */
+/** Admitted models, the preferred one first. */
 export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];

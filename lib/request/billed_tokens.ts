@@ -6,11 +6,11 @@ import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 
-/** How tokens are counted that the upstream does not tell. */
+/** Counts tokens that the upstream does not report. */
 export interface Counts {
   /** Size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
-  /** Whether that is an estimate, as the prompt has images or files. */
+  /** True for an estimate, because the prompt has images or files. */
   isEstimate: () => boolean;
   /** Size of the answer in o200k tokens. */
   countOutput: () => Promise<ReplyTokens>;
@@ -20,7 +20,7 @@ export interface Counts {
 export interface Charged {
   tokens: BilledTokens;
   source: UsageSource;
-  /** What was used beside tokens; absent: nothing. */
+  /** Billed items besides tokens; absent: none. */
   used?: UsedExtras;
 }
 
@@ -29,7 +29,7 @@ export interface Ended {
   usage: TokenUsage;
   /** Absent: it was given up. */
   finish?: FinishReason;
-  /** What was counted of hosted tools; absent: none could run. */
+  /** Counted calls of hosted tools; absent if none could run. */
   hostedCalls?: HostedCalls | undefined;
 }
 

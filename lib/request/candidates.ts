@@ -17,18 +17,18 @@ export interface Candidate {
   model: Model;
   /** The prompt, as this model can answer it. */
   prompt: Prompt;
-  /** What the model cannot do about it. */
+  /** Parameters that the model does not support. */
   dropped: UnsupportedParameters;
-  /** What it costs. The price is that of this moment, however long the request takes. */
+  /** Price at the time of admission, however long the request takes. */
   sheet: Readonly<PriceSheet>;
-  /** What it can be billed beside that; absent: nothing. */
+  /** Largest bill besides tokens; absent: none. */
   extraPrices: ExtraPrices | undefined;
 }
 
-/** Who may answer, and the preferences of the client about them. */
+/** Candidates and the client's provider preferences. */
 export interface Candidates {
   preferences: ProviderPreferences;
-  /** At least one; the one that is asked first leads. */
+  /** At least one; the preferred one first. */
   candidates: readonly Candidate[];
 }
 
@@ -63,7 +63,7 @@ export function findCandidates(asked: Prompt, context: RouteContext, lost: reado
   return { preferences, candidates };
 }
 
-/** The error where the client's preferences leave nobody who could answer: to try again cannot help. */
+/** The error when the client's preferences exclude every target. A retry cannot help. */
 export function nobodyLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
 }
@@ -95,7 +95,7 @@ function fallback(id: string, { protocol }: Prompt, context: RouteContext): Mode
   }
 }
 
-/** What clients may call upstreams: by their names, and by their vendors'. */
+/** Names that clients may use for an upstream: its own and its vendor's. */
 export function slugsOf(name: string, { config }: Pick<Gateway, "config">): readonly string[] {
   const vendor = config.upstreams[name]?.vendor;
   return vendor === undefined ? [name] : [name, vendor];

@@ -1,4 +1,4 @@
-/** Whether the client is there, for as long as there is no response that it could leave. */
+/** Watches for a client that leaves before there is a response. */
 import type { PhaseTimers, Timer } from "../phase_timers.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { PhaseTimers, Timer } from "../phase_timers.ts";
  */
 const ASK_MS = 20;
 
-/** What a request's client is watched with. */
+/** Options of a client watch. */
 export interface Watching {
   /** True: the client gets a stream, in which its leaving at any moment makes a difference. */
   stream: boolean;
@@ -32,7 +32,7 @@ export class ClientWatch {
     else this.#timer = timers.set(ASK_MS, () => this.#ask());
   }
 
-  /** Whether it is known to have left. */
+  /** True once the client is known to have left. */
   get hasLeft(): boolean {
     return this.#signal?.aborted === true;
   }

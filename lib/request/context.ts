@@ -16,7 +16,7 @@ export interface Fitted {
   countInput: () => Promise<number>;
 }
 
-/** What a prompt must fit. */
+/** The context window that a prompt must fit. */
 export interface Fit {
   model: Model;
   codec: Codec;
@@ -50,7 +50,7 @@ async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
 }
 
-/** What an upstream took is no larger than its context, whatever the estimate of its images and files. */
+/** An accepted prompt is no larger than the context, whatever the estimate of its images and files. */
 function counting(prompt: Prompt, limit: number): () => Promise<number> {
   let count: Promise<number> | undefined;
   const most = (tokens: number) => Math.min(tokens, limit);

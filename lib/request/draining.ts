@@ -1,4 +1,4 @@
-/** Whether an answer is read to its end although its client has left, so that the bill is the upstream's. */
+/** Decides whether an answer is drained (read to its end) after its client left, so that the upstream's usage can be billed. */
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
 import { costsAnything } from "../billing/token_bound.ts";
@@ -8,9 +8,9 @@ import type { PriceSheet } from "../store/ledger.ts";
 /** A request whose client has left. */
 export interface Left {
   model: Pick<Model, "on_disconnect">;
-  /** What it pays. */
+  /** Prices of the request. */
   sheet: Readonly<PriceSheet>;
-  /** Whether what was sent tells what the answer cost. */
+  /** True if the sent events can be counted. */
   isCountable: () => boolean;
   meter: Pick<Meter, "asked" | "done">;
 }

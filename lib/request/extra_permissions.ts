@@ -1,4 +1,4 @@
-/** What a key may ask of a vendor beyond tokens, and what one request asks of it. */
+/** Permissions of a key for vendor features besides tokens, and the features that a request uses. */
 import type { Caller } from "../access/caller.ts";
 import { mayCall } from "../access/permissions.ts";
 import type { Extras, HostedTool } from "../protocols/canonical/types.ts";
@@ -29,7 +29,7 @@ export class ExtraPermissions {
     return this.#caller.group.vendor_state === true;
   }
 
-  /** Notes what is asked for where it is allowed. */
+  /** Records a requested feature if it is permitted. */
   takes(extra: Extra, value?: JsonObject): boolean {
     if (!this.permits(extra)) return false;
     switch (extra.asks) {
@@ -51,7 +51,7 @@ export class ExtraPermissions {
     }
   }
 
-  /** Whether the caller may ask for it. */
+  /** True if the key may use the feature. */
   permits(extra: Extra): boolean {
     const { group } = this.#caller;
     switch (extra.asks) {
@@ -86,7 +86,7 @@ export class ExtraPermissions {
     if (!this.dropped.includes(name)) this.dropped.push(name);
   }
 
-  /** The error where it may not be asked for, and cannot be taken out. */
+  /** The error for a feature that is not permitted and cannot be dropped. */
   refusal(extra: Extra, member: string, code?: string): GatewayError {
     const { groupName, group } = this.#caller;
     const { what, setting } = wordsOf(extra);
@@ -100,7 +100,7 @@ export class ExtraPermissions {
     });
   }
 
-  /** What was granted; absent: nothing. */
+  /** Granted features; absent: none. */
   extras(): Extras | undefined {
     if (this.#hosted.length === 0 && !this.#remoteMcp && this.#tier === undefined) return undefined;
     const maxCalls = countOf(this.#value.max_tool_calls);

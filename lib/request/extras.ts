@@ -18,7 +18,7 @@ export interface Screened {
   body: JsonBody;
   /** Names of what was taken out. */
   dropped: readonly string[];
-  /** What is left that costs more than tokens, once the body has been read. */
+  /** Features left in the body that cost more than tokens. */
   extras(): Extras | undefined;
   /** The beta features of a request that may be passed on to a model. */
   betasFor(model: Pick<Model, "context_length">, header: string | null): Betas;
@@ -29,7 +29,7 @@ export interface Screened {
 export interface Betas {
   /** The header's value; `null`: there is none. */
   value: string | null;
-  /** What was taken out. */
+  /** Dropped members. */
   dropped: readonly string[];
 }
 

@@ -7,7 +7,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 
-/** The model of a text request. @throws {GatewayError} `forbidden`, `not_found`, or `invalid` where it makes no text */
+/** Finds the model of a text request. @throws {GatewayError} `forbidden`, `not_found`, or `invalid` for an image model */
 export function findModel(id: string, context: RouteContext): Model {
   const model = findRow(id, context);
   if (isLanguageModel(model)) return model;
@@ -17,12 +17,12 @@ export function findModel(id: string, context: RouteContext): Model {
   );
 }
 
-/** A model that a text request names to be tried next: not the one that it asks for. @throws {GatewayError} as `findModel` */
+/** Finds an alternative model that a text request names. @throws {GatewayError} as `findModel` */
 export function findFallback(id: string, context: RouteContext): Model {
   return findModel(id, { ...context, record: { ...context.record } });
 }
 
-/** The model of an image request. @throws {GatewayError} as `findModel`, and `invalid` where it makes no images */
+/** Finds the model of an image request. @throws {GatewayError} as `findModel`, and `invalid` for a text model */
 export function findImageModel(id: string, context: RouteContext): Model {
   const model = findRow(id, context);
   if (isImageModel(model)) return model;

@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
 
-/** What stands against taking requests, or would if there were more of it. */
+/** Reasons why the gateway is not ready, or degraded. */
 export interface Readiness {
   /**
    * `degraded`: a target fails, has yet to show that it works again, or belongs to an upstream that refuses the gateway's
@@ -14,13 +14,13 @@ export interface Readiness {
   status: "ok" | "degraded" | "unavailable";
   /** A sentence with the reasons, such as "degraded: openai answered 0 of its last 7 attempts"; absent where it is ok. */
   message?: string;
-  /** Whether the store of keys answers. */
+  /** True if the key store answers. */
   store: boolean;
-  /** Whether the ledger can be written: nothing that costs begins while it cannot. */
+  /** True if the ledger is writable. Billed requests are refused while it is not. */
   ledger: boolean;
-  /** Whether every target that was asked is well, some are, or none is. */
+  /** Health of the targets that were called: all, some or none are up. */
   upstreams: "ok" | "some" | "none";
-  /** Whether the configuration in force is the one that shall be: false where nodes share one that this one cannot use. */
+  /** True if the current configuration is active; false if this node cannot use the shared one. */
   is_current: boolean;
 }
 
