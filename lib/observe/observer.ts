@@ -1,4 +1,5 @@
 /** Watches requests from their arrival to their end: one line of the log for each, what metrics count, and its span. */
+import { memberName } from "./member_names.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
@@ -46,7 +47,7 @@ export interface Observer {
   /** It is for this route. */
   routed(record: RequestRecord, route: string): void;
   /** It has failed, before its response or within it. */
-  failed(record: RequestRecord, error: Pick<GatewayError, "kind" | "code">): void;
+  failed(record: RequestRecord, error: Pick<GatewayError, "kind" | "code" | "param">): void;
   /** It has a response. What it still waits for may come later. */
   answered(record: RequestRecord, status: number): void;
   /** Counts a stream's bytes, and waits for its end. */
@@ -132,9 +133,10 @@ class RequestObserver implements Observer {
     nameServerSpan(record);
   }
 
-  failed(record: RequestRecord, { kind, code }: Pick<GatewayError, "kind" | "code">): void {
+  failed(record: RequestRecord, { kind, code, param }: Pick<GatewayError, "kind" | "code" | "param">): void {
     record.kind = kind;
     if (code !== undefined) record.code = code;
+    if (param !== undefined) record.param = memberName(param.replace(/\[\d*\]/g, ""));
   }
 
   answered(record: RequestRecord, status: number): void {

@@ -26,6 +26,7 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
     ending,
     kind: record.kind,
     code: record.code,
+    param: record.param,
     key_id: record.keyId,
     key_name: record.keyName,
     group: record.group,

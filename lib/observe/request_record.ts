@@ -35,6 +35,8 @@ export interface RequestRecord {
   /** Kind of the error, and its code if it has one. */
   kind?: string;
   code?: string;
+  /** The parameter that the error names, as in `memberName`. */
+  param?: string;
   /** Bytes of the request's body, inflated. */
   bytesIn: number;
   /** Bytes of the answer's body that were handed on. */

@@ -54,6 +54,7 @@ Deno.test("a request has one line with its facts when it is over, whole or strea
         ending: entry.ending,
         kind: undefined,
         code: undefined,
+        param: undefined,
         key_id: gateway.key.id,
         key_name: "test",
         group: "default",
@@ -117,6 +118,18 @@ Deno.test("requests without a meter have a line with the pattern of their route,
       status: 404,
       model: "other",
       code: "model_not_found",
+      param: "model",
+    }],
+    [
+      "POST",
+      "/v1/chat/completions",
+      auth,
+      '{"model":"acme/one","messages":[{"role":"user","content":"Hi"}],"temperature":3}',
+      { status: 400, param: "temperature" },
+    ],
+    ["POST", "/v1/chat/completions", auth, '{"model":"acme/one","messages":[{"role":"canary"}]}', {
+      status: 400,
+      param: "messages.other",
     }],
   ];
   for (const [at, [method, path, headers, body, expected]] of cases.entries()) {
