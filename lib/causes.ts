@@ -1,4 +1,4 @@
-/** What went wrong in the network or on the disk, in words of our own: messages of the runtime may hold a prompt or a key. */
+/** Classifies network and disk errors. The runtime's messages are not used, since they may contain a prompt or a key. */
 
 /** Faults by what the runtime, its drivers and the system say. The first that fits counts. */
 const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
@@ -30,7 +30,7 @@ const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
 /** Most causes of causes that are looked at. */
 const DEPTH = 5;
 
-/** The fault behind what was thrown; `undefined` where it is none of the network or the disk. */
+/** Finds the fault behind a thrown value; `undefined` if it is neither of the network nor of the disk. */
 export function faultOf(thrown: unknown): string | undefined {
   let error = thrown;
   for (let depth = 0; depth < DEPTH && error instanceof Error; depth++) {

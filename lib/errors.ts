@@ -11,9 +11,9 @@ const ERROR_STATUS = {
   too_large: 413,
   unsupported_media_type: 415,
   upgrade_required: 426,
-  /** A limit of ours. */
+  /** A limit of the gateway. */
   limited: 429,
-  /** A limit of the upstream's. */
+  /** A limit of the upstream. */
   exhausted: 429,
   internal: 500,
   upstream: 502,
@@ -24,13 +24,13 @@ const ERROR_STATUS = {
 /** One row of the table of errors. */
 export type ErrorKind = keyof typeof ERROR_STATUS;
 
-/** What went wrong at an upstream, where the kind does not tell: for whoever chooses where to ask next; never sent. */
+/** The fault at an upstream, where the kind is not precise enough. Routing uses it; it is never sent to a client. */
 export type Fault =
   /** No connection could be made: the request has certainly not arrived. */
   | "unreachable"
-  /** A connection that was kept ended as the request left on it: hosts close idle ones, and say nothing of it before. */
+  /** A kept connection was closed as the request was sent: hosts close idle connections without notice. */
   | "stale"
-  /** The upstream itself said so, with a status. */
+  /** The upstream answered with an error status. */
   | "status"
   /** The upstream answered 401: it may not accept the gateway's key. */
   | "key"
@@ -38,7 +38,7 @@ export type Fault =
   | "access"
   /** The account at the upstream has no money left. */
   | "credit"
-  /** This upstream cannot be asked this at all, and was not. */
+  /** This upstream cannot take the request, which was not sent. */
   | "unfit"
   /** The answer goes beyond a limit that the gateway sets for the shape of answers: the upstream is well. */
   | "oversized"
@@ -54,7 +54,7 @@ export interface VendorError {
   requestId?: string;
 }
 
-/** What may accompany an error. */
+/** Optional members of an error. */
 export interface ErrorOptions {
   /** Path of the member the client got wrong, such as `messages[0].content`. */
   param?: string;
@@ -64,13 +64,13 @@ export interface ErrorOptions {
   headers?: Readonly<Record<string, string>>;
   /** Time after which another try makes sense, in milliseconds. */
   retryAfterMs?: number;
-  /** True where another try of the same request cannot succeed although its status is one that SDKs retry. */
+  /** True if a retry cannot succeed, although SDKs retry this status. */
   final?: boolean;
-  /** What failed at an upstream. */
+  /** The fault at an upstream. */
   fault?: Fault;
   /** The vendor's answer where it was an error; logged, never sent. */
   vendor?: VendorError;
-  /** What went wrong underneath; logged, never sent. */
+  /** The underlying error; logged, never sent. */
   cause?: unknown;
 }
 
@@ -129,18 +129,18 @@ function cleanHeaders(headers: Readonly<Record<string, string>>): Record<string,
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, redactSecrets(value)]));
 }
 
-/** The error a client is shown for anything that was thrown: itself where it is one of ours, else `internal`. */
+/** Converts a thrown value to the error for the client: itself if it is a `GatewayError`, else `internal`. */
 export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError("internal", "The gateway failed to answer this request", { cause: thrown });
 }
 
-/** What was thrown, in its own words: for the operator alone. */
+/** The message of a thrown value, for the operator alone. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** What the log may know of what was thrown. Its words may be a prompt's, or a key. */
+/** The name of a thrown value, for the log. Its message may contain a prompt or a key. */
 export function nameOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.name : typeof thrown;
 }

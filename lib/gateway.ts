@@ -37,17 +37,17 @@ import { createTransportSelector, type TransportSelector } from "./upstreams/sel
 /** Everything a request needs. Immutable; a reload builds a new one, which shares what must outlive a configuration. */
 export interface Gateway {
   readonly config: Config;
-  /** Which configuration this is, and the way to another one. */
+  /** The configuration in force, and its reload. */
   readonly reloader: Reloader;
   readonly catalog: Catalog;
   /** Keys, ledger and kept answers. */
   readonly store: Store;
   readonly keys: KeyRing;
-  /** The way to what every request cost. */
+  /** Ledger of the cost of every request. */
   readonly ledger: Ledger;
   /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
-  /** Requests under way. */
+  /** Requests in flight. */
   readonly inFlight: InFlightRequests;
   /** Watches requests, for the log and for metrics. */
   readonly observer: Observer;
@@ -67,7 +67,7 @@ export interface Gateway {
   readonly uploads: AdmissionQueue;
   /** Queue in front of work on pixels in this process. */
   readonly pixels: AdmissionQueue;
-  /** Image requests that may come again. */
+  /** Image requests that clients may repeat. */
   readonly idempotency: Idempotency;
   /** Unix time in milliseconds. */
   readonly now: () => number;
@@ -98,7 +98,7 @@ export interface GatewayParts {
   log: (entry: LogEntry) => void;
   /** Absent: the configuration stays as it is. */
   reloader?: Reloader;
-  /** Absent: what this process sees for itself. */
+  /** Absent: this process alone. */
   health?: Health;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;

@@ -1,7 +1,7 @@
-/** Removes secrets from texts that leave the process: by their values first, and by what keys look like second. */
+/** Removes secrets from texts that leave the process: first by their values, then by the usual forms of keys. */
 import { rememberedSecrets, type Secret } from "./secret.ts";
 
-/** What stands in the place of a secret. */
+/** Replacement of a secret. */
 const KEY = "[key]";
 
 /** Shortest part of a secret that is removed: a vendor that refuses a key quotes its beginning. */
@@ -91,7 +91,7 @@ function removeSpellings(text: string, withPrefixes: boolean): string {
   return left;
 }
 
-/** Where a quoted secret ends: with what else of it is there, and with what stands in the place of its rest. */
+/** Finds the end of a quoted secret, which may be cut or masked. */
 function endOfQuote(text: string, { at, whole, isBase64 }: { at: number; whole: string; isBase64: boolean }): number {
   let length = 0;
   while (length < whole.length && text[at + length] === whole[length]) length++;
@@ -146,9 +146,9 @@ export function redactShapes(text: string, mostCharacters: number): string {
   return SHAPES.reduce((left, [pattern, instead]) => left.replace(pattern, instead), head).trim();
 }
 
-/** Shortest key that is looked for in what models say, in characters. */
+/** Shortest key that is removed from model output, in characters. */
 const CONTENT_CHARACTERS = 12;
-/** The same for one that is made of small letters alone, as words are. */
+/** The same for a key of small letters alone, which may be a word. */
 const WORDY_CHARACTERS = 24;
 /** Shortest end of a key by which it is looked for. */
 const TAIL_CHARACTERS = 8;

@@ -40,8 +40,8 @@ export class Secret {
 }
 
 /**
- * Has a value removed from everything that leaves the process. Of an address it is the password alone, as it is written and
- * as it is meant: the rest is shown on purpose.
+ * Has a value removed from everything that leaves the process. Of an address only the password is removed, encoded and
+ * decoded.
  */
 export function rememberSecret(value: string): void {
   if (!value.includes("://")) return remember(value);

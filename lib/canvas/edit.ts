@@ -16,11 +16,11 @@ const TURNED = [1, 6, 3, 8] as const;
 export interface Editing {
   prompt: string;
   size: PixelSize;
-  /** Which of the request's images: each has a warmth of its own. */
+  /** Index of the image in the request: each has its own warmth. */
   index: number;
   /** Present for a preview: 0 is the coarsest. */
   step?: number;
-  /** How many images are edited, at least one; several are put side by side. */
+  /** Number of images, at least one. Several are put side by side. */
   count: number;
   hasMask: boolean;
 }

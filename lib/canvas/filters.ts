@@ -1,4 +1,4 @@
-/** Changes of an image's pixels, in place unless said otherwise. */
+/** Filters on an image's pixels. They work in place unless their comment says otherwise. */
 import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 

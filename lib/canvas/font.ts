@@ -74,7 +74,7 @@ const SHAPES: ReadonlyMap<string, string> = new Map([
   ): [string, string] => [row.slice(0, row.indexOf(" ")), row.slice(row.indexOf(" ") + 1)]),
 ]);
 
-/** Accents, centred on 0; their foot stands on 0, that of the cedilla hangs from it. */
+/** Accents, centred on 0; their foot is at 0, that of the cedilla hangs from it. */
 const MARKS: ReadonlyMap<string, string> = new Map([
   ["\u0300", "0 L-1.2 2 0.6 0.4"],
   ["\u0301", "0 L1.2 2 -0.6 0.4"],
@@ -110,7 +110,7 @@ export function drawable(text: string): string {
     .replaceAll(/ +/g, " ").trim();
 }
 
-/** A letter of the font; undefined for one that it does not have. */
+/** A letter of the font; `undefined` if the font lacks it. */
 export function glyph(letter: string): Glyph | undefined {
   const known = parsed.get(letter);
   if (known !== undefined) return known;

@@ -54,7 +54,7 @@ export function readInstruction(prompt: string): Instruction {
   const text = prompt.slice(0, 4000);
   const quoted = [...text.matchAll(/["“”«»„]([^"“”«»„]{1,200})["“”«»„]|(?:^|\s)['‘]([^'’]{1,200})['’](?=[\s.,!?]|$)/g)]
     .map(([, double, single]) => (double ?? single ?? "").trim()).filter((found) => found !== "");
-  // What is to be written on the image says nothing about colours.
+  // The text to write on the image is no colour instruction.
   let plain = text.toLowerCase();
   for (const words of quoted) plain = plain.replace(words.toLowerCase(), " ");
   const edits: Edit[] = [];

@@ -7,7 +7,7 @@ import { resize } from "./resize.ts";
 import { lay, type Layer, paintLayers } from "./surface.ts";
 import { layOut, letter } from "./text.ts";
 
-/** How much smaller a preview is painted before it is enlarged, by its step. */
+/** Reduction of a preview, by its step: it is painted small, then enlarged. */
 const COARSENESS = [24, 12, 6] as const;
 
 /** Paints an image. A preview, `step` 0 to 2, is the same image with fewer pixels to it, in the full size. */

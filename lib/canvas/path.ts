@@ -5,7 +5,7 @@ import { lay, type Layer } from "./surface.ts";
 /** A point in pixels. */
 export type Point = readonly [x: number, y: number];
 
-/** A colour, or one that changes along a line from one point to another. */
+/** A colour, or a gradient between two points. */
 export type Paint = Rgb | { from: Rgb; to: Rgb; start: Point; end: Point };
 
 /** A rectangle's outline. */

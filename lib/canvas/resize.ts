@@ -1,7 +1,7 @@
 /** Images in other sizes. */
 import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 
-/** What each pixel of a line is made of: where its sources begin, and their weights. */
+/** The sources of each pixel of a line: their first index, and their weights. */
 interface Weights {
   from: Int32Array;
   count: number;

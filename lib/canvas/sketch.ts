@@ -11,7 +11,7 @@ export function points(text: string): Point[] {
   });
 }
 
-/** How a sketch is turned, and whether its ellipses are as round as its size in pixels shows. */
+/** Rotation of a sketch, and the precision of its ellipses. */
 export interface SketchOptions {
   turns?: number;
   flip?: boolean;

@@ -1,5 +1,5 @@
 /**
- * What layers paint on. An image is painted in bands of some rows, all layers of one band before the next: a band fits
+ * The surface that layers paint on. An image is painted in bands of some rows, all layers of one band before the next: a band fits
  * into the processor's cache, and the memory needed does not grow with the image.
  */
 import type { Pixels, PixelSize } from "./pixels.ts";

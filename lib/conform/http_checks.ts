@@ -6,10 +6,10 @@ import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
 import { DONE, objectOf, type WireStream } from "./sse.ts";
 
-/** What the checks need to know of a protocol. */
+/** A protocol, as the checks need it. */
 export interface CommonForm {
   part: SuitePart;
-  /** Whose error bodies it has. */
+  /** The protocol of its error bodies. */
   errors: "openai" | "anthropic";
   /** The body of a request: these words from a user. */
   body(context: SuiteContext, words: string, more?: JsonObject): JsonObject;
@@ -116,7 +116,7 @@ function errorChecks(dialect: CommonForm): Checks {
     async "error.large"(context) {
       const answer = await context.ask({
         path: context.path(part),
-        // Nobody is asked for an answer where there is no limit: the model does not exist.
+        // The model does not exist, so a gateway without a limit generates nothing.
         body: { ...dialect.body(context, "a".repeat(LARGE_BYTES)), model: NO_MODEL },
       });
       if ([400, 404].includes(answer.status)) throw new Skip(`no limit was met: the answer was ${answer.status}`);
@@ -152,7 +152,7 @@ export function checkNames(stream: WireStream, events: readonly { type: string }
   });
 }
 
-/** What asks for a stream, with its usage. */
+/** Members that ask for a stream with its usage. */
 export function streaming(part: SuitePart): JsonObject {
   return { stream: true, ...(part === "chat" && { stream_options: { include_usage: true } }) };
 }

@@ -1,4 +1,4 @@
-/** What the suite says to models: short, and plain enough for any instructed model. */
+/** The prompts of the suite, short and plain enough for any instructed model. */
 import type { JsonObject } from "../json/mod.ts";
 
 /** Answered with a word. */
@@ -45,10 +45,10 @@ export const TOOLS: readonly [PlainTool, PlainTool] = [
   { name: "get_time", description: "The time in a zone", schema: textMember("zone") },
 ];
 
-/** What each tool's arguments must hold, as a text. */
+/** A text that each tool's arguments must contain. */
 export const ARGUMENTS: Readonly<Record<string, string>> = { get_weather: "city", get_time: "zone" };
 
-/** What a tool said. */
+/** The result of a tool. */
 export const RESULT = "18 degrees, light rain";
 
 /** Asks for {@linkcode PERSON}. */
@@ -88,8 +88,8 @@ export const PICTURE =
 /** A member that no protocol has. */
 export const UNKNOWN = "x_conform_unknown";
 
-/** A model that nobody has. */
+/** A model that no gateway has. */
 export const NO_MODEL = "conform/there-is-no-such-model";
 
-/** A key that nobody issued. It must not come back in any answer. */
+/** An invalid key. It must not come back in any answer. */
 export const BAD_KEY = "sk-conform-0000-this-is-no-key-0000";

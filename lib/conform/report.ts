@@ -1,4 +1,4 @@
-/** What became of the suite, for people and for programs. */
+/** Reports of a suite's results, as text and as JSON. */
 import { SUITE_PARTS, type SuitePart } from "./check.ts";
 import type { Result, SuiteRun } from "./run.ts";
 
@@ -36,7 +36,7 @@ export function reportText({ results, requests }: SuiteRun, about: { origin: str
   ].join("\n");
 }
 
-/** Results of a part that was skipped for one and the same reason are told once. */
+/** A part that was skipped for one reason is reported once. */
 function shortened(results: readonly Result[]): readonly Result[] | [{ all: number; reason: string }] {
   const reasons = new Set(results.map((result) => result.outcome === "skip" ? result.reason : undefined));
   const [reason] = reasons;

@@ -17,16 +17,16 @@ export const CHECKS: readonly Check[] = [
   ...checksOf("images", IMAGES),
 ];
 
-/** What became of one check. */
+/** The outcome of one check. */
 export type Outcome =
   | { outcome: "pass"; note?: string }
   | { outcome: "fail"; expected: string; seen: string }
   | { outcome: "skip"; reason: string };
 
-/** A check and what became of it. */
+/** A check and its outcome. */
 export type Result = Omit<Check, "run"> & Outcome;
 
-/** What became of the suite. */
+/** The results of the suite. */
 export interface SuiteRun {
   results: Result[];
   /** Requests that were sent. */
@@ -38,7 +38,7 @@ export class UnreachableGateway extends Error {
   override readonly name = "UnreachableGateway";
 }
 
-/** How the suite is run. */
+/** Options of a run. */
 export interface RunOptions extends Subject {
   /** Parts to run; absent: all. One that is named here must be there. */
   only?: readonly SuitePart[];
@@ -46,7 +46,7 @@ export interface RunOptions extends Subject {
   concurrency: number;
 }
 
-/** Where the parts may live. Of several, the first that answers. */
+/** Possible paths of the parts. The first that answers is used. */
 const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   models: ["/v1/models"],
   chat: ["/v1/chat/completions"],
@@ -55,7 +55,7 @@ const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   images: ["/v1/images/generations"],
 };
 
-/** Runs the checks. @throws {UnreachableGateway} where nobody answers, or the key is refused */
+/** Runs the checks. @throws {UnreachableGateway} if no gateway answers, or the key is refused */
 export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<SuiteRun> {
   const { context, missing } = await prepare(subject, only ?? []);
   const wanted = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
@@ -83,7 +83,7 @@ async function judge(check: Check, context: SuiteContext): Promise<Outcome> {
   }
 }
 
-/** Finds out what the gateway serves, with requests that nobody has to answer. */
+/** Finds out what the gateway serves, with requests that need no model. */
 async function prepare(
   subject: Subject,
   named: readonly SuitePart[],

@@ -37,7 +37,7 @@ export interface ToolResult {
   isError: boolean;
 }
 
-/** What the shared checks need to know of a protocol beyond `Dialect`. */
+/** A protocol, as the shared checks need it beyond `Dialect`. */
 export interface ProtocolForm extends CommonForm {
   readWhole(answer: HttpAnswer): PlainAnswer;
   readStream(stream: WireStream): PlainAnswer;

@@ -15,7 +15,7 @@ export interface WireStream {
   events: WireEvent[];
   /** Text of the comments. */
   comments: string[];
-  /** What strict clients cannot read, in words. */
+  /** Descriptions of what strict clients cannot read. */
   faults: string[];
 }
 

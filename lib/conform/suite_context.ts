@@ -1,9 +1,9 @@
-/** What checks share: the gateway that is judged, what was already asked of it, and how to ask. */
+/** The context of the checks: the gateway under test, requests to it, and the answers so far. */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./sse.ts";
 
-/** Who is judged, and as whom. */
+/** The gateway under test, and the key. */
 export interface Subject {
   /** Address of the gateway, without a slash at the end and without `/v1`. */
   origin: string;
@@ -24,7 +24,7 @@ export interface SuiteRequest {
   headers?: Record<string, string>;
   /** Another key than the subject's; `null` for none. */
   key?: string | null;
-  /** How the key is sent; absent: as the path's protocol has it. */
+  /** The header of the key; absent: that of the path's protocol. */
   credential?: "bearer" | "x-api-key";
 }
 
@@ -43,12 +43,12 @@ export interface OpenAnswer {
   leave(): void;
 }
 
-/** What a model can do, by the words of `supported_parameters`; `image` by its modalities. */
+/** Abilities of a model, by its `supported_parameters`; `image` by its modalities. */
 export type Ability = "tools" | "tool_choice" | "response_format" | "stop" | "reasoning" | "image";
 
 /** Largest answer that is read, in UTF-16 code units. */
 const ANSWER_LENGTH = 64 * 1024 * 1024;
-/** How often, and how long at most, a limit of rate is waited for. */
+/** Retries after a rate limit, and the longest wait. */
 const LIMITED_TIMES = 3;
 const LIMITED_MS = 20_000;
 /** Version of the messages protocol that is asked in, but where another is tried. */
@@ -76,7 +76,7 @@ export class SuiteContext {
     return path;
   }
 
-  /** What `make` gives, made once for all checks that want it. */
+  /** Returns the value of `make`, which runs once for all checks. */
   once<T>(name: string, make: () => Promise<T>): Promise<T> {
     const known = this.#memory.get(name);
     if (known !== undefined) return known as Promise<T>;
@@ -171,7 +171,7 @@ export class SuiteContext {
     }).catch(() => undefined);
   }
 
-  /** Whether the catalog says that the model can do this; `undefined` where it says nothing. */
+  /** True if the catalog lists the ability; `undefined` if the catalog does not list abilities. */
   async claims(ability: Ability): Promise<boolean | undefined> {
     const row = await this.row();
     if (ability === "image") {

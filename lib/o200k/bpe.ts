@@ -58,7 +58,7 @@ export function mergeShort(table: RankTable, { bytes, from, to, ends }: Piece): 
   return parts;
 }
 
-/** How a long piece is divided. */
+/** Division of a long piece into windows. */
 export interface Windows {
   /** Bytes that are merged together; more than `overlap` and the longest token. */
   bytes: number;

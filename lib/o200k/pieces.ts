@@ -77,7 +77,7 @@ function classAt(bytes: Uint8Array, at: number): number {
   return classOf(code);
 }
 
-/** Where the character after the one at `at` begins. */
+/** Returns the start of the character after `at`. */
 function after(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80) return at + 1;
@@ -105,7 +105,7 @@ function numberEnd(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** What a paused search is within: a word before and after its first small letter, symbols, their line ends, blanks. */
+/** State of a paused search: a word before or after its first small letter, symbols, their line ends, blanks. */
 type Run = "head" | "tail" | "symbols" | "lines" | "blanks";
 
 /** Searches well-formed UTF-8 for the ends of pieces. A piece may be as long as the text: a search for its end pauses. */
@@ -223,7 +223,7 @@ export class PieceSearch {
     return line < 0 ? at : line;
   }
 
-  /** Where the last of several characters begins; the end of a single one. */
+  /** Returns the start of the last of several characters; for a single character, its end. */
   #lessOne(end: number): number {
     let last = end - 1;
     while (((this.#bytes[last] as number) & 0xc0) === 0x80) last--;
@@ -264,7 +264,7 @@ export function lastCut(text: string, end: number): number {
   return cut;
 }
 
-/** Whether the expression ends a piece between two neighbours whatever stands around them, and would at a text's end. */
+/** True if a piece always ends between two neighbours, whatever the text around them. */
 function isAlwaysCut(before: number, { found, code }: { found: number; code: number }): boolean {
   // The last blank of a run belongs to what follows, and at the end of a text to the run.
   if (before === SPACE) return false;

@@ -26,8 +26,8 @@ export function* tokenPieces(text: string, counter: TokenCounter): Generator<Tok
 }
 
 /**
- * Where a chunk ends: where no token goes on, which is between a letter or digit and a space, and between letters and
- * digits. A long text without such a place is cut anywhere, and may count one token more.
+ * Returns the end of a chunk. No token crosses it: it is between a letter or digit and a space, or between letters and
+ * digits. A long text without this boundary is cut anywhere, and may count one token more.
  */
 function chunkEnd(text: string, from: number): number {
   const near = text.slice(from + CHUNK, from + MAX_CHUNK);

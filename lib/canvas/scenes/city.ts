@@ -14,7 +14,7 @@ interface Tower {
   crown: "flat" | "step" | "spire" | "slope";
 }
 
-/** Three rows of towers, windows in the nearer ones, and all of it again in the water. */
+/** Three rows of towers, windows in the nearer ones, and their reflection in the water. */
 export function city(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const shore = height * 0.74;

@@ -57,7 +57,7 @@ function wood(
   return layers;
 }
 
-/** A fir that stands on a point. */
+/** A fir; the point is at its foot. */
 function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
   const outline: Point[] = [[x, y - size]];
   const back: Point[] = [];

@@ -104,7 +104,7 @@ export function readChunks(stream: WireStream): ChatChunk[] {
   return bodiesOf(stream).map((body, index) => shaped(chunkForm, body, `chunk ${index}`));
 }
 
-/** What a stream says once its pieces are put together, by whatever order they came in. */
+/** Assembles the answer of a stream, in any order of its chunks. */
 export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish: string[]; usages: unknown[] } {
   const choices = chunks.flatMap(({ choices }) => choices);
   return {

@@ -84,7 +84,7 @@ export function readEvents(stream: WireStream): MessageEvent[] {
   return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as MessageEvent);
 }
 
-/** What a stream says, put together as SDKs do: blocks by index, numbers by the last word. */
+/** Assembles a stream as SDKs do: blocks by index, and the last value of each number. */
 export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
   const start = Object(events.find(({ type }) => type === "message_start")?.message);
   const blocks: Record<string, unknown>[] = [];

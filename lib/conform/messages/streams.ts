@@ -8,7 +8,7 @@ async function events(context: SuiteContext): Promise<MessageEvent[]> {
   return readEvents(await streamOf(MESSAGES, context));
 }
 
-/** Blocks begin at index 0, one after the other, and everything of a block stands between its start and its stop. */
+/** Blocks begin at index 0, one after the other, and all deltas of a block come between its start and its stop. */
 export function checkBlocks(events: readonly MessageEvent[]): void {
   let next = 0;
   let open: number | undefined;

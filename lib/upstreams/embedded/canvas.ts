@@ -1,4 +1,4 @@
-/** The embedded model `canvas`: images without a network. `docs/images.md` says what it paints and how it edits. */
+/** The embedded model `canvas`: images without a network. `docs/images.md` describes it. */
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
 import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
@@ -12,8 +12,8 @@ import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } fr
 const MOST_PREVIEWS = 3;
 
 /**
- * The model as an upstream. An image is painted when it is asked for: one at a time for each request, in the order of
- * their numbers, each after its previews. Once the call's signal is aborted, `read()` rejects with the signal's reason;
+ * Creates the model as an upstream. Images are painted on `read()`: one at a time for each request, in order, each after
+ * its previews. Once the call's signal is aborted, `read()` rejects with the signal's reason;
  * after `cancel()` it gives `undefined`.
  */
 export function createCanvas(): ImageUpstream {

@@ -15,11 +15,11 @@ export interface Directive {
 /** A text with its directives taken out. */
 export interface Directives {
   directives: Directive[];
-  /** What stands around them, without white space at either end. */
+  /** The text around them, trimmed. */
   text: string;
 }
 
-/** A call comes back inside the next request, some levels deep: what is more than a request may hold is never called. */
+/** A call becomes part of the next request, some levels deep, so its arguments must fit into a request's limits. */
 const LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /**
@@ -44,11 +44,11 @@ export function readDirectives(
   let from = 0;
   for (let match = pattern.exec(text); match !== null && directives.length < most; match = pattern.exec(text)) {
     const tool = byName.get(match[2] ?? "");
-    // A brace inside a sentence begins no line: only the one that closed a directive does.
+    // A directive may follow a brace only if the brace closes another directive.
     if (tool === undefined || (!beginsLine(text, match.index) && match.index !== from)) continue;
     const start = pattern.lastIndex;
     const read = tool.type === "custom" ? readInput(text, start, fences) : readObject(text, start);
-    // Braces that never close: looking further would scan the same text again and again.
+    // Stops at unclosed braces, which would otherwise be scanned once per directive.
     if (read === undefined) break;
     if (read.valid) {
       const written = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
@@ -85,7 +85,7 @@ function readInput(text: string, start: number, fences: Fences): Read {
   return { end, valid: true, ...(line.startsWith("{") && inputIn(line)) };
 }
 
-/** The text of `{"input": "…"}`, and nothing where the line is anything else. */
+/** Reads the text of `{"input": "…"}`; empty for any other line. */
 function inputIn(line: string): { input?: string } {
   try {
     const value = parseJson(line, LIMITS);
@@ -102,10 +102,10 @@ function endOfLine(text: string, start: number): number {
   return end > start && text[end - 1] === "\r" ? end - 1 : end;
 }
 
-/** The fenced blocks of a text, as Markdown has them. */
+/** The fenced blocks of a Markdown text. */
 class Fences {
   readonly #text: string;
-  /** Length of the shortest fence that nothing closes: none that is as long is looked for again. */
+  /** Length of the shortest unclosed fence. Fences of at least this length are not searched again. */
   #unclosed = Infinity;
 
   constructor(text: string) {
@@ -134,7 +134,7 @@ class Fences {
   }
 }
 
-/** Where the object at `start` ends: at `start` itself where there is none; undefined where it does not end. */
+/** Finds the end of the object at `start`: `start` itself if there is no object, `undefined` if it is not closed. */
 function readObject(text: string, start: number): Read | undefined {
   if (text[start] !== "{") return { end: start, valid: true };
   let depth = 0;
@@ -164,7 +164,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** What is left of the text, a line for each piece between directives. */
+/** Joins the text between directives, one line per part. */
 function joinKept(pieces: string[]): string {
   return pieces.map((piece) => piece.trim()).filter((piece) => piece !== "").join("\n");
 }

@@ -1,6 +1,6 @@
 /**
- * The embedded model `echo`: no network and no randomness, and no clock but where a pace was asked for.
- * `docs/embedded-models.md` says what it does.
+ * The embedded model `echo`: no network, no randomness, and no clock unless the prompt asks for a delay.
+ * `docs/embedded-models.md` describes it.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
@@ -10,15 +10,15 @@ import { loadTokenCounter } from "../../o200k/mod.ts";
 import { requireAllParameters } from "../../protocols/translate/require_all_parameters.ts";
 import { dropUnknownMembers } from "../../protocols/translate/drop_unknown_members.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
-import { answer } from "./answer.ts";
-import { type Pace, readPace } from "./pace.ts";
-import { spell } from "./spell.ts";
+import { planAnswer } from "./plan_answer.ts";
+import { type DeltaDelay, readDeltaDelay } from "./delta_delay.ts";
+import { emitAnswer } from "./emit_answer.ts";
 import { checkThoughts, ISSUER } from "./thinking.ts";
 import { checkVendorRules } from "./vendor_rules.ts";
 
 /**
- * The model as an upstream. Its feeds give one event at a time and make it when it is asked for. Once the call's signal is
- * aborted, `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
+ * Creates the model as an upstream. Its feeds make one event per `read()`. Once the call's signal is aborted,
+ * `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
  */
 export function createEcho(): Upstream {
   return {
@@ -30,12 +30,12 @@ export function createEcho(): Upstream {
       const { prompt, dropped } = call;
       const { echo } = call.client;
       checkVendorRules(echo.prompt, echo.request);
-      // No protocol's own members mean anything here, as at Gemini.
+      // Like Gemini, the model knows no protocol's own members.
       dropUnknownMembers(prompt, { protocol: "gemini", dropped });
       nameLosses(prompt, dropped);
       requireAllParameters(prompt, dropped);
       checkThoughts(prompt);
-      const planned = answer(prompt);
+      const planned = planAnswer(prompt);
       const counter = await loadTokenCounter();
       const most = call.model.top_provider.max_completion_tokens;
       const limits = {
@@ -43,15 +43,15 @@ export function createEcho(): Upstream {
         stop: prompt.stop,
         inputTokens: await call.countInput(),
       };
-      const pace = readPace(prompt);
-      return { type: "events", feed: createFeed(spell(planned, limits, counter), { signal: call.signal, pace }) };
+      const delay = readDeltaDelay(prompt);
+      return { type: "events", feed: createFeed(emitAnswer(planned, limits, counter), { signal: call.signal, delay }) };
     },
   };
 }
 
 function createFeed(
-  steps: ReturnType<typeof spell>,
-  { signal, pace }: { signal: AbortSignal; pace: Pace | undefined },
+  steps: ReturnType<typeof emitAnswer>,
+  { signal, delay }: { signal: AbortSignal; delay: DeltaDelay | undefined },
 ): EventFeed {
   let over = false;
   const cancelled = new AbortController();
@@ -66,7 +66,7 @@ function createFeed(
         } else if (value === undefined) {
           await yieldToEventLoop();
         } else {
-          if (pace !== undefined && value.type === "delta") await pace.wait(waking);
+          if (delay !== undefined && value.type === "delta") await delay.wait(waking);
           signal.throwIfAborted();
           return over ? undefined : [value];
         }
@@ -81,7 +81,7 @@ function createFeed(
   };
 }
 
-/** Names what has no effect here, in the client's words. A knob at the value that changes nothing is no loss. */
+/** Names the parameters without an effect. A parameter at its neutral value is not named. */
 function nameLosses({ n, sampling, tools }: Prompt, dropped: UnsupportedParameters): void {
   if (n !== undefined && n > 1) {
     throw new GatewayError("invalid", "Cannot give several answers: this model supports one answer per request", {

@@ -1,4 +1,4 @@
-/** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` says how. */
+/** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` describes it. */
 import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
@@ -9,9 +9,9 @@ import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import type { Incoming } from "../transport.ts";
 import type { Call, EventFeed, Upstream } from "../upstream.ts";
-import { pause } from "./pace.ts";
+import { pause } from "./delta_delay.ts";
 
-/** Events between two turns of others, where there is no end to them. */
+/** Events between two yields to the event loop, for endless answers. */
 const EVENTS_PER_TURN = 64;
 
 /**
@@ -25,14 +25,17 @@ export function createFault(): Pick<Upstream, "generate"> {
       const { prompt } = call;
       const fault = requestedFault(prompt, { model: call.model.id, scope: "embedded" });
       const clock = startClock(call);
-      if (fault?.after === undefined) await before(fault, { call, clock });
+      if (fault?.after === undefined) await playFaultBeforeAnswer(fault, { call, clock });
       return { type: "events", feed: createFeed(fault, clock) };
     },
   };
 }
 
-/** What happens before there is an answer. @throws {GatewayError} where none comes */
-async function before(fault: RequestedFault | undefined, { call, clock }: { call: Call; clock: Clock }): Promise<void> {
+/** Plays the faults that happen before the answer. @throws {GatewayError} if the fault prevents an answer */
+async function playFaultBeforeAnswer(
+  fault: RequestedFault | undefined,
+  { call, clock }: { call: Call; clock: Clock },
+): Promise<void> {
   switch (fault?.name) {
     case "status":
       throw await statusError(fault, call);
@@ -47,7 +50,7 @@ async function before(fault: RequestedFault | undefined, { call, clock }: { call
   }
 }
 
-/** The error that a host's answer with this status would be. */
+/** Makes the error of an upstream's answer with this status. */
 function statusError({ status = 500, retryAfter }: RequestedFault, { prompt }: Call): Promise<GatewayError> {
   const message = `Rehearsal: status ${status}`;
   const body = writeJson({ error: { message, type: "rehearsal", code: null, param: null } });
@@ -70,11 +73,11 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
   let over = false;
   const opened: ReplyEvent[] = [];
 
-  /** What happens in place of the next piece of text. */
-  async function happen(): Promise<ReplyEvent[] | undefined> {
+  /** Plays the fault in place of the next delta. */
+  async function playFault(): Promise<ReplyEvent[] | undefined> {
     switch (fault?.name) {
       case "stall":
-        // Without a count it has happened before the answer.
+        // Without `after`, the stall happened before the answer.
         if (fault.after !== undefined) await clock.wait(fault.ms ?? Infinity, "nothing more");
         return undefined;
       case "error":
@@ -98,13 +101,13 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
       const { done, value } = events.next();
       if (done === true || over) return undefined;
       if (value.type === "open") {
-        // A block that is open has begun the answer: what happens before the first piece happens before that.
+        // An open block commits the answer, so it is held back until its first delta: a fault may come before it.
         opened.push(value);
         return await this.read();
       }
       if (value.type === "delta") {
         if (texts++ === after) {
-          const instead = await happen();
+          const instead = await playFault();
           if (instead !== undefined) return instead;
         }
         if (fault?.name === "slow") await clock.wait(fault.ms ?? 0, "nothing more");

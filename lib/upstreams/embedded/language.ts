@@ -1,9 +1,9 @@
-/** The embedded language models as one upstream: the target's `model` tells which. */
+/** The embedded language models as one upstream. The target's `model` selects one. */
 import type { Upstream } from "../upstream.ts";
 import { createEcho } from "./echo.ts";
 import { createFault } from "./fault.ts";
 
-/** Starts them. The configuration was checked: what is not `fault` is `echo`. */
+/** Creates the upstream. The configuration allows only `fault` and `echo`. */
 export function createEmbedded(): Upstream {
   const echo = createEcho();
   const fault = createFault();

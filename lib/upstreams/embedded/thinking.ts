@@ -4,9 +4,9 @@ import { fromBase64Url, toBase64Url } from "../../protocols/canonical/signature.
 import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
-/** Whose signatures the embedded models make. */
+/** Issuer of the embedded models' signatures. */
 export const ISSUER = "sluice";
-/** Calls that a thought names; the rest it counts. */
+/** Calls that the reasoning names; the others are counted. */
 const NAMED_CALLS = 3;
 
 const SIGNATURE_ERRORS: Record<Protocol, string> = {
@@ -21,7 +21,7 @@ export function wantsReasoning(reasoning: Reasoning | undefined): boolean {
   return reasoning.mode !== undefined || reasoning.effort !== undefined;
 }
 
-/** What the model says to itself before its answer. */
+/** Writes the reasoning of an answer. */
 export function think({ format, results, calls }: {
   format: OutputFormat["type"];
   /** True when the turn brought results of tools. */
@@ -38,14 +38,14 @@ export function think({ format, results, calls }: {
   return format === "json_object" ? `${said}, in a JSON object.` : `${said}.`;
 }
 
-/** The signature of a thought. It carries the thought itself, for clients that were not shown it. */
+/** Signs reasoning. The signature contains the reasoning text, for clients that get it omitted. */
 export function sign(thought: string): Signature {
   return { issuer: ISSUER, value: `${toBase64Url(thought)}.${digest(thought)}` };
 }
 
 /**
- * Checks the signatures of our own thoughts in a conversation. Other issuers' mean nothing here.
- * @throws {GatewayError} `invalid`, where a signature is none of ours or its thought was changed
+ * Checks the signatures of the embedded models in a conversation. Those of other issuers are ignored.
+ * @throws {GatewayError} `invalid`, if a signature is forged or its reasoning was changed
  */
 export function checkThoughts({ messages, protocol }: { messages: readonly Message[]; protocol: Protocol }): void {
   for (const { blocks } of messages) {
@@ -59,7 +59,7 @@ export function checkThoughts({ messages, protocol }: { messages: readonly Messa
   }
 }
 
-/** Text that was withheld comes back as none. */
+/** Omitted reasoning comes back with an empty text. */
 function isGenuine(value: string, text: string): boolean {
   const thought = read(value);
   return thought !== undefined && sign(thought).value === value && (text === "" || text === thought);

@@ -1,11 +1,11 @@
-/** Which tools the echo model calls, and with what. */
+/** Chooses the tool calls of the echo model. */
 import { createHash } from "node:crypto";
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
-import type { LastTurn } from "./last_turn.ts";
+import type { LastUserTurn } from "./last_user_turn.ts";
 
 /** Calls of one answer. */
 const MAX_CALLS = 128;
@@ -26,20 +26,22 @@ export interface ChosenCalls {
  * but never twice without a new message of the user's.
  * @throws {GatewayError} `invalid`, for a choice that no tool can satisfy
  */
-export function chooseCalls(prompt: Prompt, turn: LastTurn): ChosenCalls {
+export function chooseCalls(prompt: Prompt, turn: LastUserTurn): ChosenCalls {
   const { tools, must } = permittedTools(prompt);
   const most = prompt.parallelToolCalls === false ? 1 : MAX_CALLS;
   const asked = turn.called && !must ? { directives: [], text: turn.text } : readDirectives(turn.text, { tools, most });
   const chosen: Directive[] = [...asked.directives];
   if (chosen.length === 0) {
-    const spokenOf = must || (turn.results === undefined && !turn.called) ? findSpokenOf(turn.words, tools) : undefined;
-    const tool = spokenOf ?? (must ? tools[0] : undefined);
+    const mentioned = must || (turn.results === undefined && !turn.called)
+      ? findMentionedTool(turn.words, tools)
+      : undefined;
+    const tool = mentioned ?? (must ? tools[0] : undefined);
     if (tool !== undefined) chosen.push({ tool });
   }
   return { calls: writeCalls(chosen, prompt), text: asked.text, directed: asked.directives.length > 0 };
 }
 
-/** The tools that may be called, and whether one must be. */
+/** Returns the tools that may be called; `must` is true if a call is required. */
 function permittedTools({ tools, toolChoice }: Prompt): { tools: CallableTool[]; must: boolean } {
   const choice: ToolChoice = toolChoice ?? { type: "auto" };
   const callable = tools.filter((tool) => tool.type !== "hosted");
@@ -80,7 +82,7 @@ function isNamed({ name, namespace }: CallableTool, wanted: string): boolean {
 }
 
 /** The tool whose whole name is in the text; else the first with a word of its name there. */
-function findSpokenOf(text: string, tools: readonly CallableTool[]): CallableTool | undefined {
+function findMentionedTool(text: string, tools: readonly CallableTool[]): CallableTool | undefined {
   if (tools.length === 0) return undefined;
   const names = new Set(text.match(/[A-Za-z0-9_][A-Za-z0-9_.:-]*(?<=[A-Za-z0-9_])/g));
   const words = new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
@@ -119,7 +121,7 @@ function smallestArguments(tool: CallableTool): string {
   return writeJson(isObject(value) ? value : {});
 }
 
-/** An id that the conversation has not seen: the same conversation gets the same one. */
+/** Makes an id that is new in the conversation; the same conversation gets the same id. */
 function newId(facts: (string | number)[], taken: Set<string>): string {
   for (let attempt = 0;; attempt++) {
     const id = `call_${createHash("sha256").update(JSON.stringify([...facts, attempt])).digest("hex").slice(0, 24)}`;

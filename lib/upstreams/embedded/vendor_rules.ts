@@ -1,4 +1,4 @@
-/** What vendors refuse about a conversation: a client under development must not learn it from production alone. */
+/** Refuses conversations that vendors refuse, so that a client in development fails as it would in production. */
 import type { CallableTool } from "./directives.ts";
 import type { Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -48,7 +48,7 @@ function checkResults({ protocol, messages }: Prompt): void {
   }
 }
 
-/** In the words of each protocol's vendor, which clients look for. */
+/** Makes the error with the text of each protocol's vendor, which clients match. */
 function orphan(protocol: Prompt["protocol"], id: string): GatewayError {
   switch (protocol) {
     case "chat":

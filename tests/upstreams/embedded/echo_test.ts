@@ -6,7 +6,7 @@ import type { ContentBlock, Message, Prompt, Reply, ToolChoice } from "../../../
 import { GatewayError } from "../../../lib/errors.ts";
 import { countReply } from "../../../lib/billing/count_prompt.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import { NOTHING } from "../../../lib/upstreams/embedded/answer.ts";
+import { NOTHING } from "../../../lib/upstreams/embedded/plan_answer.ts";
 import { createEcho } from "../../../lib/upstreams/embedded/echo.ts";
 import { assistant, call, promptOf, result, system, user } from "../../protocols/canonical/messages.ts";
 import { seeded } from "../../support/random.ts";

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
 import type { Message, Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { readLastTurn } from "../../../lib/upstreams/embedded/last_turn.ts";
+import { readLastUserTurn } from "../../../lib/upstreams/embedded/last_user_turn.ts";
 import { chooseCalls } from "../../../lib/upstreams/embedded/tool_calls.ts";
 import { assistant, call, promptOf, result, user } from "../../protocols/canonical/messages.ts";
 
@@ -21,7 +21,7 @@ const tools = [search, weather, readFile, patch];
 
 function choose(messages: Message[], more: Partial<Prompt> = {}) {
   const prompt = promptOf(messages, { tools, ...more });
-  return chooseCalls(prompt, readLastTurn(prompt));
+  return chooseCalls(prompt, readLastUserTurn(prompt));
 }
 
 /** The calls as `name arguments`. */

@@ -1,11 +1,11 @@
-/** A planned answer, spelled out event by event within its limits. */
+/** Emits a planned answer event by event, within its limits. */
 import type { FinishReason, OpenBlock, ReplyEvent } from "../../protocols/canonical/types.ts";
 import { type TokenCounter, tokenPieces } from "../../o200k/mod.ts";
-import type { Planned } from "./answer.ts";
+import type { PlannedAnswer } from "./plan_answer.ts";
 import { sign } from "./thinking.ts";
 
-/** What ends an answer early, and what its usage begins with. */
-export interface SpellLimits {
+/** Limits of an answer, and the prompt tokens of its usage. */
+export interface EmitLimits {
   /** Tokens of the answer, reasoning included. */
   maxTokens: number;
   stop: readonly string[];
@@ -13,14 +13,18 @@ export interface SpellLimits {
   inputTokens: number;
 }
 
-/** An event, or nothing: then others may have a turn. */
+/** An event; `undefined` is a point to yield to the event loop. */
 type Step = ReplyEvent | undefined;
 
 /**
- * The events of an answer, a token in each delta. Every block counts as its text counts alone, a call as its names and its
- * arguments. A character or a call that does not fit as a whole is left out. Reasoning that is hidden counts all the same.
+ * Emits the events of an answer, one token per delta. Each block is counted by its text, a call by its names and arguments.
+ * A character or a call that does not fit as a whole is left out. Hidden reasoning counts too.
  */
-export function* spell(planned: Planned, limits: SpellLimits, counter: TokenCounter): Generator<Step, void, undefined> {
+export function* emitAnswer(
+  planned: PlannedAnswer,
+  limits: EmitLimits,
+  counter: TokenCounter,
+): Generator<Step, void, undefined> {
   let left = limits.maxTokens;
   let reasoning = 0;
   let index = 0;
@@ -36,18 +40,22 @@ export function* spell(planned: Planned, limits: SpellLimits, counter: TokenCoun
   if (planned.reasoning !== undefined) {
     const { text, hidden } = planned.reasoning;
     const block: OpenBlock = { type: "reasoning", ...(hidden && { hidden }) };
-    const said = yield* say(text, { index, block, room: left, silent: hidden }, counter);
-    left -= said.tokens;
-    reasoning = said.tokens;
-    if (said.text !== "") yield { type: "close", index: index++, signature: sign(said.text) };
-    if (!said.whole) return yield finish("length");
+    const emitted = yield* emitText(text, { index, block, room: left, silent: hidden }, counter);
+    left -= emitted.tokens;
+    reasoning = emitted.tokens;
+    if (emitted.text !== "") yield { type: "close", index: index++, signature: sign(emitted.text) };
+    if (!emitted.whole) return yield finish("length");
   }
 
   const stop = firstStop(planned.text, limits.stop);
-  const said = yield* say(planned.text.slice(0, stop?.at), { index, block: { type: "text" }, room: left }, counter);
-  left -= said.tokens;
-  if (said.text !== "") yield { type: "close", index: index++ };
-  if (!said.whole) return yield finish("length");
+  const emitted = yield* emitText(
+    planned.text.slice(0, stop?.at),
+    { index, block: { type: "text" }, room: left },
+    counter,
+  );
+  left -= emitted.tokens;
+  if (emitted.text !== "") yield { type: "close", index: index++ };
+  if (!emitted.whole) return yield finish("length");
   if (stop !== undefined) return yield finish("stop_sequence", stop.sequence);
 
   for (const { type, id, name, arguments: input, custom, namespace } of planned.calls) {
@@ -63,37 +71,37 @@ export function* spell(planned: Planned, limits: SpellLimits, counter: TokenCoun
   yield finish(planned.calls.length > 0 ? "tool_use" : "end");
 }
 
-/** What was said of a text. */
-interface Said {
+/** The emitted part of a text. */
+interface EmittedText {
   text: string;
   tokens: number;
-  /** False: it was cut. */
+  /** False if it was cut. */
   whole: boolean;
 }
 
-/** Says as much of a text as there is room for. The block opens with its first token, and stays open. */
-function* say(
+/** Emits as much of a text as there is room for. The block opens with its first token, and stays open. */
+function* emitText(
   text: string,
   { index, block, room, silent = false }: { index: number; block: OpenBlock; room: number; silent?: boolean },
   counter: TokenCounter,
-): Generator<Step, Said, undefined> {
-  let said = "";
+): Generator<Step, EmittedText, undefined> {
+  let emitted = "";
   let tokens = 0;
   for (const piece of tokenPieces(text, counter)) {
     if (piece === undefined) {
       yield undefined;
       continue;
     }
-    if (tokens + piece.tokens > room) return { text: said, tokens, whole: false };
-    if (said === "") yield { type: "open", index, block };
-    said += piece.text;
+    if (tokens + piece.tokens > room) return { text: emitted, tokens, whole: false };
+    if (emitted === "") yield { type: "open", index, block };
+    emitted += piece.text;
     tokens += piece.tokens;
     if (!silent) yield { type: "delta", index, text: piece.text };
   }
-  return { text: said, tokens, whole: true };
+  return { text: emitted, tokens, whole: true };
 }
 
-/** The tokens of a text, where there is room for all. */
+/** Splits a text into tokens; `undefined` if there is no room for all. */
 function* collect(
   text: string,
   room: number,
@@ -113,7 +121,7 @@ function* collect(
   return tokens > room ? undefined : { texts, tokens };
 }
 
-/** The earliest stop sequence in a text; of two at one place the one that was listed first. */
+/** Finds the earliest stop sequence in a text; at the same position, the first of the list. */
 function firstStop(text: string, stop: readonly string[]): { at: number; sequence: string } | undefined {
   let first: { at: number; sequence: string } | undefined;
   for (const sequence of stop) {

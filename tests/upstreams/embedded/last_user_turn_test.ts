@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { ContentBlock, Message } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { type LastTurn, readLastTurn } from "../../../lib/upstreams/embedded/last_turn.ts";
+import { type LastUserTurn, readLastUserTurn } from "../../../lib/upstreams/embedded/last_user_turn.ts";
 import { assistant, call, result, system, user } from "../../protocols/canonical/messages.ts";
 import { png } from "./prompts.ts";
 
@@ -18,7 +18,7 @@ const failed: ContentBlock = {
   isError: true,
 };
 
-const cases: [string, Message[], Partial<LastTurn>][] = [
+const cases: [string, Message[], Partial<LastUserTurn>][] = [
   ["nobody spoke", [], { text: "" }],
   ["only the system spoke", [system("be brief")], { text: "" }],
   ["one message", [user("hi")], { text: "hi" }],
@@ -88,18 +88,18 @@ const cases: [string, Message[], Partial<LastTurn>][] = [
   ], { text: "hi" }],
 ];
 
-Deno.test("readLastTurn() reads what the user said last, and results", () => {
+Deno.test("readLastUserTurn() reads what the user said last, and results", () => {
   for (const [name, messages, expected] of cases) {
-    const turn = readLastTurn({ messages });
+    const turn = readLastUserTurn({ messages });
     const whole = { text: "", words: expected.text ?? "", results: undefined, called: false, ...expected };
     assertEquals(turn, { ...whole, words: expected.words ?? (turn.words === "" ? "" : whole.words) }, name);
   }
 });
 
-Deno.test("readLastTurn() refuses blocks it would have to read and cannot", () => {
+Deno.test("readLastUserTurn() refuses blocks it would have to read and cannot", () => {
   const foreign: ContentBlock = { type: "vendor_specific", from: "messages", value: { type: "container_upload" } };
   for (const messages of [[user("see", foreign)], [assistant(call("c")), user(result("c", foreign))]]) {
-    const error = assertThrows(() => readLastTurn({ messages }), GatewayError, '"container_upload"');
+    const error = assertThrows(() => readLastUserTurn({ messages }), GatewayError, '"container_upload"');
     assertEquals([error.kind, error.param], ["invalid", "messages"]);
   }
 });

@@ -3,14 +3,14 @@ import { aggregateEvents } from "../../../lib/protocols/canonical/aggregate_even
 import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts";
 import type { ContentBlockOf, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import type { Planned } from "../../../lib/upstreams/embedded/answer.ts";
-import { spell, type SpellLimits } from "../../../lib/upstreams/embedded/spell.ts";
+import type { PlannedAnswer } from "../../../lib/upstreams/embedded/plan_answer.ts";
+import { emitAnswer, type EmitLimits } from "../../../lib/upstreams/embedded/emit_answer.ts";
 import { sign } from "../../../lib/upstreams/embedded/thinking.ts";
 
 const counter = await loadTokenCounter();
 
-function eventsOf(planned: Partial<Planned>, limits: Partial<SpellLimits> = {}): ReplyEvent[] {
-  const steps = spell({ text: "", calls: [], ...planned }, {
+function eventsOf(planned: Partial<PlannedAnswer>, limits: Partial<EmitLimits> = {}): ReplyEvent[] {
+  const steps = emitAnswer({ text: "", calls: [], ...planned }, {
     maxTokens: 1_000_000,
     stop: [],
     inputTokens: 3,
@@ -23,7 +23,7 @@ function eventsOf(planned: Partial<Planned>, limits: Partial<SpellLimits> = {}):
   return events;
 }
 
-function replyOf(planned: Partial<Planned>, limits: Partial<SpellLimits> = {}): Reply {
+function replyOf(planned: Partial<PlannedAnswer>, limits: Partial<EmitLimits> = {}): Reply {
   return aggregateEvents(eventsOf(planned, limits));
 }
 
@@ -42,7 +42,7 @@ const texts = [
   "<|endoftext|>",
 ];
 
-Deno.test("spell() gives one token in each delta, and counts as the counter does", () => {
+Deno.test("emitAnswer() gives one token in each delta, and counts as the counter does", () => {
   for (const text of texts) {
     const events = eventsOf({ text });
     const deltas = events.flatMap((event) => event.type === "delta" ? [event.text] : []);
@@ -54,9 +54,9 @@ Deno.test("spell() gives one token in each delta, and counts as the counter does
   }
 });
 
-Deno.test("spell() counts a long text as the counter does, with pauses between", async () => {
+Deno.test("emitAnswer() counts a long text as the counter does, with pauses between", async () => {
   const text = [...texts, "12345 6 789 abc123def", "...\n/ \n\n  x  \t y"].join(" ").repeat(600);
-  const steps = [...spell({ text, calls: [] }, { maxTokens: 1e9, stop: [], inputTokens: 0 }, counter)];
+  const steps = [...emitAnswer({ text, calls: [] }, { maxTokens: 1e9, stop: [], inputTokens: 0 }, counter)];
   const deltas = steps.flatMap((step) => step?.type === "delta" ? [step.text] : []);
   assertEquals(deltas.join(""), text);
   const finish = steps.at(-1);
@@ -64,14 +64,14 @@ Deno.test("spell() counts a long text as the counter does, with pauses between",
   assertLess(text.length / 8192, steps.filter((step) => step === undefined).length);
 });
 
-Deno.test("spell() gives a long text that has no place to pause whole, too", () => {
+Deno.test("emitAnswer() gives a long text that has no place to pause whole, too", () => {
   for (const unit of ["a", "😀"]) {
     const text = unit.repeat(150_000);
     assertEquals(replyOf({ text }).blocks, [{ type: "text", text }]);
   }
 });
 
-Deno.test("spell() stops after exactly as many tokens as allowed", () => {
+Deno.test("emitAnswer() stops after exactly as many tokens as allowed", () => {
   const text = "One two three four five, six seven.";
   const tokens = counter.split(text);
   for (let maxTokens = 0; maxTokens <= tokens.length + 1; maxTokens++) {
@@ -84,7 +84,7 @@ Deno.test("spell() stops after exactly as many tokens as allowed", () => {
   }
 });
 
-Deno.test("spell() never cuts within a character", () => {
+Deno.test("emitAnswer() never cuts within a character", () => {
   const text = "𝕏👩‍👩‍👧‍👦";
   for (let maxTokens = 0; maxTokens <= counter.count(text); maxTokens++) {
     const { blocks, usage } = replyOf({ text }, { maxTokens });
@@ -95,7 +95,7 @@ Deno.test("spell() never cuts within a character", () => {
   }
 });
 
-Deno.test("spell() spends tokens on reasoning first, and signs what was said of it", () => {
+Deno.test("emitAnswer() spends tokens on reasoning first, and signs what was said of it", () => {
   const reasoning = { text: "I will think about it.", hidden: false };
   const thought = counter.split(reasoning.text);
   for (let maxTokens = 0; maxTokens <= thought.length + 2; maxTokens++) {
@@ -111,7 +111,7 @@ Deno.test("spell() spends tokens on reasoning first, and signs what was said of 
   }
 });
 
-Deno.test("spell() hides the text of hidden reasoning, and counts it", () => {
+Deno.test("emitAnswer() hides the text of hidden reasoning, and counts it", () => {
   const text = "I will think about it.";
   const { blocks, usage } = replyOf({ reasoning: { text, hidden: true }, text: "Yes." });
   assertEquals(blocks, [
@@ -122,7 +122,7 @@ Deno.test("spell() hides the text of hidden reasoning, and counts it", () => {
   assertEquals(usage.completion, counter.count(text) + counter.count("Yes."));
 });
 
-Deno.test("spell() stops before the earliest stop sequence", () => {
+Deno.test("emitAnswer() stops before the earliest stop sequence", () => {
   const cases: [string, string[], string, string | undefined][] = [
     ["abc END def", ["END"], "abc ", "END"],
     ["abc END def", ["def", "END"], "abc ", "END"],
@@ -140,7 +140,7 @@ Deno.test("spell() stops before the earliest stop sequence", () => {
   }
 });
 
-Deno.test("spell() looks for stop sequences in the visible text only, and calls nothing after one", () => {
+Deno.test("emitAnswer() looks for stop sequences in the visible text only, and calls nothing after one", () => {
   const calls = [call("stop", '{"a":"stop"}')];
   const reasoning = { text: "I will stop.", hidden: false };
   assertEquals(replyOf({ reasoning, calls, text: "go" }, { stop: ["stop"] }).finish, "tool_use");
@@ -148,13 +148,13 @@ Deno.test("spell() looks for stop sequences in the visible text only, and calls 
   assertEquals([stopped.finish, stopped.blocks], ["stop_sequence", [{ type: "text", text: "please " }]]);
 });
 
-Deno.test("spell() gives what comes first, the limit or the stop sequence", () => {
+Deno.test("emitAnswer() gives what comes first, the limit or the stop sequence", () => {
   const text = "one two three four";
   assertEquals(replyOf({ text }, { stop: ["four"], maxTokens: 2 }).finish, "length");
   assertEquals(replyOf({ text }, { stop: ["two"], maxTokens: 2 }).finish, "stop_sequence");
 });
 
-Deno.test("spell() counts a call as its name and arguments, and leaves out what does not fit whole", () => {
+Deno.test("emitAnswer() counts a call as its name and arguments, and leaves out what does not fit whole", () => {
   const calls = [call("first", '{"city":"Paris"}'), call("second", "{}")];
   const cost = calls.map(({ name, arguments: text }) => counter.count(name) + counter.count(text));
   const [one = 0, two = 0] = cost;
@@ -167,7 +167,7 @@ Deno.test("spell() counts a call as its name and arguments, and leaves out what 
   }
 });
 
-Deno.test("spell() writes custom calls and namespaces", () => {
+Deno.test("emitAnswer() writes custom calls and namespaces", () => {
   const custom: ContentBlockOf<"tool_call"> = { ...call("a", ""), custom: true, namespace: "n" };
   const { blocks, usage } = replyOf({ calls: [custom] });
   assertEquals(blocks, [custom]);

@@ -1,4 +1,4 @@
-/** What the echo model reads of a conversation: its last turn, with images and files as words in brackets. */
+/** Reads the last user turn of a conversation for the echo model. Images and files become words in brackets. */
 import { modalityOf } from "../../protocols/canonical/media.ts";
 import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -7,42 +7,41 @@ import { imageSizeBase64 } from "../../billing/image_size.ts";
 const REMINDER = "<system-reminder>";
 const REMINDER_END = "</system-reminder>";
 
-/** The last turn of the user's. */
-export interface LastTurn {
-  /** What the user said, images and files in place; "" where nothing was said. */
+/** The last turn of the user. */
+export interface LastUserTurn {
+  /** The user's content, with images and files in place; "" if there is none. */
   text: string;
-  /** What the user said in text, for the choice of a tool. */
+  /** The user's text alone, for the choice of a tool. */
   words: string;
-  /** Results of the tools that the assistant called before; undefined where the turn brings none. */
+  /** Results of the assistant's earlier tool calls; undefined if the turn has none. */
   results: string | undefined;
   /** True when the assistant has called tools after this turn already. */
   called: boolean;
 }
 
 /**
- * Reads the last turn: the last user message, or the results of tools with everything the user said beside them. System
- * messages are not read, nor are the notes of coding agents; what an assistant says after the turn (a prefill) does not
- * end it.
- * @throws {GatewayError} `invalid`, where the turn holds what cannot be read
+ * Reads the last turn: the last user message, or the tool results with the user's content beside them. It skips system
+ * messages and the reminders of coding agents, and ignores an assistant message after the turn (a prefill).
+ * @throws {GatewayError} `invalid`, if the turn has a part that cannot be read
  */
-export function readLastTurn({ messages }: Pick<Prompt, "messages">): LastTurn {
-  const spoken = messages.filter(({ role }) => role !== "system");
-  const end = spoken.findLastIndex(({ role }) => role === "user");
-  const begin = spoken.slice(0, end + 1).findLastIndex(({ role }) => role === "assistant");
-  const turn = spoken.slice(begin + 1, end + 1);
+export function readLastUserTurn({ messages }: Pick<Prompt, "messages">): LastUserTurn {
+  const conversation = messages.filter(({ role }) => role !== "system");
+  const end = conversation.findLastIndex(({ role }) => role === "user");
+  const begin = conversation.slice(0, end + 1).findLastIndex(({ role }) => role === "assistant");
+  const turn = conversation.slice(begin + 1, end + 1);
   const firstResult = turn.findIndex(hasResult);
   const read = (firstResult < 0 ? turn.slice(-1) : turn.slice(firstResult)).flatMap(({ blocks }) => blocks);
   const results = read.filter((block) => block.type === "tool_result");
-  const said = read.filter((block) => block.type !== "tool_result" && !isReminder(block));
+  const userBlocks = read.filter((block) => block.type !== "tool_result" && !isReminder(block));
   return {
-    text: describe(said),
-    words: describe(said.filter((block) => block.type === "text")),
+    text: describe(userBlocks),
+    words: describe(userBlocks.filter((block) => block.type === "text")),
     results: firstResult < 0 ? undefined : results.map(describeResult).join("\n"),
-    called: spoken.slice(end + 1).some(({ blocks }) => blocks.some((block) => block.type === "tool_call")),
+    called: conversation.slice(end + 1).some(({ blocks }) => blocks.some((block) => block.type === "tool_call")),
   };
 }
 
-/** A part with nothing but notes that coding agents put beside the user's words. */
+/** True for a part with nothing but reminders that coding agents add to the user's content. */
 function isReminder(block: ContentBlock): boolean {
   if (block.type !== "text") return false;
   let rest = block.text.trimStart();

@@ -1,35 +1,35 @@
-/** What the echo model answers, before limits cut it. */
+/** Plans the answer of the echo model, before limits cut it. */
 import { smallestInstance } from "../../protocols/canonical/smallest_instance.ts";
 import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
 import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
 import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/mod.ts";
-import { readLastTurn } from "./last_turn.ts";
+import { readLastUserTurn } from "./last_user_turn.ts";
 import { think, wantsReasoning } from "./thinking.ts";
 import { chooseCalls } from "./tool_calls.ts";
 
-/** A whole answer, in the order it is given. */
-export interface Planned {
+/** A whole answer, in the order of its events. */
+export interface PlannedAnswer {
   reasoning?: { text: string; hidden: boolean };
   /** "" for none. */
   text: string;
   calls: ContentBlockOf<"tool_call">[];
 }
 
-/** An answer comes back inside the next request, some levels deep. */
+/** An answer becomes part of the next request, some levels deep. */
 const ANSWER_LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
-/** The answer where there is nothing to repeat. */
+/** The answer to a prompt without text to repeat. */
 export const NOTHING = "There is nothing to echo.";
 
 /**
- * The answer to a prompt. The same prompt has the same answer.
- * @throws {GatewayError} `invalid`, for what cannot be read and tools that cannot be called
+ * Plans the answer to a prompt. The same prompt has the same answer.
+ * @throws {GatewayError} `invalid`, for parts that cannot be read and tools that cannot be called
  */
-export function answer(prompt: Prompt): Planned {
-  const turn = readLastTurn(prompt);
+export function planAnswer(prompt: Prompt): PlannedAnswer {
+  const turn = readLastUserTurn(prompt);
   const { calls, text, directed } = chooseCalls(prompt, turn);
   const format = prompt.format ?? { type: "text" };
-  const said = [turn.results, text].filter((part) => part !== undefined && part !== "").join("\n");
+  const echoed = [turn.results, text].filter((part) => part !== undefined && part !== "").join("\n");
   const reasoning = wantsReasoning(prompt.reasoning)
     ? {
       text: think({ format: format.type, results: turn.results !== undefined, calls }),
@@ -38,28 +38,28 @@ export function answer(prompt: Prompt): Planned {
     : undefined;
   return {
     ...(reasoning !== undefined && { reasoning }),
-    text: calls.length > 0 ? textBesideCalls() : formatted(said === "" ? NOTHING : said),
+    text: calls.length > 0 ? textBesideCalls() : formatted(echoed === "" ? NOTHING : echoed),
     calls,
   };
 
-  /** An answer in a form is the form or the calls, never both; a call nobody spelled out comes alone. */
+  /** Text accompanies calls only in plain text answers, and only if the prompt contains `call:` directives. */
   function textBesideCalls(): string {
-    return format.type === "text" && directed ? said : "";
+    return format.type === "text" && directed ? echoed : "";
   }
 
-  function formatted(said: string): string {
+  function formatted(echoed: string): string {
     switch (format.type) {
       case "text":
-        return said;
+        return echoed;
       case "json_object":
-        return writeJson({ echo: said });
+        return writeJson({ echo: echoed });
       case "json_schema":
-        return writeJson(ownInstance(said, format.schema) ?? smallestInstance(format.schema) ?? null);
+        return writeJson(ownInstance(echoed, format.schema) ?? smallestInstance(format.schema) ?? null);
     }
   }
 }
 
-/** The value that a text says in JSON, where the schema allows it. */
+/** Parses a text as JSON; `undefined` if the value does not match the schema. */
 function ownInstance(text: string, schema: Json): Json | undefined {
   try {
     const value = parseJson(text, ANSWER_LIMITS);

@@ -1,23 +1,21 @@
-/** A slow answer on demand: what stands between a gateway and its clients is only seen while a stream takes its time. */
+/** Delays between deltas on demand: a slow stream shows whether a proxy in front of the gateway buffers it. */
 import type { Prompt } from "../../protocols/canonical/types.ts";
 
-/** Longest wait before a piece, and longest of all waits of one answer, in milliseconds. */
+/** Longest delay before a delta, and longest total delay of one answer, in milliseconds. */
 const MOST_MS = 100_000;
 const MOST_IN_ALL_MS = 150_000;
 
-/** Longest time that a timer can take, in milliseconds. */
+/** Longest delay of a timer, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Waits between the pieces of one answer. */
-export interface Pace {
-  /** Waits before a piece, but for the first one. Ends early when the signal is aborted. */
+/** Delays between the deltas of one answer. */
+export interface DeltaDelay {
+  /** Waits before each delta except the first. Ends early when the signal is aborted. */
   wait(signal: AbortSignal): Promise<void>;
 }
 
-/**
- * The pace that the last message asks for with a first line `pace:700ms`; `undefined` where it asks for none.
- */
-export function readPace({ messages }: Prompt): Pace | undefined {
+/** Reads the delay from a first line `pace:700ms` of the last user message; `undefined` without such a line. */
+export function readDeltaDelay({ messages }: Prompt): DeltaDelay | undefined {
   const last = messages.findLast(({ role }) => role === "user")?.blocks.find((block) => block.type === "text");
   const typed = last?.type === "text" ? /^pace:(\d{1,6})ms(?:\n|$)/.exec(last.text)?.[1] : undefined;
   if (typed === undefined) return undefined;
