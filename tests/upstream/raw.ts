@@ -49,7 +49,8 @@ export const CHUNKED_EVENTS =
 
 /** One chunk: the bytes of a text, one character each. */
 export function chunk(text: string): string {
-  const bytes = binaryOf(encoder.encode(text));
+  const encoded = encoder.encode(text);
+  const bytes = encoded.length === text.length ? text : binaryOf(encoded);
   return `${bytes.length.toString(16)}\r\n${bytes}\r\n`;
 }
 
