@@ -9,6 +9,7 @@ import { createDrain } from "../../../lib/server/drain.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { routes } from "../../../routes/manifest.ts";
 import { type SimulatedTime, simulateTime } from "../../support/simulated_time.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 import { PNG } from "../../upstreams/openai_images/host.ts";
 
 const BEGIN = Date.UTC(2027, 0, 1);
@@ -21,29 +22,16 @@ const LIMITS = { concurrency: 1, requests_per_minute: 100, tokens_per_minute: 1_
 function patientHost() {
   const asked = Promise.withResolvers<void>();
   const paint = Promise.withResolvers<void>();
-  let requests = 0;
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
-    requests++;
-    await request.body?.cancel();
+  const host = startUpstream(() => {
     asked.resolve();
-    await paint.promise;
-    return Response.json({ created: 1, data: [{ b64_json: PNG }] });
+    return json({ created: 1, data: [{ b64_json: PNG }] }, { before: paint.promise });
   });
-  return {
-    port: server.addr.port,
-    asked: asked.promise,
-    requests: () => requests,
-    paint: paint.resolve,
-    async [Symbol.asyncDispose]() {
-      paint.resolve();
-      await server.shutdown();
-    },
-  };
+  return { ...host, asked: asked.promise, paint: paint.resolve };
 }
 
-function fileWith(port: number, { price, transport }: { price: string; transport: string }): string {
+function fileWith(url: string, { price, transport }: { price: string; transport: string }): string {
   return JSON.stringify({
-    upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${port}/v1`, transport } },
+    upstreams: { host: { vendor: "openai-compatible", base_url: `${url}/v1`, transport } },
     models: [{
       id: "acme/images",
       created: 0,
@@ -60,7 +48,7 @@ function fileWith(port: number, { price, transport }: { price: string; transport
 async function startPainting(time: SimulatedTime, transport: string) {
   const open = new AsyncDisposableStack();
   const host = open.use(patientHost());
-  let text = fileWith(host.port, { price: "0.000004", transport });
+  let text = fileWith(host.url, { price: "0.000004", transport });
   const load = () =>
     loadConfig({
       flags: { config: "sluice.jsonc" },
@@ -97,7 +85,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
     answer,
     /** Puts another price in the file, and has it read. */
     async reload(price: string) {
-      text = fileWith(host.port, { price, transport });
+      text = fileWith(host.url, { price, transport });
       assertEquals((await gateway().reloader.reload("file")).outcome, "changed");
     },
     /** Asserts that the image still has its slot and its money. */
@@ -149,7 +137,7 @@ for (const transport of ["http1", "fetch"]) {
     const { ending, cost, tokens, totalMs } = await world.settled();
     assertEquals([ending, cost], ["done", BigInt(tokens.completion) * 4_000_000n]);
     assert(totalMs >= 10 * MINUTE_MS, `${totalMs} ms`);
-    assertEquals(world.host.requests(), 1);
+    assertEquals(world.host.requests.length, 1);
   });
 }
 

@@ -1,5 +1,4 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { JsonObject } from "../../../lib/json/mod.ts";
 import { errorOf, formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { png } from "../../images/image_files.ts";
@@ -22,8 +21,8 @@ Deno.test("a generation is made by a host, and what the host reports is not bill
   assertEquals([model, usage.input_tokens, usage.output_tokens], ["acme/paint", 2, 14_048]);
   assertEquals(response.headers.get("x-sluice-cost"), "0.0632175");
   const [asked] = both.asked;
-  assertEquals([asked?.path, asked?.authorization], ["/v1/images/generations", null]);
-  const { model: target, prompt, n, size, quality } = asked?.body as JsonObject;
+  assertEquals([asked?.path, asked?.headers.get("authorization")], ["/v1/images/generations", null]);
+  const { model: target, prompt, n, size, quality } = asked?.json ?? {};
   assertEquals([target, prompt, n, size, quality], ["paint-1", "A cat", 2, "1024x1024", "low"]);
 });
 
@@ -36,8 +35,8 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
   assertEquals([num_input_images, size], [2, "auto"]);
   // The host made a square, which has more tokens than the size that was asked for.
   assertEquals(usage.output_tokens, 7_024);
-  const form = both.asked[0]?.body;
-  assert(form instanceof FormData);
+  const form = await both.asked[0]?.form();
+  assert(form !== undefined);
   assertEquals([form.get("size"), form.get("model")], ["1024x1536", "paint-1"]);
   const sent = await Promise.all(
     form.getAll("image[]").map(async (file) => file instanceof File ? new Uint8Array(await file.arrayBuffer()) : file),
@@ -49,8 +48,8 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
 Deno.test("a host's refusal is a 400, its failure a 502 that nobody should repeat", async () => {
   const error = (code: string | null, status: number) =>
     Response.json({ error: { message: "Your request was rejected", type: "x", code, param: null } }, { status });
-  await using both = startBoth(({ body }) =>
-    (body as JsonObject).prompt === "Bad" ? error("moderation_blocked", 400) : error(null, 500)
+  await using both = startBoth(({ json }) =>
+    json.prompt === "Bad" ? error("moderation_blocked", 400) : error(null, 500)
   );
   const refused = await errorOf(await both.gateway.generate({ prompt: "Bad" }));
   assertEquals(refused.status, 400);

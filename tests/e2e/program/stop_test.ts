@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../../support/program.ts";
+import { json, startUpstream } from "../../upstream/mod.ts";
 
 /** Streams that are open when the end comes: some finish in time, the others never would. */
 const STREAMS = 500;
@@ -11,40 +12,25 @@ function patientHost() {
   const images = Promise.withResolvers<void>();
   let streams = 0;
   let jobs = 0;
-  const encoder = new TextEncoder();
   const frame = (content: string | undefined, finish_reason: string | null = null) =>
-    encoder.encode(`data: ${
+    `data: ${
       JSON.stringify({
         id: "1",
         object: "chat.completion.chunk",
         choices: [{ index: 0, delta: content === undefined ? {} : { content }, finish_reason }],
       })
-    }\n\n`);
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
-    const { model } = await request.json();
+    }\n\n`;
+  const server = startUpstream(({ json: { model } }) => {
     if (model === "images") {
       jobs++;
-      await images.promise;
-      return Response.json({ created: 1, data: [{ b64_json: PNG }] });
+      return json({ created: 1, data: [{ b64_json: PNG }] }, { before: images.promise });
     }
     streams++;
-    let step = 0;
-    return new Response(
-      new ReadableStream({
-        async pull(controller) {
-          step++;
-          if (step === 1) return controller.enqueue(frame("Hello "));
-          await (model === "short" ? finish.promise : new Promise(() => {}));
-          controller.enqueue(frame(undefined, "stop"));
-          controller.enqueue(encoder.encode("data: [DONE]\n\n"));
-          controller.close();
-        },
-      }, { highWaterMark: 0 }),
-      { headers: { "content-type": "text/event-stream" } },
-    );
+    const end = model === "short" ? finish.promise : new Promise(() => {});
+    return { steps: [frame("Hello "), end, frame(undefined, "stop"), "data: [DONE]\n\n"] };
   });
   return {
-    port: server.addr.port,
+    url: server.url,
     streams: () => streams,
     jobs: () => jobs,
     finish: () => finish.resolve(),
@@ -52,7 +38,7 @@ function patientHost() {
     async end() {
       finish.resolve();
       images.resolve();
-      await server.shutdown();
+      await server[Symbol.asyncDispose]();
     },
   };
 }
@@ -60,7 +46,7 @@ function patientHost() {
 /** One transparent point. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
-function fileWith(port: number, shutdown: Record<string, number>): string {
+function fileWith(url: string, shutdown: Record<string, number>): string {
   const model = (name: string, images = false) => ({
     id: `acme/${name}`,
     created: 0,
@@ -70,7 +56,7 @@ function fileWith(port: number, shutdown: Record<string, number>): string {
     targets: [{ upstream: "host", model: name }],
   });
   return JSON.stringify({
-    upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${port}/v1` } },
+    upstreams: { host: { vendor: "openai-compatible", base_url: `${url}/v1` } },
     models: [model("short"), model("long"), model("images", true)],
     shutdown,
   });
@@ -101,7 +87,7 @@ Deno.test("SIGTERM with 500 streams and 10 image jobs: refused at once, all ende
     const host = patientHost();
     await Deno.writeTextFile(
       `${folder}/sluice.jsonc`,
-      fileWith(host.port, { drain_seconds: 1.5, images_drain_seconds: 2.5 }),
+      fileWith(host.url, { drain_seconds: 1.5, images_drain_seconds: 2.5 }),
     );
     const gateway = await startWithKey([], { folder });
     const ask = asking(gateway);
@@ -230,7 +216,7 @@ Deno.test("a body that is still arriving at SIGTERM is served, others are turned
 Deno.test("a second signal ends at once with exit code 1, and the store is as good as before", () =>
   inFolder(async (folder) => {
     const host = patientHost();
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, fileWith(host.port, {}));
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, fileWith(host.url, {}));
     const gateway = await startWithKey([], { folder });
     const ask = asking(gateway);
     const answer = await ask("/v1/chat/completions", { model: "acme/long", stream: true, messages: MESSAGES });
