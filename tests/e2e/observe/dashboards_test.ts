@@ -54,11 +54,12 @@ Deno.test("the documentation names every alert", async () => {
 });
 
 Deno.test({
-  name: "promtool accepts the rules",
+  name: "promtool accepts the rules, and they fire at one request per minute",
   ignore: skipIf(PROMTOOL === undefined, "promtool is not installed: package prometheus"),
   async fn() {
-    const { success, stdout, stderr } = await new Deno.Command(PROMTOOL ?? "", { args: ["check", "rules", RULES] })
-      .output();
-    assert(success, new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr));
+    for (const args of [["check", "rules", RULES], ["test", "rules", "tests/e2e/observe/thin_traffic_rules.yml"]]) {
+      const { success, stdout, stderr } = await new Deno.Command(PROMTOOL ?? "", { args }).output();
+      assert(success, new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr));
+    }
   },
 });
