@@ -136,7 +136,7 @@ function put(holder: Json[] | JsonObject, name: string, value: Json): void {
   else putMember(holder, name, value);
 }
 
-/** The first offset from `at` on where no space stands. */
+/** Returns the first offset from `at` on that is not white space. */
 function* spaceEnd(text: string, at: number): Steps<number> {
   for (let pause = at + STEP_CHARS; isSpace(text.charCodeAt(at)); at++) {
     if (at < pause) continue;

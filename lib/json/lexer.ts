@@ -1,9 +1,9 @@
-/** What the readers of JSON have in common: limits, where the parts of a text end, and what can be wrong with it. */
+/** Shared by the JSON parsers: limits, ends of tokens, and faults of a text. */
 import type { Span } from "../text.ts";
 import type { Json } from "./values.ts";
 import type { RawSpans } from "./raw_spans.ts";
 
-/** What a parser accepts at most. */
+/** Limits of a parser. */
 export interface JsonLimits {
   /** Nesting of arrays and objects. */
   depth: number;
@@ -37,25 +37,25 @@ export class JsonError extends SyntaxError {
   }
 }
 
-/** What JSON text says. */
+/** A parsed JSON text. */
 export interface ParsedJson {
   value: Json;
-  /** Where the members of the outermost object stand, each name once; of anything else there are none. */
+  /** Members of the outermost object, each name once; empty for other values. */
   members: readonly Member[];
-  /** The same members with their places in the UTF-8 of the text, in bytes, where it was read from that. */
+  /** The same members with byte offsets, if the text was parsed from UTF-8. */
   utf8Members?: readonly Member[];
-  /** Long strings, with their places in the same. */
+  /** Long strings, with byte offsets. */
   literals?: RawSpans | undefined;
-  /** Whether there are raw numbers in it. */
+  /** True if the value contains raw numbers. */
   hasRaw: boolean;
-  /** Whether all its strings are ASCII, as far as that is known. */
+  /** True if all strings are known to be ASCII. */
   isAscii: boolean;
 }
 
 /** A member of an object in JSON text; the span is that of its value. */
 export interface Member extends Span {
   name: string;
-  /** Where the member begins with what parts it from the one before: its comma, or what follows the brace. */
+  /** Offset of the comma before the member; for the first member, the offset after the brace. */
   before: number;
 }
 
@@ -71,10 +71,10 @@ const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, BACKSLASH = 0x5c;
 
 const ZERO = 0x30, NINE = 0x39, LETTER_U = 0x75;
 
-/** What may follow a backslash, `u` apart. */
+/** Characters that may follow a backslash, except `u`. */
 const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)));
 
-/** What can be wrong with the structure, in the words of every reader. */
+/** Messages about the structure, the same in every parser. */
 export const FAULTS = {
   name: (at: number) => new JsonError("Expected a member name in double quotes", at),
   members: ({ keys }: JsonLimits, at: number) => new JsonError(`Expected at most ${keys} members in an object`, at),
@@ -87,7 +87,7 @@ export const FAULTS = {
   quote: (text: string) => new JsonError('Expected a closing "', text.length),
 };
 
-/** Takes note of a name of an object. @throws {JsonError} where it was there before */
+/** Adds a name of an object. @throws {JsonError} if the object has the name already */
 export function addName(names: Set<string>, name: string, at: number): void {
   if (names.has(name)) {
     throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
@@ -95,7 +95,7 @@ export function addName(names: Set<string>, name: string, at: number): void {
   names.add(name);
 }
 
-/** The first offset from `at` on where no white space stands. */
+/** Returns the first offset from `at` on that is not white space. */
 export function skipSpace(text: string, at: number): number {
   while (true) {
     if (!isSpace(text.charCodeAt(at))) return at;
@@ -109,21 +109,21 @@ export function isSpace(code: number): boolean {
 }
 
 /**
- * Where the string ends whose opening quote is at `open`: at the first quote that has no backslash before it, or an even
- * number of them; -1 where the text has none.
+ * Finds the closing quote of the string whose opening quote is at `open`: the first quote after an even number of
+ * backslashes; -1 if there is none.
  */
 export function closingQuote(text: string, open: number): number {
   for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     let escape = quote;
     while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
     if ((quote - escape) % 2 === 0) return quote;
-    // Where nothing but quotes is said, each is found here: 17 instead of 57 ms for 4 million.
+    // Skips runs of escaped quotes: 17 instead of 57 ms for 4 million.
     while (text.charCodeAt(quote + 1) === BACKSLASH && text.charCodeAt(quote + 2) === QUOTE) quote += 2;
   }
   return -1;
 }
 
-/** Where a number ends. @throws {JsonError} where it is none, or too long */
+/** Returns the end of a number. @throws {JsonError} if it is no number, or too long */
 export function numberEnd(text: string, start: number): number {
   let at = start;
   const most = start + NUMBER_LENGTH;
@@ -152,7 +152,7 @@ function digitsEnd(text: string, start: number, most: number): number {
   return at;
 }
 
-/** Whether a number would be written back differently. Small natural numbers, the common case, are exact; others are tried. */
+/** True if a double would be written differently from the text. Short natural numbers are exact, so they are not tried. */
 export function isLossy(source: string): boolean {
   if (source.length <= EXACT_DIGITS && isNatural(source)) return false;
   return String(Number(source)) !== source;
@@ -166,7 +166,7 @@ function isNatural(source: string): boolean {
   return true;
 }
 
-/** Where `true`, `false` or `null` ends. @throws {JsonError} where none of them stands */
+/** Returns the end of `true`, `false` or `null`. @throws {JsonError} if it is none of them */
 export function literalEnd(text: string, at: number): number {
   for (const word of ["true", "false", "null"]) {
     if (text.startsWith(word, at)) return at + word.length;
@@ -175,8 +175,8 @@ export function literalEnd(text: string, at: number): number {
 }
 
 /**
- * The first fault inside a string, from `at` on, where no escape is open, up to `end`; where there is none, the offset of
- * the closing quote or one that is not before `end`.
+ * Finds the first fault inside a string, between `at` (outside an escape) and `end`. Without a fault it returns the offset
+ * of the closing quote, or an offset that is not before `end`.
  */
 export function findBadPart(text: string, at: number, end: number): JsonError | number {
   for (; at < end && text.charCodeAt(at) !== QUOTE; at++) {

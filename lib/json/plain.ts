@@ -31,7 +31,7 @@ function withDoubles(value: Json): Json {
   return value;
 }
 
-/** Whether a name has an escape. Where the text stops being JSON, what stands before that decides. */
+/** True if a name has an escape. In invalid JSON, only the text before the fault counts. */
 function hasEscapedName(text: string): boolean {
   for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at)) {
     for (let code = BACKSLASH; code !== QUOTE; code = text.charCodeAt(at)) {

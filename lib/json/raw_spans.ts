@@ -8,21 +8,21 @@ import { isObject, type Json, type JsonObject } from "./values.ts";
 /** From how many bytes on, quotes included, a string is copied: a shorter one is written as fast. */
 export const RAW_SPAN_BYTES = 256;
 
-/** Which part of a text its literals must be: to look for them among many other values costs more than it saves. */
+/** Least share of a text that its literals must have: a search among many other values costs more than it saves. */
 const LEAST_PART = 0.5;
-/** How many bytes they must be together: less is written as fast. */
+/** Least bytes of all literals together: fewer are written as fast. */
 const LEAST_BYTES = 2_048;
 
 /** Long strings of a JSON text, in their order, that are spelled there as `writeJson` would. */
 export interface RawSpans {
   values: string[];
-  /** Where each begins and ends in the UTF-8 of the text, in bytes, quotes included. */
+  /** Start and end of each in the UTF-8 of the text, in bytes, quotes included. */
   places: number[];
   /** Bytes of all of them. */
   bytes: number;
 }
 
-/** Where literals are copied from. */
+/** Source of the copied literals. */
 export interface RawSpanSource {
   bytes: Uint8Array<ArrayBuffer>;
   literals?: RawSpans | undefined;

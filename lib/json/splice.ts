@@ -46,7 +46,7 @@ const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
 /**
- * Where the value at a path of member names stands. Made for text that is JSON; in other text it finds nothing or
+ * Finds the value at a path of member names. Made for text that is JSON; in other text it finds nothing or
  * something, but always ends.
  */
 export function findValue(text: string, path: readonly string[]): Span | undefined {
@@ -137,7 +137,7 @@ function cutAt(
 /** Names of members, and places in arrays. */
 export type JsonPath = readonly (string | number)[];
 
-/** A JSON value's text without what stands at a path. Where there is nothing, it is the same text. */
+/** Removes the value at a path from a JSON text. Without a value there, the text is unchanged. */
 export function removePath(text: string, path: JsonPath): string {
   const [last, ...rest] = path.toReversed();
   if (last === undefined) return text;
@@ -165,7 +165,7 @@ function removeElement(text: string, index: number): string {
   return text.slice(0, before) + text.slice(index === 0 && text.charCodeAt(next) === COMMA ? next + 1 : end);
 }
 
-/** Where an element of an array stands; `before` is its comma, or the place after the bracket. */
+/** Position of an array's element; `before` is its comma, or the offset after the bracket. */
 function elementAt(text: string, index: number): Span & { before: number } | undefined {
   let before = skipSpace(text, 0);
   if (text.charCodeAt(before) !== OPEN_ARRAY) return undefined;

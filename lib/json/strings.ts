@@ -1,7 +1,7 @@
 /** The strings of a JSON text, all found at once by WebAssembly; see `json_strings.wat`. */
 import { JSON_STRINGS_WASM } from "./strings_wasm.ts";
 
-/** What the module has. Offsets are in its memory, in bytes. */
+/** Exports of the module. Offsets are bytes in its memory. */
 interface Finder {
   memory: WebAssembly.Memory;
   find: (length: number, all: number) => number;
@@ -88,7 +88,7 @@ export function findStrings(source: Source): FoundStrings | undefined {
   return !isText && copied.includes(REPLACED) ? undefined : { length, copied };
 }
 
-/** Whether one of the strings has an escape of one letter that `writeJson` does not write: `\/`. */
+/** True if one of the strings has the escape `\/`, which `writeJson` does not write. */
 export function hasSlashes(): boolean {
   return slashes.value !== 0;
 }

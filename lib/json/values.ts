@@ -1,4 +1,4 @@
-/** What JSON says, as values: numbers without loss, and limits. */
+/** JSON values: numbers without loss, and limits. */
 
 /** Any JSON value. A number that a double cannot write back as it was read is a raw number, see `isRawNumber`. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;

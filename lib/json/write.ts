@@ -39,12 +39,12 @@ export function* writeSteps(value: Json): Steps<string> {
   return writer.text();
 }
 
-/** What one value weighs beside its characters. */
+/** Weight of one value beside its characters. */
 const VALUE_WEIGHT = STEP_CHARS / STEP_VALUES;
 
 class Writer {
   readonly #pieces: string[] = [];
-  /** What may still be written in this step. */
+  /** Weight that may still be written in this step. */
   #room = STEP_CHARS;
 
   text(): string {
@@ -103,7 +103,7 @@ class Writer {
   }
 }
 
-/** What is left of a weight, one per character and some per value; less than 0 where it is not enough. Stops there. */
+/** Returns the rest of a weight after a value: one per character, some per value. Stops below 0. */
 function weigh(value: Json | undefined, most: number): number {
   const left = most - VALUE_WEIGHT;
   if (typeof value === "string") return left - value.length;
