@@ -44,7 +44,7 @@ const TONES: readonly [RegExp, Omit<Extract<Edit, { type: "tone" }>, "type">][] 
   [/\b(cool|cold|winter|icy)/, { warmth: -0.8 }],
 ];
 
-/** The colour of a border stands beside this word, */
+/** The colour of a border is beside this word, */
 const BORDER = /\b(border|frame|framed|rahmen)\b/;
 /** and no further away than this. */
 const BREAK = /[,.;]|\b(?:and|with|then|und|mit)\b/;

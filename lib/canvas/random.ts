@@ -3,7 +3,7 @@
 /** A stream of numbers from 0 up to, not including, 1. */
 export type Random = () => number;
 
-/** A 32-bit number made of a text; a small change of the text changes all of it. */
+/** A 32-bit number made of a text; a small change of the text changes every bit. */
 export function hashText(text: string): number {
   let hash = 0x9e3779b9;
   for (let i = 0; i < text.length; i++) {

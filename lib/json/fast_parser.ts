@@ -43,7 +43,7 @@ interface Level {
 }
 
 /**
- * What a text says; `undefined` where it has a fault, is more than the limits allow, or cannot be read in this way.
+ * Parses a text; `undefined` where it has a fault, is more than the limits allow, or cannot be read in this way.
  * Strings of 13 characters and more are parts of the text, or of what all strings of its bytes say: who keeps one keeps all
  * of that.
  */

@@ -114,7 +114,7 @@ class Finder {
   readonly places: number[] = [];
   readonly #literals: RawSpans;
   #tries: number;
-  /** The one that is expected next. */
+  /** Index of the literal expected next. */
   #next = 0;
 
   constructor(literals: RawSpans) {

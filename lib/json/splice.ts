@@ -91,7 +91,7 @@ export function spliceBody(body: ObjectText, edits: Edits): string | (string | U
   return cutAt(members, edits, ends).map((cut) => typeof cut === "string" ? cut : bytes.subarray(cut.start, cut.end));
 }
 
-/** What stays of an object, by its place, and what is new in between. `close` is where its last brace stands. */
+/** Kept members of an object, by position, and new ones between them. `close` is the offset of its last brace. */
 function cutAt(
   members: readonly Member[],
   edits: Edits,
