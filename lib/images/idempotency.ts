@@ -8,7 +8,7 @@ import type { Later } from "../billing/entry_queue.ts";
 import { withTimeout } from "../billing/ledger.ts";
 import { abortable } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
-import { createReplayCache, isFinal, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
+import { createReplayCache, isFinal, type ReplayCache, type StoredAnswer, storedAnswer } from "./replay_cache.ts";
 import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** Limits on stored answers and waiting repeats. */
@@ -117,25 +117,75 @@ const RETRY_MS = 5_000;
 
 /** Creates the idempotency service on the answers in the store. */
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
-  const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS, leaseMs = LEASE_MS } = parts;
-  const { monotonic = () => performance.now(), later = withTimeout, store: { answers } } = parts;
-  const { isCharged = () => Promise.resolve(false) } = parts;
-  const cache = createReplayCache({
-    answers,
-    now: parts.now,
-    report: parts.report,
-    windowMs: parts.windowMs,
-    maxBytes: parts.maxBytes,
-    maxAnswerBytes: parts.maxAnswerBytes ?? Math.min(MAX_ANSWER_BYTES, Math.floor(parts.maxBytes / 4)),
-    maxAnswers: parts.maxAnswers ?? MAX_ANSWERS,
-  });
-  /** By scope and key. One entry at a time: nothing is done twice at once. */
-  const running = new Map<string, Running>();
-  /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
-  const looking = new Map<string, Promise<void>>();
-  const closing = new AbortController();
+  return new IdempotencyService(parts);
+}
 
-  function start(name: string, requestHash: string, make: Make): Running {
+class IdempotencyService implements Idempotency {
+  readonly #windowMs: number;
+  readonly #maxWaiting: number;
+  readonly #waitMs: number;
+  readonly #leaseMs: number;
+  readonly #monotonic: () => number;
+  readonly #later: Later;
+  readonly #answers: AnswerStore;
+  readonly #isCharged: (requestId: string) => Promise<boolean>;
+  readonly #cache: ReplayCache;
+  /** By scope and key. One entry at a time: nothing is done twice at once. */
+  readonly #running = new Map<string, Running>();
+  /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
+  readonly #looking = new Map<string, Promise<void>>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: IdempotencyParts) {
+    this.#windowMs = parts.windowMs;
+    this.#maxWaiting = parts.maxWaiting ?? MAX_WAITING;
+    this.#waitMs = parts.waitMs ?? WAIT_MS;
+    this.#leaseMs = parts.leaseMs ?? LEASE_MS;
+    this.#monotonic = parts.monotonic ?? (() => performance.now());
+    this.#later = parts.later ?? withTimeout;
+    this.#answers = parts.store.answers;
+    this.#isCharged = parts.isCharged ?? (() => Promise.resolve(false));
+    this.#cache = createReplayCache({
+      answers: this.#answers,
+      now: parts.now,
+      report: parts.report,
+      windowMs: parts.windowMs,
+      maxBytes: parts.maxBytes,
+      maxAnswerBytes: parts.maxAnswerBytes ?? Math.min(MAX_ANSWER_BYTES, Math.floor(parts.maxBytes / 4)),
+      maxAnswers: parts.maxAnswers ?? MAX_ANSWERS,
+    });
+  }
+
+  async run(request: RepeatableRequest): Promise<StoredAnswer> {
+    const { requestHash, signal } = request;
+    const name = JSON.stringify([request.scope, request.key]);
+    while (true) {
+      signal.throwIfAborted();
+      const current = this.#running.get(name);
+      const look = this.#looking.get(name);
+      let answer: StoredAnswer | undefined;
+      if (current !== undefined) {
+        if (current.requestHash !== requestHash) throw otherRequest();
+        answer = await this.#join(current, signal);
+      } else if (look !== undefined) {
+        await abortable(look, signal);
+      } else {
+        answer = await this.#first(name, request);
+      }
+      if (answer !== undefined) return answer;
+    }
+  }
+
+  sweep(): Promise<void> {
+    return this.#cache.prune();
+  }
+
+  close(): void {
+    this.#closing.abort(new DOMException("Closed", "AbortError"));
+    for (const { controller } of this.#running.values()) controller.abort(this.#closing.signal.reason);
+  }
+
+  #start(name: string, requestHash: string, make: Make): Running {
     const controller = new AbortController();
     const entry: Running = {
       requestHash,
@@ -146,17 +196,17 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
       // A microtask later, so that the entry exists before the work can end.
       answer: Promise.resolve().then(() => make(controller.signal)).finally(() => {
         entry.settled = true;
-        running.delete(name);
+        this.#running.delete(name);
       }),
     };
     // No client may be waiting; a rejection must not be unhandled.
     entry.answer.catch(() => {});
-    running.set(name, entry);
+    this.#running.set(name, entry);
     return entry;
   }
 
   /** Waits for an answer as long as this client does, at most `longestMs`. */
-  async function wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer | undefined> {
+  async #wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer | undefined> {
     entry.waiting++;
     try {
       return await whileThere(entry.answer, signal, longestMs);
@@ -169,11 +219,11 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Waits for work started by another client; `undefined` if it was cancelled without an answer. */
-  async function join(entry: Running, signal: AbortSignal): Promise<StoredAnswer | undefined> {
-    if (entry.waiting > maxWaiting) throw stillRunning();
+  async #join(entry: Running, signal: AbortSignal): Promise<StoredAnswer | undefined> {
+    if (entry.waiting > this.#maxWaiting) throw stillRunning();
     const wasStopped = entry.stopped;
     try {
-      const answer = await wait(entry, signal, waitMs);
+      const answer = await this.#wait(entry, signal, this.#waitMs);
       return answer === undefined || wasStopped && !isFinal(answer) ? undefined : replay(answer);
     } catch (error) {
       if (!wasStopped || !entry.settled) throw error;
@@ -183,15 +233,15 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Looks for a stored answer and claims the request for this node if there is none. */
-  async function look({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
-    const answer = await asked(() => cache.find(scope, key));
+  async #look({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
+    const answer = await asked(() => this.#cache.find(scope, key));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
-    const claim = await take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
+    const claim = await this.#take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
     if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
       // Another node may have stored an answer between the lookup and the claim.
-      const late = await asked(() => cache.find(scope, key));
+      const late = await asked(() => this.#cache.find(scope, key));
       if (late === undefined) return { claim };
       await claim.release();
       return { answer: late };
@@ -202,71 +252,77 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Claims a request, also from a dead node. If the dead node had charged it, the request counts as done without an answer. */
-  async function take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
+  async #take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
     const { scope, key } = claim;
-    const isAnswered = async () => await cache.find(scope, key) !== undefined;
-    const parts = { answers, isAnswered, leaseMs, monotonic, later };
+    const isAnswered = async () => await this.#cache.find(scope, key) !== undefined;
+    const parts = {
+      answers: this.#answers,
+      isAnswered,
+      leaseMs: this.#leaseMs,
+      monotonic: this.#monotonic,
+      later: this.#later,
+    };
     const other = await asked(() => claimRequest(claim, parts));
     if (!("requestHash" in other) || !other.isOver) return other;
-    if (await asked(() => isCharged(other.holder))) {
-      await asked(() => cache.markDone({ scope, key, requestHash: other.requestHash }));
+    if (await asked(() => this.#isCharged(other.holder))) {
+      await asked(() => this.#cache.markDone({ scope, key, requestHash: other.requestHash }));
     }
     return await asked(() => claimRequest(claim, parts, other.holder));
   }
 
   /** Does the work, under a claim that ends when everybody can know of the answer. */
-  async function make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
+  async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
-      if (await cache.store(request, answer)) await claim.release();
-      else void note(request, claim);
+      if (await this.#cache.store(request, answer)) await claim.release();
+      else void this.#note(request, claim);
       return answer;
     } catch (error) {
-      await settle(request, claim);
+      await this.#settle(request, claim);
       throw error;
     }
   }
 
   /** Releases a failed request. If it was charged, it counts as done without an answer. */
-  async function settle(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
+  async #settle(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
-    const isDone = requestId !== undefined && await isCharged(requestId).catch(() => false);
-    if (isDone) void note(request, claim);
+    const isDone = requestId !== undefined && await this.#isCharged(requestId).catch(() => false);
+    if (isDone) void this.#note(request, claim);
     else await claim.release();
   }
 
   /** Tries on to note that a request was done. Until then it stays claimed: it must not be done, and charged, again. */
-  async function note(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
-    for (let left = parts.windowMs; left > 0 && !closing.signal.aborted; left -= NOTE_MS) {
+  async #note(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
+    for (let left = this.#windowMs; left > 0 && !this.#closing.signal.aborted; left -= NOTE_MS) {
       try {
-        await cache.markDone(request);
+        await this.#cache.markDone(request);
         return await claim.release();
       } catch {
-        await pause(NOTE_MS, closing.signal).catch(() => {});
+        await this.#pause(NOTE_MS, this.#closing.signal).catch(() => {});
       }
     }
     claim.leave();
   }
 
   /** Waits for another node's answer; `undefined` if it ended without one. */
-  async function elsewhere({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
+  async #elsewhere({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
-      await pause(ms, stop);
-      const found = await asked(() => cache.find(scope, key));
+      await this.#pause(ms, stop);
+      const found = await asked(() => this.#cache.find(scope, key));
       if (found !== undefined) {
         if (found.requestHash !== requestHash) throw otherRequest();
         return replay(storedAnswer(found));
       }
-      if (!await asked(() => answers.isClaimed(scope, key))) return undefined;
+      if (!await asked(() => this.#answers.isClaimed(scope, key))) return undefined;
     }
   }
 
-  function pause(ms: number, signal: AbortSignal): Promise<void> {
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const stop = () => reject(signal.reason);
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });
-    const cancel = later(resolve, ms);
+    const cancel = this.#later(resolve, ms);
     return promise.finally(() => {
       cancel();
       signal.removeEventListener("abort", stop);
@@ -274,11 +330,11 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Chooses how to get the answer: do the work, wait for another node, or read a stored answer. */
-  function begin(found: Found, request: RepeatableRequest): Make {
-    if ("claim" in found) return (stop) => make(request, { claim: found.claim, stop });
+  #begin(found: Found, request: RepeatableRequest): Make {
+    if ("claim" in found) return (stop) => this.#make(request, { claim: found.claim, stop });
     const hash = "answer" in found ? found.answer.requestHash : found.otherHash;
     if (hash !== request.requestHash) throw otherRequest();
-    if ("otherHash" in found) return (stop) => elsewhere(request, stop);
+    if ("otherHash" in found) return (stop) => this.#elsewhere(request, stop);
     return () => Promise.resolve(replay(storedAnswer(found.answer)));
   }
 
@@ -286,52 +342,29 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
    * Does the work, waits for the node that does it, or reads the answer that was given before; `undefined` where nothing
    * has come of what another node did. Others find `looking` or `running` at every moment.
    */
-  async function first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
+  async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
     const looked = Promise.withResolvers<void>();
-    looking.set(name, looked.promise);
+    this.#looking.set(name, looked.promise);
     let answer: Promise<StoredAnswer | undefined>;
-    const found = look(request);
+    const found = this.#look(request);
     try {
       const what = await abortable(found, signal);
       signal.throwIfAborted();
-      answer = wait(start(name, requestHash, begin(what, request)), signal, "otherHash" in what ? waitMs : undefined);
+      answer = this.#wait(
+        this.#start(name, requestHash, this.#begin(what, request)),
+        signal,
+        "otherHash" in what ? this.#waitMs : undefined,
+      );
     } catch (error) {
       void found.then((what) => "claim" in what ? what.claim.release() : undefined, () => {});
       throw error;
     } finally {
-      looking.delete(name);
+      this.#looking.delete(name);
       looked.resolve();
     }
     return await answer;
   }
-
-  return {
-    async run(request) {
-      const { requestHash, signal } = request;
-      const name = JSON.stringify([request.scope, request.key]);
-      while (true) {
-        signal.throwIfAborted();
-        const current = running.get(name);
-        const look = looking.get(name);
-        let answer: StoredAnswer | undefined;
-        if (current !== undefined) {
-          if (current.requestHash !== requestHash) throw otherRequest();
-          answer = await join(current, signal);
-        } else if (look !== undefined) {
-          await abortable(look, signal);
-        } else {
-          answer = await first(name, request);
-        }
-        if (answer !== undefined) return answer;
-      }
-    },
-    sweep: () => cache.prune(),
-    close() {
-      closing.abort(new DOMException("Closed", "AbortError"));
-      for (const { controller } of running.values()) controller.abort(closing.signal.reason);
-    },
-  };
 }
 
 /** Calls the store. @throws {GatewayError} `overloaded` if the store fails; errors of the call itself pass */
