@@ -34,93 +34,103 @@ function hasBreak(text: string): boolean {
  * `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
  */
 export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> {
+  return new SseReader(limit);
+}
+
+class SseReader implements Machine<string, Frame> {
+  readonly #limit: number;
   /** Pieces of a line whose end has not come: joined once, so that a long line costs no more than its length. */
-  let pieces: string[] = [];
-  let piecesLength = 0;
-  let data: string | undefined;
-  let event = "";
-  let started = false;
+  #pieces: string[] = [];
+  #piecesLength = 0;
+  #data: string | undefined;
+  #event = "";
+  #started = false;
   /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
-  let afterReturn = false;
+  #afterReturn = false;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  push(chunk: string): Frame[] {
+    const out: Frame[] = [];
+    let at = this.#afterReturn && chunk.startsWith("\n") ? 1 : 0;
+    if (chunk !== "") this.#afterReturn = false;
+    const hasReturn = chunk.includes("\r");
+    while (at < chunk.length) {
+      const end = hasReturn ? breakIndex(chunk, at) : chunk.indexOf("\n", at);
+      if (end < 0) {
+        this.#pieces.push(chunk.slice(at));
+        this.#piecesLength += chunk.length - at;
+        this.#checkLength(this.#piecesLength);
+        break;
+      }
+      let line = chunk.slice(at, end);
+      if (this.#pieces.length > 0) {
+        line = this.#pieces.join("") + line;
+        this.#pieces = [];
+        this.#piecesLength = 0;
+      }
+      this.#takeLine(line, out);
+      at = end + 1;
+      if (chunk[end] === "\r") {
+        if (at === chunk.length) this.#afterReturn = true;
+        else if (chunk[at] === "\n") at++;
+      }
+    }
+    return out;
+  }
+
+  end(): Frame[] {
+    const out: Frame[] = [];
+    if (this.#pieces.length > 0) this.#takeLine(this.#pieces.join(""), out);
+    this.#pieces = [];
+    this.#piecesLength = 0;
+    this.#dispatch(out);
+    return out;
+  }
 
   /** Counts what is kept and the line that comes to it. */
-  function checkLength(lineLength: number): void {
-    if ((data?.length ?? 0) + event.length + lineLength > limit) {
+  #checkLength(lineLength: number): void {
+    if ((this.#data?.length ?? 0) + this.#event.length + lineLength > this.#limit) {
       throw new GatewayError(
         "upstream",
-        `Cannot read the upstream's stream: an event is longer than ${limit} characters`,
+        `Cannot read the upstream's stream: an event is longer than ${this.#limit} characters`,
       );
     }
   }
 
-  function takeLine(line: string, out: Frame[]): void {
-    if (line === "" && started) return dispatch(out);
-    if (!started) {
-      started = true;
+  #takeLine(line: string, out: Frame[]): void {
+    if (line === "" && this.#started) return this.#dispatch(out);
+    if (!this.#started) {
+      this.#started = true;
       if (line.startsWith("\ufeff")) line = line.slice(1);
-      if (line === "") return dispatch(out);
+      if (line === "") return this.#dispatch(out);
     }
-    checkLength(line.length);
+    this.#checkLength(line.length);
     // Nearly all lines are one of these.
-    if (line.startsWith("data: ") && data === undefined) {
-      data = line.slice(6);
+    if (line.startsWith("data: ") && this.#data === undefined) {
+      this.#data = line.slice(6);
       return;
     }
     if (line.startsWith("event: ")) {
-      event = line.slice(7);
+      this.#event = line.slice(7);
       return;
     }
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
-    if (field === "data") data = data === undefined ? value : `${data}\n${value}`;
-    else if (field === "event") event = value;
+    if (field === "data") this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+    else if (field === "event") this.#event = value;
   }
 
-  function dispatch(out: Frame[]): void {
-    if (data !== undefined) out.push(event === "" ? { data } : { event, data });
-    data = undefined;
-    event = "";
+  #dispatch(out: Frame[]): void {
+    if (this.#data !== undefined) {
+      out.push(this.#event === "" ? { data: this.#data } : { event: this.#event, data: this.#data });
+    }
+    this.#data = undefined;
+    this.#event = "";
   }
-
-  return {
-    push(chunk) {
-      const out: Frame[] = [];
-      let at = afterReturn && chunk.startsWith("\n") ? 1 : 0;
-      if (chunk !== "") afterReturn = false;
-      const hasReturn = chunk.includes("\r");
-      while (at < chunk.length) {
-        const end = hasReturn ? breakIndex(chunk, at) : chunk.indexOf("\n", at);
-        if (end < 0) {
-          pieces.push(chunk.slice(at));
-          piecesLength += chunk.length - at;
-          checkLength(piecesLength);
-          break;
-        }
-        let line = chunk.slice(at, end);
-        if (pieces.length > 0) {
-          line = pieces.join("") + line;
-          pieces = [];
-          piecesLength = 0;
-        }
-        takeLine(line, out);
-        at = end + 1;
-        if (chunk[end] === "\r") {
-          if (at === chunk.length) afterReturn = true;
-          else if (chunk[at] === "\n") at++;
-        }
-      }
-      return out;
-    },
-    end() {
-      const out: Frame[] = [];
-      if (pieces.length > 0) takeLine(pieces.join(""), out);
-      pieces = [];
-      piecesLength = 0;
-      dispatch(out);
-      return out;
-    },
-  };
 }
 
 function breakIndex(text: string, from: number): number {
