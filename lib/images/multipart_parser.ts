@@ -35,33 +35,60 @@ type Step = "before" | "line" | "head" | "data" | "after";
 /** Creates a parser. `maxParts` limits the number of parts. */
 export function createMultipartParser(
   boundary: string,
-  { maxParts, sink }: { maxParts: number; sink: PartSink },
+  options: { maxParts: number; sink: PartSink },
 ): MultipartParser {
-  const delimiter = new TextEncoder().encode(`\r\n--${boundary}`);
-  const head = new Uint8Array(HEAD_BYTES);
-  let step: Step = "before";
-  let parts = 0;
-  /** Bytes of this step so far, where it counts them. */
-  let count = 0;
-  /** Rest of the boundary's line. */
-  let line = "";
-  /** How much of the delimiter the last bytes match. At the start of a step its CRLF is taken as read. */
-  let matched = 2;
-  /** How much of that match was never in the data of this step. */
-  let borrowed = 2;
+  return new IncrementalParser(boundary, options);
+}
 
-  function enter(next: Step): void {
-    step = next;
-    count = 0;
-    line = "";
-    matched = 2;
-    borrowed = 2;
+class IncrementalParser implements MultipartParser {
+  readonly #maxParts: number;
+  readonly #sink: PartSink;
+  readonly #delimiter: Uint8Array<ArrayBuffer>;
+  readonly #head = new Uint8Array(HEAD_BYTES);
+  #step: Step = "before";
+  #parts = 0;
+  /** Bytes of this step so far, where it counts them. */
+  #count = 0;
+  /** Rest of the boundary's line. */
+  #line = "";
+  /** How much of the delimiter the last bytes match. At the start of a step its CRLF is taken as read. */
+  #matched = 2;
+  /** How much of that match was never in the data of this step. */
+  #borrowed = 2;
+
+  constructor(boundary: string, { maxParts, sink }: { maxParts: number; sink: PartSink }) {
+    this.#maxParts = maxParts;
+    this.#sink = sink;
+    this.#delimiter = new TextEncoder().encode(`\r\n--${boundary}`);
   }
 
-  function give(bytes: Uint8Array): void {
+  push(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length;) {
+      if (this.#step === "before" || this.#step === "data") at = this.#readData(bytes, at);
+      else if (this.#step === "line") this.#readLine(bytes[at++] ?? 0);
+      else if (this.#step === "head") this.#readHead(bytes[at++] ?? 0);
+      else if ((this.#count += bytes.length - at) > AROUND_BYTES) throw invalid("too much follows its last boundary");
+      else return;
+    }
+  }
+
+  end(): void {
+    if (this.#step === "after") return;
+    throw invalid(this.#step === "before" ? "it has no boundary" : "it ends before its last boundary");
+  }
+
+  #enter(next: Step): void {
+    this.#step = next;
+    this.#count = 0;
+    this.#line = "";
+    this.#matched = 2;
+    this.#borrowed = 2;
+  }
+
+  #give(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    if (step === "data") sink.data(bytes);
-    else if ((count += bytes.length) > AROUND_BYTES) throw invalid("it does not begin with its boundary");
+    if (this.#step === "data") this.#sink.data(bytes);
+    else if ((this.#count += bytes.length) > AROUND_BYTES) throw invalid("it does not begin with its boundary");
   }
 
   /**
@@ -69,81 +96,67 @@ export function createMultipartParser(
    * contain the start of another and the search never goes back.
    * @returns the offset behind the delimiter, or the length of `bytes`
    */
-  function search(bytes: Uint8Array, from: number): number {
-    const { length } = delimiter;
+  #search(bytes: Uint8Array, from: number): number {
+    const { length } = this.#delimiter;
     /** Bytes of the match in earlier chunks; -1 once they are known to be data or delimiter. */
-    let carried = matched;
-    let match = matched;
+    let carried = this.#matched;
+    let match = this.#matched;
     for (let at = from; at < bytes.length; at++) {
       const byte = bytes[at];
-      if (byte === delimiter[match]) {
+      if (byte === this.#delimiter[match]) {
         if (++match < length) continue;
         const end = at + 1 - length;
-        if (end > from) give(bytes.subarray(from, end));
-        matched = match;
+        if (end > from) this.#give(bytes.subarray(from, end));
+        this.#matched = match;
         return at + 1;
       }
       if (carried >= 0) {
-        if (carried > borrowed) give(delimiter.subarray(borrowed, carried));
+        if (carried > this.#borrowed) this.#give(this.#delimiter.subarray(this.#borrowed, carried));
         carried = -1;
-        borrowed = 0;
+        this.#borrowed = 0;
       }
       match = byte === CR ? 1 : 0;
     }
-    matched = match;
+    this.#matched = match;
     const end = bytes.length - match;
-    if (end > from) give(bytes.subarray(from, end));
+    if (end > from) this.#give(bytes.subarray(from, end));
     return bytes.length;
   }
 
-  function readData(bytes: Uint8Array, from: number): number {
-    const at = search(bytes, from);
-    if (matched < delimiter.length) return at;
-    if (step === "data") sink.end();
-    enter("line");
+  #readData(bytes: Uint8Array, from: number): number {
+    const at = this.#search(bytes, from);
+    if (this.#matched < this.#delimiter.length) return at;
+    if (this.#step === "data") this.#sink.end();
+    this.#enter("line");
     return at;
   }
 
   /** Reads the rest of a boundary line: two dashes after the last boundary, else optional padding and CRLF. */
-  function readLine(byte: number): void {
-    line += String.fromCharCode(byte);
-    if (line === "--") return enter("after");
-    if (/^[ \t]*\r\n$/.test(line)) {
-      if (++parts > maxParts) throw invalid(`it has more than ${maxParts} parts`);
-      return enter("head");
+  #readLine(byte: number): void {
+    this.#line += String.fromCharCode(byte);
+    if (this.#line === "--") return this.#enter("after");
+    if (/^[ \t]*\r\n$/.test(this.#line)) {
+      if (++this.#parts > this.#maxParts) throw invalid(`it has more than ${this.#maxParts} parts`);
+      return this.#enter("head");
     }
-    if (!/^(?:-|[ \t]{0,64}\r?)$/.test(line)) throw invalid("a boundary is not followed by CRLF or --");
+    if (!/^(?:-|[ \t]{0,64}\r?)$/.test(this.#line)) throw invalid("a boundary is not followed by CRLF or --");
   }
 
-  function readHead(byte: number): void {
-    if (count === HEAD_BYTES) throw invalid(`the head of a part has more than ${HEAD_BYTES} bytes`);
-    const afterCr = count > 0 && head[count - 1] === CR;
+  #readHead(byte: number): void {
+    if (this.#count === HEAD_BYTES) throw invalid(`the head of a part has more than ${HEAD_BYTES} bytes`);
+    const afterCr = this.#count > 0 && this.#head[this.#count - 1] === CR;
     if (afterCr !== (byte === LF) || (byte < 32 && byte !== CR && byte !== LF && byte !== 9)) {
       throw invalid("the head of a part has a control character, or a line that does not end in CRLF");
     }
-    head[count++] = byte;
-    const emptyLine = byte === LF && (count === 2 || head[count - 3] === LF);
+    this.#head[this.#count++] = byte;
+    const emptyLine = byte === LF && (this.#count === 2 || this.#head[this.#count - 3] === LF);
     if (!emptyLine) return;
-    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(head.subarray(0, Math.max(0, count - 4)));
-    sink.begin(readPartHead(text));
-    enter("data");
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(
+      this.#head.subarray(0, Math.max(0, this.#count - 4)),
+    );
+    this.#sink.begin(readPartHead(text));
+    this.#enter("data");
   }
-
-  return {
-    push(bytes) {
-      for (let at = 0; at < bytes.length;) {
-        if (step === "before" || step === "data") at = readData(bytes, at);
-        else if (step === "line") readLine(bytes[at++] ?? 0);
-        else if (step === "head") readHead(bytes[at++] ?? 0);
-        else if ((count += bytes.length - at) > AROUND_BYTES) throw invalid("too much follows its last boundary");
-        else return;
-      }
-    },
-    end() {
-      if (step === "after") return;
-      throw invalid(step === "before" ? "it has no boundary" : "it ends before its last boundary");
-    },
-  };
 }
 
 function invalid(why: string): GatewayError {
