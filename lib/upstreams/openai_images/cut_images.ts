@@ -31,113 +31,125 @@ const NAME_LENGTH = 16;
  * is one object with such a member
  */
 export function imageCutter(where: "answer" | "event"): ImageCutter {
-  const place = where === "answer" ? "{[{" : "{";
-  const rest: string[] = [];
-  let restLength = 0;
-  const levels: string[] = [];
-  /** Last of `{ [ , :` outside strings; tells names from values. */
-  let mark = "";
-  let inString = false;
-  let escaped = false;
-  /** Latest member name, latest name in the outermost object, and whether a name is being read. */
-  let name = "";
-  let topName = "";
-  let inName = false;
-  /** Image being read. */
-  let image: string[] | undefined;
-  let imageLength = 0;
-  let count = 0;
+  return new Cutter(where);
+}
 
-  function keep(text: string): void {
-    restLength += text.length;
-    if (restLength > REST_LENGTH) throw new GatewayError("upstream", "Cannot read the upstream's answer: too long");
-    rest.push(text);
+class Cutter implements ImageCutter {
+  readonly #where: "answer" | "event";
+  readonly #place: "{[{" | "{";
+  readonly #rest: string[] = [];
+  #restLength = 0;
+  readonly #levels: string[] = [];
+  /** Last of `{ [ , :` outside strings; tells names from values. */
+  #mark = "";
+  #inString = false;
+  #escaped = false;
+  /** Latest member name, latest name in the outermost object, and whether a name is being read. */
+  #name = "";
+  #topName = "";
+  #inName = false;
+  /** Image being read. */
+  #image: string[] | undefined;
+  #imageLength = 0;
+  #count = 0;
+
+  constructor(where: "answer" | "event") {
+    this.#where = where;
+    this.#place = where === "answer" ? "{[{" : "{";
   }
 
-  function isImageNext(): boolean {
-    return mark === ":" && name === "b64_json" && levels.length === place.length && levels.join("") === place &&
-      (where === "event" || topName === "data");
+  push(text: string): RawImage[] {
+    const done: RawImage[] = [];
+    let at = 0;
+    let from = 0;
+    while (at < text.length) {
+      if (this.#image !== undefined) {
+        from = at = this.#takeImage(text, { at, into: this.#image });
+        if (at === text.length) break;
+        done.push(this.#image);
+        this.#image = undefined;
+        this.#imageLength = 0;
+        at++;
+        continue;
+      }
+      if (this.#step(text.charAt(at++))) {
+        this.#keep(`${text.slice(from, at)}${this.#count++}`);
+        this.#image = [];
+        from = at;
+      }
+    }
+    if (this.#image === undefined) this.#keep(text.slice(from));
+    return done;
+  }
+
+  end(): Json {
+    try {
+      return parseJson(this.#rest.join(""));
+    } catch (cause) {
+      throw new GatewayError("upstream", "Cannot read the upstream's answer: expected JSON", { cause });
+    }
+  }
+
+  #keep(text: string): void {
+    this.#restLength += text.length;
+    if (this.#restLength > REST_LENGTH) {
+      throw new GatewayError("upstream", "Cannot read the upstream's answer: too long");
+    }
+    this.#rest.push(text);
+  }
+
+  #isImageNext(): boolean {
+    return this.#mark === ":" && this.#name === "b64_json" && this.#levels.length === this.#place.length &&
+      this.#levels.join("") === this.#place &&
+      (this.#where === "event" || this.#topName === "data");
   }
 
   /** Reads a character outside images; true if an image starts after it. */
-  function step(letter: string): boolean {
-    if (inString) {
-      if (escaped) escaped = false;
-      else if (letter === "\\") escaped = true;
+  #step(letter: string): boolean {
+    if (this.#inString) {
+      if (this.#escaped) this.#escaped = false;
+      else if (letter === "\\") this.#escaped = true;
       else if (letter === '"') {
-        inString = false;
-        if (inName && levels.length === 1) topName = name;
+        this.#inString = false;
+        if (this.#inName && this.#levels.length === 1) this.#topName = this.#name;
         return false;
       }
-      if (inName && name.length < NAME_LENGTH) name += letter;
+      if (this.#inName && this.#name.length < NAME_LENGTH) this.#name += letter;
       return false;
     }
     switch (letter) {
       case '"':
-        if (isImageNext()) return true;
-        inString = true;
-        inName = mark !== ":" && levels.at(-1) === "{";
-        if (inName) name = "";
+        if (this.#isImageNext()) return true;
+        this.#inString = true;
+        this.#inName = this.#mark !== ":" && this.#levels.at(-1) === "{";
+        if (this.#inName) this.#name = "";
         return false;
       case "{":
       case "[":
-        levels.push(letter);
-        mark = letter;
+        this.#levels.push(letter);
+        this.#mark = letter;
         return false;
       case "}":
       case "]":
-        levels.pop();
+        this.#levels.pop();
         return false;
       case ",":
       case ":":
-        mark = letter;
+        this.#mark = letter;
     }
     return false;
   }
 
   /** Reads a part of an image; returns its end or the end of the text. */
-  function takeImage(text: string, { at, into }: { at: number; into: string[] }): number {
+  #takeImage(text: string, { at, into }: { at: number; into: string[] }): number {
     // Base64 contains no quotes.
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
-    imageLength += end - at;
-    if (imageLength > IMAGE_LENGTH) {
+    this.#imageLength += end - at;
+    if (this.#imageLength > IMAGE_LENGTH) {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: an image is too large");
     }
     into.push(text.slice(at, end));
     return end;
   }
-
-  return {
-    push(text) {
-      const done: RawImage[] = [];
-      let at = 0;
-      let from = 0;
-      while (at < text.length) {
-        if (image !== undefined) {
-          from = at = takeImage(text, { at, into: image });
-          if (at === text.length) break;
-          done.push(image);
-          image = undefined;
-          imageLength = 0;
-          at++;
-          continue;
-        }
-        if (step(text.charAt(at++))) {
-          keep(`${text.slice(from, at)}${count++}`);
-          image = [];
-          from = at;
-        }
-      }
-      if (image === undefined) keep(text.slice(from));
-      return done;
-    },
-    end() {
-      try {
-        return parseJson(rest.join(""));
-      } catch (cause) {
-        throw new GatewayError("upstream", "Cannot read the upstream's answer: expected JSON", { cause });
-      }
-    },
-  };
 }
