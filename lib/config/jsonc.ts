@@ -9,101 +9,115 @@ const WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([["true", true], 
 
 /** Parses a whole text. A duplicate member is an error. @throws {JsonError} with its position */
 export function parseJsonc(text: string): Json {
-  let at = text.startsWith("\ufeff") ? 1 : 0;
+  return new JsoncParser(text).parse();
+}
 
-  function fail(message: string, position = at): never {
+class JsoncParser {
+  readonly #text: string;
+  #at: number;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#at = text.startsWith("\ufeff") ? 1 : 0;
+  }
+
+  parse(): Json {
+    const value = this.#readValue(0);
+    if (this.#peek() !== "") this.#fail(`Expected the end of the text, not "${this.#text.charAt(this.#at)}"`);
+    return value;
+  }
+
+  #fail(message: string, position = this.#at): never {
     throw new JsonError(message, position);
   }
 
   /** Passes over white space and comments; returns the character after them, or "" at the end. */
-  function peek(): string {
+  #peek(): string {
     for (;;) {
-      const char = text.charAt(at);
-      if (char === " " || char === "\t" || char === "\n" || char === "\r") at++;
-      else if (text.startsWith("//", at)) at = endOf(text.indexOf("\n", at));
-      else if (text.startsWith("/*", at)) {
-        const end = text.indexOf("*/", at + 2);
-        if (end === -1) fail("The comment is not closed");
-        at = end + 2;
+      const char = this.#text.charAt(this.#at);
+      if (char === " " || char === "\t" || char === "\n" || char === "\r") this.#at++;
+      else if (this.#text.startsWith("//", this.#at)) this.#at = this.#endOf(this.#text.indexOf("\n", this.#at));
+      else if (this.#text.startsWith("/*", this.#at)) {
+        const end = this.#text.indexOf("*/", this.#at + 2);
+        if (end === -1) this.#fail("The comment is not closed");
+        this.#at = end + 2;
       } else return char;
     }
   }
 
-  function endOf(index: number): number {
-    return index === -1 ? text.length : index;
+  #endOf(index: number): number {
+    return index === -1 ? this.#text.length : index;
   }
 
-  function match(pattern: RegExp): string | undefined {
-    pattern.lastIndex = at;
-    return pattern.exec(text)?.[0];
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    return pattern.exec(this.#text)?.[0];
   }
 
-  function readString(): string {
-    const source = match(STRING);
-    if (source === undefined) fail("The string is not closed on its line");
+  #readString(): string {
+    const source = this.#match(STRING);
+    if (source === undefined) this.#fail("The string is not closed on its line");
     try {
       const value: string = JSON.parse(source);
-      at += source.length;
+      this.#at += source.length;
       return value;
     } catch {
-      fail("The string holds an escape or a control character that JSON does not know");
+      this.#fail("The string holds an escape or a control character that JSON does not know");
     }
   }
 
-  function readValue(depth: number): Json {
-    const char = peek();
-    if (depth > MAX_DEPTH) fail(`Nested deeper than ${MAX_DEPTH} levels`);
-    if (char === "{") return readObject(depth);
-    if (char === "[") return readArray(depth);
-    if (char === '"') return readString();
-    const source = match(NUMBER) ?? match(WORD);
+  #readValue(depth: number): Json {
+    const char = this.#peek();
+    if (depth > MAX_DEPTH) this.#fail(`Nested deeper than ${MAX_DEPTH} levels`);
+    if (char === "{") return this.#readObject(depth);
+    if (char === "[") return this.#readArray(depth);
+    if (char === '"') return this.#readString();
+    const source = this.#match(NUMBER) ?? this.#match(WORD);
     if (source === undefined) {
-      fail(char === "" ? "Expected a value, but the text ends" : `Expected a value, not "${char}"`);
+      this.#fail(char === "" ? "Expected a value, but the text ends" : `Expected a value, not "${char}"`);
     }
     const value = WORDS.has(source) ? WORDS.get(source) : Number(source);
-    if (value === undefined || Number.isNaN(value)) fail(`Expected a value, not "${source}"`);
-    at += source.length;
+    if (value === undefined || Number.isNaN(value)) this.#fail(`Expected a value, not "${source}"`);
+    this.#at += source.length;
     return value;
   }
 
   /** After a member: true where another one follows. A comma before the closing bracket is no member. */
-  function hasNext(close: string): boolean {
-    const char = peek();
+  #hasNext(close: string): boolean {
+    const char = this.#peek();
     if (char === ",") {
-      at++;
-      return peek() !== close;
+      this.#at++;
+      return this.#peek() !== close;
     }
-    if (char !== close) fail(`Expected "," or "${close}"${char === "" ? ", but the text ends" : `, not "${char}"`}`);
+    if (char !== close) {
+      this.#fail(`Expected "," or "${close}"${char === "" ? ", but the text ends" : `, not "${char}"`}`);
+    }
     return false;
   }
 
-  function readObject(depth: number): Json {
+  #readObject(depth: number): Json {
     const members = new Map<string, Json>();
-    at++;
-    for (let more = peek() !== "}"; more; more = hasNext("}")) {
-      if (peek() !== '"') fail('Expected the name of a member in "…"');
-      const start = at;
-      const name = readString();
-      if (members.has(name)) fail(`The member "${name}" stands here twice`, start);
-      if (peek() !== ":") fail(`Expected ":" after "${name}"`);
-      at++;
-      members.set(name, readValue(depth + 1));
+    this.#at++;
+    for (let more = this.#peek() !== "}"; more; more = this.#hasNext("}")) {
+      if (this.#peek() !== '"') this.#fail('Expected the name of a member in "…"');
+      const start = this.#at;
+      const name = this.#readString();
+      if (members.has(name)) this.#fail(`The member "${name}" stands here twice`, start);
+      if (this.#peek() !== ":") this.#fail(`Expected ":" after "${name}"`);
+      this.#at++;
+      members.set(name, this.#readValue(depth + 1));
     }
-    at++;
+    this.#at++;
     return Object.fromEntries(members);
   }
 
-  function readArray(depth: number): Json {
+  #readArray(depth: number): Json {
     const items: Json[] = [];
-    at++;
-    for (let more = peek() !== "]"; more; more = hasNext("]")) items.push(readValue(depth + 1));
-    at++;
+    this.#at++;
+    for (let more = this.#peek() !== "]"; more; more = this.#hasNext("]")) items.push(this.#readValue(depth + 1));
+    this.#at++;
     return items;
   }
-
-  const value = readValue(0);
-  if (peek() !== "") fail(`Expected the end of the text, not "${text.charAt(at)}"`);
-  return value;
 }
 
 /** Line and column of a position, both counted from 1, as editors show them. */
