@@ -83,109 +83,122 @@ export interface ReloaderParts {
 }
 
 /** Creates a reloader. A configuration with problems is refused and reported; the old one stays in force. */
-export function createReloader({ first, load, latest, apply, now, log }: ReloaderParts): Reloader {
-  let status: ConfigStatus = { version: 1, loaded_at: time(), source: sourceOf(first) };
-  let inForce = configDigest(first.config);
-  let shared = first.shared;
-  let reading: Promise<ReloadResult> | undefined;
-  let next: Promise<ReloadResult> | undefined;
-  /** The trigger of the next reload. */
-  let asking: ReloadTrigger = "store";
+export function createReloader(parts: ReloaderParts): Reloader {
+  return new ConfigReloader(parts);
+}
 
-  function time(): string {
-    return new Date(now()).toISOString();
+class ConfigReloader implements Reloader {
+  readonly #parts: ReloaderParts;
+  #status: ConfigStatus;
+  #inForce: string;
+  #shared: number | undefined;
+  #reading: Promise<ReloadResult> | undefined;
+  #next: Promise<ReloadResult> | undefined;
+  /** The trigger of the next reload. */
+  #asking: ReloadTrigger = "store";
+
+  constructor(parts: ReloaderParts) {
+    this.#parts = parts;
+    this.#status = { version: 1, loaded_at: this.#time(), source: sourceOf(parts.first) };
+    this.#inForce = configDigest(parts.first.config);
+    this.#shared = parts.first.shared;
   }
 
-  async function read(trigger: ReloadTrigger): Promise<ReloadResult> {
+  status(): ConfigStatus {
+    if (this.#parts.latest === undefined) return this.#status;
+    const last = this.#parts.latest();
+    const version = this.#shared === undefined ? {} : { version: this.#shared };
+    return { ...this.#status, shared: { ...version, latest: last, is_current: last === this.#shared } };
+  }
+
+  reload(trigger: ReloadTrigger): Promise<ReloadResult> {
+    if (this.#next !== undefined) {
+      if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(this.#asking)) this.#asking = trigger;
+      return this.#next;
+    }
+    if (this.#reading !== undefined) {
+      this.#asking = trigger;
+      // The file that is being read may be older than this trigger.
+      this.#next = this.#reading.then(() => {
+        this.#next = undefined;
+        return this.#start(this.#asking);
+      });
+      return this.#next;
+    }
+    return this.#start(trigger);
+  }
+
+  #time(): string {
+    return new Date(this.#parts.now()).toISOString();
+  }
+
+  async #read(trigger: ReloadTrigger): Promise<ReloadResult> {
     try {
-      const loaded = await load(trigger);
-      const { config, ignored } = keepRestartOnlySettings(first.config, loaded.config);
+      const loaded = await this.#parts.load(trigger);
+      const { config, ignored } = keepRestartOnlySettings(this.#parts.first.config, loaded.config);
       const digest = configDigest(config);
-      const isNew = digest !== inForce;
-      if (isNew) await apply(config);
-      inForce = digest;
-      shared = loaded.shared;
-      const { last_error: _, ...rest } = status;
-      status = { ...rest, source: sourceOf(loaded) };
+      const isNew = digest !== this.#inForce;
+      if (isNew) await this.#parts.apply(config);
+      this.#inForce = digest;
+      this.#shared = loaded.shared;
+      const { last_error: _, ...rest } = this.#status;
+      this.#status = { ...rest, source: sourceOf(loaded) };
       if (!isNew) {
-        warn(ignored);
-        if (trigger === "signal" || trigger === "admin") tell("reload_unchanged", trigger);
+        this.#warn(ignored);
+        if (trigger === "signal" || trigger === "admin") this.#tell("reload_unchanged", trigger);
         return { outcome: "unchanged", ignored };
       }
-      status = { ...status, version: status.version + 1, loaded_at: time() };
-      tell("reloaded", trigger);
-      warn(ignored);
+      this.#status = { ...this.#status, version: this.#status.version + 1, loaded_at: this.#time() };
+      this.#tell("reloaded", trigger);
+      this.#warn(ignored);
       return { outcome: "changed", ignored };
     } catch (error) {
-      if (error instanceof ConfigStoreError) return refuseForNow(error, trigger);
-      return refuse(problemsOf(error), trigger);
+      if (error instanceof ConfigStoreError) return this.#refuseForNow(error, trigger);
+      return this.#refuse(problemsOf(error), trigger);
     }
   }
 
-  function tell(event: string, trigger: ReloadTrigger): void {
-    const { version, source } = status;
-    const facts = { trigger, version, source, ...(shared !== undefined && { shared_version: shared }) };
-    log({ level: "info", event, ...facts });
+  #tell(event: string, trigger: ReloadTrigger): void {
+    const { version, source } = this.#status;
+    const facts = { trigger, version, source, ...(this.#shared !== undefined && { shared_version: this.#shared }) };
+    this.#parts.log({ level: "info", event, ...facts });
   }
 
   /** Reloads are retried while the store is unreachable, so the failure is reported once. */
-  function refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): ReloadResult {
-    const isKnown = status.last_error?.problems[0] === message;
-    if (trigger !== "store" && !isKnown) refuse([message], trigger);
+  #refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): ReloadResult {
+    const isKnown = this.#status.last_error?.problems[0] === message;
+    if (trigger !== "store" && !isKnown) this.#refuse([message], trigger);
     return { outcome: "refused", problems: [message], isAway: true };
   }
 
-  function refuse(all: readonly string[], trigger: ReloadTrigger): ReloadResult {
+  #refuse(all: readonly string[], trigger: ReloadTrigger): ReloadResult {
     const problems = all.slice(0, MOST_PROBLEMS);
     if (all.length > problems.length) problems.push(`and ${all.length - problems.length} more problems`);
-    status = { ...status, last_error: { at: time(), problems } };
-    const { version } = status;
-    for (const problem of problems) log({ level: "error", event: "reload_refused", trigger, version, problem });
+    this.#status = { ...this.#status, last_error: { at: this.#time(), problems } };
+    const { version } = this.#status;
+    for (const problem of problems) {
+      this.#parts.log({ level: "error", event: "reload_refused", trigger, version, problem });
+    }
     return { outcome: "refused", problems };
   }
 
-  function warn(ignored: readonly string[]): void {
+  #warn(ignored: readonly string[]): void {
     for (const member of ignored) {
-      log({
+      this.#parts.log({
         level: "warn",
         event: "reload_ignored",
-        version: status.version,
+        version: this.#status.version,
         member,
         reason: "It takes effect after a restart",
       });
     }
   }
 
-  return {
-    status() {
-      if (latest === undefined) return status;
-      const last = latest();
-      const version = shared === undefined ? {} : { version: shared };
-      return { ...status, shared: { ...version, latest: last, is_current: last === shared } };
-    },
-    reload(trigger) {
-      if (next !== undefined) {
-        if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(asking)) asking = trigger;
-        return next;
-      }
-      if (reading !== undefined) {
-        asking = trigger;
-        // The file that is being read may be older than this trigger.
-        next = reading.then(() => {
-          next = undefined;
-          return start(asking);
-        });
-        return next;
-      }
-      return start(trigger);
-    },
-  };
-
-  function start(trigger: ReloadTrigger): Promise<ReloadResult> {
-    const now = read(trigger).finally(() => {
-      if (reading === now) reading = undefined;
+  #start(trigger: ReloadTrigger): Promise<ReloadResult> {
+    const now = this.#read(trigger).finally(() => {
+      if (this.#reading === now) this.#reading = undefined;
     });
-    reading = now;
+    this.#reading = now;
     return now;
   }
 }
