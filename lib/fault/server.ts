@@ -42,99 +42,116 @@ export interface FaultServer extends AsyncDisposable {
 }
 
 /** Starts a server. @throws {Deno.errors.AddrInUse} and similar errors where it cannot listen */
-export function startFaultServer({ hostname, port, codecs, always, onRequest }: FaultServerOptions): FaultServer {
-  const listener = Deno.listen({ hostname, port });
-  const over = new AbortController();
-  const open = new Set<Deno.TcpConn>();
-  const served: Set<Promise<void>> = new Set();
-  let busy = 0;
-  let sent = 0;
+export function startFaultServer(parts: FaultServerOptions): FaultServer {
+  return new TcpFaultServer(parts);
+}
 
-  async function serve(connection: Deno.TcpConn): Promise<void> {
+class TcpFaultServer implements FaultServer {
+  readonly #parts: FaultServerOptions;
+  readonly #listener: Deno.TcpListener;
+  readonly #over = new AbortController();
+  readonly #open = new Set<Deno.TcpConn>();
+  readonly #served = new Set<Promise<void>>();
+  #busy = 0;
+  #sent = 0;
+  readonly #accepting: Promise<void>;
+  readonly hostname: string;
+  readonly port: number;
+  readonly url: string;
+
+  constructor(parts: FaultServerOptions) {
+    this.#parts = parts;
+    this.#listener = Deno.listen({ hostname: parts.hostname, port: parts.port });
+    this.#accepting = this.#accept();
+    const { hostname, port } = this.#listener.addr;
+    this.hostname = hostname;
+    this.port = port;
+    this.url = `http://${parts.hostname.includes(":") ? `[${parts.hostname}]` : parts.hostname}:${port}`;
+  }
+
+  get open(): number {
+    return this.#open.size;
+  }
+
+  get busy(): number {
+    return this.#busy;
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    this.#over.abort();
+    for (const connection of this.#open) close(connection);
+    await this.#accepting;
+    await Promise.all(this.#served);
+  }
+
+  async #accept(): Promise<void> {
+    for await (const connection of this.#listener) {
+      this.#open.add(connection);
+      const serving = this.#serve(connection);
+      this.#served.add(serving);
+      void serving.then(() => this.#served.delete(serving));
+    }
+  }
+
+  async #serve(connection: Deno.TcpConn): Promise<void> {
     const reader = new RequestReader(connection);
     try {
       for (let ending: AnswerEnding = "open"; ending === "open";) {
         const asked = await reader.request();
         if (asked === undefined) return;
-        ending = await answer(asked, { connection, reader });
+        ending = await this.#answer(asked, { connection, reader });
       }
     } catch {
       // The peer closed the connection, or the server ends.
     } finally {
-      open.delete(connection);
+      this.#open.delete(connection);
       close(connection);
     }
   }
 
-  async function answer(
+  async #answer(
     { request, isWhole }: { request: RawRequest; isWhole: boolean },
     { connection, reader }: { connection: Deno.TcpConn; reader: RequestReader },
   ): Promise<AnswerEnding> {
-    const parsed = parse(request, codecs);
+    const parsed = parse(request, this.#parts.codecs);
     if (parsed instanceof GatewayError || parsed === undefined) {
       if (!isWhole) await reader.rest();
       const refused = new AbortController();
       await connectionOver(connection, refused.signal).send(refusal(parsed));
       return "closed";
     }
-    const fault = always ?? parsed.fault;
+    const fault = this.#parts.always ?? parsed.fault;
     const { path } = request;
-    onRequest?.({ path, model: parsed.model, stream: parsed.stream, fault });
+    this.#parts.onRequest?.({ path, model: parsed.model, stream: parsed.stream, fault });
     const gone = new AbortController();
     const leave = () => gone.abort(new Error("The peer closed the connection"));
-    over.signal.addEventListener("abort", leave, { once: true });
+    this.#over.signal.addEventListener("abort", leave, { once: true });
     // A reset needs the last byte unread, so that the end of such a connection cannot be watched.
     if (fault?.name !== "reset" && !isWhole) await reader.rest();
     if (fault?.name !== "reset") void reader.gone().then((gone) => gone && leave());
-    busy++;
+    this.#busy++;
     try {
-      return await playAnswer(counted(connectionOver(connection, gone.signal)), { path, request: parsed, fault });
+      return await playAnswer(this.#counted(connectionOver(connection, gone.signal)), { path, request: parsed, fault });
     } finally {
-      busy--;
-      over.signal.removeEventListener("abort", leave);
+      this.#busy--;
+      this.#over.signal.removeEventListener("abort", leave);
     }
   }
 
-  function counted(connection: FaultConnection): FaultConnection {
+  #counted(connection: FaultConnection): FaultConnection {
     return {
       ...connection,
-      async send(text) {
+      send: async (text) => {
         await connection.send(text);
-        sent += text.length;
+        this.#sent += text.length;
       },
     };
   }
-
-  const accepting = (async () => {
-    for await (const connection of listener) {
-      open.add(connection);
-      const serving = serve(connection);
-      served.add(serving);
-      void serving.then(() => served.delete(serving));
-    }
-  })();
-
-  return {
-    hostname: listener.addr.hostname,
-    port: listener.addr.port,
-    url: `http://${hostname.includes(":") ? `[${hostname}]` : hostname}:${listener.addr.port}`,
-    get open() {
-      return open.size;
-    },
-    get busy() {
-      return busy;
-    },
-    get sent() {
-      return sent;
-    },
-    async [Symbol.asyncDispose]() {
-      listener.close();
-      over.abort();
-      for (const connection of open) close(connection);
-      await accepting;
-      await Promise.all(served);
-    },
-  };
 }
 
 function parse(request: RawRequest, codecs: readonly Codec[]): FaultRequest | GatewayError | undefined {
