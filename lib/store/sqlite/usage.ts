@@ -62,8 +62,8 @@ export function openSqliteUsage(file: string): SqliteUsage {
   }
 
   return {
-    usage: async (query, signal) => (await inTurn(({ sumUp }) => sumUp(query), signal)).list(),
-    charged: (spender, begun) => inTurn(({ charge }) => charge(spender, begun)),
+    usage: async (query, signal) => (await inTurn((work) => work.sumUp(query), signal)).list(),
+    charged: (spender, begun) => inTurn((work) => work.charge(spender, begun)),
     close() {
       isClosed = true;
       opened?.db.close();
@@ -80,6 +80,107 @@ export interface UsageWork {
 
 /** Prepares sums over a database that is up to date. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
+  return new StatementSums(db);
+}
+
+class StatementSums implements UsageWork {
+  readonly #statements: ReturnType<typeof prepareStatements>;
+
+  constructor(db: DatabaseSync) {
+    this.#statements = prepareStatements(db);
+  }
+
+  *charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
+    // The first look decides which state of the file is seen.
+    this.#statements.goneDay.get();
+    begun();
+    let sum = 0n;
+    for (const range of this.#dayRanges(since, Number.MAX_SAFE_INTEGER)) {
+      const row = this.#statements.ofGroup.get(...range, id);
+      sum += toAmount(row?.cost_high, row?.cost_low);
+      yield;
+    }
+    return sum;
+  }
+
+  *sumUp({ since, until, by }: Query): Generator<void, Sums> {
+    const total = new Sums();
+    const { whole, pieces } = cutSpan({ since, until });
+    if (whole.from < whole.until) yield* this.#addDays(total, by, whole);
+    for (const piece of pieces) {
+      yield;
+      if (this.#isWhole(piece)) yield* this.#addDays(total, by, { from: piece.day, until: piece.day + 1 });
+      else yield* this.#addEntries(total, by, piece);
+    }
+    return total;
+  }
+
+  *#addDays(total: Sums, by: UsageBy, { from, until }: DaySpan["whole"]): Generator<void> {
+    for (const range of this.#dayRanges(from, until)) {
+      addRows(total, by, { rows: this.#statements.ofDays[by].all(...range) });
+      yield;
+    }
+  }
+
+  /** Sums of single entries. */
+  *#addEntries(total: Sums, by: UsageBy, { day, since, until }: DaySpan["pieces"][number]): Generator<void> {
+    const { entryEnd, ofEntries } = this.#statements;
+    let place = [since - 1, Number.MAX_SAFE_INTEGER];
+    for (;;) {
+      const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;
+      const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [row.at, row.seq];
+      addRows(total, by, { rows: ofEntries[by].all(...place, ...end), day });
+      if (row === undefined) return;
+      place = end;
+      yield;
+    }
+  }
+
+  /** True where all entries of the day lie within the piece, or not all are there: the sums of the day are taken then. */
+  #isWhole({ day, since, until }: DaySpan["pieces"][number]): boolean {
+    const { goneDay, outside } = this.#statements;
+    return day <= Number(goneDay.get()?.day) ||
+      (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
+  }
+
+  /** Key ranges of the sums from one day up to, not including, another; each is read by one statement. */
+  *#dayRanges(from: number, until: number): Generator<Place[]> {
+    let place: Place[] = [from - 1, LAST, LAST, LAST];
+    for (;;) {
+      const row = this.#statements.dayEnd.get(...place, until) as DayPlace | undefined;
+      const end = row === undefined ? [until - 1, LAST, LAST, LAST] : [row.day, row.key_id, row.group_name, row.model];
+      yield [...place, ...end];
+      if (row === undefined) return;
+      place = end;
+    }
+  }
+}
+
+function addRows(
+  total: Sums,
+  by: UsageBy,
+  { rows, day }: { rows: readonly Record<string, unknown>[]; day?: number },
+): void {
+  for (const row of rows) {
+    const name = by === "day" ? dayName(day ?? Number(row.name)) : String(row.name);
+    total.add(name, {
+      ...toCounts(row as unknown as CountRow),
+      cost: toAmount(row.cost_high, row.cost_low),
+      overrun: toAmount(row.overrun_high, row.overrun_low),
+    });
+  }
+}
+
+function prepareStatements(db: DatabaseSync) {
+  function byName(text: (column: string) => string): Readonly<Record<UsageBy, ReturnType<DatabaseSync["prepare"]>>> {
+    const statement = (by: UsageBy) => {
+      const prepared = db.prepare(text(NAME_COLUMNS[by]));
+      prepared.setReadBigInts(true);
+      return prepared;
+    };
+    return { key: statement("key"), group: statement("group"), model: statement("model"), day: statement("day") };
+  }
+
   const goneDay = db.prepare("SELECT day FROM ledger_start");
   const outside = db.prepare("SELECT 1 FROM entries WHERE at >= ? AND at < ? LIMIT 1");
   const dayRows = "(day, key_id, group_name, model) > (?, ?, ?, ?)";
@@ -109,92 +210,7 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
        ${TOKEN_CLASSES.map((kind) => `sum(${kind}) AS ${kind}`).join(", ")}, sum(images) AS images, ${amounts}
      FROM entries WHERE ${entryRows} AND (at, seq) <= (?, ?) GROUP BY 1`
   );
-
-  function byName(text: (column: string) => string): Readonly<Record<UsageBy, ReturnType<DatabaseSync["prepare"]>>> {
-    const statement = (by: UsageBy) => {
-      const prepared = db.prepare(text(NAME_COLUMNS[by]));
-      prepared.setReadBigInts(true);
-      return prepared;
-    };
-    return { key: statement("key"), group: statement("group"), model: statement("model"), day: statement("day") };
-  }
-
-  /** True where all entries of the day lie within the piece, or not all are there: the sums of the day are taken then. */
-  function isWhole({ day, since, until }: DaySpan["pieces"][number]): boolean {
-    return day <= Number(goneDay.get()?.day) ||
-      (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
-  }
-
-  /** Key ranges of the sums from one day up to, not including, another; each is read by one statement. */
-  function* dayRanges(from: number, until: number): Generator<Place[]> {
-    let place: Place[] = [from - 1, LAST, LAST, LAST];
-    for (;;) {
-      const row = dayEnd.get(...place, until) as DayPlace | undefined;
-      const end = row === undefined ? [until - 1, LAST, LAST, LAST] : [row.day, row.key_id, row.group_name, row.model];
-      yield [...place, ...end];
-      if (row === undefined) return;
-      place = end;
-    }
-  }
-
-  function* charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
-    // The first look decides which state of the file is seen.
-    goneDay.get();
-    begun();
-    let sum = 0n;
-    for (const range of dayRanges(since, Number.MAX_SAFE_INTEGER)) {
-      const row = ofGroup.get(...range, id);
-      sum += toAmount(row?.cost_high, row?.cost_low);
-      yield;
-    }
-    return sum;
-  }
-
-  function* sumUp({ since, until, by }: Query): Generator<void, Sums> {
-    const total = new Sums();
-
-    function add(rows: Record<string, unknown>[], day?: number): void {
-      for (const row of rows) {
-        const name = by === "day" ? dayName(day ?? Number(row.name)) : String(row.name);
-        total.add(name, {
-          ...toCounts(row as unknown as CountRow),
-          cost: toAmount(row.cost_high, row.cost_low),
-          overrun: toAmount(row.overrun_high, row.overrun_low),
-        });
-      }
-    }
-
-    function* addDays(from: number, until: number): Generator<void> {
-      for (const range of dayRanges(from, until)) {
-        add(ofDays[by].all(...range));
-        yield;
-      }
-    }
-
-    /** Sums of single entries. */
-    function* addEntries({ day, since, until }: DaySpan["pieces"][number]): Generator<void> {
-      let place = [since - 1, Number.MAX_SAFE_INTEGER];
-      for (;;) {
-        const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;
-        const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [row.at, row.seq];
-        add(ofEntries[by].all(...place, ...end), day);
-        if (row === undefined) return;
-        place = end;
-        yield;
-      }
-    }
-
-    const { whole, pieces } = cutSpan({ since, until });
-    if (whole.from < whole.until) yield* addDays(whole.from, whole.until);
-    for (const piece of pieces) {
-      yield;
-      if (isWhole(piece)) yield* addDays(piece.day, piece.day + 1);
-      else yield* addEntries(piece);
-    }
-    return total;
-  }
-
-  return { sumUp, charge };
+  return { goneDay, outside, dayEnd, entryEnd, ofGroup, ofDays, ofEntries };
 }
 
 /** A value of a key of the table. */
