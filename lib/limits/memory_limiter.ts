@@ -31,53 +31,12 @@ const SWEPT = 2;
 
 /** Opens a limiter in which nothing is taken. @param monotonic milliseconds of a clock that never goes back */
 export function createMemoryLimiter({ monotonic }: { monotonic: () => number }): MemoryLimiter {
-  const counts = new Map<string, Counts>();
+  const windows = new LimitWindows();
   const requests = new Map<string, Taken>();
-  const sweepCounts = createSweep(counts, isIdle);
   const sweepRequests = createSweep(requests, isForgotten);
 
   /** Returns whole milliseconds, so that every wait is exact. */
   const clock = () => Math.floor(monotonic());
-
-  function find({ name, unit }: LimitRequest): Window | undefined {
-    return counts.get(name)?.[unit];
-  }
-
-  function findOrAdd(limitRequest: LimitRequest, now: number): Window {
-    const found = find(limitRequest);
-    if (found !== undefined) return found;
-    sweepCounts(now);
-    const added = { requests: new Window(), tokens: new Window(), concurrency: new Window() };
-    counts.set(limitRequest.name, added);
-    return added[limitRequest.unit];
-  }
-
-  function waitFor(limitRequest: LimitRequest, now: number): number {
-    const { limit, cost } = limitRequest;
-    return find(limitRequest)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
-  }
-
-  function standingsOf(limitRequests: readonly LimitRequest[], now: number): LimitStatus[] {
-    const statuses: LimitStatus[] = [];
-    for (const limitRequest of limitRequests) {
-      const window = find(limitRequest);
-      const remaining = window === undefined ? limitRequest.limit : Math.max(0, limitRequest.limit - window.sum(now));
-      statuses.push({ limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 });
-    }
-    return statuses;
-  }
-
-  function takeAll(
-    id: string,
-    { limitRequests, forMs, now }: { limitRequests: readonly LimitRequest[]; forMs: number; now: number },
-  ): void {
-    if (limitRequests.length === 0) return;
-    const taken = { limitRequests, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
-    for (const limitRequest of limitRequests) {
-      findOrAdd(limitRequest, now).add(limitRequest.cost, endOf(limitRequest, taken));
-    }
-    requests.set(id, taken);
-  }
 
   function forget(id: string, now: number): Taken | undefined {
     const taken = requests.get(id);
@@ -90,42 +49,107 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     take({ id, limitRequests, forMs, skipStatuses = false }) {
       assertAdmissionRequest({ id, limitRequests, forMs }, { known: requests.has(id) });
       const now = clock();
-      sweepCounts(now);
+      windows.sweep(now);
       sweepRequests(now);
-      const { admitted, over, retryAfterMs } = decide(limitRequests, (limitRequest) => waitFor(limitRequest, now));
-      if (admitted) takeAll(id, { limitRequests, forMs, now });
-      const statuses = admitted && skipStatuses ? [] : standingsOf(limitRequests, now);
+      const { admitted, over, retryAfterMs } = decide(
+        limitRequests,
+        (limitRequest) => windows.waitFor(limitRequest, now),
+      );
+      if (admitted && limitRequests.length > 0) {
+        const taken = { limitRequests, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
+        windows.addAll(taken, now);
+        requests.set(id, taken);
+      }
+      const statuses = admitted && skipStatuses ? [] : windows.statuses(limitRequests, now);
       return { admitted, over, retryAfterMs, statuses };
     },
     end(id, tokens) {
       const now = clock();
       const taken = forget(id, now);
       if (taken === undefined) return [];
-      for (const limitRequest of taken.limitRequests) {
-        if (limitRequest.unit === "concurrency") find(limitRequest)?.remove(limitRequest.cost, taken.leaseEnd);
-      }
+      windows.freeSlots(taken);
       if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
-      for (const limitRequest of taken.limitRequests) {
-        if (limitRequest.unit !== "tokens") continue;
-        const window = tokens > limitRequest.cost ? findOrAdd(limitRequest, now) : find(limitRequest);
-        window?.correct(limitRequest.cost, { actual: tokens, end: taken.windowEnd, now });
-      }
-      return standingsOf(taken.limitRequests, now);
+      windows.correctTokens(taken, { tokens, now });
+      return windows.statuses(taken.limitRequests, now);
     },
     undo(id) {
       const taken = forget(id, clock());
-      for (const limitRequest of taken?.limitRequests ?? []) {
-        if (taken !== undefined) find(limitRequest)?.remove(limitRequest.cost, endOf(limitRequest, taken));
-      }
+      if (taken !== undefined) windows.removeAll(taken);
       return Promise.resolve();
     },
-    statuses: (limitRequests) => Promise.resolve(standingsOf(limitRequests, clock())),
+    statuses: (limitRequests) => Promise.resolve(windows.statuses(limitRequests, clock())),
     healthy: true,
     close: () => Promise.resolve(),
     get size() {
-      return counts.size + requests.size;
+      return windows.size + requests.size;
     },
   };
+}
+
+/** The windows of all owners. */
+class LimitWindows {
+  readonly #counts = new Map<string, Counts>();
+  /** Removes idle owners gradually. */
+  readonly sweep = createSweep(this.#counts, isIdle);
+
+  get size(): number {
+    return this.#counts.size;
+  }
+
+  waitFor(limitRequest: LimitRequest, now: number): number {
+    const { limit, cost } = limitRequest;
+    return this.#find(limitRequest)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
+  }
+
+  statuses(limitRequests: readonly LimitRequest[], now: number): LimitStatus[] {
+    const statuses: LimitStatus[] = [];
+    for (const limitRequest of limitRequests) {
+      const window = this.#find(limitRequest);
+      const remaining = window === undefined ? limitRequest.limit : Math.max(0, limitRequest.limit - window.sum(now));
+      statuses.push({ limitRequest, remaining, resetMs: window?.resetMs(now) ?? 0 });
+    }
+    return statuses;
+  }
+
+  addAll(taken: Taken, now: number): void {
+    for (const limitRequest of taken.limitRequests) {
+      this.#findOrAdd(limitRequest, now).add(limitRequest.cost, endOf(limitRequest, taken));
+    }
+  }
+
+  removeAll(taken: Taken): void {
+    for (const limitRequest of taken.limitRequests) {
+      this.#find(limitRequest)?.remove(limitRequest.cost, endOf(limitRequest, taken));
+    }
+  }
+
+  freeSlots({ limitRequests, leaseEnd }: Taken): void {
+    for (const limitRequest of limitRequests) {
+      if (limitRequest.unit === "concurrency") this.#find(limitRequest)?.remove(limitRequest.cost, leaseEnd);
+    }
+  }
+
+  /** Puts the actual tokens in the place of the estimates. */
+  correctTokens({ limitRequests, windowEnd }: Taken, { tokens, now }: { tokens: number; now: number }): void {
+    for (const limitRequest of limitRequests) {
+      if (limitRequest.unit !== "tokens") continue;
+      const window = tokens > limitRequest.cost ? this.#findOrAdd(limitRequest, now) : this.#find(limitRequest);
+      window?.correct(limitRequest.cost, { actual: tokens, end: windowEnd, now });
+    }
+  }
+
+  #find({ name, unit }: LimitRequest): Window | undefined {
+    return this.#counts.get(name)?.[unit];
+  }
+
+  #findOrAdd(limitRequest: LimitRequest, now: number): Window {
+    const found = this.#find(limitRequest);
+    if (found !== undefined) return found;
+    this.sweep(now);
+    const added = { requests: new Window(), tokens: new Window(), concurrency: new Window() };
+    this.#counts.set(limitRequest.name, added);
+    return added[limitRequest.unit];
+  }
 }
 
 function endOf({ unit }: LimitRequest, { windowEnd, leaseEnd }: Taken): number {
