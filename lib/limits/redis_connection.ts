@@ -46,11 +46,113 @@ const PARTS = 5;
 const LOOKS = 10;
 
 /** Opens a connection with all scripts loaded. @throws {RedisUnreachable} with the cause in one word as its message */
-export async function openRedisConnection(
-  url: Secret,
-  { prefix, timeoutMs, lost }: RedisConnectionOptions,
-): Promise<RedisConnection> {
-  const redis = new Redis(url.reveal(), {
+export async function openRedisConnection(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
+  const connection = new ScriptConnection(url, options);
+  await connection.open();
+  return connection;
+}
+
+class ScriptConnection implements RedisConnection {
+  readonly #redis: Redis;
+  readonly #options: RedisConnectionOptions;
+  readonly #ended: Promise<void>;
+  readonly #waiting = new Set<(error: RedisUnreachable) => void>();
+  #state: "opening" | "open" | "lost" | "closed" = "opening";
+  /** Number of replies so far. */
+  #answered = 0;
+
+  constructor(url: Secret, options: RedisConnectionOptions) {
+    this.#options = options;
+    this.#redis = createClient(url);
+    this.#ended = new Promise((resolve) => this.#redis.once("end", resolve));
+    // Without a listener the client writes errors to the console.
+    this.#redis.on("error", (error: unknown) => this.#lose(wordOf(error)));
+    this.#redis.on("close", () => this.#lose("closed"));
+  }
+
+  async open(): Promise<void> {
+    const redis = this.#redis;
+    try {
+      await this.#within(CONNECT_MS, redis.connect());
+      await this.#within(CONNECT_MS, Promise.all(Object.values(SCRIPTS).map((text) => redis.script("LOAD", text))));
+      this.#state = "open";
+    } catch (error) {
+      this.#lose(wordOf(error));
+      await this.#ended;
+      throw error;
+    }
+  }
+
+  run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
+    if (this.#state !== "open") return Promise.reject(new RedisUnreachable("closed"));
+    return this.#within(this.#options.timeoutMs, this.#evaluate(script, args));
+  }
+
+  async close(): Promise<void> {
+    if (this.#state === "open") {
+      this.#state = "closed";
+      this.#redis.disconnect();
+    }
+    await this.#ended;
+  }
+
+  #lose(cause: string): void {
+    if (this.#state === "lost" || this.#state === "closed") return;
+    const wasOpen = this.#state === "open";
+    this.#state = "lost";
+    if (this.#redis.status !== "end") this.#redis.disconnect();
+    for (const reject of this.#waiting) reject(new RedisUnreachable(cause));
+    this.#waiting.clear();
+    if (wasOpen) this.#options.lost(cause);
+  }
+
+  /** Rejects where Redis takes too long, but not before all its replies are read. */
+  #within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      const wait = (parts: number): void => {
+        if (parts === 0) look({ looks: LOOKS, seen: -1 });
+        else timer = setTimeout(() => wait(parts - 1), ms / PARTS);
+      };
+      const look = ({ looks, seen }: { looks: number; seen: number }): void => {
+        if (looks === 0 || seen === this.#answered) return this.#lose("timeout");
+        const now = this.#answered;
+        timer = setTimeout(() => look({ looks: looks - 1, seen: now }), 0);
+      };
+      const settle = (): void => {
+        this.#answered++;
+        clearTimeout(timer);
+        this.#waiting.delete(fail);
+      };
+      const fail = (error: RedisUnreachable): void => {
+        settle();
+        reject(error);
+      };
+      let timer = setTimeout(() => wait(PARTS - 1), ms / PARTS);
+      this.#waiting.add(fail);
+      reply.then((value) => {
+        settle();
+        resolve(value);
+      }, (error: unknown) => {
+        this.#lose(wordOf(error));
+        fail(new RedisUnreachable(wordOf(error)));
+      });
+    });
+  }
+
+  async #evaluate(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
+    const { prefix } = this.#options;
+    try {
+      return await this.#redis.evalsha(SHAS[script], 1, prefix, ...args) as ScriptReply;
+    } catch (error) {
+      // The server has forgotten its scripts.
+      if (wordOf(error) !== "NOSCRIPT") throw error;
+      return await this.#redis.eval(SCRIPTS[script], 1, prefix, ...args) as ScriptReply;
+    }
+  }
+}
+
+function createClient(url: Secret): Redis {
+  return new Redis(url.reveal(), {
     lazyConnect: true,
     // A command that fails now is not repeated later, as its caller has gone on.
     enableOfflineQueue: false,
@@ -64,86 +166,6 @@ export async function openRedisConnection(
     disableClientInfo: true,
     connectionName: "sluice",
   });
-  const ended = new Promise<void>((resolve) => redis.once("end", resolve));
-  const waiting = new Set<(error: RedisUnreachable) => void>();
-  let [state, answered]: ["opening" | "open" | "lost" | "closed", number] = ["opening", 0];
-
-  function lose(cause: string): void {
-    if (state === "lost" || state === "closed") return;
-    const wasOpen = state === "open";
-    state = "lost";
-    if (redis.status !== "end") redis.disconnect();
-    for (const reject of waiting) reject(new RedisUnreachable(cause));
-    waiting.clear();
-    if (wasOpen) lost(cause);
-  }
-
-  /** Rejects where Redis takes too long, but not before all its replies are read. */
-  function within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
-    return new Promise((resolve, reject) => {
-      let timer = setTimeout(() => wait(PARTS - 1), ms / PARTS);
-      function wait(parts: number): void {
-        if (parts === 0) look({ looks: LOOKS, seen: -1 });
-        else timer = setTimeout(() => wait(parts - 1), ms / PARTS);
-      }
-      function look({ looks, seen }: { looks: number; seen: number }): void {
-        if (looks === 0 || seen === answered) return lose("timeout");
-        const now = answered;
-        timer = setTimeout(() => look({ looks: looks - 1, seen: now }), 0);
-      }
-      function settle(): void {
-        answered++;
-        clearTimeout(timer);
-        waiting.delete(fail);
-      }
-      function fail(error: RedisUnreachable): void {
-        settle();
-        reject(error);
-      }
-      waiting.add(fail);
-      reply.then((value) => {
-        settle();
-        resolve(value);
-      }, (error: unknown) => {
-        lose(wordOf(error));
-        fail(new RedisUnreachable(wordOf(error)));
-      });
-    });
-  }
-
-  async function evaluate(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
-    try {
-      return await redis.evalsha(SHAS[script], 1, prefix, ...args) as ScriptReply;
-    } catch (error) {
-      // The server has forgotten its scripts.
-      if (wordOf(error) !== "NOSCRIPT") throw error;
-      return await redis.eval(SCRIPTS[script], 1, prefix, ...args) as ScriptReply;
-    }
-  }
-
-  // Without a listener the client writes errors to the console.
-  redis.on("error", (error: unknown) => lose(wordOf(error)));
-  redis.on("close", () => lose("closed"));
-  try {
-    await within(CONNECT_MS, redis.connect());
-    await within(CONNECT_MS, Promise.all(Object.values(SCRIPTS).map((text) => redis.script("LOAD", text))));
-    state = "open";
-  } catch (error) {
-    lose(wordOf(error));
-    await ended;
-    throw error;
-  }
-  return {
-    run: (script, args) =>
-      state === "open" ? within(timeoutMs, evaluate(script, args)) : Promise.reject(new RedisUnreachable("closed")),
-    async close() {
-      if (state === "open") {
-        state = "closed";
-        redis.disconnect();
-      }
-      await ended;
-    },
-  };
 }
 
 const SHAS = Object.fromEntries(
