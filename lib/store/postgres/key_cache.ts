@@ -1,5 +1,5 @@
 /** Keys that a process has read, in its memory: it asks the database for those that it does not know, and for no others. */
-import type { KeyRecord, KeyStore } from "../keys.ts";
+import type { KeyChange, KeyPage, KeyRecord, KeyStore, KeySummary } from "../keys.ts";
 import type { Changes } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
@@ -57,206 +57,238 @@ interface Known extends ReadKey {
  * feed of changes tells it. While the database is out of reach, `findByHash` gives keys that are known for as long as
  * `keyAgeMs`; it rejects for others, and for all of them afterwards.
  */
-export function cacheKeys(
-  { keys, find, changes, first = [], keyAgeMs, mostKeys = MOST_KEYS }: KeyCacheParts,
-): KeyStore {
+export function cacheKeys(parts: KeyCacheParts): KeyStore {
+  return new CachedKeys(parts);
+}
+
+class CachedKeys implements KeyStore {
+  readonly #parts: KeyCacheParts;
+  readonly #mostKeys: number;
   /** By id, the one that was used last at the end. */
-  const known = new Map<string, Known>();
+  readonly #known = new Map<string, Known>();
   /** Ids by hash, those of former keys included. */
-  const ids = new Map<string, string>();
+  readonly #ids = new Map<string, string>();
   /** Hashes that no key has, as of the last change of any key. */
-  const unknown = new Set<string>();
+  readonly #unknown = new Set<string>();
   /** Reads under way, by hash: those who want the same key at once share one. */
-  const reading = new Map<string, Promise<KeyRecord | undefined>>();
+  readonly #reading = new Map<string, Promise<KeyRecord | undefined>>();
   /** For each read under way, keys that have changed since, by id, and the numbers of the changes: it may have missed them. */
-  const missing = new Set<Map<string, bigint>>();
+  readonly #missing = new Set<Map<string, bigint>>();
   /** Keys that are changed here, by id: what the feed tells of them may be older than that. */
-  const changing = new Map<string, symbol>();
-  const inTurn = createReadQueue();
+  readonly #changing = new Map<string, symbol>();
+  readonly #inTurn = createReadQueue();
   /** Last uses that wait for the database. */
-  let uses = new Map<string, number>();
+  #uses = new Map<string, number>();
 
-  changes.watch({
-    keys(changed) {
-      if (changed === "all") {
-        for (const key of known.values()) key.isDoubtful = true;
-        note(ANY, LAST);
-        return;
-      }
-      for (const key of changed) {
-        note(key.record.id, key.changed);
-        const old = known.get(key.record.id);
-        // What was read meanwhile may be newer.
-        if (old === undefined) keepReady(key);
-        else if (old.isDoubtful || old.changed < key.changed) remember(key);
-      }
-    },
-    up: () => void flush(),
-  });
+  constructor(parts: KeyCacheParts) {
+    this.#parts = parts;
+    this.#mostKeys = parts.mostKeys ?? MOST_KEYS;
+    parts.changes.watch({ keys: (changed) => this.#applyChanges(changed), up: () => void this.#flush() });
+    for (const key of parts.first ?? []) this.#keepReady(key);
+  }
 
-  for (const key of first) keepReady(key);
+  async findByHash(hash: string, now: number): Promise<KeyRecord | undefined> {
+    const asked = { hash, now };
+    const key = this.#recall(hash);
+    if (this.#unknown.has(hash) && this.#parts.changes.isUp && this.#parts.changes.ageMs() <= FRESH_MS) {
+      return undefined;
+    }
+    if (key === undefined) return judged(await this.#readUnknown(asked), asked);
+    const isSure = !key.isDoubtful && this.#parts.changes.ageMs() <= FRESH_MS;
+    return judged(isSure ? key.record : await this.#readKnown(key, asked), asked);
+  }
+
+  list(): Promise<KeyRecord[]> {
+    return this.#parts.keys.list();
+  }
+
+  summary(most: number): Promise<KeySummary> {
+    return this.#parts.keys.summary(most);
+  }
+
+  page(from: { after: number; limit: number }): Promise<KeyPage> {
+    return this.#parts.keys.page(from);
+  }
+
+  find(nameOrId: string): Promise<KeyRecord | undefined> {
+    return this.#parts.keys.find(nameOrId);
+  }
+
+  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return this.#parts.keys.names(ids);
+  }
+
+  async add(key: KeyRecord): Promise<boolean> {
+    const isAdded = await this.#change(key.id, () => this.#parts.keys.add(key));
+    if (isAdded && this.#known.size < this.#mostKeys) {
+      this.#remember({ record: structuredClone(key), changed: 0n }, true);
+    }
+    return isAdded;
+  }
+
+  change(id: string, wish: KeyChange): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.change(id, wish));
+  }
+
+  revoke(id: string, at: number): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.revoke(id, at));
+  }
+
+  rotate(id: string, to: { hash: string; until: number }): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.rotate(id, to));
+  }
+
+  async touch(used: ReadonlyMap<string, number>): Promise<void> {
+    for (const [id, at] of used) {
+      const key = this.#known.get(id);
+      if (key !== undefined) key.record = { ...key.record, lastUsedAt: Math.max(key.record.lastUsedAt ?? 0, at) };
+    }
+    this.#keepUses(used);
+    if (this.#parts.changes.isUp) await this.#flush();
+  }
+
+  #applyChanges(changed: readonly ReadKey[] | "all"): void {
+    if (changed === "all") {
+      for (const key of this.#known.values()) key.isDoubtful = true;
+      this.#note(ANY, LAST);
+      return;
+    }
+    for (const key of changed) {
+      this.#note(key.record.id, key.changed);
+      const old = this.#known.get(key.record.id);
+      // What was read meanwhile may be newer.
+      if (old === undefined) this.#keepReady(key);
+      else if (old.isDoubtful || old.changed < key.changed) this.#remember(key);
+    }
+  }
 
   /** For an outage only, as it may have changed meanwhile: whoever wants it before reads it anew. */
-  function keepReady(key: ReadKey): void {
-    if (known.size < mostKeys && !changing.has(key.record.id)) remember(key, true);
+  #keepReady(key: ReadKey): void {
+    if (this.#known.size < this.#mostKeys && !this.#changing.has(key.record.id)) this.#remember(key, true);
   }
 
   /** A key has changed: reads that are under way are not to be relied upon, and nobody joins them. */
-  function note(id: string, changed: bigint): void {
-    for (const missed of missing) missed.set(id, changed);
-    unknown.clear();
-    reading.clear();
+  #note(id: string, changed: bigint): void {
+    for (const missed of this.#missing) missed.set(id, changed);
+    this.#unknown.clear();
+    this.#reading.clear();
   }
 
-  function noteUnknown(hash: string): void {
-    const [oldest] = unknown;
-    if (unknown.size === MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest);
-    unknown.add(hash);
+  #noteUnknown(hash: string): void {
+    const [oldest] = this.#unknown;
+    if (this.#unknown.size === MOST_UNKNOWN && oldest !== undefined) this.#unknown.delete(oldest);
+    this.#unknown.add(hash);
   }
 
-  function forget(id: string): void {
-    const old = known.get(id)?.record;
+  #forget(id: string): void {
+    const old = this.#known.get(id)?.record;
     if (old === undefined) return;
-    known.delete(id);
-    ids.delete(old.hash);
-    if (old.former !== undefined) ids.delete(old.former.hash);
+    this.#known.delete(id);
+    this.#ids.delete(old.hash);
+    if (old.former !== undefined) this.#ids.delete(old.former.hash);
   }
 
-  function remember({ record, changed }: ReadKey, isDoubtful = false): void {
-    forget(record.id);
-    known.set(record.id, { record, changed, isDoubtful });
-    ids.set(record.hash, record.id);
-    if (record.former !== undefined) ids.set(record.former.hash, record.id);
-    const [oldest] = known.keys();
-    if (known.size > mostKeys && oldest !== undefined) forget(oldest);
+  #remember({ record, changed }: ReadKey, isDoubtful = false): void {
+    this.#forget(record.id);
+    this.#known.set(record.id, { record, changed, isDoubtful });
+    this.#ids.set(record.hash, record.id);
+    if (record.former !== undefined) this.#ids.set(record.former.hash, record.id);
+    const [oldest] = this.#known.keys();
+    if (this.#known.size > this.#mostKeys && oldest !== undefined) this.#forget(oldest);
   }
 
-  function recall(hash: string): Known | undefined {
-    const id = ids.get(hash);
-    const key = id === undefined ? undefined : known.get(id);
+  #recall(hash: string): Known | undefined {
+    const id = this.#ids.get(hash);
+    const key = id === undefined ? undefined : this.#known.get(id);
     if (id === undefined || key === undefined) return undefined;
-    known.delete(id);
-    known.set(id, key);
+    this.#known.delete(id);
+    this.#known.set(id, key);
     return key;
   }
 
-  function read(asked: Asked): Promise<KeyRecord | undefined> {
+  #read(asked: Asked): Promise<KeyRecord | undefined> {
     const { hash } = asked;
-    const found = reading.get(hash);
+    const found = this.#reading.get(hash);
     if (found !== undefined) return found;
-    const fresh = readAnew(asked).finally(() => {
-      if (reading.get(hash) === fresh) reading.delete(hash);
+    const fresh = this.#readAnew(asked).finally(() => {
+      if (this.#reading.get(hash) === fresh) this.#reading.delete(hash);
     });
-    reading.set(hash, fresh);
+    this.#reading.set(hash, fresh);
     return fresh;
   }
 
-  async function readAnew(asked: Asked): Promise<KeyRecord | undefined> {
+  async #readAnew(asked: Asked): Promise<KeyRecord | undefined> {
     const missed = new Map<string, bigint>();
-    missing.add(missed);
+    this.#missing.add(missed);
     try {
-      const key = await inTime(find(asked), READ_MS);
-      if (key === undefined && missed.size === 0) noteUnknown(asked.hash);
-      const id = key?.record.id ?? ids.get(asked.hash);
+      const key = await inTime(this.#parts.find(asked), READ_MS);
+      if (key === undefined && missed.size === 0) this.#noteUnknown(asked.hash);
+      const id = key?.record.id ?? this.#ids.get(asked.hash);
       const least = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
       if (id === undefined || (key?.changed ?? 0n) < least) return key?.record;
-      if (key === undefined) forget(id);
-      else remember(key);
+      if (key === undefined) this.#forget(id);
+      else this.#remember(key);
       return key?.record;
     } finally {
-      missing.delete(missed);
+      this.#missing.delete(missed);
     }
   }
 
   /** Once more where only the connection was lost. */
-  async function readUnknown(asked: Asked): Promise<KeyRecord | undefined> {
-    if (!changes.isUp) throw outOfReach();
+  async #readUnknown(asked: Asked): Promise<KeyRecord | undefined> {
+    if (!this.#parts.changes.isUp) throw outOfReach();
     try {
-      return await inTurn(() => read(asked));
+      return await this.#inTurn(() => this.#read(asked));
     } catch (error) {
-      if (!isOutOfReach(error) || !await changes.judge()) throw error;
-      return await inTurn(() => read(asked));
+      if (!isOutOfReach(error) || !await this.#parts.changes.judge()) throw error;
+      return await this.#inTurn(() => this.#read(asked));
     }
   }
 
-  async function readKnown({ record }: Known, asked: Asked): Promise<KeyRecord | undefined> {
-    if (changes.isUp) {
+  async #readKnown({ record }: Known, asked: Asked): Promise<KeyRecord | undefined> {
+    if (this.#parts.changes.isUp) {
       try {
-        return await read(asked);
+        return await this.#read(asked);
       } catch (error) {
         if (!isOutOfReach(error)) throw error;
-        void changes.judge();
+        void this.#parts.changes.judge();
       }
     }
-    if (changes.ageMs() > keyAgeMs) throw outOfReach();
+    if (this.#parts.changes.ageMs() > this.#parts.keyAgeMs) throw outOfReach();
     return record;
   }
 
   /** Whatever came of it, what is known of the key is not to be relied upon. */
-  async function change<T>(id: string, work: () => Promise<T>): Promise<T> {
+  async #change<T>(id: string, work: () => Promise<T>): Promise<T> {
     const mine = Symbol();
-    changing.set(id, mine);
+    this.#changing.set(id, mine);
     try {
       return await work();
     } finally {
-      note(id, LAST);
-      forget(id);
-      void changes.look().catch(() => {}).then(() => {
-        if (changing.get(id) === mine) changing.delete(id);
+      this.#note(id, LAST);
+      this.#forget(id);
+      void this.#parts.changes.look().catch(() => {}).then(() => {
+        if (this.#changing.get(id) === mine) this.#changing.delete(id);
       });
     }
   }
 
-  async function add(key: KeyRecord): Promise<boolean> {
-    const isAdded = await change(key.id, () => keys.add(key));
-    if (isAdded && known.size < mostKeys) remember({ record: structuredClone(key), changed: 0n }, true);
-    return isAdded;
-  }
-
-  async function flush(): Promise<void> {
-    const waiting = uses;
-    uses = new Map();
+  async #flush(): Promise<void> {
+    const waiting = this.#uses;
+    this.#uses = new Map();
     try {
-      if (waiting.size > 0) await keys.touch(waiting);
+      if (waiting.size > 0) await this.#parts.keys.touch(waiting);
     } catch (error) {
-      keepUses(waiting);
+      this.#keepUses(waiting);
       if (!isOutOfReach(error)) throw error;
     }
   }
 
-  function keepUses(used: ReadonlyMap<string, number>): void {
+  #keepUses(used: ReadonlyMap<string, number>): void {
     for (const [id, at] of used) {
-      if (uses.has(id) || uses.size < MOST_USES) uses.set(id, Math.max(uses.get(id) ?? 0, at));
+      if (this.#uses.has(id) || this.#uses.size < MOST_USES) this.#uses.set(id, Math.max(this.#uses.get(id) ?? 0, at));
     }
   }
-
-  return {
-    async findByHash(hash, now) {
-      const asked = { hash, now };
-      const key = recall(hash);
-      if (unknown.has(hash) && changes.isUp && changes.ageMs() <= FRESH_MS) return undefined;
-      if (key === undefined) return judged(await readUnknown(asked), asked);
-      const isSure = !key.isDoubtful && changes.ageMs() <= FRESH_MS;
-      return judged(isSure ? key.record : await readKnown(key, asked), asked);
-    },
-    list: () => keys.list(),
-    summary: (most) => keys.summary(most),
-    page: (from) => keys.page(from),
-    find: (nameOrId) => keys.find(nameOrId),
-    names: (ids) => keys.names(ids),
-    add,
-    change: (id, wish) => change(id, () => keys.change(id, wish)),
-    revoke: (id, at) => change(id, () => keys.revoke(id, at)),
-    rotate: (id, to) => change(id, () => keys.rotate(id, to)),
-    async touch(used) {
-      for (const [id, at] of used) {
-        const key = known.get(id);
-        if (key !== undefined) key.record = { ...key.record, lastUsedAt: Math.max(key.record.lastUsedAt ?? 0, at) };
-      }
-      keepUses(used);
-      if (changes.isUp) await flush();
-    },
-  };
 }
 
 /** A copy of the key, where the hash is its own, or that of a former one that is good at `now`. */
