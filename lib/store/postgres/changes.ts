@@ -69,131 +69,153 @@ interface Known {
 }
 
 /** Begins with nothing known. The first look is the caller's. */
-export function createChanges({ pool, isPooled, stalled, monotonic, log }: ChangesParts): Changes {
-  const watches: ChangesWatch[] = [];
-  let known: Known | undefined;
-  let isListening = false;
-  let heardAt = -Infinity;
-  let downSince: number | undefined;
-  let failure: unknown;
-  let looking: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let isClosed = false;
+export function createChanges(parts: ChangesParts): Changes {
+  return new ChangeFeed(parts);
+}
 
-  async function run(): Promise<void> {
-    clearTimeout(timer);
-    const begun = monotonic();
+class ChangeFeed implements Changes {
+  readonly #parts: ChangesParts;
+  readonly #watches: ChangesWatch[] = [];
+  #known: Known | undefined;
+  #isListening = false;
+  #heardAt = -Infinity;
+  #downSince: number | undefined;
+  #failure: unknown;
+  #looking: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isClosed = false;
+
+  constructor(parts: ChangesParts) {
+    this.#parts = parts;
+  }
+
+  get isUp(): boolean {
+    return this.#downSince === undefined;
+  }
+
+  get downMs(): number {
+    return this.#downSince === undefined ? 0 : this.#parts.monotonic() - this.#downSince;
+  }
+
+  get config(): number {
+    return Number(this.#known?.config ?? 0n);
+  }
+
+  ageMs(): number {
+    return this.#parts.monotonic() - this.#heardAt;
+  }
+
+  async look(): Promise<void> {
+    this.#next ??= (this.#looking ?? Promise.resolve()).then(() => {
+      this.#next = undefined;
+      return this.#begin();
+    });
+    await this.#next;
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  async judge(): Promise<boolean> {
+    await this.#begin();
+    return this.#downSince === undefined;
+  }
+
+  heard(): void {
+    this.look().catch(() => {});
+  }
+
+  ended(): void {
+    this.#isListening = false;
+  }
+
+  watch(watch: ChangesWatch): void {
+    this.#watches.push(watch);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #run(): Promise<void> {
+    clearTimeout(this.#timer);
+    const begun = this.#parts.monotonic();
     try {
-      await inTime(takeAgain(), ANSWER_MS);
-      failure = undefined;
-      heardAt = begun;
-      rise();
+      await inTime(this.#takeAgain(), ANSWER_MS);
+      this.#failure = undefined;
+      this.#heardAt = begun;
+      this.#rise();
     } catch (error) {
-      if (!isClosed) fail(error);
+      if (!this.#isClosed) this.#fail(error);
     } finally {
-      looking = undefined;
-      if (!isClosed) timer = setTimeout(() => void begin(), downSince === undefined ? LOOK_MS : DOWN_LOOK_MS);
+      this.#looking = undefined;
+      if (!this.#isClosed) {
+        this.#timer = setTimeout(() => void this.#begin(), this.#downSince === undefined ? LOOK_MS : DOWN_LOOK_MS);
+      }
     }
   }
 
-  function begin(): Promise<void> {
-    return looking ??= run();
+  #begin(): Promise<void> {
+    return this.#looking ??= this.#run();
   }
 
   /** A connection that was cut says nothing of the database: another one does. */
-  async function takeAgain(): Promise<void> {
+  async #takeAgain(): Promise<void> {
     try {
-      await take();
+      await this.#take();
     } catch (error) {
-      if (downSince !== undefined || isClosed || !isOutOfReach(error) || isTimeout(error)) throw error;
-      renew();
-      await take();
+      if (this.#downSince !== undefined || this.#isClosed || !isOutOfReach(error) || isTimeout(error)) throw error;
+      this.#renew();
+      await this.#take();
     }
   }
 
-  function renew(): void {
-    isListening = false;
-    pool.renew();
+  #renew(): void {
+    this.#isListening = false;
+    this.#parts.pool.renew();
   }
 
   /** Takes in what has changed. What comes too late is left alone: the next look finds it. */
-  async function take(): Promise<void> {
-    const { sql } = pool;
-    const isNew = !isListening;
-    if (isNew && !isPooled) await sql`LISTEN ${sql(CHANNEL)}`;
-    isListening = true;
-    const before = known;
+  async #take(): Promise<void> {
+    const { sql } = this.#parts.pool;
+    const isNew = !this.#isListening;
+    if (isNew && !this.#parts.isPooled) await sql`LISTEN ${sql(CHANNEL)}`;
+    this.#isListening = true;
+    const before = this.#known;
     const [now] = await sql<(Known & { keys_gone: bigint })[]>`SELECT keys, keys_gone, config FROM changes`;
     if (now === undefined) throw new Error("Cannot read the count of changes: its row is gone");
-    if (before === undefined || isNew) tellKeys("all");
+    if (before === undefined || isNew) this.#tellKeys("all");
     else if (now.keys !== before.keys) {
       const isMuch = now.keys < before.keys || now.keys_gone > before.keys || now.keys - before.keys > MOST_CHANGES;
-      tellKeys(isMuch ? "all" : await readChangedKeys(sql, before.keys));
+      this.#tellKeys(isMuch ? "all" : await readChangedKeys(sql, before.keys));
     }
-    known = { keys: now.keys, config: now.config };
+    this.#known = { keys: now.keys, config: now.config };
     if (before !== undefined && now.config !== before.config) {
-      for (const { config } of watches) config?.(Number(now.config));
+      for (const { config } of this.#watches) config?.(Number(now.config));
     }
   }
 
-  function tellKeys(changed: readonly ReadKey[] | "all"): void {
-    for (const { keys } of watches) keys?.(changed);
+  #tellKeys(changed: readonly ReadKey[] | "all"): void {
+    for (const { keys } of this.#watches) keys?.(changed);
   }
 
-  function rise(): void {
-    if (downSince === undefined) return;
-    downSince = undefined;
-    for (const { up } of watches) up?.();
+  #rise(): void {
+    if (this.#downSince === undefined) return;
+    this.#downSince = undefined;
+    for (const { up } of this.#watches) up?.();
   }
 
-  function fail(error: unknown): void {
-    const isFirst = failure === undefined;
-    failure = error;
-    renew();
+  #fail(error: unknown): void {
+    const isFirst = this.#failure === undefined;
+    this.#failure = error;
+    this.#renew();
     if (!isOutOfReach(error)) {
-      if (isFirst) log({ level: "error", event: "store_changes_unreadable", ...describe(error) });
+      if (isFirst) this.#parts.log({ level: "error", event: "store_changes_unreadable", ...describe(error) });
       return;
     }
-    if (downSince === undefined && isTimeout(error)) stalled();
-    downSince ??= monotonic();
+    if (this.#downSince === undefined && isTimeout(error)) this.#parts.stalled();
+    this.#downSince ??= this.#parts.monotonic();
   }
-
-  return {
-    get isUp() {
-      return downSince === undefined;
-    },
-    get downMs() {
-      return downSince === undefined ? 0 : monotonic() - downSince;
-    },
-    get config() {
-      return Number(known?.config ?? 0n);
-    },
-    ageMs: () => monotonic() - heardAt,
-    async look() {
-      next ??= (looking ?? Promise.resolve()).then(() => {
-        next = undefined;
-        return begin();
-      });
-      await next;
-      if (failure !== undefined) throw failure;
-    },
-    async judge() {
-      await begin();
-      return downSince === undefined;
-    },
-    heard() {
-      this.look().catch(() => {});
-    },
-    ended() {
-      isListening = false;
-    },
-    watch: (watch) => void watches.push(watch),
-    close() {
-      isClosed = true;
-      clearTimeout(timer);
-    },
-  };
 }
 
 function describe(error: unknown): { cause: string; code?: string } {
