@@ -113,114 +113,130 @@ function createOutages(
 }
 
 /** Starts with a store that has just been opened. */
-export function createReach(
-  { probe, isOutOfReach, answers, hasWork, log, monotonic, later, random }: ReachParts,
-): Reach {
-  let isUp = true;
-  let since = monotonic();
+export function createReach(parts: ReachParts): Reach {
+  return new StoreReachability(parts);
+}
+
+class StoreReachability implements Reach {
+  readonly #parts: ReachParts;
+  #isUp = true;
+  #since: number;
   /** Time of the last answer. */
-  let heardAt = since;
-  let why: unknown;
-  let isClosed = false;
-  let looking: Promise<void> | undefined;
-  let cancel = () => {};
-  const outages = createOutages({ isUp: () => isUp, log, monotonic, later });
+  #heardAt: number;
+  #why: unknown;
+  #isClosed = false;
+  #looking: Promise<void> | undefined;
+  #cancel = () => {};
+  readonly #outages: Outages;
   /** Ends what waits for an answer. */
-  const waiting = new Set<() => void>();
+  readonly #waiting = new Set<() => void>();
 
-  function schedule(ms: number): void {
-    cancel();
-    if (isClosed || looking !== undefined) return;
-    cancel = later(() => {
-      looking = look().finally(() => {
-        looking = undefined;
-        schedule(LOOK_MS);
-      });
-    }, ms * (1 - JITTER + 2 * JITTER * random()));
+  constructor(parts: ReachParts) {
+    this.#parts = parts;
+    this.#since = parts.monotonic();
+    this.#heardAt = this.#since;
+    this.#outages = createOutages({ ...parts, isUp: () => this.#isUp });
+    this.#schedule(parts.hasWork() ? 0 : LOOK_MS);
   }
 
-  async function look(): Promise<void> {
-    if (isUp && !hasWork() && monotonic() - heardAt < LOOK_MS) return;
-    try {
-      await within(probe());
-      heardAt = monotonic();
-      await answers(rise);
-      rise();
-    } catch (cause) {
-      fail(cause);
-    }
+  get isUp(): boolean {
+    return this.#isUp;
   }
 
-  function rise(): void {
-    if (isUp || isClosed) return;
-    [isUp, since] = [true, monotonic()];
-    outages.rose();
+  get downMs(): number {
+    return this.#isUp ? 0 : this.#parts.monotonic() - this.#since;
   }
 
-  function fail(cause: unknown): void {
-    why = cause;
-    if (!isUp || isClosed) return;
-    [isUp, since] = [false, monotonic()];
-    outages.fell(cause);
-    schedule(0);
+  get upMs(): number {
+    return this.#isUp ? this.#parts.monotonic() - this.#since : 0;
   }
 
-  async function within<T>(answer: Promise<T>): Promise<T> {
+  get heardMs(): number | undefined {
+    return this.#isUp ? this.#parts.monotonic() - this.#heardAt : undefined;
+  }
+
+  ask<T>(call: () => Promise<T>): Promise<T> {
+    return this.#ask(call, (answer) => this.within(answer));
+  }
+
+  askLong<T>(call: () => Promise<T>): Promise<T> {
+    return this.#ask(call, (answer) => answer);
+  }
+
+  async within<T>(answer: Promise<T>): Promise<T> {
     // Where it fails when nobody waits for it any more, nothing is wrong.
     answer.catch(() => {});
-    if (isClosed) throw new LateError("Cannot wait for the store: it is being closed");
+    if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
     const late = Promise.withResolvers<never>();
     const give = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
     // A process that was held up itself finds the answer beside the alarm: it is looked for once more.
-    let off = later(() => off = later(give, 0), ANSWER_MS);
-    waiting.add(give);
+    let off = this.#parts.later(() => off = this.#parts.later(give, 0), ANSWER_MS);
+    this.#waiting.add(give);
     try {
       return await Promise.race([answer, late.promise]);
     } finally {
-      waiting.delete(give);
+      this.#waiting.delete(give);
       off();
     }
   }
 
-  async function ask<T>(call: () => Promise<T>, wait: (answer: Promise<T>) => Promise<T>): Promise<T> {
-    if (!isUp) throw outOfReach(why);
+  fail(cause: unknown): void {
+    this.#why = cause;
+    if (!this.#isUp || this.#isClosed) return;
+    [this.#isUp, this.#since] = [false, this.#parts.monotonic()];
+    this.#outages.fell(cause);
+    this.#schedule(0);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    this.#outages.close();
+    for (const give of this.#waiting) give();
+    await this.#looking;
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel();
+    if (this.#isClosed || this.#looking !== undefined) return;
+    this.#cancel = this.#parts.later(() => {
+      this.#looking = this.#look().finally(() => {
+        this.#looking = undefined;
+        this.#schedule(LOOK_MS);
+      });
+    }, ms * (1 - JITTER + 2 * JITTER * this.#parts.random()));
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isUp && !this.#parts.hasWork() && this.#parts.monotonic() - this.#heardAt < LOOK_MS) return;
     try {
-      const answer = await wait(call());
-      heardAt = monotonic();
-      return answer;
+      await this.within(this.#parts.probe());
+      this.#heardAt = this.#parts.monotonic();
+      await this.#parts.answers(() => this.#rise());
+      this.#rise();
     } catch (cause) {
-      if (!isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
-      fail(cause);
-      throw outOfReach(cause);
+      this.fail(cause);
     }
   }
 
-  schedule(hasWork() ? 0 : LOOK_MS);
-  return {
-    get isUp() {
-      return isUp;
-    },
-    get downMs() {
-      return isUp ? 0 : monotonic() - since;
-    },
-    get upMs() {
-      return isUp ? monotonic() - since : 0;
-    },
-    get heardMs() {
-      return isUp ? monotonic() - heardAt : undefined;
-    },
-    ask: (call) => ask(call, within),
-    askLong: (call) => ask(call, (answer) => answer),
-    within,
-    fail,
-    async close() {
-      isClosed = true;
-      cancel();
-      outages.close();
-      for (const give of waiting) give();
-      await looking;
-    },
-  };
+  #rise(): void {
+    if (this.#isUp || this.#isClosed) return;
+    [this.#isUp, this.#since] = [true, this.#parts.monotonic()];
+    this.#outages.rose();
+  }
+
+  async #ask<T>(call: () => Promise<T>, wait: (answer: Promise<T>) => Promise<T>): Promise<T> {
+    if (!this.#isUp) throw outOfReach(this.#why);
+    try {
+      const answer = await wait(call());
+      this.#heardAt = this.#parts.monotonic();
+      return answer;
+    } catch (cause) {
+      if (!this.#parts.isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
+      this.fail(cause);
+      throw outOfReach(cause);
+    }
+  }
 }
 
 function outOfReach(cause: unknown): GatewayError {
