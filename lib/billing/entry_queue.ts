@@ -82,175 +82,185 @@ interface Queued {
 const AT_ONCE = Promise.resolve();
 
 /** Starts with nothing on its way. */
-export function createEntryQueue({ append, onEnd, monotonic, later, log }: EntryQueueParts): EntryQueue {
-  let queue: Queued[] = [];
-  let writing = false;
-  let writingSince = 0;
-  let failing = false;
-  let closing = false;
-  /** Entries that the next write takes. */
-  let room = BATCH;
-  let pauseMs = FIRST_PAUSE_MS;
-  /** Writes that worked. */
-  let worked = 0;
-  /** Entries that the last write had or left, and when it ended. */
-  let flow = 0;
-  let endedAt = 0;
-  /** Those that the next one waits for, and what ends the wait. */
-  let goal = 0;
-  let endGathering: (() => void) | undefined;
-  /** Number of pending flushes. */
-  let flushing = 0;
+export function createEntryQueue(parts: EntryQueueParts): EntryQueue {
+  return new BatchingQueue(parts);
+}
 
-  function push(entry: Entry, urgent: boolean): Queued {
-    const queued: Queued = { entry, since: monotonic(), urgent };
-    queue.push(queued);
+class BatchingQueue implements EntryQueue {
+  readonly #parts: EntryQueueParts;
+  #queue: Queued[] = [];
+  #writing = false;
+  #writingSince = 0;
+  #failing = false;
+  #closing = false;
+  /** Entries that the next write takes. */
+  #room = BATCH;
+  #pauseMs = FIRST_PAUSE_MS;
+  /** Writes that worked. */
+  #worked = 0;
+  /** Entries that the last write had or left, and when it ended. */
+  #flow = 0;
+  #endedAt = 0;
+  /** Those that the next one waits for, and what ends the wait. */
+  #goal = 0;
+  #endGathering: (() => void) | undefined;
+  /** Number of pending flushes. */
+  #flushing = 0;
+
+  constructor(parts: EntryQueueParts) {
+    this.#parts = parts;
+  }
+
+  get length(): number {
+    return this.#queue.length;
+  }
+
+  get healthy(): boolean {
+    return !this.#failing && !(this.#writing && this.#parts.monotonic() - this.#writingSince >= WAIT_MS);
+  }
+
+  enter(entry: Entry): Promise<boolean> {
+    return this.#closing ? Promise.reject(notEntered()) : this.#done(this.#push(entry, true));
+  }
+
+  note(entry: Entry): Promise<void> {
+    if (this.#closing) {
+      this.#parts.onEnd(entry.id, false);
+      return AT_ONCE;
+    }
+    const isFull = this.#queue.length >= MAX_QUEUED;
+    const queued = this.#push(entry, isFull);
+    return isFull ? this.#done(queued).then(nothing, nothing) : AT_ONCE;
+  }
+
+  async flush(): Promise<void> {
+    this.#flushing++;
+    this.#endGathering?.();
+    await Promise.allSettled(this.#queue.map((queued) => this.#done(queued)));
+    this.#flushing--;
+  }
+
+  close(): Promise<void> {
+    this.#closing = true;
+    return this.flush();
+  }
+
+  #push(entry: Entry, urgent: boolean): Queued {
+    const queued: Queued = { entry, since: this.#parts.monotonic(), urgent };
+    this.#queue.push(queued);
     // The first one goes at once. Those that come while it is written go together.
-    if (!writing) void write();
-    else if (queue.length >= goal) endGathering?.();
+    if (!this.#writing) void this.#write();
+    else if (this.#queue.length >= this.#goal) this.#endGathering?.();
     return queued;
   }
 
-  async function write(): Promise<void> {
-    writing = true;
-    while (queue.length > 0) {
-      writingSince = monotonic();
-      if (flow >= SEVERAL && writingSince - endedAt < RECENT_MS) await gather();
-      const batch = queue.slice(0, room);
+  async #write(): Promise<void> {
+    this.#writing = true;
+    while (this.#queue.length > 0) {
+      this.#writingSince = this.#parts.monotonic();
+      if (this.#flow >= SEVERAL && this.#writingSince - this.#endedAt < RECENT_MS) await this.#gather();
+      const batch = this.#queue.slice(0, this.#room);
       let fresh: readonly boolean[];
       try {
-        fresh = await append(batch.map(({ entry }) => entry));
+        fresh = await this.#parts.append(batch.map(({ entry }) => entry));
       } catch (cause) {
-        fail(batch, cause);
-        if (queue.length > 0 && !isRefusal(cause)) await pause();
+        this.#fail(batch, cause);
+        if (this.#queue.length > 0 && !isRefusal(cause)) await this.#pause();
         continue;
       }
-      flow = queue.length;
-      endedAt = monotonic();
-      queue.splice(0, batch.length);
-      succeed(batch, fresh);
+      this.#flow = this.#queue.length;
+      this.#endedAt = this.#parts.monotonic();
+      this.#queue.splice(0, batch.length);
+      this.#succeed(batch, fresh);
     }
-    writing = false;
+    this.#writing = false;
   }
 
-  function gather(): Promise<void> | undefined {
-    goal = Math.min(room, Math.ceil(flow * GATHERED));
-    if (queue.length >= goal || flushing > 0) return;
+  #gather(): Promise<void> | undefined {
+    this.#goal = Math.min(this.#room, Math.ceil(this.#flow * GATHERED));
+    if (this.#queue.length >= this.#goal || this.#flushing > 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const end = () => {
-      endGathering = undefined;
+      this.#endGathering = undefined;
       callOff();
       resolve();
     };
-    const callOff = later(end, GATHER_MS);
-    endGathering = end;
+    const callOff = this.#parts.later(end, GATHER_MS);
+    this.#endGathering = end;
     return promise;
   }
 
-  function succeed(batch: readonly Queued[], fresh: readonly boolean[]): void {
-    if (failing) log({ level: "info", event: "ledger_recovered", waiting: queue.length });
-    failing = false;
-    worked++;
-    pauseMs = FIRST_PAUSE_MS;
-    room = Math.min(BATCH, room * 2);
+  #succeed(batch: readonly Queued[], fresh: readonly boolean[]): void {
+    if (this.#failing) this.#parts.log({ level: "info", event: "ledger_recovered", waiting: this.#queue.length });
+    this.#failing = false;
+    this.#worked++;
+    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#room = Math.min(BATCH, this.#room * 2);
     batch.forEach(({ entry, done }, i) => {
-      onEnd(entry.id, true);
+      this.#parts.onEnd(entry.id, true);
       done?.resolve(fresh[i] ?? false);
     });
   }
 
   /** Smaller writes after one that failed: an entry that cannot be entered must not take others with it. */
-  function fail(batch: readonly Queued[], cause: unknown): void {
-    room = Math.max(1, batch.length >> 1);
-    flow = 0;
-    const now = monotonic();
+  #fail(batch: readonly Queued[], cause: unknown): void {
+    this.#room = Math.max(1, batch.length >> 1);
+    this.#flow = 0;
+    const now = this.#parts.monotonic();
     const [first] = batch;
     if (first !== undefined && batch.length === 1) {
-      queue.shift();
+      this.#queue.shift();
       // It failed alone, others worked, it failed alone again: it is the entry, and not the store.
-      const failsAgain = first.aloneAfter !== undefined && first.aloneAfter < worked;
-      if (failsAgain || isRefusal(cause)) return giveUp(first, cause);
-      first.aloneAfter = worked;
-      queue.push(first);
+      const failsAgain = first.aloneAfter !== undefined && first.aloneAfter < this.#worked;
+      if (failsAgain || isRefusal(cause)) return this.#giveUp(first, cause);
+      first.aloneAfter = this.#worked;
+      this.#queue.push(first);
     }
     if (isRefusal(cause)) return;
-    if (!failing) {
-      log({
+    if (!this.#failing) {
+      this.#parts.log({
         level: "error",
         event: "ledger_failed",
         cause: nameOf(cause),
         fault: faultOf(cause),
-        waiting: queue.length,
+        waiting: this.#queue.length,
       });
     }
-    failing = true;
-    const isLate = (queued: Queued) => now - queued.since >= patience(queued);
-    const late = queue.filter(isLate);
-    queue = queue.filter((queued) => !isLate(queued));
-    for (const queued of late) giveUp(queued, cause);
+    this.#failing = true;
+    const isLate = (queued: Queued) => now - queued.since >= this.#patience(queued);
+    const late = this.#queue.filter(isLate);
+    this.#queue = this.#queue.filter((queued) => !isLate(queued));
+    for (const queued of late) this.#giveUp(queued, cause);
   }
 
-  function patience({ urgent }: Queued): number {
-    return urgent || closing ? WAIT_MS : KEEP_MS;
+  #patience({ urgent }: Queued): number {
+    return urgent || this.#closing ? WAIT_MS : KEEP_MS;
   }
 
-  function giveUp({ entry, urgent, done }: Queued, cause: unknown): void {
-    log({
+  #giveUp({ entry, urgent, done }: Queued, cause: unknown): void {
+    this.#parts.log({
       level: "error",
       event: "entry_not_written",
       request_id: entry.id,
       cause: nameOf(cause),
       fault: faultOf(cause),
     });
-    onEnd(entry.id, false);
+    this.#parts.onEnd(entry.id, false);
     if (urgent) done?.reject(notEntered(cause));
     else done?.resolve(false);
   }
 
-  function pause(): Promise<void> {
+  #pause(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    later(resolve, pauseMs);
-    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
+    this.#parts.later(resolve, this.#pauseMs);
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2);
     return promise;
   }
 
-  function done(queued: Queued): Promise<boolean> {
+  #done(queued: Queued): Promise<boolean> {
     queued.done ??= Promise.withResolvers<boolean>();
     return queued.done.promise;
   }
-
-  async function flush(): Promise<void> {
-    flushing++;
-    endGathering?.();
-    await Promise.allSettled(queue.map(done));
-    flushing--;
-  }
-
-  return {
-    get length() {
-      return queue.length;
-    },
-    get healthy() {
-      return !failing && !(writing && monotonic() - writingSince >= WAIT_MS);
-    },
-    enter(entry) {
-      return closing ? Promise.reject(notEntered()) : done(push(entry, true));
-    },
-    note(entry) {
-      if (closing) {
-        onEnd(entry.id, false);
-        return AT_ONCE;
-      }
-      const isFull = queue.length >= MAX_QUEUED;
-      const queued = push(entry, isFull);
-      return isFull ? done(queued).then(nothing, nothing) : AT_ONCE;
-    },
-    flush,
-    close() {
-      closing = true;
-      return flush();
-    },
-  };
 }
 
 /** The error of a request whose entry, or whose hold, could not be made. */

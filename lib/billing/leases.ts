@@ -45,107 +45,115 @@ interface Lease {
 }
 
 /** Starts with no holds. */
-export function createLeases({ store, now, monotonic, leaseMs, later, log }: LeasesParts): Leases {
-  const open = new Map<string, Lease>();
-  let offset = 0;
-  let sweeps = 0;
-  let cancel: (() => void) | undefined;
-  let closed = false;
+export function createLeases(parts: LeasesParts): Leases {
+  return new LeaseKeeper(parts);
+}
+
+class LeaseKeeper implements Leases {
+  readonly #parts: LeasesParts;
+  readonly #open = new Map<string, Lease>();
+  #offset = 0;
+  #sweeps = 0;
+  #cancel: (() => void) | undefined;
+  #closed = false;
+
+  constructor(parts: LeasesParts) {
+    this.#parts = parts;
+  }
+
+  async hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer> {
+    const at = this.#clock();
+    const lease = { until: at + this.#parts.leaseMs, last: at + Math.ceil(forMs) + this.#parts.leaseMs, lives: true };
+    this.#open.set(hold.id, lease);
+    this.#schedule();
+    try {
+      const answer = await this.#parts.store.hold({ ...hold, leaseUntil: lease.until });
+      if (!answer.held) this.#open.delete(hold.id);
+      return answer;
+    } catch (cause) {
+      // It may be held all the same.
+      lease.lives = false;
+      throw notEntered(cause);
+    }
+  }
+
+  end(id: string, kept: boolean): void {
+    const lease = this.#open.get(id);
+    if (lease === undefined) return;
+    if (kept) this.#open.delete(id);
+    else lease.lives = false;
+  }
+
+  async sweep(): Promise<void> {
+    const at = this.#clock();
+    this.#sweeps++;
+    try {
+      for (const id of await this.#parts.store.expire(at)) {
+        this.#open.delete(id);
+        this.#parts.log({ level: "warn", event: "hold_expired", request_id: id });
+      }
+    } catch (cause) {
+      this.#parts.log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
+      return;
+    } finally {
+      this.#sweeps--;
+    }
+    // Not before: a renewal may have worked although it failed.
+    for (const [id, { last }] of this.#open) {
+      if (last <= at) this.#open.delete(id);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
 
   /** Unix time, untouched by jumps of the wall clock while something is held: they must not end a lease. */
-  function clock(): number {
-    if (store.clock !== undefined) return store.clock();
+  #clock(): number {
+    if (this.#parts.store.clock !== undefined) return this.#parts.store.clock();
     // Nor while the store is asked what is over by this clock: it would void what is held by another one meanwhile.
-    if (open.size === 0 && sweeps === 0) offset = now() - monotonic();
-    return Math.floor(offset + monotonic());
+    if (this.#open.size === 0 && this.#sweeps === 0) this.#offset = this.#parts.now() - this.#parts.monotonic();
+    return Math.floor(this.#offset + this.#parts.monotonic());
   }
 
   /** One timer for all holds; none while there are none. */
-  function schedule(): void {
-    if (cancel !== undefined || closed) return;
-    cancel = later(() => {
-      cancel = undefined;
-      void tick();
-    }, leaseMs / RENEWALS);
+  #schedule(): void {
+    if (this.#cancel !== undefined || this.#closed) return;
+    this.#cancel = this.#parts.later(() => {
+      this.#cancel = undefined;
+      void this.#tick();
+    }, this.#parts.leaseMs / RENEWALS);
   }
 
-  async function tick(): Promise<void> {
+  async #tick(): Promise<void> {
     try {
-      await renew();
+      await this.#renew();
     } catch (cause) {
-      log({ level: "error", event: "holds_not_renewed", cause: nameOf(cause) });
+      this.#parts.log({ level: "error", event: "holds_not_renewed", cause: nameOf(cause) });
     }
-    await sweep();
-    if (open.size > 0) schedule();
+    await this.sweep();
+    if (this.#open.size > 0) this.#schedule();
   }
 
-  async function renew(): Promise<void> {
-    const until = clock() + leaseMs;
+  async #renew(): Promise<void> {
+    const until = this.#clock() + this.#parts.leaseMs;
     const usual: string[] = [];
     const last: [string, Lease][] = [];
-    for (const [id, lease] of open) {
+    for (const [id, lease] of this.#open) {
       if (!lease.lives) continue;
       if (lease.last >= until) usual.push(id);
       else if (lease.last > lease.until) last.push([id, lease]);
     }
-    if (usual.length > 0) await store.renew(usual, until);
+    if (usual.length > 0) await this.#parts.store.renew(usual, until);
     for (const id of usual) {
-      const lease = open.get(id);
+      const lease = this.#open.get(id);
       if (lease !== undefined) lease.until = until;
     }
     for (const [id, lease] of last) {
-      await store.renew([id], lease.last);
+      await this.#parts.store.renew([id], lease.last);
       lease.until = lease.last;
     }
   }
-
-  async function sweep(): Promise<void> {
-    const at = clock();
-    sweeps++;
-    try {
-      for (const id of await store.expire(at)) {
-        open.delete(id);
-        log({ level: "warn", event: "hold_expired", request_id: id });
-      }
-    } catch (cause) {
-      log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
-      return;
-    } finally {
-      sweeps--;
-    }
-    // Not before: a renewal may have worked although it failed.
-    for (const [id, { last }] of open) {
-      if (last <= at) open.delete(id);
-    }
-  }
-
-  return {
-    async hold(hold, forMs) {
-      const at = clock();
-      const lease = { until: at + leaseMs, last: at + Math.ceil(forMs) + leaseMs, lives: true };
-      open.set(hold.id, lease);
-      schedule();
-      try {
-        const answer = await store.hold({ ...hold, leaseUntil: lease.until });
-        if (!answer.held) open.delete(hold.id);
-        return answer;
-      } catch (cause) {
-        // It may be held all the same.
-        lease.lives = false;
-        throw notEntered(cause);
-      }
-    },
-    end(id, kept) {
-      const lease = open.get(id);
-      if (lease === undefined) return;
-      if (kept) open.delete(id);
-      else lease.lives = false;
-    },
-    sweep,
-    close() {
-      closed = true;
-      cancel?.();
-      cancel = undefined;
-    },
-  };
 }

@@ -71,7 +71,7 @@ export function createLedger(
   const leases = createLeases({ store, now, monotonic, leaseMs, later, log });
   const queue = createEntryQueue({
     append: (entries) => store.append(entries),
-    onEnd: leases.end,
+    onEnd: (id, kept) => leases.end(id, kept),
     monotonic,
     later,
     log,
@@ -92,13 +92,13 @@ export function createLedger(
     get queued() {
       return queue.length;
     },
-    enter: queue.enter,
+    enter: (entry) => queue.enter(entry),
     note,
-    hold: leases.hold,
+    hold: (hold, forMs) => leases.hold(hold, forMs),
     left: (claim) => told(() => store.left(claim)),
     find: (id) => told(() => store.find(id)),
-    sweep: leases.sweep,
-    flush: queue.flush,
+    sweep: () => leases.sweep(),
+    flush: () => queue.flush(),
     async close() {
       await queue.close();
       leases.close();
