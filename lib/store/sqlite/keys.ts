@@ -16,6 +16,78 @@ const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, e
  */
 export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyStore {
   const versions = openVersions(watch);
+  const statements = prepareStatements(db);
+
+  return {
+    version: versions.read,
+    async add(key) {
+      versions.changed();
+      return statements.insert.run({
+        id: key.id,
+        name: key.name,
+        hash: key.hash,
+        group: key.group,
+        createdAt: key.createdAt,
+        disabled: Number(key.disabled),
+        revokedAt: key.revokedAt ?? null,
+        expiresAt: key.expiresAt ?? null,
+        lastUsedAt: key.lastUsedAt ?? null,
+        rules: JSON.stringify(key.rules),
+        former: key.former?.hash ?? null,
+        until: key.former?.until ?? null,
+      }).changes === 1;
+    },
+    async findByHash(hash, now) {
+      const row = statements.byHash.get(hash) ?? statements.byFormer.get(hash, now);
+      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
+    },
+    async list() {
+      return statements.all.all().map((row) => toKeyRecord(row as unknown as KeyRow));
+    },
+    async summary(most) {
+      const { total, inUse } = statements.count.get() as { total: number; inUse: number };
+      return { total, inUse, oldest: statements.oldest.all(most).map((row) => toKeyRecord(row as unknown as KeyRow)) };
+    },
+    async page({ after, limit }) {
+      const rows = statements.page.all(after, limit);
+      const keys = rows.map((row) => toKeyRecord(row as unknown as KeyRow));
+      return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
+    },
+    async find(nameOrId) {
+      const row = statements.byId.get(nameOrId) ?? statements.byName.get(nameOrId) ??
+        statements.byFormerName.get(nameOrId);
+      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
+    },
+    async names(ids) {
+      return new Map(statements.names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
+    },
+    async change(id, { disabled, group, rules, expiresAt }) {
+      versions.changed();
+      return statements.change.run({
+        id,
+        disabled: disabled === undefined ? null : Number(disabled),
+        group: group ?? null,
+        rules: rules === undefined ? null : JSON.stringify(rules),
+        expires: Number(expiresAt !== undefined),
+        expiresAt: expiresAt ?? null,
+      }).changes === 1;
+    },
+    async revoke(id, at) {
+      versions.changed();
+      return statements.revoke.run(at, id).changes === 1;
+    },
+    async rotate(id, { hash, until }) {
+      versions.changed();
+      return statements.rotate.run({ id, hash, until }).changes === 1;
+    },
+    async touch(used) {
+      versions.changed();
+      statements.touch.run(JSON.stringify(Object.fromEntries(used)));
+    },
+  };
+}
+
+function prepareStatements(db: DatabaseSync) {
   // Named parameters: those with numbers are not known to all versions of Deno that this runs on.
   const insert = db.prepare(
     `INSERT INTO keys (${COLUMNS})
@@ -50,72 +122,22 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used
      WHERE keys.id = used.key AND used.value > coalesce(last_used_at, -1)`,
   );
-
   return {
-    version: versions.read,
-    async add(key) {
-      versions.changed();
-      return insert.run({
-        id: key.id,
-        name: key.name,
-        hash: key.hash,
-        group: key.group,
-        createdAt: key.createdAt,
-        disabled: Number(key.disabled),
-        revokedAt: key.revokedAt ?? null,
-        expiresAt: key.expiresAt ?? null,
-        lastUsedAt: key.lastUsedAt ?? null,
-        rules: JSON.stringify(key.rules),
-        former: key.former?.hash ?? null,
-        until: key.former?.until ?? null,
-      }).changes === 1;
-    },
-    async findByHash(hash, now) {
-      const row = byHash.get(hash) ?? byFormer.get(hash, now);
-      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
-    },
-    async list() {
-      return all.all().map((row) => toKeyRecord(row as unknown as KeyRow));
-    },
-    async summary(most) {
-      const { total, inUse } = count.get() as { total: number; inUse: number };
-      return { total, inUse, oldest: oldest.all(most).map((row) => toKeyRecord(row as unknown as KeyRow)) };
-    },
-    async page({ after, limit }) {
-      const rows = page.all(after, limit);
-      const keys = rows.map((row) => toKeyRecord(row as unknown as KeyRow));
-      return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
-    },
-    async find(nameOrId) {
-      const row = byId.get(nameOrId) ?? byName.get(nameOrId) ?? byFormerName.get(nameOrId);
-      return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
-    },
-    async names(ids) {
-      return new Map(names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
-    },
-    async change(id, { disabled, group, rules, expiresAt }) {
-      versions.changed();
-      return change.run({
-        id,
-        disabled: disabled === undefined ? null : Number(disabled),
-        group: group ?? null,
-        rules: rules === undefined ? null : JSON.stringify(rules),
-        expires: Number(expiresAt !== undefined),
-        expiresAt: expiresAt ?? null,
-      }).changes === 1;
-    },
-    async revoke(id, at) {
-      versions.changed();
-      return revoke.run(at, id).changes === 1;
-    },
-    async rotate(id, { hash, until }) {
-      versions.changed();
-      return rotate.run({ id, hash, until }).changes === 1;
-    },
-    async touch(used) {
-      versions.changed();
-      touch.run(JSON.stringify(Object.fromEntries(used)));
-    },
+    insert,
+    byHash,
+    byFormer,
+    all,
+    count,
+    oldest,
+    page,
+    byId,
+    byName,
+    byFormerName,
+    names,
+    change,
+    revoke,
+    rotate,
+    touch,
   };
 }
 
