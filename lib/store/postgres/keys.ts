@@ -17,16 +17,7 @@ export interface ReadKey {
 /** Opens the keys of a database that is up to date. Every call is one statement, and one round trip. */
 export function openPostgresKeys(sql: Sql): KeyStore {
   return {
-    async add(key) {
-      const { count } = await sql`
-        INSERT INTO keys (id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules,
-          former_hash, former_until, changed)
-        VALUES (${key.id}, ${key.name}, ${key.hash}, ${key.group}, ${key.createdAt}, ${key.disabled},
-          ${key.revokedAt ?? null}, ${key.expiresAt ?? null}, ${key.lastUsedAt ?? null}, ${JSON.stringify(key.rules)},
-          ${key.former?.hash ?? null}, ${key.former?.until ?? null}, 0)
-        ON CONFLICT DO NOTHING`;
-      return count === 1;
-    },
+    add: (key) => insertKey(sql, key),
     findByHash: async (hash, now) => (await findKey(sql, { hash, now }))?.record,
     async list() {
       return (await sql<ChangedKeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toKeyRecord);
@@ -96,6 +87,18 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         UPDATE keys SET last_used_at = greatest(last_used_at, noted.at) FROM noted WHERE keys.id = noted.id`;
     },
   };
+}
+
+/** Returns whether the key was added. */
+async function insertKey(sql: Sql, key: KeyRecord): Promise<boolean> {
+  const { count } = await sql`
+    INSERT INTO keys (id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules,
+      former_hash, former_until, changed)
+    VALUES (${key.id}, ${key.name}, ${key.hash}, ${key.group}, ${key.createdAt}, ${key.disabled},
+      ${key.revokedAt ?? null}, ${key.expiresAt ?? null}, ${key.lastUsedAt ?? null}, ${JSON.stringify(key.rules)},
+      ${key.former?.hash ?? null}, ${key.former?.until ?? null}, 0)
+    ON CONFLICT DO NOTHING`;
+  return count === 1;
 }
 
 /** The key with this hash, or with a former key of this hash that is good at `now`. */

@@ -113,12 +113,14 @@ export function openPostgresLedger(
       );
       return Number(row?.gone) === PRUNED_AT_ONCE;
     },
-    async start() {
-      const [row] = await sql<Record<"seq" | "check_sum" | "day", bigint>[]>`SELECT * FROM ledger_start`;
-      if (row === undefined) throw new Error("Cannot read the ledger: it has no start");
-      return { seq: Number(row.seq), check: Number(row.check_sum), day: Number(row.day) };
-    },
+    start: () => readStart(sql),
   };
+}
+
+async function readStart(sql: Sql): ReturnType<LedgerStore["start"]> {
+  const [row] = await sql<Record<"seq" | "check_sum" | "day", bigint>[]>`SELECT * FROM ledger_start`;
+  if (row === undefined) throw new Error("Cannot read the ledger: it has no start");
+  return { seq: Number(row.seq), check: Number(row.check_sum), day: Number(row.day) };
 }
 
 /** Lets holds that are open live until then, or longer if they do already. */
