@@ -12,7 +12,7 @@ import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreLine, StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
-import { codeOf, createReach } from "./reachability.ts";
+import { codeOf, createReach, type Reach } from "./reachability.ts";
 
 /** Parts. */
 export interface JournaledParts {
@@ -45,89 +45,26 @@ export interface JournaledLedger extends LedgerStore {
 
 /** Puts a journal in front of a ledger. What an earlier process left in it is entered soon. */
 export function journaled(ledger: LedgerStore, parts: JournaledParts): JournaledLedger {
-  const { journal, isOutOfReach, leaseMs, log } = parts;
-  const reach = createReach({
-    probe: () => ledger.start(),
-    isOutOfReach,
-    answers: play,
-    hasWork: () => waiting() > 0,
-    log,
-    monotonic: parts.monotonic ?? (() => performance.now()),
-    later: parts.later ?? withTimeout,
-    random: parts.random ?? Math.random,
-  });
-
-  /** Counts of the current replay. */
-  let played = { entries: 0, not_new: 0 };
-
-  function waiting(): number {
-    return journal?.waiting ?? 0;
-  }
-
-  async function append(entries: readonly Entry[]): Promise<boolean[]> {
-    for (const entry of entries) assertEntry(entry);
-    if (journal === undefined || (reach.isUp && journal.waiting === 0)) {
-      try {
-        return await reach.ask(() => ledger.append(entries));
-      } catch (cause) {
-        if (isRefused(cause)) throw cause;
-        // Whatever else it is, such as a full disk: it cannot be written to now.
-        reach.fail(cause);
-        if (journal === undefined) throw cause;
-      }
-    }
-    // Perhaps they are in the store all the same. Then they are not new when they come again.
-    await journal.append(entries);
-    return entries.map(() => true);
-  }
-
-  async function play(rise: () => void): Promise<void> {
-    if (journal === undefined || journal.waiting === 0) return;
-    await journal.play(async (entries) => {
-      const isNew = await enter(journal, entries);
-      rise();
-      played.entries += entries.length;
-      played.not_new += isNew.filter((each) => !each).length;
-    });
-    log({ level: "info", event: "journal_replayed", ...played });
-    played = { entries: 0, not_new: 0 };
-  }
-
-  /** Enters what waited, each alone where they cannot go together. Returns for each whether it is new. */
-  async function enter(journal: Journal, entries: Entry[]): Promise<boolean[]> {
-    try {
-      return await reach.within(ledger.append(entries));
-    } catch (cause) {
-      if (!isRefused(cause)) throw cause;
-    }
-    const [entry, ...others] = entries;
-    if (entry === undefined) return [];
-    if (others.length === 0) {
-      await journal.putAside(entries);
-      log({ level: "error", event: "journal_entry_refused", request_id: entry.id });
-      return [true];
-    }
-    const isNew: boolean[] = [];
-    for (const each of entries) isNew.push(...await enter(journal, [each]));
-    return isNew;
-  }
-
+  const { journal, leaseMs } = parts;
+  const entries = new EntryWriter(ledger, parts);
+  const { reach } = entries;
   return {
     get takes() {
-      return reach.isUp && waiting() === 0 || (journal?.hasRoom ?? false);
+      return reach.isUp && entries.waiting === 0 || (journal?.hasRoom ?? false);
     },
     ...(ledger.clock !== undefined && { clock: ledger.clock }),
-    reach: () => ({ up: reach.isUp, downMs: reach.downMs, waiting: waiting() }),
+    reach: () => ({ up: reach.isUp, downMs: reach.downMs, waiting: entries.waiting }),
     heardMs: () => reach.heardMs,
     async close() {
       await reach.close();
       await journal?.close();
     },
-    append,
+    append: (given) => entries.append(given),
     hold: (hold) => reach.ask(() => ledger.hold(hold)),
     left: (claim) => reach.ask(() => ledger.left(claim)),
     renew: (ids, leaseUntil) => reach.ask(() => ledger.renew(ids, leaseUntil)),
-    expire: (now) => waiting() > 0 || reach.upMs < leaseMs ? Promise.resolve([]) : reach.ask(() => ledger.expire(now)),
+    expire: (now) =>
+      entries.waiting > 0 || reach.upMs < leaseMs ? Promise.resolve([]) : reach.ask(() => ledger.expire(now)),
     holds: () => reach.askLong(() => ledger.holds()),
     find: (id) => reach.ask(() => ledger.find(id)),
     entries: (from) => reach.askLong(() => ledger.entries(from)),
@@ -137,6 +74,84 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     prune: (beforeDay) => reach.askLong(() => ledger.prune(beforeDay)),
     start: () => reach.ask(() => ledger.start()),
   };
+}
+
+/** Enters entries into a ledger, or into the journal while the store is out of reach. */
+class EntryWriter {
+  readonly reach: Reach;
+  readonly #ledger: LedgerStore;
+  readonly #parts: JournaledParts;
+  /** Counts of the current replay. */
+  #played = { entries: 0, not_new: 0 };
+
+  constructor(ledger: LedgerStore, parts: JournaledParts) {
+    this.#ledger = ledger;
+    this.#parts = parts;
+    this.reach = createReach({
+      probe: () => ledger.start(),
+      isOutOfReach: parts.isOutOfReach,
+      answers: (rise) => this.#play(rise),
+      hasWork: () => this.waiting > 0,
+      log: parts.log,
+      monotonic: parts.monotonic ?? (() => performance.now()),
+      later: parts.later ?? withTimeout,
+      random: parts.random ?? Math.random,
+    });
+  }
+
+  get waiting(): number {
+    return this.#parts.journal?.waiting ?? 0;
+  }
+
+  async append(entries: readonly Entry[]): Promise<boolean[]> {
+    const { journal } = this.#parts;
+    for (const entry of entries) assertEntry(entry);
+    if (journal === undefined || (this.reach.isUp && journal.waiting === 0)) {
+      try {
+        return await this.reach.ask(() => this.#ledger.append(entries));
+      } catch (cause) {
+        if (isRefused(cause)) throw cause;
+        // Whatever else it is, such as a full disk: it cannot be written to now.
+        this.reach.fail(cause);
+        if (journal === undefined) throw cause;
+      }
+    }
+    // Perhaps they are in the store all the same. Then they are not new when they come again.
+    await journal.append(entries);
+    return entries.map(() => true);
+  }
+
+  async #play(rise: () => void): Promise<void> {
+    const { journal } = this.#parts;
+    if (journal === undefined || journal.waiting === 0) return;
+    await journal.play(async (entries) => {
+      const isNew = await this.#enter(journal, entries);
+      rise();
+      this.#played.entries += entries.length;
+      this.#played.not_new += isNew.filter((each) => !each).length;
+    });
+    this.#parts.log({ level: "info", event: "journal_replayed", ...this.#played });
+    this.#played = { entries: 0, not_new: 0 };
+  }
+
+  /** Enters what waited, each alone where they cannot go together. Returns for each whether it is new. */
+  async #enter(journal: Journal, entries: Entry[]): Promise<boolean[]> {
+    try {
+      return await this.reach.within(this.#ledger.append(entries));
+    } catch (cause) {
+      if (!isRefused(cause)) throw cause;
+    }
+    const [entry, ...others] = entries;
+    if (entry === undefined) return [];
+    if (others.length === 0) {
+      await journal.putAside(entries);
+      this.#parts.log({ level: "error", event: "journal_entry_refused", request_id: entry.id });
+      return [true];
+    }
+    const isNew: boolean[] = [];
+    for (const each of entries) isNew.push(...await this.#enter(journal, [each]));
+    return isNew;
+  }
 }
 
 /** SQLSTATE of values that Postgres cannot store, and of violated constraints. */
