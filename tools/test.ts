@@ -27,6 +27,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
 
 /** Files that change or measure their whole process, and so run one after the other in a process of their own. */
 export const ALONE: readonly string[] = [
+  "tests/e2e/nodes/rolling_test.ts", // Asserts that no request fails, which a starved database would break.
   "tests/e2e/fault/matrix_test.ts", // Measures its memory.
   "tests/cli/shutdown_test.ts", // Sends signals to itself.
   "tests/http1/load_test.ts", // Counts open descriptors.

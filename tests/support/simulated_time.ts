@@ -22,6 +22,8 @@ const FIRST_ID = 1_000_000_000;
 const SETTLE_MS = 2;
 /** Length of one pause: many short ones give a process that was held up as many turns of its loop. */
 const PAUSE_MS = 5;
+/** Turns of the event loop after the pauses. */
+const MORE_TURNS = 3;
 
 /** Takes `performance.now`, `setTimeout`, `setInterval` and their kin over. `begin` in Unix milliseconds. */
 export function simulateTime(begin: number): SimulatedTime {
@@ -34,6 +36,8 @@ export function simulateTime(begin: number): SimulatedTime {
     for (let leftMs = realMs; leftMs > 0; leftMs -= PAUSE_MS) {
       await new Promise<void>((resolve) => real.setTimeout(resolve, Math.min(PAUSE_MS, leftMs)));
     }
+    // On a busy machine the pause may be one turn of the event loop, and some reactions need several.
+    for (let turns = 0; turns < MORE_TURNS; turns++) await new Promise<void>((resolve) => real.setTimeout(resolve, 0));
   }
 
   function start(call: unknown, ms = 0, repeats: boolean, rest: unknown[]): number {

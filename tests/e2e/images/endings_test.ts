@@ -166,12 +166,23 @@ Deno.test("a client that leaves before its images pays for them, unless its mode
         asked.resolve();
         return [wait.promise, image(0)];
       });
+      const { drains } = gateway.gateway;
+      const draining = Promise.withResolvers<void>();
+      const begin = drains.begin;
+      drains.begin = (done, most) => {
+        draining.resolve();
+        return begin(done, most);
+      };
       const leave = new AbortController();
       const asking = gateway.generate(SIZE, { signal: leave.signal, headers }).catch(() => {});
       await asked.promise;
       leave.abort();
       await asking;
-      if (drain) setTimeout(wait.resolve, 50);
+      if (drain) {
+        // The gateway has noticed that its client left.
+        await draining.promise;
+        wait.resolve();
+      }
       await assertEntered(gateway, [{ status: 499, ending: drain ? "abandoned" : "failed", images: drain ? 1 : 0 }]);
     }
   }
