@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus } from "./limiter.ts";
-import { createMemoryLimiter, LATE_MS } from "./memory_limiter.ts";
+import { createMemoryLimiter, LATE_MS, type MemoryLimiter } from "./memory_limiter.ts";
 import { NodeSession, type NodeSessionOptions } from "./node_session.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
 import type { TakenAt, UsedTokens } from "./redis_commands.ts";
@@ -46,48 +46,114 @@ export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<
  * The memory of the node counts whatever the node admits, with Redis or without: against that it holds its share.
  */
 export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions): Promise<Limiter> {
-  const requests = new Map<string, OpenRequest>();
-  const pending = new Map<string, Promise<LimitDecision>>();
-  const own = createMemoryLimiter(parts);
-  /** Requests that have ended, and whose ledger entries are not durable. */
-  const unentered = new Set<string>();
-  /** Requests that Redis is to forget. */
-  let forgotten: string[] = [];
-  let isForgetting = false;
-  const session = new NodeSession(url, {
-    parts,
-    running: () => [...unentered, ...idsInRedis(requests.values())],
-  });
-  let cursor = requests.values();
+  const limiter = new SharedLimiter(url, parts);
+  await limiter.open();
+  return limiter;
+}
 
-  async function takeFromAll(request: AdmissionRequest): Promise<LimitDecision> {
-    const answer = await session.ask(async (commands) => {
+class SharedLimiter implements Limiter {
+  readonly #parts: NodeSessionOptions;
+  readonly #requests = new Map<string, OpenRequest>();
+  readonly #pending = new Map<string, Promise<LimitDecision>>();
+  readonly #own: MemoryLimiter;
+  /** Requests that have ended, and whose ledger entries are not durable. */
+  readonly #unentered = new Set<string>();
+  /** Requests that Redis is to forget. */
+  #forgotten: string[] = [];
+  #isForgetting = false;
+  readonly #session: NodeSession;
+  #cursor = this.#requests.values();
+
+  constructor(url: Secret, parts: NodeSessionOptions) {
+    this.#parts = parts;
+    this.#own = createMemoryLimiter(parts);
+    this.#session = new NodeSession(url, {
+      parts,
+      running: () => [...this.#unentered, ...idsInRedis(this.#requests.values())],
+    });
+  }
+
+  async open(): Promise<void> {
+    await this.#session.open();
+  }
+
+  async take(request: AdmissionRequest): Promise<LimitDecision> {
+    const { id, limitRequests } = request;
+    assertAdmissionRequest(request, { known: this.#requests.has(id) || this.#pending.has(id) });
+    if (limitRequests.length === 0) return { admitted: true, statuses: [], over: [], retryAfterMs: 0 };
+    this.#sweep();
+    const decision = this.#takeFromAll(request);
+    this.#pending.set(id, decision);
+    try {
+      return await decision;
+    } finally {
+      this.#pending.delete(id);
+    }
+  }
+
+  async end(id: string, tokens: number, options?: { isEntered: boolean }): Promise<LimitStatus[]> {
+    const isNumber = isAmount(tokens);
+    const statuses = await this.#finish(id, isNumber ? tokens : "unknown", options?.isEntered);
+    if (statuses === undefined) return [];
+    if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
+    return statuses;
+  }
+
+  async undo(id: string): Promise<void> {
+    await this.#finish(id, "undone");
+  }
+
+  forget(id: string): void {
+    if (!this.#unentered.delete(id)) return;
+    this.#forgotten.push(id);
+    if (!this.#isForgetting) void this.#forgetAll();
+  }
+
+  async statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
+    return await this.#session.ask((commands) => commands.statuses(limitRequests)) ??
+      await this.#statusesOfShares(limitRequests);
+  }
+
+  get healthy(): boolean {
+    return this.#session.healthy;
+  }
+
+  get othersHeardMs(): number | undefined {
+    return this.#session.othersHeardMs;
+  }
+
+  close(): Promise<void> {
+    return this.#session.close();
+  }
+
+  async #takeFromAll(request: AdmissionRequest): Promise<LimitDecision> {
+    const answer = await this.#session.ask(async (commands) => {
       const answer = await commands.take(request);
       if (answer?.decision.admitted) {
-        remember(request, answer.at);
-        own.take({ id: request.id, limitRequests: request.limitRequests.map(onlyCounted), forMs: request.forMs });
+        this.#remember(request, answer.at);
+        this.#own.take({ id: request.id, limitRequests: request.limitRequests.map(onlyCounted), forMs: request.forMs });
       }
       return answer;
     });
-    return answer === undefined ? takeShare(request) : answer.decision;
+    return answer === undefined ? this.#takeShare(request) : answer.decision;
   }
 
-  function takeShare(request: AdmissionRequest): LimitDecision {
+  #takeShare(request: AdmissionRequest): LimitDecision {
     const { limitRequests } = request;
-    if (parts.outage === "closed" && limitRequests.some(({ reportOnly }) => !reportOnly)) {
+    if (this.#parts.outage === "closed" && limitRequests.some(({ reportOnly }) => !reportOnly)) {
       throw new GatewayError("overloaded", "Cannot count limits now: try again", { retryAfterMs: RETRY_MS });
     }
-    const shares = divideLimits(limitRequests, session.nodes);
-    const decision = own.take({ ...request, limitRequests: shares });
-    if (decision.admitted) remember(request);
+    const shares = divideLimits(limitRequests, this.#session.nodes);
+    const decision = this.#own.take({ ...request, limitRequests: shares });
+    if (decision.admitted) this.#remember(request);
     return nameLimits(decision, { limitRequests, shares });
   }
 
-  function remember({ id, limitRequests, forMs, running }: AdmissionRequest, at?: TakenAt): void {
-    requests.set(id, {
+  #remember({ id, limitRequests, forMs, running }: AdmissionRequest, at?: TakenAt): void {
+    this.#requests.set(id, {
       id,
       limitRequests,
-      leaseEnd: leaseEnd(session.now(), forMs),
+      leaseEnd: leaseEnd(this.#session.now(), forMs),
       ...(at !== undefined && { at }),
       isEnding: false,
       isKnown: at !== undefined && running !== undefined,
@@ -95,32 +161,32 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
   }
 
   /** @returns the statuses afterwards, or `undefined` where the id is not known */
-  async function finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[] | undefined> {
-    await pending.get(id)?.catch(() => {});
-    const request = requests.get(id);
+  async #finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[] | undefined> {
+    await this.#pending.get(id)?.catch(() => {});
+    const request = this.#requests.get(id);
     if (request === undefined || request.isEnding) return undefined;
     request.isEnding = true;
     const { limitRequests, at } = request;
     const keepsFacts = request.isKnown && !isEntered;
-    if (keepsFacts) unentered.add(id);
+    if (keepsFacts) this.#unentered.add(id);
     const statuses = at === undefined
       ? undefined
-      : await session.ask((commands) => commands.end(id, { limitRequests, at, used, keepsFacts }));
+      : await this.#session.ask((commands) => commands.end(id, { limitRequests, at, used, keepsFacts }));
     // Not before: a session that begins meanwhile must not free it without its tokens.
-    requests.delete(id);
-    if (used === "undone") await own.undo(id);
-    else endOwn(id, used);
-    return statuses ?? await statusesOfShares(limitRequests);
+    this.#requests.delete(id);
+    if (used === "undone") await this.#own.undo(id);
+    else this.#endOwn(id, used);
+    return statuses ?? await this.#statusesOfShares(limitRequests);
   }
 
   /** Forgets together what is to be forgotten while Redis is asked. */
-  async function forgetAll(): Promise<void> {
-    isForgetting = true;
-    while (forgotten.length > 0) {
-      const ids = forgotten;
-      forgotten = [];
+  async #forgetAll(): Promise<void> {
+    this.#isForgetting = true;
+    while (this.#forgotten.length > 0) {
+      const ids = this.#forgotten;
+      this.#forgotten = [];
       try {
-        await session.ask(async (commands) => {
+        await this.#session.ask(async (commands) => {
           await commands.forget(ids);
           return true;
         });
@@ -128,71 +194,33 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions):
         // Redis keeps them until the session ends. A ledger takes each id once.
       }
     }
-    isForgetting = false;
+    this.#isForgetting = false;
   }
 
-  function endOwn(id: string, used: number | "unknown"): void {
+  #endOwn(id: string, used: number | "unknown"): void {
     try {
-      own.end(id, used === "unknown" ? NaN : used);
+      this.#own.end(id, used === "unknown" ? NaN : used);
     } catch {
       // Where the number is not known, the estimate stays.
     }
   }
 
-  async function statusesOfShares(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
-    return nameLimitsInStatuses(await own.statuses(divideLimits(limitRequests, session.nodes)), limitRequests);
+  async #statusesOfShares(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]> {
+    return nameLimitsInStatuses(
+      await this.#own.statuses(divideLimits(limitRequests, this.#session.nodes)),
+      limitRequests,
+    );
   }
 
   /** Ends requests that were not ended in their longest time. */
-  function sweep(): void {
+  #sweep(): void {
     for (let count = 0; count < SWEPT; count++) {
-      const { done, value } = cursor.next();
+      const { done, value } = this.#cursor.next();
       // A finished iterator stays finished.
-      if (done === true) cursor = requests.values();
-      else if (value.leaseEnd + LATE_MS < session.now()) void finish(value.id, "unknown");
+      if (done === true) this.#cursor = this.#requests.values();
+      else if (value.leaseEnd + LATE_MS < this.#session.now()) void this.#finish(value.id, "unknown");
     }
   }
-
-  await session.open();
-  return {
-    async take(request) {
-      const { id, limitRequests } = request;
-      assertAdmissionRequest(request, { known: requests.has(id) || pending.has(id) });
-      if (limitRequests.length === 0) return { admitted: true, statuses: [], over: [], retryAfterMs: 0 };
-      sweep();
-      const decision = takeFromAll(request);
-      pending.set(id, decision);
-      try {
-        return await decision;
-      } finally {
-        pending.delete(id);
-      }
-    },
-    async end(id, tokens, options) {
-      const isNumber = isAmount(tokens);
-      const statuses = await finish(id, isNumber ? tokens : "unknown", options?.isEntered);
-      if (statuses === undefined) return [];
-      if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
-      return statuses;
-    },
-    async undo(id) {
-      await finish(id, "undone");
-    },
-    forget(id) {
-      if (!unentered.delete(id)) return;
-      forgotten.push(id);
-      if (!isForgetting) void forgetAll();
-    },
-    statuses: async (limitRequests) =>
-      await session.ask((commands) => commands.statuses(limitRequests)) ?? await statusesOfShares(limitRequests),
-    get healthy() {
-      return session.healthy;
-    },
-    get othersHeardMs() {
-      return session.othersHeardMs;
-    },
-    close: () => session.close(),
-  };
 }
 
 function onlyCounted(limitRequest: LimitRequest): LimitRequest {
