@@ -61,40 +61,120 @@ interface Branch<S> {
  * room does not.
  */
 export function createRegistry(most = MOST_SERIES): Registry {
-  const families = new Map<string, () => string>();
-  let taken = 0;
+  return new SeriesRegistry(most);
+}
+
+class SeriesRegistry implements Registry {
+  readonly #most: number;
+  readonly #families = new Map<string, () => string>();
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  counter(name: string, { help, labels = [] }: FamilyOptions): Counter {
+    const series = this.#seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0 }) });
+    if (labels.length === 0) series.find([]);
+    this.#declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
+      let out = "";
+      for (const { text, value } of series.all) out += `${name}${text} ${writeNumber(value)}\n`;
+      return out;
+    });
+    return {
+      add(values, by = 1) {
+        series.find(values).value += by;
+      },
+    };
+  }
+
+  amounts(
+    name: string,
+    { help, labels = [], write }: FamilyOptions & { write: (amount: bigint) => string },
+  ): AmountCounter {
+    const series = this.#seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0n }) });
+    this.#declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
+      let out = "";
+      for (const { text, value } of series.all) out += `${name}${text} ${write(value)}\n`;
+      return out;
+    });
+    return {
+      add(values, by) {
+        series.find(values).value += by;
+      },
+    };
+  }
+
+  histogram(name: string, { help, labels = [], buckets }: FamilyOptions & { buckets: readonly number[] }): Histogram {
+    // Each bucket, the one without a bound, the sum and the count.
+    const lines = buckets.length + 3;
+    const series = this.#seriesOf(labels, {
+      lines,
+      make: (text) => ({ text, counts: new Float64Array(buckets.length + 1), sum: 0, observed: 0 }),
+    });
+    this.#declare(name, { head: headOf(name, help, "histogram"), lines }, () => {
+      let out = "";
+      for (const { text, counts, sum, observed } of series.all) {
+        let below = 0;
+        for (const [at, count] of counts.entries()) {
+          below += count;
+          out += `${name}_bucket${withLabel(text, "le", boundText(buckets[at]))} ${below}\n`;
+        }
+        out += `${name}_sum${text} ${writeNumber(sum)}\n${name}_count${text} ${observed}\n`;
+      }
+      return out;
+    });
+    return {
+      observe(values, value) {
+        const found = series.find(values);
+        let at = 0;
+        while (at < buckets.length && value > (buckets[at] ?? Infinity)) at++;
+        found.counts[at] = (found.counts[at] ?? 0) + 1;
+        found.sum += value;
+        found.observed++;
+      },
+    };
+  }
+
+  read(
+    name: string,
+    { help, type, most: lines = 1, from }: FamilyOptions & {
+      type: "gauge" | "counter";
+      most?: number;
+      from: () => readonly Reading[];
+    },
+  ): void {
+    this.#declare(name, { head: headOf(name, help, type), lines }, () => {
+      let out = "";
+      for (const { labels = {}, value } of from().slice(0, lines)) {
+        out += `${name}${labelText(Object.keys(labels), Object.values(labels))} ${writeNumber(value)}\n`;
+      }
+      return out;
+    });
+  }
+
+  render(): string {
+    let out = "";
+    for (const write of this.#families.values()) out += write();
+    return out;
+  }
 
   /** @throws {RangeError} where a name is no name, is taken, or there is no room */
-  function declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
+  #declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
-    if (families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
-    if (taken + lines > most) throw new RangeError(`Cannot have another metric "${name}": there is no room`);
-    taken += lines;
-    families.set(name, () => head + body());
+    if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
+    if (this.#taken + lines > this.#most) {
+      throw new RangeError(`Cannot have another metric "${name}": there is no room`);
+    }
+    this.#taken += lines;
+    this.#families.set(name, () => head + body());
   }
 
   /** Series by the values of their labels; `lines` is what one of them takes of the room. */
-  function seriesOf<S>(labels: readonly string[], { lines, make }: { lines: number; make: (text: string) => S }) {
+  #seriesOf<S>(labels: readonly string[], { lines, make }: { lines: number; make: (text: string) => S }) {
     const all: S[] = [];
     const root: Branch<S> = { series: undefined, next: new Map() };
     let rest: S | undefined;
-    return {
-      all,
-      find(values: readonly string[]): S {
-        let branch: Branch<S> | undefined = root;
-        for (const value of values) branch = branch?.next.get(value);
-        return branch?.series ?? add(values);
-      },
-    };
-
-    function add(values: readonly string[]): S {
-      // Its room was taken when the family was declared.
-      const isOther = values.every((value) => value === OTHER);
-      if (isOther || taken + lines > most) return rest ??= insert(labels.map(() => OTHER));
-      taken += lines;
-      return insert(values);
-    }
-
     function insert(values: readonly string[]): S {
       const made = make(labelText(labels, values));
       all.push(made);
@@ -107,85 +187,24 @@ export function createRegistry(most = MOST_SERIES): Registry {
       branch.series = made;
       return made;
     }
+
+    const add = (values: readonly string[]): S => {
+      // Its room was taken when the family was declared.
+      const isOther = values.every((value) => value === OTHER);
+      if (isOther || this.#taken + lines > this.#most) return rest ??= insert(labels.map(() => OTHER));
+      this.#taken += lines;
+      return insert(values);
+    };
+
+    return {
+      all,
+      find(values: readonly string[]): S {
+        let branch: Branch<S> | undefined = root;
+        for (const value of values) branch = branch?.next.get(value);
+        return branch?.series ?? add(values);
+      },
+    };
   }
-
-  return {
-    counter(name, { help, labels = [] }) {
-      const series = seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0 }) });
-      if (labels.length === 0) series.find([]);
-      declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
-        let out = "";
-        for (const { text, value } of series.all) out += `${name}${text} ${writeNumber(value)}\n`;
-        return out;
-      });
-      return {
-        add(values, by = 1) {
-          series.find(values).value += by;
-        },
-      };
-    },
-
-    amounts(name, { help, labels = [], write }) {
-      const series = seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0n }) });
-      declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
-        let out = "";
-        for (const { text, value } of series.all) out += `${name}${text} ${write(value)}\n`;
-        return out;
-      });
-      return {
-        add(values, by) {
-          series.find(values).value += by;
-        },
-      };
-    },
-
-    histogram(name, { help, labels = [], buckets }) {
-      // Each bucket, the one without a bound, the sum and the count.
-      const lines = buckets.length + 3;
-      const series = seriesOf(labels, {
-        lines,
-        make: (text) => ({ text, counts: new Float64Array(buckets.length + 1), sum: 0, observed: 0 }),
-      });
-      declare(name, { head: headOf(name, help, "histogram"), lines }, () => {
-        let out = "";
-        for (const { text, counts, sum, observed } of series.all) {
-          let below = 0;
-          for (const [at, count] of counts.entries()) {
-            below += count;
-            out += `${name}_bucket${withLabel(text, "le", boundText(buckets[at]))} ${below}\n`;
-          }
-          out += `${name}_sum${text} ${writeNumber(sum)}\n${name}_count${text} ${observed}\n`;
-        }
-        return out;
-      });
-      return {
-        observe(values, value) {
-          const found = series.find(values);
-          let at = 0;
-          while (at < buckets.length && value > (buckets[at] ?? Infinity)) at++;
-          found.counts[at] = (found.counts[at] ?? 0) + 1;
-          found.sum += value;
-          found.observed++;
-        },
-      };
-    },
-
-    read(name, { help, type, most: lines = 1, from }) {
-      declare(name, { head: headOf(name, help, type), lines }, () => {
-        let out = "";
-        for (const { labels = {}, value } of from().slice(0, lines)) {
-          out += `${name}${labelText(Object.keys(labels), Object.values(labels))} ${writeNumber(value)}\n`;
-        }
-        return out;
-      });
-    },
-
-    render() {
-      let out = "";
-      for (const write of families.values()) out += write();
-      return out;
-    },
-  };
 }
 
 function headOf(name: string, help: string, type: string): string {
