@@ -43,7 +43,7 @@ export function createMultipartParser(
 class IncrementalParser implements MultipartParser {
   readonly #maxParts: number;
   readonly #sink: PartSink;
-  readonly #delimiter: Uint8Array<ArrayBuffer>;
+  readonly #delimiter: Uint8Array;
   readonly #head = new Uint8Array(HEAD_BYTES);
   #step: Step = "before";
   #parts = 0;

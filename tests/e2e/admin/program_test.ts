@@ -49,7 +49,7 @@ Deno.test("a program with an admin side of its own: two listeners, one store, on
     assertEquals(await keysAt(admin), undefined);
     const events = err.trimEnd().split("\n").map((line) => JSON.parse(line).event);
     const usual = ["request", "stopping", "stopped"];
-    assertEquals(events.filter((event) => !usual.includes(event)), ["admin", "admin_refused"]);
+    assertEquals(events.filter((event) => !usual.includes(event)), ["key_changed", "admin_refused"]);
     for (const secret of [ADMIN_KEY, key]) assert(!`${out}${err}`.includes(secret));
   }));
 
