@@ -17,3 +17,15 @@ export async function until(what: string, isSo: () => boolean): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
+
+/** Repeats a check until it passes. @throws the last error where that takes too long */
+export async function eventually(check: () => Promise<void>): Promise<void> {
+  for (const end = performance.now() + SOON_MS;;) {
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+  }
+}
