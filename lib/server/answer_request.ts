@@ -95,7 +95,7 @@ function turnsAway({ phase }: Drain, path: string): boolean {
   return path === "/readyz" || phase === "refusing" && path !== "/healthz";
 }
 
-/** No page of a browser reads what is for operators. */
+/** Operators' endpoints are never read from a web page. */
 function isForOperators(path: string): boolean {
   return isAdminPath(path) || path === "/metrics";
 }

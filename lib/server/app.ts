@@ -15,10 +15,10 @@ import type { Route } from "./router.ts";
 import type { Surface } from "./surface.ts";
 import { writeAbandoned, writeError } from "./write_error.ts";
 
-/** What an app is made of. */
+/** Options of an app. */
 export interface AppOptions {
   routes: readonly Route[];
-  /** Which of the routes it serves; absent: all but the admin side. */
+  /** Routes that the app serves; absent: all but the admin side. */
   surface?: Surface;
   /** The gateway of the moment; asked once per request. */
   gateway: () => Gateway;
@@ -27,7 +27,7 @@ export interface AppOptions {
   /** Absent: those of the gateway's configuration. */
   limits?: BodyLimits;
   nextRequestId?: () => string;
-  /** How near its end the server is; absent: it serves for ever. */
+  /** Shutdown state of the process; absent: it never shuts down. */
   drain?: Drain;
   /** Absent: timers whose timer runs while requests do, and no longer. */
   timers?: PhaseTimers;
@@ -35,7 +35,7 @@ export interface AppOptions {
   clients?: ClientTracker;
 }
 
-/** Answers a request. Never rejects. Without `info` nobody knows where it comes from. */
+/** Answers a request. Never rejects. Without `info` the client address is unknown. */
 export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response>;
 
 /**

@@ -18,7 +18,7 @@ const PARAMETER_LEVELS = 3;
 /** Those of this isolate. */
 const largeInflated = new InflateQueue();
 
-/** What is said of a body without content. */
+/** Error for a body without content. */
 export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
 
 /** The rules that apply to reading. */
@@ -35,7 +35,7 @@ export interface ReadBody {
   body: JsonBody;
   /** Its size, inflated. */
   bytes: number;
-  /** What is reserved for it in the budget. */
+  /** Bytes that the body has reserved in the budget. */
   reservedBytes: number;
 }
 
@@ -158,7 +158,7 @@ class Held {
     return this.bytes + this.#forReading;
   }
 
-  /** Takes what it needs to read the bytes as JSON. @throws {GatewayError} `limited` where there is no room for it */
+  /** Reserves the memory that parsing the bytes as JSON needs. @throws {GatewayError} `limited` if there is no room */
   takeForReading(): void {
     const { limits, budget } = this.#rules;
     const size = this.bytes * (JSON_MEMORY_FACTOR - 1);

@@ -1,4 +1,4 @@
-/** What the headers say about a body before any of it is read. */
+/** Reads what the headers declare about a body, before the body is read. */
 import { GatewayError } from "../errors.ts";
 import type { HeaderValues } from "./head.ts";
 
@@ -10,7 +10,10 @@ export function checkEncoding(headers: HeaderValues): void {
   }
 }
 
-/** Refuses transfer codings beside chunked, which nobody here undoes. @throws {GatewayError} `unsupported_media_type` */
+/**
+ * Refuses transfer codings other than chunked: the gateway does not decode them.
+ * @throws {GatewayError} `unsupported_media_type`
+ */
 export function checkTransfer(headers: HeaderValues): void {
   const transfer = headers.get("transfer-encoding");
   if (transfer === null || /^\s*chunked\s*$/i.test(transfer)) return;
@@ -25,7 +28,7 @@ export function declaredLength(headers: HeaderValues): number | undefined {
   return length === null || !/^\d+$/.test(length) ? undefined : Number(length);
 }
 
-/** A body of more bytes than allowed. The connection ends with the answer: nobody reads the rest. */
+/** Error for a body above the limit. It closes the connection, since the rest of the body is never read. */
 export function bodyTooLarge(limitBytes: number): GatewayError {
   return new GatewayError("too_large", `Cannot read the body: it has more than ${limitBytes} bytes`, {
     headers: { connection: "close" },

@@ -1,8 +1,8 @@
-/** How much of request bodies is allowed, one by one and all together. */
+/** Limits of request bodies: of one body, and of all bodies together. */
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 
-/** What a request body may cost at most. */
+/** Limits of one request body. */
 export interface BodyLimits {
   /** Bytes of one JSON body. */
   jsonBytes: number;

@@ -10,8 +10,8 @@ export class ByteBuffer {
   }
 
   /**
-   * Adds a piece at the end. A first one that fills the first buffer is the buffer from now on, and nobody else's; all others
-   * are copied. A body of 60 KB that comes at once is spared 50,000 instructions and 12 µs.
+   * Appends a piece. A first piece that fills the first buffer becomes the buffer; the buffer owns it from then on. All
+   * other pieces are copied. For a body of 60 KB in one piece this saves 50,000 instructions and 12 µs.
    */
   append(piece: Uint8Array): void {
     if (this.#length === 0 && piece.byteLength >= this.#firstBytes) {

@@ -1,9 +1,9 @@
-/** What the log may know of an exception. */
+/** Describes an exception for the log. */
 import { faultOf, pathOf } from "../causes.ts";
 
 /**
- * Name, fault and place of what was thrown. Its message stays out: engines quote the input in it, and the input is a prompt or
- * a key.
+ * Returns the name, kind and code position of an exception. The message is left out: engines quote their input in it,
+ * and the input is a prompt or a key.
  */
 export function describeCause(cause: unknown): { cause?: string; fault?: string; path?: string; stack?: string } {
   if (cause === undefined) return {};

@@ -23,7 +23,7 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
   }
 }
 
-/** Whether a path is on the admin side. */
+/** Returns true for a path of the admin side. */
 export function isAdminPath(path: string): boolean {
   return path.startsWith("/admin/");
 }

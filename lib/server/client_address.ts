@@ -1,11 +1,11 @@
-/** Where a request comes from. */
+/** Finds the address of a client. */
 import { isAddress, isWithin } from "../access/networks.ts";
 
-/** Most addresses of `X-Forwarded-For` that are looked at. Nobody has more proxies one behind another. */
+/** Most addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
 const MOST_HOPS = 32;
 
-/** What is known of the way a request took. */
-export interface Way {
+/** The peer, the forwarding header, and the trusted proxies. */
+export interface ForwardedPeer {
   /** Address at the other end of the connection; absent where there is none, as on a Unix socket. */
   peer: string | undefined;
   /** Value of `X-Forwarded-For`: each proxy adds the address it was called from at the end. */
@@ -15,11 +15,12 @@ export interface Way {
 }
 
 /**
- * The client's address: the peer, or, where the peer is a trusted proxy, the right-most address of `X-Forwarded-For`
- * that is none; where all are, the left-most. What a client writes into that header stands left of what the proxies
- * add, and is never reached. Where the header cannot be read so far, it is the peer.
+ * Returns the client's address. It is the peer, unless the peer is a trusted proxy: then it is the right-most address
+ * of `X-Forwarded-For` that is not a trusted proxy, or the left-most address if all are. Addresses that a client itself
+ * puts into the header are left of those that proxies add, so they are never reached. If the header cannot be parsed up
+ * to that address, the result is the peer.
  */
-export function clientAddress({ peer, forwardedFor, trusted }: Way): string | undefined {
+export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
   if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
   const hops = forwardedFor.split(",").slice(-MOST_HOPS).map(bareAddress).reverse();
   for (const hop of hops) {

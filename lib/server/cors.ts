@@ -3,7 +3,7 @@
 import type { HeaderValues } from "./head.ts";
 import type { AnswerHeader } from "./router.ts";
 
-/** How long a browser may remember a preflight, in seconds. */
+/** Time for which a browser may cache a preflight, in seconds. */
 const MAX_AGE_SECONDS = 7200;
 
 /** Headers a page's script may read. */

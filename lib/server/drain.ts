@@ -1,15 +1,18 @@
-/** How a server comes to its end: first it is not ready, then it takes nothing new, and closes when nothing arrives. */
+/** Graceful shutdown: the server first reports not ready, then refuses new requests, and closes when none arrive. */
 import { GatewayError } from "../errors.ts";
 
 /** `serving`; `leaving`: it serves, but asks not to be asked any more; `refusing`: it takes nothing new. */
 export type DrainPhase = "serving" | "leaving" | "refusing";
 
-/** What the listeners of a process know of its end. */
+/** Shutdown state that the listeners of a process share. */
 export interface Drain {
   readonly phase: DrainPhase;
   leave(): void;
   refuse(): void;
-  /** A request whose body is not all there. What it returns says that it is, or that nobody wants it any more. */
+  /**
+   * Registers a request whose body is still arriving. The returned function ends the registration: the body is complete
+   * or no longer needed.
+   */
   arrive(): () => void;
   /**
    * Resolves when no body is arriving. Deno's server loses sight of bodies that are still arriving when it shuts down:
@@ -53,7 +56,7 @@ export function createDrain(): Drain {
   };
 }
 
-/** What a request is told that comes too late. */
+/** Error for a request that arrives after the shutdown began. */
 export function stopping(): GatewayError {
   return new GatewayError("overloaded", "Cannot take this request: the gateway is shutting down", {
     retryAfterMs: RETRY_MS,

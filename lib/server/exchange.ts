@@ -32,7 +32,7 @@ export interface Exchange extends GuardedRequest {
   readonly record: RequestRecord;
   /** Its route, where that is known before its target is read. */
   readonly match: RouteMatch | undefined;
-  /** Whether its path is one of the messages protocol. */
+  /** True if the path belongs to the messages protocol. */
   readonly isNative: boolean;
   /** Called when all of its body is there. */
   readonly bodyArrived: () => void;
@@ -152,7 +152,7 @@ function hasBody(request: Request, head: Head): boolean {
 
 function nothing(): void {}
 
-/** A request that anybody can send, so that anybody could fill the log with it. */
+/** A request without a valid key: anybody can send it, so it could fill the log. */
 function isUnauthenticated({ key_id, status }: LogEntry): boolean {
   return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
 }

@@ -16,7 +16,7 @@ export function observed(
   const length = response.headers.get("content-length");
   record.streamed = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (length !== null) record.bytesOut = Number(length);
-  // To ask for the body makes a stream of it, which costs more than a text: only where it is one.
+  // Reading `response.body` creates a stream, which costs more than a text. Only streams are read.
   else if (record.streamed || record.route.startsWith("/v1/images/")) {
     const { body } = response;
     if (body !== null) return new Response(observer.watch(record, body), response);
@@ -25,8 +25,8 @@ export function observed(
 }
 
 /**
- * The answer to `HEAD`: what produces the body is told to stop. The server takes no body for a length of 0, which `GET`
- * would not have, so a length nobody knows is written as an ended stream.
+ * Makes the response to `HEAD`: it cancels the body. `Deno.serve` omits the body for a length of 0, which `GET` would
+ * not have, so an unknown length is sent as an ended stream.
  */
 export function withoutBody(response: Response): Response {
   const { body, status, headers } = response;

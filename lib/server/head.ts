@@ -4,15 +4,15 @@ import { GatewayError } from "../errors.ts";
 /** Headers of one request. Two of one name are one here. */
 const MOST_HEADERS = 100;
 
-/** Characters of all names and values, with what stands between them. */
+/** Most characters of all header names and values, with separators. */
 const MOST_HEAD_BYTES = 16_384;
 
-/** What stands around a header on the wire: `: ` and the end of the line. */
+/** Bytes around a header on the wire: `: ` and the line end. */
 const BYTES_AROUND = 4;
 
 const VISIBLE = /^[\t\x20-\x7e]*$/;
 
-/** Headers that the gateway reads. Others may hold what they like: nobody looks at them, and none is passed on. */
+/** Headers that the gateway reads. All others may have any value: they are neither read nor passed on. */
 const READ = [
   "authorization",
   "x-api-key",
@@ -29,7 +29,7 @@ const READ = [
   "x-forwarded-for",
 ];
 
-/** What headers hold, by their names in lower case. */
+/** Header values by lower-case name. */
 export type HeaderValues = Pick<Headers, "get">;
 
 /**
@@ -69,7 +69,7 @@ export class Head implements HeaderValues {
   }
 }
 
-/** Who sends such a head is not waited for again. */
+/** The error closes the connection: the client is at fault, so another request from it is not awaited. */
 function tooMuch(what: string): GatewayError {
   return new GatewayError("invalid", `Cannot read the head of the request: ${what}`, {
     headers: { connection: "close" },

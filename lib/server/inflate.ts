@@ -44,7 +44,7 @@ export function readCoding(headers: HeaderValues): Coding | undefined {
   );
 }
 
-/** What bounds a body that is inflated. */
+/** Limits of a body that is inflated. */
 export interface InflateOptions {
   coding: Coding;
   /** Largest size, inflated. */
@@ -54,10 +54,10 @@ export interface InflateOptions {
 }
 
 /**
- * Inflates a body into a buffer of exactly its size. The trailer of gzip states that size, so that a body over the limit is
- * refused before any of it is inflated, and one that goes on after the stated size as soon as it does. Deflate has no such
- * trailer: its size is counted first, without keeping anything.
- * @throws {GatewayError} `too_large`, `invalid` for bytes that are not of this coding, and whatever `reserve` throws
+ * Inflates a body into a buffer of exactly its size. The gzip trailer states the size, so a body over the limit is
+ * refused before it is inflated, and a body that is longer than stated is refused at that point. Deflate has no such
+ * trailer: a first pass counts the size and keeps nothing.
+ * @throws {GatewayError} `too_large`, `invalid` for bytes that are not of this coding, and the errors of `reserve`
  */
 export async function inflate(
   bytes: Uint8Array<ArrayBuffer>,

@@ -1,12 +1,12 @@
-/** A request body piece by piece, as it comes: a slow client is told so. */
+/** Reads a request body piece by piece, and refuses a client that sends too slowly. */
 import { GatewayError } from "../errors.ts";
 import { PhaseTimers, type Timer } from "../phase_timers.ts";
 import type { BodyLimits } from "./body_limits.ts";
 
-/** How fast a body must come. */
+/** Minimum speed of a body. */
 export type BodyPace = Pick<BodyLimits, "gapMs" | "graceMs" | "minBytesPerSecond" | "totalMs">;
 
-/** How to read pieces: at which pace, and who gets them. `timers` absent: its own. */
+/** Options for reading pieces: their minimum speed and their consumer. `timers` absent: new ones. */
 export interface PieceOptions {
   pace: BodyPace;
   /** Called with each piece. The next is not read before a promise it returns has settled, and that time is ours. */
@@ -27,7 +27,7 @@ export async function readPieces(
   try {
     while (true) {
       const { done, value } = await reader.read().catch(broken);
-      // A cancelled reader says "done" like one that has reached the end.
+      // A cancelled reader reports `done`, as one at the end of the body does.
       if (watch.expired()) throw tooSlow();
       if (done) return;
       watch.progress(value.byteLength);
@@ -61,7 +61,7 @@ export function tooSlow(): GatewayError {
   });
 }
 
-/** Whether a body comes fast enough. One timer, set anew only when it rings. */
+/** Watches that a body arrives fast enough, with one timer that is set again only when it fires. */
 function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers; expire: () => void }) {
   let start = performance.now();
   let last = start;

@@ -4,7 +4,7 @@ import type { LogEntry } from "../gateway.ts";
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Writes a line while there is room in the window; the first of the next one tells how many were left out. */
+/** Writes a line while the window has room. The first line of the next window says how many were left out. */
 export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
 
 /** Starts a window with the first line. `most`: lines in a window; `monotonic`: milliseconds that only grow. */

@@ -1,4 +1,4 @@
-/** Reading the bytes of a request body: a slow client is told so. */
+/** Reads the bytes of a request body, and refuses a client that sends too slowly. */
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { BodyLimits } from "./body_limits.ts";
@@ -11,13 +11,13 @@ const FIRST_BUFFER_BYTES = 16 * 1024;
 /** Size of the first buffer where it does: an announcement alone takes no more memory than this. */
 const LARGEST_FIRST_BUFFER_BYTES = 1024 * 1024;
 
-/** Whoever is asked before bytes are kept. */
+/** Grants memory for bytes before they are kept. */
 export interface Keeper {
   /** @throws where there is no room for so many more */
   take(bytes: number): void;
 }
 
-/** How to read bytes: within which time, whom to ask before keeping more, and how many the client has announced. */
+/** Options for reading bytes: time limits, the memory grant, and the length that the client announced. */
 export interface ReadOptions {
   limits: BodyLimits;
   keeper: Keeper;

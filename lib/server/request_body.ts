@@ -4,7 +4,7 @@ import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { type BodyRules, readJsonBody } from "./body.ts";
 import type { JsonBody } from "./router.ts";
 
-/** What is told of a body. */
+/** Receives the progress of a body. */
 export interface BodyProgress {
   record: Pick<RequestRecord, "bytesIn">;
   /** Called when all of the body is there. */

@@ -1,4 +1,4 @@
-/** Who comes in: credentials and permissions, with bounds for those who try and for those who concurrency. */
+/** Authenticates and authorizes requests, and limits failed attempts and concurrency per address. */
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
@@ -50,8 +50,8 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
 }
 
 /**
- * Authorizes a request by its row of the access table. Returns the caller, where the row needs one.
- * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for what is not there
+ * Authorizes a request by its row of the access table. Returns the caller if the row requires one.
+ * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for an unknown path
  */
 export function authorizeRequest(
   guarded: GuardedRequest,
@@ -62,7 +62,10 @@ export function authorizeRequest(
   return authorizeCaller(guarded, { row, clients });
 }
 
-/** Metrics want the admin key; where there is none, they are for callers on this machine that no proxy stands in front of. */
+/**
+ * Metrics require the admin key. Without one they are served only to callers on this machine that no proxy is in front
+ * of.
+ */
 async function authorizeMetrics(
   guarded: GuardedRequest,
   clients: ClientTracker,

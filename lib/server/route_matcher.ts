@@ -24,7 +24,7 @@ export interface ServedRoute {
 
 /** The route of a URL under one `Host`. */
 export interface RouteMatch {
-  /** Whether it lies under `/anthropic`. */
+  /** True if the path is under `/anthropic`. */
   readonly native: boolean;
   readonly route: ServedRoute;
   readonly params: Readonly<Record<string, string>>;

@@ -1,11 +1,11 @@
-/** What a route file looks like, and how a request finds one. */
+/** The form of a route file, and the router that finds the route of a request. */
 import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonDocument, JsonObject } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 
-/** A request body, as the client wrote it and as what it says. */
+/** A request body: its text and its value. */
 export interface JsonBody extends JsonDocument {
   value: JsonObject;
 }
@@ -13,16 +13,16 @@ export interface JsonBody extends JsonDocument {
 /** Name and value of a header. */
 export type AnswerHeader = readonly [name: string, value: string];
 
-/** What a handler gets beside the request. */
+/** The second argument of a route handler. */
 export interface RouteContext {
   gateway: Gateway;
   /** The gateway's id of the request, `[A-Za-z0-9]+`. */
   requestId: string;
-  /** What is known of the request, for the log and for metrics. */
+  /** Facts about the request for the log and the metrics. */
   record: RequestRecord;
   /** Path parameters by the name in the file's path, decoded once. */
   params: Readonly<Record<string, string>>;
-  /** Who asks; absent only on public routes. */
+  /** The authenticated caller; absent only on public routes. */
   caller: Caller | undefined;
   /**
    * Headers of the answer, whatever becomes of the request: written once, at its end, over those of a response or an error.

@@ -3,7 +3,7 @@ import type { Machine } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import type { Frame } from "../protocols/codec.ts";
 
-/** Longest event an upstream may send, in UTF-16 code units: what it takes in memory. */
+/** Longest event that an upstream may send, in UTF-16 code units, which is its size in memory. */
 const EVENT_LENGTH = 8 * 1024 * 1024;
 
 /**
@@ -90,7 +90,7 @@ class SseReader implements Machine<string, Frame> {
     return out;
   }
 
-  /** Counts what is kept and the line that comes to it. */
+  /** Counts the kept text and the line that is added to it. */
   #checkLength(lineLength: number): void {
     if ((this.#data?.length ?? 0) + this.#event.length + lineLength > this.#limit) {
       throw new GatewayError(

@@ -6,7 +6,7 @@ export function streamHeaders(headers: Readonly<Record<string, string>>): Record
     ...headers,
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
-    // Tells nginx and its kin to pass events on as they come.
+    // nginx and similar proxies pass events on at once with this header.
     "x-accel-buffering": "no",
   };
 }

@@ -1,4 +1,4 @@
-/** Which routes a listener serves. What it does not serve is not there: the router does not know of it. */
+/** The routes that a listener serves. Its router does not know any others. */
 import type { Access, AccessTable } from "../access/access_table.ts";
 import type { Config } from "../config.ts";
 import { type Method, METHODS, type Route } from "./router.ts";
@@ -6,11 +6,11 @@ import { type Method, METHODS, type Route } from "./router.ts";
 /** `public`: all but the admin side. `admin`: the admin side and health. `both`: everything. */
 export type Surface = "public" | "admin" | "both";
 
-/** Where a listener is, and what it serves. */
+/** Address of a listener, and the routes that it serves. */
 export interface Listener {
   hostname: string;
   port: number;
-  /** Whether other processes listen on the same port, too: the system spreads the connections over them. */
+  /** True if other processes listen on the same port (SO_REUSEPORT): the system distributes the connections. */
   reusePort: boolean;
   surface: Surface;
 }
@@ -24,7 +24,7 @@ export function listenersOf({ listen, admin }: Pick<Config, "listen" | "admin">)
   return [{ ...clients, surface: "public" }, { ...admin.listen, reusePort: false, surface: "admin" }];
 }
 
-/** What of the routes a surface serves. Decides by method, so that `Allow` names none of another surface. */
+/** Returns the routes of a surface. It filters by method, so that `Allow` names no method of another surface. */
 export function routesOn(
   surface: Surface,
   { routes, access }: { routes: readonly Route[]; access: AccessTable },

@@ -1,8 +1,8 @@
-/** Where a request wants to go: its literal target, whatever its `Host` says. */
+/** Reads the literal request target, independent of the `Host` header. */
 import { GatewayError } from "../errors.ts";
 import type { HeaderValues } from "./head.ts";
 
-/** What tells the target of a request. */
+/** The parts of a request that hold its target. */
 export interface Addressed {
   readonly url: string;
   readonly headers: HeaderValues;
@@ -46,7 +46,7 @@ export function readTarget(request: Addressed): RequestTarget {
     throw new GatewayError("invalid", "Cannot read the path: it has a character that must be percent-encoded");
   }
   const segments = path.slice(1).split("/").map(decodeSegment);
-  // A front that normalizes such a path would see another one than we do.
+  // A proxy that normalizes such a path would authorize a different path than the one served here.
   if (path.includes("//") || segments.some((segment) => segment === "." || segment === "..")) {
     throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
   }
@@ -54,8 +54,8 @@ export function readTarget(request: Addressed): RequestTarget {
 }
 
 /**
- * Whether the path lies under `/anthropic`. Works on targets that cannot be read, so that their errors have the right
- * shape too; nothing but the shape of an error may depend on it.
+ * Returns true if the path is under `/anthropic`. It accepts targets that cannot be parsed, so that their errors have
+ * the right shape too. Only the shape of an error may depend on it.
  */
 export function isAnthropicPath(request: Addressed): boolean {
   const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
@@ -66,7 +66,7 @@ export function isAnthropicPath(request: Addressed): boolean {
   return /^\/anthropic(?![^/?#])/.test(target);
 }
 
-/** What follows `http://<host>`, where the URL begins with it. */
+/** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */
 function cutOrigin(url: string, host: string): string | undefined {
   const scheme = /^https?:\/\//i.exec(url)?.[0];
   if (scheme === undefined) return undefined;

@@ -29,7 +29,7 @@ export interface AnswerBounds {
 
 /** A request that is being worked on. */
 export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "requestHash"> {
-  /** Names one piece of work, on whichever node. */
+  /** Identifies one run of the work, on any node. */
   holder: string;
 }
 
@@ -52,7 +52,7 @@ export interface AnswerStore {
    * @returns the claim of another holder; `undefined` where the claim is this holder's
    */
   claim(claim: AnswerClaim, forMs: number, after?: string): Promise<OtherClaim | undefined>;
-  /** Tells whether a request is claimed. */
+  /** Returns true if a request is claimed. */
   isClaimed(scope: string, key: string): Promise<boolean>;
   /** Releases a claim that is still this holder's. */
   release(claim: Pick<AnswerClaim, "scope" | "key" | "holder">): Promise<void>;

@@ -45,7 +45,7 @@ export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
-/** Such as `2026-11-21`, for a day since 1970-01-01, by UTC. @throws {RangeError} for one that no calendar has */
+/** Formats a day since 1970-01-01, by UTC, as `2026-11-21`. @throws {RangeError} for a day outside the calendar */
 export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }

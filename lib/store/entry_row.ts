@@ -12,7 +12,7 @@ import type {
   UsageSource,
 } from "./ledger.ts";
 
-/** Columns that name what is summed. */
+/** Column of each grouping. */
 export const NAME_COLUMNS: Readonly<Record<UsageBy, string>> = {
   key: "key_id",
   group: "group_name",

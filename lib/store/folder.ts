@@ -32,7 +32,7 @@ export function syncFolder(folder: string): void {
   opened.syncSync();
 }
 
-/** The runtime judges a path as it is written, and SQLite opens what it leads to. */
+/** Deno checks the path as written; SQLite opens the path after links are resolved. */
 function requireRights(folder: string): void {
   const { path, real } = realFolder(folder);
   if (real === undefined || real === path) return;

@@ -3,7 +3,7 @@ import type { KeyRules } from "../config.ts";
 
 /** One key. */
 export interface KeyRecord {
-  /** Id of the key, unique for ever. It stays when the key is rotated: limits, budget and bill go with it. */
+  /** Id of the key, never used again. It stays when the key is rotated: limits, budget and bill belong to it. */
   id: string;
   /** Unique among the keys that are not revoked. */
   name: string;
@@ -35,7 +35,7 @@ export interface KeyChange {
   expiresAt?: number | null;
 }
 
-/** Which keys there are, in a few words, however many they are. */
+/** Counts of keys, cheap for any number of keys. */
 export interface KeySummary {
   /** Keys that were ever made. */
   total: number;
@@ -55,28 +55,31 @@ export interface KeyPage {
 /** Stores API keys. */
 export interface KeyStore {
   /**
-   * A number that is another one as soon as any key may have changed, whoever changed it: what `findByHash` said after it
-   * was asked for holds while it stays, but for former keys, which run out. Absent where that costs as much as to find a
-   * key: nobody may keep then what was found.
+   * A number that changes as soon as any key may have changed, in any process. A result of `findByHash` is valid while
+   * the number stays the same, except that former keys expire. Absent if reading it costs as much as finding a key:
+   * then results must not be cached.
    */
   version?(): number;
   /** Keeps a new key. False where its name is taken by a key in use, or its id or hash by any key. */
   add(key: KeyRecord): Promise<boolean>;
   /** The key with this hash, or with a former key of this hash that is good at `now`; disabled and revoked ones included. */
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
-  /** Every key, oldest first, all in one go: for whoever serves nobody meanwhile. */
+  /** Lists every key, oldest first, in one blocking call: for processes that serve no requests. */
   list(): Promise<KeyRecord[]>;
   /** Counts the keys and returns the oldest ones in use, at most `most`, in constant memory. */
   summary(most: number): Promise<KeySummary>;
   /** Keys, oldest first, from behind a place on; 0 is before all of them. */
   page(from: { after: number; limit: number }): Promise<KeyPage>;
-  /** The key with this id, else the one in use with this name, else the last one that had it. */
+  /** Finds the key with this id, else the active key with this name, else the last key that had this name. */
   find(nameOrId: string): Promise<KeyRecord | undefined>;
   /** Names of the keys with these ids, by id; ended ones included, unknown ones left out. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes a key. False where no key in use has this id. */
   change(id: string, change: KeyChange): Promise<boolean>;
-  /** Ends a key for ever, its former one too; `at` is Unix time in milliseconds. False where no key in use has this id. */
+  /**
+   * Revokes a key and its former secret permanently; `at` is Unix time in milliseconds. Returns false if no active key
+   * has this id.
+   */
   revoke(id: string, at: number): Promise<boolean>;
   /**
    * Gives a key a new hash. The present one becomes the former one, good until `until`; an older former one ends.

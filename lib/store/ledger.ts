@@ -58,8 +58,8 @@ export interface EntryDetails {
 }
 
 /**
- * Where the numbers of tokens come from: the upstream told them, the gateway counted some of them, it estimated the input
- * as it has images or files, a formula gives them (images that are made), or there are none as nothing is charged.
+ * Source of the token counts: reported by the upstream, counted by the gateway, estimated (images or files in the
+ * input), given by a formula (generated images), or none if nothing is charged.
  */
 export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
 
@@ -74,7 +74,7 @@ export type Ending =
   /** Images: all that were asked for, or some of them. */
   | "done"
   | "partial"
-  /** The client left; what it got is charged. */
+  /** The client left; the delivered part is charged. */
   | "abandoned"
   /** An error, before or within the answer. Nothing is charged. */
   | "failed"
@@ -96,7 +96,7 @@ export interface Entry {
   /** Name of the upstream that was asked last; empty where none was. */
   upstream: string;
   endpoint: MeteredEndpoint;
-  /** HTTP status that the client got; 499 where it left before there was one, 0 where nobody knows (`lost`). */
+  /** HTTP status that the client got; 499 if it left before there was one, 0 if unknown (`lost`). */
   status: number;
   ending: Ending;
   tokens: BilledTokens;
@@ -162,7 +162,7 @@ export interface Hold {
 /** Result of a hold request. Nothing is held where it is refused. */
 export type HoldAnswer =
   | { held: true }
-  /** The claim that stands against it, what is left of it, and how much of the rest is only held. */
+  /** The exceeded claim, the rest of its budget, and the amount of other open holds. */
   | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
 
 /** Grouping of sums. */
@@ -197,7 +197,9 @@ export interface LedgerStart {
   seq: number;
   /** Check sum that the chain starts from; 0 until entries were pruned. */
   check: number;
-  /** The last day that entries are gone of, in days since 1970-01-01: from the next one on all are there. -1: none are. */
+  /**
+   * The last day with pruned entries, in days since 1970-01-01: all entries of later days exist. -1: none were pruned.
+   */
   day: number;
 }
 
@@ -206,8 +208,8 @@ export interface LedgerStore {
   /** True while requests that cost may begin: their entries can be written, as far as is known; absent: always. */
   readonly takes?: boolean;
   /**
-   * The clock that leases are told by, in Unix milliseconds: it stands beside the wall clock and does not jump with it.
-   * Absent: any that does not jump while something is held.
+   * The clock of leases, in Unix milliseconds. It is independent of the wall clock and never jumps. Absent: any clock
+   * that does not jump while a hold is open.
    */
   readonly clock?: () => number;
   /**
@@ -220,8 +222,9 @@ export interface LedgerStore {
   /** Lets holds live until then, or longer if they do already; those that are void stay void. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
   /**
-   * Enters requests, each id once, and ends their holds. Durable when it resolves; where it rejects, none was entered,
-   * but for a disk that failed at the last moment: then nobody can know, and the ledger takes nothing more.
+   * Enters requests, each id once, and ends their holds. The entries are durable when it resolves. If it rejects, no
+   * entry was made, unless the disk failed at the last moment: then the state is unknown, and the ledger accepts
+   * nothing more.
    * @returns for each entry whether it is new
    * @throws {RangeError} for an entry with a number or an amount that cannot be kept exactly
    */

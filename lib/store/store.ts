@@ -14,9 +14,9 @@ export interface SharedConfig {
 
 /** The configuration that nodes have in common. */
 export interface SharedConfigs {
-  /** The one that was put last; `undefined` where there never was any. */
+  /** The latest text; `undefined` if there is none. */
   latest(): Promise<SharedConfig | undefined>;
-  /** Puts a text for all nodes. The one that is there already is not put again. Returns its version. */
+  /** Puts a text for all nodes and returns its version. An identical latest text is not put again. */
   put(text: string): Promise<number>;
   /** Calls back soon after another one was put, at the latest after some seconds. Returns the function that ends that. */
   watch(changed: () => void): () => void;

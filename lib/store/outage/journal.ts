@@ -1,7 +1,7 @@
 /**
- * The journal of a node: entries that wait in a file for a store that is out of reach. They are on the disk before anybody
- * is told that they are entered, and go into the store in their order when it is back. A process that ends meanwhile finds
- * them at its next start.
+ * The journal of a node: a file of entries that wait for an unreachable store. An entry is on the disk before its
+ * request ends. The entries go into the store in order when it is back. A process that ends in the meantime reads them
+ * at its next start.
  */
 import { messageOf } from "../../errors.ts";
 import type { Entry } from "../ledger.ts";
@@ -27,13 +27,13 @@ export interface Journal {
   /** Lets entries wait: all of them are on the disk when it resolves, none is in the journal where it rejects. */
   append(entries: readonly Entry[]): Promise<void>;
   /**
-   * Hands out what waits, in its order, some at a time, until nothing does; then the file is empty. Rejects with what
-   * `enter` rejects: those entries wait on. What was handed out may come again after a crash. One at a time.
+   * Passes the waiting entries to `enter`, in order and in batches, until none wait; then the file is empty. Rejects as
+   * `enter` does: those entries stay. After a crash, entries may be passed again. Only one call at a time.
    */
   play(enter: (entries: Entry[]) => Promise<void>): Promise<void>;
   /** Keeps entries that the store will never take in a file of their own, beside. */
   putAside(entries: readonly Entry[]): Promise<void>;
-  /** Lets go of the file, after what is being done. What waits is in it. */
+  /** Closes the file after the current work. Waiting entries stay in it. */
   close(): Promise<void>;
 }
 
@@ -60,7 +60,7 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
       parts.log({ level: "error", event: "journal_damaged", path, kept, records: damaged });
     }
     if (end < file.length) {
-      // The process or the machine ended while it was written: nobody was told that it is entered.
+      // The process or the machine ended during this write: the entry was never confirmed.
       parts.log({ level: "warn", event: "journal_truncated", path, bytes: file.length - end });
       await file.cut(end);
     }
@@ -200,7 +200,7 @@ function notAJournal(): Error {
   return new Error("it is no journal, or that of another version of Sluice");
 }
 
-/** A copy that stays, for whoever wants to see what was lost. Returns its path. */
+/** Keeps a copy of the damaged file for a later inspection. Returns its path. */
 async function keepCopy(path: string): Promise<string> {
   const kept = `${path}.damaged-${crypto.randomUUID()}`;
   await Deno.copyFile(path, kept);

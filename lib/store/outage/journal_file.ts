@@ -5,7 +5,7 @@ import { makeFile, syncFolder } from "../folder.ts";
 import { takeFile } from "../sqlite/owner_lock.ts";
 import { StoreError } from "../store.ts";
 
-/** Longest line, in bytes. What is longer was never written as one. */
+/** Longest line, in bytes. Longer lines are never written. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
 /** Bytes that are read at a time. */
@@ -124,7 +124,7 @@ class OwnedFile implements JournalFile {
     for (const each of this.#opened) each.close();
   }
 
-  /** After a failure nobody knows what is on the disk, and the next try may be told to have worked. */
+  /** After a failed sync the state of the disk is unknown, and the next sync may succeed without the lost data. */
   async #onDisk(work: () => Promise<void>): Promise<void> {
     try {
       await work();

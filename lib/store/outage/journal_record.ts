@@ -2,13 +2,13 @@
 import { crc32 } from "node:zlib";
 import type { Entry } from "../ledger.ts";
 
-/** First line of a journal: what it is, and the version of its records. */
+/** First line of a journal: the file type and the version of its records. */
 export const HEADER = "sluice-journal 1\n";
 
 /** Digits of the check sum in front of each line. */
 const CHECK_DIGITS = 8;
 
-/** The line of some entries. They are one record, so that all of them are there or none. */
+/** Writes some entries as one line, so that either all of them are read back or none. */
 export function writeRecord(entries: readonly Entry[]): string {
   const text = JSON.stringify(entries.map(({ cost, held, overrun, ...rest }) => ({
     ...rest,
@@ -19,7 +19,7 @@ export function writeRecord(entries: readonly Entry[]): string {
   return `${checkOf(text)} ${text}\n`;
 }
 
-/** The entries of a line, without its end; `undefined` where it is not what was written. */
+/** Reads the entries of a line without its end; `undefined` if the line is damaged. */
 export function readRecord(line: string): Entry[] | undefined {
   const text = line.slice(CHECK_DIGITS + 1);
   if (line.slice(0, CHECK_DIGITS + 1) !== `${checkOf(text)} `) return undefined;

@@ -1,12 +1,12 @@
 /**
- * A ledger that stays usable while its store is out of reach: entries wait in the journal of this node meanwhile.
+ * A ledger that stays usable while its store is unreachable: entries wait in the journal of this node.
  *
- * What that means for holds: nobody can hold anything meanwhile, so requests with a budget are refused. What is held
- * already cannot be renewed, and a hold whose lease is over is voided by whichever node sweeps first: its request is lost
- * then, the entry that waits is not new when it comes, and the customer pays nothing. So a node that is back enters what
- * waits before anything else, and voids nothing before the store has been in reach for a whole lease: until then every node
- * that runs has entered or renewed what is its own. A node alone out of reach, or down for longer, still loses the charges of
- * what it held, to the house's cost, never to the customer's.
+ * Holds during an outage: no hold can be made, so requests with a budget are refused. Open holds cannot be renewed. A
+ * hold whose lease has expired is voided by the first node that sweeps: its request becomes lost, the waiting entry is
+ * then a duplicate, and the customer pays nothing. Therefore a node that is back enters its waiting entries before
+ * anything else, and voids no hold until the store has been reachable for a whole lease: by then every running node has
+ * entered or renewed its own. A node that alone is cut off, or is down for longer, still loses the charges of its open
+ * holds, at the operator's expense and never at the customer's.
  */
 import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
@@ -39,7 +39,7 @@ export interface JournaledLedger extends LedgerStore {
   reach(): StoreReach;
   /** Milliseconds since the store answered last; `undefined` while it is out of reach. */
   heardMs(): number | undefined;
-  /** Ends what it does in the background and lets go of the journal. The store stays open. */
+  /** Stops the background work and closes the journal. The store stays open. */
   close(): Promise<void>;
 }
 

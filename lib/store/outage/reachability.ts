@@ -164,7 +164,7 @@ class StoreReachability implements Reach {
   }
 
   async within<T>(answer: Promise<T>): Promise<T> {
-    // Where it fails when nobody waits for it any more, nothing is wrong.
+    // A failure after the time limit has no consequence.
     answer.catch(() => {});
     if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
     const late = Promise.withResolvers<never>();

@@ -1,6 +1,6 @@
 /**
- * Tables of the answers, and the functions that change several rows: each is one statement, so a node that stands still
- * never leaves a lock behind that others wait for.
+ * Tables of the answers, and the functions that change several rows. Each function is one statement, so a stalled node
+ * never leaves a lock behind.
  */
 export const ANSWERS_SHAPE = `
 CREATE TABLE answers (

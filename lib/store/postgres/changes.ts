@@ -10,7 +10,7 @@ const CHANNEL = "sluice_changes";
 const LOOK_MS = 1_000;
 const DOWN_LOOK_MS = 500;
 
-/** Longest time that a look may take, in milliseconds: a database that stands still answers nothing. */
+/** Longest time for one look at the database, in milliseconds: a stalled database answers nothing. */
 const ANSWER_MS = 1_500;
 
 /** More changes of keys than that at once are not read one by one. */
@@ -20,9 +20,9 @@ const MOST_CHANGES = 1_000n;
 export interface ChangesParts {
   /** One connection, which listens. The pool calls `heard` and `ended`. */
   pool: Pool;
-  /** There is a pooler between: notifications would come to somebody else. */
+  /** True if a pooler is in between: notifications would reach another client. */
   isPooled: boolean;
-  /** Called when the database stands still, before anybody else is told: what waits for it need not wait longer. */
+  /** Called first when the database stalls, so that waiting calls end early. */
   stalled: () => void;
   /** Milliseconds that only grow. */
   monotonic: () => number;
@@ -31,7 +31,7 @@ export interface ChangesParts {
 
 /** Callbacks for changes. */
 export interface ChangesWatch {
-  /** These keys have. `all`: any may have, and what is known of them is to be read anew where that is possible. */
+  /** Called with the changed keys. `all`: any key may have changed, so cached keys are read again where possible. */
   keys?: (changed: readonly ReadKey[] | "all") => void;
   /** Another configuration was put: its version. */
   config?: (version: number) => void;
@@ -49,11 +49,11 @@ export interface Changes {
   readonly config: number;
   /** Milliseconds since the last successful poll: all earlier changes have been reported. */
   ageMs(): number;
-  /** Looks now. Resolves when a look that began after the call is over. @throws what it failed of */
+  /** Looks now. Resolves when a look that began after the call is over. @throws the error of the look */
   look(): Promise<void>;
   /** Resolves when the look that is under way, or else a new one, is over: whether the database is up. */
   judge(): Promise<boolean>;
-  /** Something was told on the channel. */
+  /** Called for a notification on the channel. */
   heard(): void;
   /** The connection has ended. */
   ended(): void;

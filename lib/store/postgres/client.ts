@@ -28,8 +28,8 @@ const CONNECT_SECONDS = 2;
 const AGAIN_SECONDS = 0.1;
 
 /**
- * What every connection is told. A node that stands still in the middle of a transaction must not stop the others for
- * longer than that, in milliseconds.
+ * Settings of every connection. A node that stalls within a transaction must not block the others for longer than this,
+ * in milliseconds.
  */
 const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout: 3000 };
 
@@ -52,8 +52,8 @@ export function connect(
     connect_timeout: CONNECT_SECONDS,
     backoff: () => AGAIN_SECONDS,
     onnotice: () => {},
-    // What a new connection asks for otherwise, nobody waits for: a connection that is lost meanwhile would end the process.
-    // So lists go to the server as JSON.
+    // By default the driver queries types on each new connection and awaits the result nowhere: a connection lost in
+    // that moment would end the process. Therefore arrays are sent to the server as JSON.
     fetch_types: false,
     ...(isPooled && { prepare: false }),
     ...options,
@@ -63,14 +63,15 @@ export function connect(
   try {
     return closingGaps(postgres(server, all));
   } catch {
-    // What is wrong is told with the whole address, its password included.
+    // The driver's message quotes the whole address with its password, so it is not passed on.
     throw new StoreError("Cannot open the store: its address cannot be understood");
   }
 }
 
 /**
- * Where a connection is lost in the middle of an answer, the driver counts on in the next answer on it, which has as many
- * empty places before its rows. They are taken out of every answer, or a row that is there would not be found.
+ * When a connection is lost in the middle of an answer, the driver keeps its row counter: the next answer on the pool
+ * has that many empty elements before its rows. They are removed from every answer, or existing rows would not be
+ * found.
  */
 function closingGaps(sql: Sql): Sql {
   return new Proxy(sql, {
@@ -82,7 +83,7 @@ function closingGaps(sql: Sql): Sql {
   });
 }
 
-/** Of what is no query, such as a name, it stays as it is. */
+/** Values that are no query, such as an identifier, are returned unchanged. */
 function closeGaps<Query>(query: Query): Query {
   if (!(query instanceof Promise) || !("resolve" in query) || typeof query.resolve !== "function") return query;
   const { resolve } = query;
@@ -108,7 +109,7 @@ export interface Pool {
 /** Longest time for what runs to be done at the end, in seconds. */
 const CLOSE_SECONDS = 1;
 
-/** Opens a pool. @param open opens what it is made of, again each time it is renewed */
+/** Opens a pool. @param open creates the connection pool, again each time it is renewed */
 export function openPool(open: () => Sql): Pool {
   let current = open();
   return {
@@ -179,14 +180,14 @@ export function isPoolerRefusal(error: unknown): boolean {
   return error instanceof postgres.PostgresError && error.code === "08P01" && /startup parameter/.test(error.message);
 }
 
-/** One lock for all who bring a database up to date: any number that nobody else uses. */
+/** Advisory lock of migrations: an arbitrary number, not used elsewhere. */
 const MIGRATION_LOCK = 7_584_210_371n;
 
 /**
- * Brings the tables up to date, in one transaction. Nodes that start together wait for the one that does it.
+ * Migrates the tables in one transaction. Nodes that start together wait for the first of them.
  *
- * @returns what was done to tables that were there; `undefined` where there were none, or nothing was to be done
- * @throws {Error} where they were written by a newer version
+ * @returns the changes to existing tables; `undefined` for an empty database, or if nothing was to be done
+ * @throws {Error} if a newer version has written the tables
  */
 export async function migrate(sql: Sql): Promise<Migrated | undefined> {
   if (await readShape(sql) === MIGRATIONS.length) return undefined;

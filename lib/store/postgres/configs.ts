@@ -31,7 +31,7 @@ export function openPostgresConfigs(sql: Sql, changes: Changes): SharedConfigs {
     },
     watch(changed) {
       watching.add(changed);
-      // What was put after the last look of this node is told, even where the feed knows of it already.
+      // A text that was put after this node's last look is reported, even if the feed has seen its number already.
       if (changes.config > seen) queueMicrotask(changed);
       return () => void watching.delete(changed);
     },

@@ -27,7 +27,7 @@ export interface KeyCacheParts {
   /** Reads one of them, by its hash, or by that of a former key that is good at `now`. */
   find: (asked: Asked) => Promise<ReadKey | undefined>;
   changes: Changes;
-  /** Keys that serve while the database is out of reach, even where nobody asked for them before. */
+  /** Keys that are usable while the database is unreachable, even if no request has used them yet. */
   first?: readonly ReadKey[];
   /** Age of the change feed up to which cached keys are valid while the database is unreachable, in milliseconds. */
   keyAgeMs: number;
@@ -53,9 +53,9 @@ interface Known extends ReadKey {
 }
 
 /**
- * Puts a memory in front of the keys of a database. What is changed through it binds at once, what others change when the
- * feed of changes tells it. While the database is out of reach, `findByHash` gives keys that are known for as long as
- * `keyAgeMs`; it rejects for others, and for all of them afterwards.
+ * Caches the keys of a database. Changes through the cache apply at once, changes by others when the feed reports them.
+ * While the database is unreachable, `findByHash` returns cached keys for up to `keyAgeMs`; it rejects for other keys,
+ * and for all keys after that time.
  */
 export function cacheKeys(parts: KeyCacheParts): KeyStore {
   return new CachedKeys(parts);
@@ -64,7 +64,7 @@ export function cacheKeys(parts: KeyCacheParts): KeyStore {
 class CachedKeys implements KeyStore {
   readonly #parts: KeyCacheParts;
   readonly #mostKeys: number;
-  /** By id, the one that was used last at the end. */
+  /** By id, the most recently used last. */
   readonly #known = new Map<string, Known>();
   /** Ids by hash, those of former keys included. */
   readonly #ids = new Map<string, string>();
@@ -74,7 +74,7 @@ class CachedKeys implements KeyStore {
   readonly #reading = new Map<string, Promise<KeyRecord | undefined>>();
   /** For each read under way, keys that have changed since, by id, and the numbers of the changes: it may have missed them. */
   readonly #missing = new Set<Map<string, bigint>>();
-  /** Keys that are changed here, by id: what the feed tells of them may be older than that. */
+  /** Keys with a change in progress here, by id: the feed's report may be older than that change. */
   readonly #changing = new Map<string, symbol>();
   readonly #inTurn = createReadQueue();
   /** Last uses that wait for the database. */
@@ -156,18 +156,18 @@ class CachedKeys implements KeyStore {
     for (const key of changed) {
       this.#note(key.record.id, key.changed);
       const old = this.#known.get(key.record.id);
-      // What was read meanwhile may be newer.
+      // A later read may have a newer value.
       if (old === undefined) this.#keepReady(key);
       else if (old.isDoubtful || old.changed < key.changed) this.#remember(key);
     }
   }
 
-  /** For an outage only, as it may have changed meanwhile: whoever wants it before reads it anew. */
+  /** Kept for an outage only: the key may have changed, so any use before an outage reads it again. */
   #keepReady(key: ReadKey): void {
     if (this.#known.size < this.#mostKeys && !this.#changing.has(key.record.id)) this.#remember(key, true);
   }
 
-  /** A key has changed: reads that are under way are not to be relied upon, and nobody joins them. */
+  /** Handles a changed key: reads in progress are discarded, and no other request joins them. */
   #note(id: string, changed: bigint): void {
     for (const missed of this.#missing) missed.set(id, changed);
     this.#unknown.clear();
@@ -258,7 +258,7 @@ class CachedKeys implements KeyStore {
     return record;
   }
 
-  /** Whatever came of it, what is known of the key is not to be relied upon. */
+  /** After any outcome, the cached state of the key is discarded. */
   async #change<T>(id: string, work: () => Promise<T>): Promise<T> {
     const mine = Symbol();
     this.#changing.set(id, mine);
@@ -291,7 +291,7 @@ class CachedKeys implements KeyStore {
   }
 }
 
-/** A copy of the key, where the hash is its own, or that of a former one that is good at `now`. */
+/** Returns a copy of the key if the hash is its own, or a former one that is valid at `now`. */
 function judged(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecord | undefined {
   if (record === undefined) return undefined;
   const isGood = record.hash === hash || (record.former?.hash === hash && record.former.until > now);

@@ -1,8 +1,8 @@
 /**
- * Tables of the keys, and the count of changes that nodes watch.
+ * Tables of the keys, and the counter of changes that nodes watch.
  *
- * Every change takes the next number of `changes` in its own transaction and holds that row until it commits: whoever
- * reads a number sees all changes up to it. What is changed by hand is told like anything else.
+ * Every change takes the next number of `changes` in its own transaction and holds that row until it commits: a reader
+ * of a number sees all changes up to it. Changes by hand are counted too.
  */
 export const KEYS_SHAPE = `
 CREATE TABLE changes (

@@ -28,8 +28,8 @@ export interface PostgresLedgerOptions {
   /** Milliseconds that only grow. */
   monotonic?: () => number;
   /**
-   * How long nobody voids a hold from before the server was started, in milliseconds: whoever made it could not renew it
-   * meanwhile, and its entry may be on its way.
+   * Time after a restart of the server in which older holds are not voided, in milliseconds: their nodes could not
+   * renew them, and their entries may be on the way.
    */
   graceMs?: number;
 }
@@ -97,7 +97,8 @@ export function openPostgresLedger(
     },
     async holds() {
       const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
-      // Whoever reads them has the wall clock, which is off by as much as it was set. It has no parts of a millisecond.
+      // Readers compare it with the wall clock, which is off by the amount that it was set. It has no fractions of a
+      // millisecond.
       const wasSet = Math.trunc(now() - offset - monotonic());
       return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) + wasSet }));
     },

@@ -9,7 +9,7 @@ const SAME_MS = 1_000;
 
 /** Parts of the clock. */
 export interface ClockParts {
-  /** Unix time in milliseconds, by a clock of this node that does not jump: what was measured must hold until the next time. */
+  /** Unix time in milliseconds, by a local clock that does not jump: a measurement must hold until the next one. */
   now: () => number;
   /** Milliseconds that only grow. */
   monotonic: () => number;
@@ -44,7 +44,7 @@ export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): Ser
   return {
     async ahead() {
       if (known === undefined) return await again();
-      // The next one who asks has the newer measurement; if it fails, so does what it is asked for.
+      // The next caller gets the newer measurement; if that fails, so does the caller's work.
       if (monotonic() - measuredAt >= MEASURE_EVERY_MS) again().catch(() => {});
       return known;
     },

@@ -1,4 +1,4 @@
-/** Holds in the database: wishes that come at once are judged together, one after the other, by one statement. */
+/** Holds in the database. Simultaneous requests for holds are decided in one statement, one after the other. */
 import { dayOf } from "../days.ts";
 import { assertHold } from "../entry_check.ts";
 import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
@@ -8,10 +8,10 @@ import { retryConflicts } from "./ledger_retry.ts";
 import { holdRow } from "./ledger_rows.ts";
 import { assertInstant, assertTexts } from "./ledger_texts.ts";
 
-/** Wishes of one statement. */
+/** Most holds of one statement. */
 const MOST_AT_ONCE = 256;
 
-/** A wish that waits for its answer. */
+/** A requested hold that waits for its answer. */
 interface Wish {
   hold: Hold;
   answered: PromiseWithResolvers<HoldAnswer>;
@@ -57,7 +57,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
     running = false;
   }
 
-  /** Each request once: whoever asks twice is told what came of the first. */
+  /** Takes each request id once: a second call with the same id gets the answer of the first. */
   function takeBatch(): Wish[] {
     const batch = new Map<string, Wish>();
     const later: Wish[] = [];
@@ -139,7 +139,7 @@ function spendersOf(holds: readonly Hold[]): Spender[] {
   return [...spenders.values()];
 }
 
-/** Wishes as rows: with the spenders that they are judged against, and those whose holds they add to. */
+/** Returns the holds as rows, with the budgets that limit them and the accounts that they add to. */
 function wishesOf(holds: readonly Hold[], ahead: bigint): object[] {
   const spenders = spendersOf(holds);
   const places = new Map(spenders.map((spender) => [spenderName(spender), spender.place]));

@@ -21,9 +21,9 @@ CREATE INDEX holds_by_key ON holds (key_id, day);
 CREATE INDEX holds_by_group ON holds (group_name, day);
 `;
 
-// Two who may take from one budget come one after the other: whoever claims it locks it for itself, and whoever only adds to
-// what is held of it, with others who do the same. All locks are taken in one order.
-// What was charged and what is held are read by one statement, as an entry turns the one into the other at any time.
+// Two transactions that take from one budget run one after the other. A claim takes an exclusive lock on its budget; a
+// transaction that only adds to the held amount takes a shared lock. All locks are taken in one order. One statement
+// reads the charged and the held amounts, because an entry can turn one into the other at any time.
 const FUNCTIONS = `
 CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $body$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint

@@ -24,7 +24,7 @@ interface Page {
   sheets: SheetRow[];
 }
 
-/** Which entries are read, and how they are ordered. */
+/** Filter and order of a read. */
 interface Which {
   condition: ReturnType<Sql>;
   order: "seq" | "at, seq";
@@ -97,8 +97,8 @@ export async function readHolds(sql: Sql): Promise<Hold[]> {
 }
 
 /**
- * The first holds whose lease is over by that time of the server's clock. Those that a node kept alive before the server was
- * started last are spared for a while: nobody could renew them meanwhile, and their entries may wait for the server.
+ * Reads the first holds whose lease has expired, by the server's clock. Holds that a node kept alive before the last
+ * start of the server are spared for a while: they could not be renewed, and their entries may wait for the server.
  */
 export async function readOverdue(
   sql: Sql,

@@ -1,6 +1,6 @@
 /**
- * Tables of the ledger, and the functions that write them: each is one statement, so a node that stands still, or loses its
- * connection, never leaves a lock behind that others wait for.
+ * Tables of the ledger, and the functions that write them. Each function is one statement, so a node that stalls or
+ * loses its connection never leaves a lock behind.
  */
 import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
 

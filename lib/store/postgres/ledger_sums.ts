@@ -1,4 +1,4 @@
-/** The sums per day in the database, and what is worked out from them. */
+/** The sums per day in the database, and the reports made from them. */
 import { mapSliced, sortSliced } from "../../scheduler.ts";
 import { byName, cutSpan, nameBy } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";

@@ -11,7 +11,7 @@ const MOST_TRIES = 1_000;
 /** Entries from which on a write is costly enough to look at the head of the chain first, where other nodes write too. */
 const MANY = 16;
 
-/** A head that no ledger has: whoever expects it only looks. */
+/** A head that no ledger has: a write that expects it only reads the real one. */
 const NOWHERE: Head = { seq: -1, check: 0 };
 
 /** The last entry, as the next one builds on it. */
@@ -44,9 +44,9 @@ type Written =
   };
 
 /**
- * Adds entries to the chain. It guesses that nobody did since, works out what follows from that, and has the database write
- * it if the guess was right: one round trip then, and nothing is locked while a message is under way. Calls wait for those
- * before them.
+ * Appends entries to the chain. The writer assumes that no other node has written since its last write, computes the
+ * entries, and the database writes them only if the assumption holds: one round trip, and no lock is held during a
+ * network delay. Calls wait for earlier calls.
  */
 export class ChainWriter {
   readonly #sql: Sql;
@@ -61,10 +61,10 @@ export class ChainWriter {
   }
 
   /**
-   * Enters what is new, and ends its holds.
-   * @param voidAt the entries are losses: they are entered if the leases of all their holds were over at that time of the
-   *   server's clock
-   * @returns for each entry whether it is new; `undefined` where a lease was not over, or a hold is not there any more
+   * Enters the new entries, and ends their holds.
+   * @param voidAt for lost requests: they are entered only if the leases of all their holds had expired at that time of
+   * the server's clock
+   * @returns for each entry whether it is new; `undefined` if a lease had not expired, or a hold no longer exists
    */
   async enter(entries: readonly Entry[], voidAt?: bigint): Promise<boolean[] | undefined> {
     const ids = [...new Set(entries.map(({ id }) => id))];
@@ -125,7 +125,7 @@ export class ChainWriter {
     return new Set(answer.entered);
   }
 
-  /** Gives what is new its place, price version and check sum. */
+  /** Gives each new entry its sequence number, price version and check sum. */
   #prepare(entries: readonly Entry[], entered: ReadonlySet<string>): Batch {
     const batch: Batch = { isNew: [], kept: [], sheets: [] };
     const seen = new Set(entered);

@@ -15,7 +15,7 @@ export function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
       return;
     }
     if (waiting.length >= WAITING) throw new Error("Cannot read the key: too many unknown ones are being read");
-    // Whoever leaves hands over its place.
+    // A caller that ends passes its slot to the next one.
     await new Promise<void>((resolve) => waiting.push(resolve));
   }
 

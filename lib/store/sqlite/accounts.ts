@@ -1,6 +1,6 @@
 /**
- * What was charged and what is held, per key and per group. The part of a ledger that decides who may spend, in the memory
- * of the one process that owns the ledger: each method is one step that nothing else comes between.
+ * Charged and held amounts per key and per group, in the memory of the one process that owns the ledger. They decide
+ * which requests a budget allows. Each method is synchronous, so calls never interleave.
  */
 import { dayOf, NO_TOKENS } from "../days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer } from "../ledger.ts";
@@ -29,7 +29,7 @@ export class Accounts {
   readonly #chargedSince: (spender: Spender) => Amount;
   readonly #accounts = new Map<string, Account>();
   readonly #holds = new Map<string, Hold>();
-  /** Readings of the ledger that go on, with what was charged since they began. */
+  /** Reads of charged amounts in progress, with the amounts charged since they began. */
   readonly #readings = new Set<{ name: string; since: number; added: Amount }>();
 
   /** @param chargedSince what the kept entries of a key or group cost from a day on; asked once per period */
@@ -38,8 +38,8 @@ export class Accounts {
   }
 
   /**
-   * Sets the amount aside in all budgets claimed, or in none. A hold that is open already answers the same again.
-   * A budget counts what was charged and held before it was there, as that is kept for keys and groups, not for budgets.
+   * Sets the amount aside in all claimed budgets, or in none. Repeated for an open hold, it gives the same answer. A
+   * new budget includes earlier charges and holds, because these are kept per key and group, not per budget.
    */
   hold(hold: Hold): HoldAnswer {
     if (this.#holds.has(hold.id)) return { held: true };
@@ -58,7 +58,9 @@ export class Accounts {
     this.#addHeld(hold, hold.amount);
   }
 
-  /** Has what was charged known before `hold` or `left` ask for it, who would read it all at once. */
+  /**
+   * Reads the charged amounts asynchronously before `hold` or `left` need them, which would read them synchronously.
+   */
   async learn(spender: Spender, read: ReadCharged): Promise<void> {
     const name = nameOf(spender.scope, spender.id);
     const { charged } = this.#account(name);
@@ -66,7 +68,7 @@ export class Accounts {
     const reading = { name, since: spender.since, added: 0n };
     try {
       const sum = await read(spender, () => this.#readings.add(reading));
-      // Somebody may not have waited for it.
+      // A synchronous read may have been faster.
       if (!charged.has(spender.since)) keep(charged, spender.since, sum + reading.added);
     } finally {
       this.#readings.delete(reading);
@@ -88,7 +90,7 @@ export class Accounts {
     });
   }
 
-  /** Open holds whose lease is over. They stay open until their entries are there. */
+  /** Returns the open holds whose lease has expired. They stay open until their entries exist. */
   overdue(now: number): Readonly<Hold>[] {
     return [...this.#holds.values()].filter(({ leaseUntil }) => leaseUntil <= now);
   }

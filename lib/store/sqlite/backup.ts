@@ -59,8 +59,8 @@ function removeQuietly(file: string): void {
 }
 
 /**
- * Row by row: `VACUUM INTO` needs a second database attached, which Deno allows to programs that may do everything only.
- * What is read is one state of the store, whatever is written meanwhile.
+ * Copies row by row: `VACUUM INTO` attaches a second database, which Deno allows only with all permissions. The rows
+ * come from one snapshot of the store, even if others write at the same time.
  */
 function* copy(source: string, target: string): Generator<void> {
   const from = new DatabaseSync(source, { readOnly: true });
@@ -77,7 +77,7 @@ function* copy(source: string, target: string): Generator<void> {
 }
 
 function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
-  // Nobody sees the copy before it is whole and synced.
+  // The copy gets its name only when it is complete and synced.
   to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
   from.exec("BEGIN");
   const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()

@@ -12,8 +12,8 @@ export function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseS
   const db = new DatabaseSync(file);
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-    // For new files: it must come before the first page is written, which the next line does. Later it says nothing, and
-    // what is freed in a file that was begun without it is written to again, but not given back.
+    // For new files only: SQLite requires it before the first page, which the next line writes. In a file without it,
+    // freed pages are reused but never returned to the system.
     db.exec("PRAGMA auto_vacuum = INCREMENTAL");
     db.exec("PRAGMA journal_mode = WAL");
     db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);

@@ -1,11 +1,11 @@
-/** The sums per day in the SQLite file, and what is worked out from them. */
+/** The sums per day in the SQLite file, and the reports made from them. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Spender } from "./accounts.ts";
 import { addFigures, dayOf, figuresOf, tokenCounts } from "../days.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
 import type { DaySum, Entry } from "../ledger.ts";
 
-/** Columns of `days` with what is counted, amounts aside. */
+/** Columns of `days` with counts; amounts are separate. */
 export const COUNTS =
   "requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning, images";
 

@@ -59,8 +59,8 @@ export function checkLastEntries(db: DatabaseSync): void {
 const MOST_PROBLEMS = 20;
 
 /**
- * What is wrong with the structure of a SQLite store, its indexes included; empty where it is whole. It reads the whole file
- * and keeps the calling process busy until it is done: about a second per million entries.
+ * Lists the damage in the structure of a SQLite store and its indexes; empty if it is intact. It reads the whole file
+ * and blocks the process: about a second per million entries.
  */
 export function findDamage(path: string): string[] {
   try {

@@ -9,10 +9,10 @@ const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, e
   "former_hash, former_until";
 
 /**
- * Opens the keys of a database that is up to date.
+ * Opens the keys of a migrated database.
  *
- * @param watch a connection to the same file that sees what `db` and all others change: where it is the one that most is
- * written with, least of what is written looks like a change of keys
+ * @param watch a connection to the same file that detects changes by `db` and all others. If it is the connection that
+ * writes most, fewest writes are mistaken for changes of keys
  */
 export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyStore {
   const versions = openVersions(watch);
@@ -154,8 +154,8 @@ function openVersions(db: DatabaseSync): Versions {
   let seen: unknown;
   let version = 0;
   /**
-   * Whether the file was looked at in this turn of the event loop. All requests of a turn had arrived before it began, so
-   * that whatever was done before one of them was sent is seen; a look for each would take 5 to 7 µs of it.
+   * True if the file was checked in this turn of the event loop. All requests of a turn arrived before it began, so one
+   * check sees every change made before any of them was sent. A check takes 5 to 7 µs.
    */
   let isFresh = false;
 

@@ -10,7 +10,7 @@ import { WalSync } from "./wal_sync.ts";
 /** Open parts of a store, in the order of closing. */
 export type OpenParts = { close(): void | Promise<void> }[];
 
-/** Opens the ledger on a connection of its own, to enter requests. Adds what it opens to `opened`. */
+/** Opens a separate connection to enter requests. Adds the opened resources to `opened`. */
 export function openLedgerConnection(
   { file, opened, reports }: { file: string; opened: OpenParts; reports: SqliteUsage },
 ): { ledger: LedgerStore; connection: DatabaseSync } {

@@ -16,7 +16,8 @@ export function knownVersion(db: DatabaseSync): number {
   if (version > MIGRATIONS.length) {
     throw new Error(`it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`);
   }
-  // Steps and their number are written together, so what is in a file of no version is another program's.
+  // Steps and their number are written in one transaction, so a file with tables but without a version belongs to
+  // another program.
   if (version === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined) {
     throw new Error("it is a database of another program, with tables of its own");
   }
@@ -35,10 +36,10 @@ export interface Preview {
 }
 
 /**
- * Checks a file before anything is written into it: as a whole where it is to be brought up to date, otherwise where this
- * process serves from it, as far as that can be told in a moment.
+ * Checks a file before anything is written to it: completely if it is to be migrated, otherwise, if this process will
+ * serve from it, with quick checks.
  *
- * @throws {Error} where it is damaged, newer, or another program's
+ * @throws {Error} if it is damaged, newer, or belongs to another program
  */
 export function previewFile(file: string, own: boolean): Preview {
   // What a crash in the middle of a write left can only be undone by a connection that may write.
@@ -65,11 +66,11 @@ export function makeTables(db: DatabaseSync): void {
 }
 
 /**
- * Brings an older file up to date in one transaction, after a copy was made of it. Its last entries are checked in the new
- * shape before it is kept. A file that is refused stays as it was.
+ * Migrates an older file in one transaction, after a copy was made. The last entries are verified in the new form
+ * before the commit. A refused file stays unchanged.
  *
- * @returns what was done; `undefined` where another process was faster
- * @throws {Error} where a gateway serves from it, unless this process owns it
+ * @returns the steps done; `undefined` if another process was faster
+ * @throws {Error} if a gateway serves from it, unless this process owns it
  */
 export function bringUpToDate(file: string, own: boolean): Migrated | undefined {
   // A gateway that is serving relies on the shape that it found.

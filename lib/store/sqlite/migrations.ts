@@ -153,8 +153,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER ledger_start_stays BEFORE DELETE ON ledger_start
   BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
 
-  // A quarter of what an entry cost. The owner of the ledger looks where it ends before it enters anything, and what is put
-  // in behind its back breaks the chain of check sums.
+  // The triggers cost a quarter of each entry. The owner of the ledger reads the last entry before it writes, and
+  // entries made behind its back break the chain of check sums.
   `DROP TRIGGER entries_once;
   DROP TRIGGER entries_follow;`,
 

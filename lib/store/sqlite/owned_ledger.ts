@@ -1,7 +1,7 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /**
- * The ledger in the SQLite file, for the one process that owns it: it alone enters requests, so that what it has in memory
- * of accounts and of the last entry is what the file says.
+ * The ledger in the SQLite file, for the one process that owns it. Only the owner enters requests, so its accounts and
+ * last entry in memory always match the file.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
@@ -49,13 +49,13 @@ export function openOwnedLedger(
       try {
         while (writer.hasNotes) await whenFree(() => writer.enter([]));
       } catch {
-        // The leases live in memory; the file only tells others of them, and is told again with the next entries.
+        // The leases are in memory. The file only informs other processes, and is updated with the next entries.
       }
     },
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
       const isNew = await whenFree(() => writer.enter(entries));
-      // Also for what is not new: its first entry may be on its way to the disk.
+      // Also for duplicates: the first entry may not be synced yet.
       await writer.confirm(sync.durable());
       return isNew;
     },
@@ -105,12 +105,12 @@ class Writer {
     return this.#unnoted.size > 0;
   }
 
-  /** Has the hold noted with the next transaction. One that ends before leaves no trace. */
+  /** Records the hold with the next transaction. A hold that ends before leaves no trace. */
   note(id: string): void {
     this.#unnoted.add(id);
   }
 
-  /** Enters the requests of all holds that the file tells of as lost. They are of a process that is no more. */
+  /** Enters the requests of all holds in the file as lost. They belong to a process that has ended. */
   loseAll(): void {
     for (let holds = this.#rows.holds.all(); holds.length > 0; holds = holds.slice(HOLDS_AT_ONCE)) {
       const some = holds.slice(0, HOLDS_AT_ONCE);
@@ -120,7 +120,7 @@ class Writer {
   }
 
   /**
-   * Enters what is new in one transaction, ends its holds, and notes others. Not durable yet.
+   * Enters new entries in one transaction, ends their holds, and records other holds. Not durable yet.
    * @returns for each entry whether it is new
    */
   enter(entries: readonly Entry[]): boolean[] {
@@ -136,7 +136,7 @@ class Writer {
     return this.#write(entries, this.#prepare(entries, isNew));
   }
 
-  /** All of it or nothing. @throws {Error} `TAKEN` where the id of one that is to be new is there already */
+  /** Writes everything or nothing. @throws {Error} `TAKEN` if the id of a new entry exists already */
   #write(entries: readonly Entry[], batch: Batch): boolean[] {
     const notes = this.#takeNotes(entries);
     const holds = notes.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
@@ -171,7 +171,7 @@ class Writer {
     return batch.isNew;
   }
 
-  /** Within a transaction: what is entered follows the last entry that the file has. */
+  /** Checks within a transaction that new entries follow the last entry of the file. */
   #assertLast(): void {
     const { seq } = this.#last;
     const last = this.#rows.entries.lastSeq();
@@ -188,7 +188,7 @@ class Writer {
     return [...this.#unnoted].filter((id) => !ending.has(id)).slice(0, HOLDS_AT_ONCE);
   }
 
-  /** Waits for a sync. Where it fails, nobody can know what is on the disk, and nothing more is entered. */
+  /** Waits for a sync. If it fails, the state of the disk is unknown, and nothing more is entered. */
   async confirm(durable: Promise<void>): Promise<void> {
     try {
       await durable;
@@ -198,7 +198,7 @@ class Writer {
     }
   }
 
-  /** Gives what is new its place, price version and check sum. */
+  /** Gives each new entry its sequence number, price version and check sum. */
   #prepare(entries: readonly Entry[], isNew: (id: string) => boolean): Batch {
     const batch: Batch = { isNew: [], kept: [], sheets: new Map() };
     let { seq, check } = this.#last;

@@ -1,4 +1,4 @@
-/** Facts about a database, as SQLite tells them. */
+/** Reads SQLite pragmas. */
 import type { DatabaseSync } from "node:sqlite";
 
 /** The value of a pragma that is a number. */

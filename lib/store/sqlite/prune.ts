@@ -9,7 +9,7 @@ import { atomically, whenFree } from "./transaction.ts";
 const ENTRIES_AT_ONCE = 500;
 const PAGES_AT_ONCE = 100;
 
-/** Free pages that stay in the file for what is written next. */
+/** Free pages that stay in the file for later writes. */
 const SPARE_PAGES = 256;
 
 /** `PRAGMA auto_vacuum` of a file that can give pages back one by one. */

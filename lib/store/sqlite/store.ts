@@ -23,10 +23,10 @@ export interface SqliteOptions {
 }
 
 /**
- * Opens the database, creating its folder (0700) and file (0600) where they are missing, and brings it up to date.
+ * Opens the database and migrates it. Missing folders are created with mode 0700, a missing file with 0600.
  *
- * @throws {StoreError} where the file cannot be opened, is damaged, was written by a newer version, or is served from:
- * with `own` in any case, otherwise by an older version. What is refused stays as it was
+ * @throws {StoreError} if the file cannot be opened, is damaged, was written by a newer version, or is served from:
+ * with `own` by any gateway, otherwise by an older version. A refused file stays unchanged
  */
 export function openSqliteStore(path: string, { own = false, migrated }: SqliteOptions = {}): Store {
   return opening(path, (opened) => {
@@ -80,7 +80,7 @@ export function openSqliteReader(path: string): Store {
   });
 }
 
-/** Opens a store, or closes what is open already. @throws {StoreError} */
+/** Opens a store; on an error, closes the parts that are open already. @throws {StoreError} */
 function opening(path: string, open: (opened: OpenParts) => Store): Store {
   const opened: OpenParts = [];
   try {

@@ -22,7 +22,7 @@ function rollBack(db: DatabaseSync): void {
   try {
     db.exec("ROLLBACK");
   } catch {
-    // After some errors SQLite has rolled back already. What is told is the error that came first.
+    // After some errors SQLite has rolled back already. The first error is reported.
   }
 }
 

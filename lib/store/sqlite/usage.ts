@@ -23,8 +23,8 @@ export interface SqliteUsage {
 }
 
 /**
- * Prepares sums over a file that is up to date. They have a connection of their own, which is opened when it is first needed:
- * a transaction that only reads sees one state of the file, and keeps nobody waiting. They are worked out one after the other.
+ * Prepares sums over a migrated file. They run one after the other on a separate connection, opened when first needed:
+ * a read-only transaction sees one snapshot of the file and blocks no writer.
  */
 export function openSqliteUsage(file: string): SqliteUsage {
   let opened: { db: DatabaseSync; work: UsageWork } | undefined;
@@ -136,7 +136,10 @@ class StatementSums implements UsageWork {
     }
   }
 
-  /** True where all entries of the day lie within the piece, or not all are there: the sums of the day are taken then. */
+  /**
+   * True if the period covers all entries of the day, or if some of them were pruned: then the sums of the day are
+   * used.
+   */
   #isWhole({ day, since, until }: DaySpan["pieces"][number]): boolean {
     const { goneDay, outside } = this.#statements;
     return day <= Number(goneDay.get()?.day) ||

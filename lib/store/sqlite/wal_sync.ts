@@ -31,10 +31,10 @@ export class WalSync {
   }
 
   /**
-   * Resolves when all that is committed now is durable. One sync serves all who asked before it began.
+   * Resolves when all current commits are durable. One sync serves all calls made before it began.
    *
-   * After a failure every call rejects: the system may have dropped what it could not write and report the next sync as
-   * good, so that nothing can be known of this file any more.
+   * After a failure every call rejects: the system may have dropped pages that it could not write and report the next
+   * sync as successful, so the state of the file is unknown from then on.
    */
   durable(): Promise<void> {
     if (this.#running === undefined) return this.#begin();
@@ -46,7 +46,7 @@ export class WalSync {
     this.#next = undefined;
     const running = this.#sync();
     this.#running = running;
-    // One that waits takes over: until it does, it is still the next.
+    // The waiting sync takes over; until then it is still the next one.
     const end = () => {
       if (this.#next === undefined) this.#running = undefined;
     };
