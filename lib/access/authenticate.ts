@@ -23,10 +23,10 @@ export interface AuthenticationOptions {
 }
 
 /**
- * Finds the caller by the kind of credential that an endpoint takes. The kind does not change the decision about a key.
+ * Finds the caller by the credential in the headers. The kind of credential does not affect the decision about a key.
  *
- * @throws {GatewayError} `unauthenticated` without a key in use or with one that has expired, `forbidden` for a disabled
- * key, one without a group, or an address that it may not be used from, `overloaded` where the keys cannot be read
+ * @throws {GatewayError} `unauthenticated` for an unknown, revoked or expired key; `forbidden` for a disabled key, a
+ * key without a group, or an address that the key may not be used from; `overloaded` if the keys cannot be read
  */
 export function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Caller | Promise<Caller> {
   const key = readCredential(headers, options.credential);

@@ -9,7 +9,10 @@ import { hashKey } from "./keys.ts";
 /** Longer than any admin key. Keeps a huge header from being hashed. */
 const LONGEST_KEY = 256;
 
-/** @throws {GatewayError} `unauthenticated` without the admin key as a bearer; the message never holds what was sent */
+/**
+ * Checks the admin key. @throws {GatewayError} `unauthenticated` without the admin key as a bearer token; the message
+ * never quotes the credential
+ */
 export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminConfig): void {
   const key = readBearerKey(headers.get("authorization") ?? "");
   if (key === undefined) {

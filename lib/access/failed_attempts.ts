@@ -23,7 +23,7 @@ const OWN_ADDRESSES = ["127.0.0.0/8", "::1"];
 export interface FailedAttempt {
   /** Milliseconds until the address may try again, where it has sent too many before. */
   retryAfterMs?: number;
-  /** True for the last one that is not throttled. */
+  /** True for the last attempt before throttling begins. */
   isLast?: boolean;
 }
 

@@ -140,7 +140,7 @@ export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<Ke
 }
 
 /**
- * Finds the key with this id, else the one in use with this name, else the last one that had it.
+ * Finds the key with this id, else the active key with this name, else the last key that had this name.
  * @throws {GatewayError} `not_found`
  */
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {

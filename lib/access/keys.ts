@@ -189,7 +189,7 @@ export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): {
   };
 }
 
-/** Whether a text has the form and the checksum of a key that a gateway issued. */
+/** Returns true if a text has the form and the checksum of a key that a gateway issued. */
 export function isIssued(credential: string): boolean {
   const end = PREFIX.length + BODY_LENGTH;
   return credential.length === end + CHECKSUM_LENGTH && ISSUED.test(credential) &&
@@ -205,7 +205,10 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
   crypto.getRandomValues(bytes);
 }
 
-/** Whether a key still has this hash. A former hash expires without a change of the store. */
+/**
+ * Returns true if the hash is the key's own or a former one that is still valid. A former hash expires without a change
+ * of the store.
+ */
 function isIn({ hash, former }: KeyRecord, asked: { hash: string; now: () => number }): boolean {
   return hash === asked.hash || (former !== undefined && former.until > asked.now());
 }

@@ -1,17 +1,17 @@
 /** IPv4 and IPv6 addresses and networks. */
 import { isIP } from "node:net";
 
-/** Whether a text is an IP address, or a network such as `10.0.0.0/8`. */
+/** Returns true for an IP address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(text: string): boolean {
   return readNetwork(text) !== undefined;
 }
 
-/** Whether a text is an IP address. */
+/** Returns true for an IP address. */
 export function isAddress(text: string): boolean {
   return readAddress(text) !== undefined;
 }
 
-/** Whether an address is in one of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
+/** Returns true if an address is in one of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
   const found = readAddress(address);
   return found !== undefined && networks.some((text) => {

@@ -37,13 +37,13 @@ export function requireModel(caller: Permitted, modelId: string, name: string = 
   throw new GatewayError("forbidden", `This API key may not use model "${name}"`, { param: "model" });
 }
 
-/** Whether a glob of the group, and one of the key if it has any, matches the whole id. */
+/** Returns true if a glob of the group, and one of the key if it has any, matches the whole id. */
 export function mayUse({ group, rules }: PermittedModels, modelId: string): boolean {
   const matches = (glob: string): boolean => matchesGlob(glob, modelId);
   return group.models.some(matches) && (rules.models === undefined || rules.models.some(matches));
 }
 
-/** Whether the caller may call the endpoint and use its protocol. */
+/** Returns true if the caller may call the endpoint and use its protocol. */
 export function mayCall({ group, rules }: Permitted, endpoint: Endpoint): boolean {
   return allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint) &&
     (!TEXT_ENDPOINTS.has(endpoint) || allows(group.protocols, endpoint));

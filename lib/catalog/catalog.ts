@@ -30,12 +30,12 @@ export function createCatalog(config: Pick<Config, "models" | "embedded_models" 
   };
 }
 
-/** Whether the expiration day of a model has begun, in UTC. */
+/** Returns true if the expiration day of a model has begun, in UTC. */
 export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, now: number): boolean {
   return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
 
-/** Whether a model answers in text, whatever else it makes. */
+/** Returns true if one of the model's outputs is text. */
 export function isLanguageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("text");
 }

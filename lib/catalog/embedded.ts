@@ -20,7 +20,7 @@ const FREE = {
   input_cache_write_1h: "0",
 };
 
-/** What images cost at this service, in USD per token: 0.75 per million of the prompt, 4.50 per million of images. */
+/** Prices of images at this service, in USD per token: 0.75 per million of the prompt, 4.50 per million of images. */
 const IMAGES = { prompt: "0.00000075", completion: "0.0000045" };
 
 /** Rows that are in every catalog, unless `embedded_models` is false. */

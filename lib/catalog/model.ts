@@ -25,7 +25,7 @@ const aliasSchema = z.string().max(256).regex(
   { error: 'Expected a name such as "gpt-5" or "openai/gpt-5", in letters, digits and . _ - : @ +' },
 );
 
-/** How much may be asked for at a time. Absent members do not limit. */
+/** Rate and concurrency limits. Absent members do not limit. */
 export const limitsSchema = z.strictObject({
   requests_per_minute: z.number().int().min(1).max(1_000_000).optional()
     .describe("Most requests within any 60 seconds"),
@@ -36,10 +36,10 @@ export const limitsSchema = z.strictObject({
     .describe("Only report what would be refused: a log line, and nothing for the client"),
 });
 
-/** How much may be asked for at a time. */
+/** Rate and concurrency limits. */
 export type Limits = z.output<typeof limitsSchema>;
 
-/** How an image model's host differs from OpenAI's newest ones. An absent member is false. */
+/** Differences of an image model's host from OpenAI's newest models. An absent member is false. */
 const imageHostSchema = z.strictObject({
   single: z.boolean().optional().describe("Makes one image per request: several are asked for in parallel requests"),
   addresses: z.boolean().optional()
@@ -49,7 +49,7 @@ const imageHostSchema = z.strictObject({
   whole: z.boolean().optional().describe("Cannot stream"),
 });
 
-/** Where a model's requests go. */
+/** A target of a model: an upstream and the model's id there. */
 export const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
   model: z.string().min(1).describe("The model's id at that upstream"),
@@ -61,7 +61,7 @@ export const targetSchema = z.strictObject({
   weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),
 });
 
-/** What a model can do about reasoning. */
+/** Reasoning abilities of a model. */
 const modelReasoningSchema = z.strictObject({
   modes: z.array(z.enum(["manual", "adaptive"])).min(1)
     .describe("manual: takes a token budget; adaptive: decides by itself, steered by an effort"),
@@ -70,7 +70,7 @@ const modelReasoningSchema = z.strictObject({
   mandatory: z.boolean().optional().describe("True: it cannot be switched off"),
 });
 
-/** What is special about a model and named by no parameter. An absent member is false. */
+/** Features of a model that no parameter names. An absent member is false. */
 const featuresSchema = z.strictObject({
   prefill: z.boolean().optional().describe("Continues an answer that the conversation ends with"),
   system_messages: z.boolean().optional()

@@ -43,7 +43,7 @@ export function getModel(request: Request, context: RouteContext, format: Catalo
   return answerModel(request, { id: `${provider}/${model_id}`, context, format });
 }
 
-/** Whether a name is an id, or names a model that the caller may use by an alias or without its vendor. */
+/** Returns true for the id of a model, and for an alias or an id without its vendor that the caller may use. */
 function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
   if (name.includes("/")) return true;
   const known = requireCaller(caller);

@@ -20,7 +20,7 @@ export interface BodyReader {
   take(inbox: ReceiveBuffer): Uint8Array | undefined;
   /** Bytes were read without `take`, in a body of known length. */
   skip(bytes: number): void;
-  /** Tells that the connection ended. @throws {ConnectionEnded} where the body is incomplete */
+  /** Reports the end of the connection. @throws {ConnectionEnded} if the body is incomplete */
   end(): void;
 }
 

@@ -28,11 +28,11 @@ export class ChunkedDecoder {
   #left = 0;
   #trailer = "";
 
-  /** Where the data of the last call begins. */
+  /** Start of the data of the last call. */
   start = 0;
-  /** Where the data of the last call ends. */
+  /** End of the data of the last call. */
   end = 0;
-  /** Where the last call stopped reading: after the body's end, or after everything. */
+  /** Position at which the last call stopped reading: after the body's end, or after all bytes. */
   consumed = 0;
 
   /** True at the end of the body. */
@@ -41,8 +41,8 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Decodes what lies in `bytes` from `from` to `to`: afterwards the data lies between `start` and `end`, in one piece, and
-   * what was there is overwritten.
+   * Decodes `bytes` in place from `from` to `to`. Afterwards the data is contiguous between `start` and `end`; the
+   * encoded form is overwritten.
    * @throws {MalformedResponse}
    */
   decode(bytes: Uint8Array, { from, to }: { from: number; to: number }): void {

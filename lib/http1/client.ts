@@ -20,7 +20,7 @@ interface UrlRoute {
   heads: HeadCache;
 }
 
-/** How a client treats its connections. */
+/** Options of a client's connections. */
 export interface Http1Options {
   /** Decides which addresses hosts may have. */
   addresses: AddressPolicy;
@@ -29,7 +29,7 @@ export interface Http1Options {
    * fails in a way that does not tell whether the request arrived.
    */
   idleConnections?: number;
-  /** How long an idle connection is kept whose host does not say, in milliseconds; absent: see `Pool`. */
+  /** Time that an idle connection is kept if its host does not state one, in milliseconds; absent: see `Pool`. */
   idleMs?: number;
 }
 
@@ -98,7 +98,7 @@ export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: 
       return runSliced(encodeUtf8(body)).then((bytes) => begin(request, bytes));
     },
     close() {
-      // What is under way goes on to its end, without a connection being kept afterwards.
+      // Open exchanges complete; their connections are not kept afterwards.
       shared.closed = true;
       for (const stop of shared.released) stop();
       deadlines.close();

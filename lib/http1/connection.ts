@@ -24,7 +24,7 @@ export class Http1Connection {
   received = false;
   /** Since when it is idle, in milliseconds of `performance.now()`. */
   idleSince = 0;
-  /** How long it may stay idle, in milliseconds. */
+  /** Time that the connection may stay idle, in milliseconds. */
   idleMs = Infinity;
 
   constructor(socket: Socket) {

@@ -4,7 +4,7 @@ import { HttpVersionError } from "./errors.ts";
 /** A connection of the runtime. */
 export type Socket = Deno.TcpConn | Deno.TlsConn;
 
-/** Where connections go. */
+/** Address of a host. */
 export interface HostAddress {
   /** IPv6 addresses without brackets. */
   hostname: string;
@@ -14,7 +14,7 @@ export interface HostAddress {
 
 /** Decides which addresses a host may have. */
 export interface AddressPolicy {
-  /** Addresses of a host, to be tried in this order. @throws where it has none, or one that is refused */
+  /** Returns the addresses of a host in the order to try them. @throws if it has none, or one that is refused */
   resolve(hostname: string): Promise<readonly string[]>;
   /** @throws where the host may not have this address */
   check(hostname: string, address: string): void;
@@ -25,12 +25,12 @@ export interface AddressPolicy {
  * silent in it would take one descriptor per request.
  */
 const ABANDONED = 64;
-/** How long an abandoned handshake counts, in milliseconds. */
+/** Time that an abandoned handshake counts, in milliseconds. */
 const ABANDONED_MS = 600_000;
 
 /**
- * How long an abandoned connection may still be opened, to be closed then, in milliseconds. An abort at the moment of success
- * would leak the socket: Deno 2.9 does not free it.
+ * Time that an abandoned connection may take to open, so that it can be closed, in milliseconds. An abort at the moment
+ * of success would leak the socket: Deno 2.9 does not free it.
  */
 const LINGER_MS = 1_000;
 
@@ -69,7 +69,7 @@ export class Dialer {
     }
   }
 
-  /** Aborts what is under way. */
+  /** Aborts the open connection attempts. */
   close(): void {
     for (const connection of this.#abandoned.keys()) connection.close();
     this.#abandoned.clear();
@@ -123,7 +123,7 @@ export class Dialer {
     }
   }
 
-  /** Where the process may connect to the name only, the address of the open connection is checked before a byte is sent. */
+  /** A process that may connect only by name checks the address of the open connection before it sends a byte. */
   async #connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
     const { hostname } = this.#address;
     const connection = await this.#connectTo(hostname, signal);

@@ -93,10 +93,11 @@ export interface ExchangeOptions {
 }
 
 /**
- * Sends a request and reads the head of the response. A kept connection that ends before the request was written completely
- * is replaced by a new one, once. All of it is one function: each promise between it and the socket costs 2,000 instructions.
- * @throws {GatewayError} `upstream`, with the fault `stale` where a kept connection ended just after the request was written;
- * the error the exchange was ended with
+ * Sends a request and reads the head of the response. A kept connection that ends before the request was written
+ * completely is replaced by a new one, once. It is one function because each promise between it and the socket costs
+ * 2,000 instructions.
+ * @throws {GatewayError} `upstream`, with the fault `stale` if a kept connection ended just after the request was
+ * written; the error that ended the exchange
  */
 export async function exchange(
   call: Http1Exchange,

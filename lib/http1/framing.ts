@@ -1,8 +1,8 @@
-/** Where the body of a response ends, and whether its connection can carry another request. */
+/** Finds the end of a response body, and decides if its connection can carry another request. */
 import { MalformedResponse } from "./errors.ts";
 import type { ResponseHead } from "./response_head.ts";
 
-/** How the end of a body is marked. */
+/** The marker of a body's end. */
 export type BodyFraming =
   | { kind: "none" }
   /** After this many bytes. */
@@ -11,7 +11,7 @@ export type BodyFraming =
   /** At the end of the connection. */
   | { kind: "close" };
 
-/** What a head says about the rest of the connection. */
+/** Body framing and reuse of the connection, from a response head. */
 export interface ResponseFraming {
   framing: BodyFraming;
   /** True where the connection stays open after the response. */

@@ -2,7 +2,7 @@
 import { Http1Connection } from "./connection.ts";
 import { type AddressPolicy, Dialer, type HostAddress } from "./dialer.ts";
 
-/** How many connections stay idle, and for how long. */
+/** Limits of idle connections. */
 export interface PoolOptions {
   /** Most idle connections. With 0, each request opens its own. */
   idleConnections: number;
@@ -12,9 +12,9 @@ export interface PoolOptions {
 }
 
 /**
- * How long an idle connection is kept whose host announces no timeout, in milliseconds. Plain HTTP hosts are often bare
- * servers: uvicorn and Node close after 5 s. Hosts behind TLS have proxies that keep connections for 60 s (cloud load
- * balancers), 75 s (nginx) or longer, and a new handshake takes three round trips.
+ * Time that an idle connection is kept if its host announces no timeout, in milliseconds. Plain HTTP hosts are often
+ * bare servers: uvicorn and Node close after 5 s. Hosts behind TLS have proxies that keep connections for 60 s (cloud
+ * load balancers), 75 s (nginx) or longer, and a new handshake takes three round trips.
  */
 const PLAIN_IDLE_MS = 4_000;
 const TLS_IDLE_MS = 50_000;

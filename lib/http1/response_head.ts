@@ -34,7 +34,7 @@ const BEGINNING = "HTTP/1.";
 const CODE = BEGINNING.length + 2;
 const CODE_DIGITS = 3;
 
-/** Where each byte is allowed, as bits. */
+/** Classes of bytes, as bits: allowed in names, allowed in values. */
 const IN_NAME = 1, IN_VALUE = 2;
 const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
   const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(byte));

@@ -1,4 +1,4 @@
-/** What callers pass to the client and get back. */
+/** Parameters and results of the client. */
 import type { WholeBody } from "./body_pieces.ts";
 import type { ResponseHeaderName } from "./response_head.ts";
 
@@ -11,8 +11,8 @@ export interface PhaseLimits {
   /** Between two pieces of the response. */
   idleMs: number;
   /**
-   * Where `firstByteMs` ends and `idleMs` begins: with the response's head, or with the first bytes of its body, for hosts
-   * that send the head at once and think afterwards. Absent: the head.
+   * The event that ends `firstByteMs` and begins `idleMs`: the response's head, or the first bytes of its body, for
+   * hosts that send the head at once and compute afterwards. Absent: the head.
    */
   begins?: "head" | "body";
   /** For everything. */

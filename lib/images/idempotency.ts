@@ -83,7 +83,7 @@ interface Running {
   waiting: number;
   /** True once the last client has left and the work was cancelled. */
   stopped: boolean;
-  /** Whether the answer is there, or will never be. */
+  /** True once the answer exists, or can no longer come. */
   settled: boolean;
   controller: AbortController;
   /** `undefined` if the work ended without an answer, so that a waiting client may start it again. */
@@ -205,7 +205,7 @@ class IdempotencyService implements Idempotency {
     return entry;
   }
 
-  /** Waits for an answer as long as this client does, at most `longestMs`. */
+  /** Waits for an answer until this client's signal aborts, at most `longestMs`. */
   async #wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer | undefined> {
     entry.waiting++;
     try {
@@ -339,8 +339,8 @@ class IdempotencyService implements Idempotency {
   }
 
   /**
-   * Does the work, waits for the node that does it, or reads the answer that was given before; `undefined` where nothing
-   * has come of what another node did. Others find `looking` or `running` at every moment.
+   * Runs the work, waits for the node that runs it, or reads the stored answer; `undefined` if the work of another node
+   * had no result. At every moment, other requests find the state `looking` or `running`.
    */
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
@@ -385,7 +385,7 @@ async function asked<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Waits as long as a client does, at most `longestMs`.
+ * Waits until the promise settles or the client leaves, at most `longestMs`.
  * @throws {GatewayError} `limited`; the signal's reason once it aborts
  */
 async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs?: number): Promise<T> {

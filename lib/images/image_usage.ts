@@ -53,7 +53,7 @@ export class ImageUsageCounter {
     this.#options = options;
   }
 
-  /** How many images have come. */
+  /** Number of images received. */
   get count(): number {
     return this.#sizes.size;
   }
@@ -69,12 +69,12 @@ export class ImageUsageCounter {
     return this.#failure ?? new GatewayError("upstream", "The upstream ended without an image", { final: true });
   }
 
-  /** Whether an index is that of an image that is still missing. */
+  /** Returns true if the image with this index is still missing. */
   isMissing(index: number): boolean {
     return Number.isInteger(index) && index >= 0 && index < this.#request.n && !this.#sizes.has(index);
   }
 
-  /** Takes note of an image; `undefined` where nobody asked for it, or it was there already. */
+  /** Records an image; `undefined` if it was not requested or is a duplicate. */
   deliver({ index, base64, inputImageTokens }: Extract<ImageEvent, { type: "image" }>): DeliveredImage | undefined {
     if (!this.isMissing(index) || base64 === "") return undefined;
     const actual = imageSizeBase64(base64);

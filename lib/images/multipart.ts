@@ -11,9 +11,9 @@ import type { AdmissionQueue } from "./admission_queue.ts";
 export interface MultipartRules extends PartLimits {
   /** Bytes of the whole body. */
   totalBytes: number;
-  /** How many parts there may be. */
+  /** Most parts. */
   parts: number;
-  /** How fast it must come. */
+  /** Minimum speed of the body. */
   pace: BodyPace;
   /** The gate that all uploads share. A body that waits at it is not read. */
   gate: AdmissionQueue;

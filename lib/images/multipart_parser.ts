@@ -51,9 +51,9 @@ class IncrementalParser implements MultipartParser {
   #count = 0;
   /** Rest of the boundary's line. */
   #line = "";
-  /** How much of the delimiter the last bytes match. At the start of a step its CRLF is taken as read. */
+  /** Number of delimiter bytes that the last bytes match. At the start of a step its CRLF counts as read. */
   #matched = 2;
-  /** How much of that match was never in the data of this step. */
+  /** Number of the matched bytes that were not in the data of this step. */
   #borrowed = 2;
 
   constructor(boundary: string, { maxParts, sink }: { maxParts: number; sink: PartSink }) {

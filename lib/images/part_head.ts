@@ -23,7 +23,7 @@ const READ = ["content-disposition", "content-type", "content-transfer-encoding"
 
 /**
  * Reads a part's header lines.
- * @param text the lines, separated by CRLF, without the empty one that ends them
+ * @param text the lines, separated by CRLF, without the final empty line
  * @throws {GatewayError} `invalid`
  */
 export function readPartHead(text: string): PartHead {

@@ -20,7 +20,7 @@ export interface ReplayCacheParts {
   now: () => number;
   /** Logs an answer that could not be stored. */
   report: (cause: unknown) => void;
-  /** How long an answer is stored, in milliseconds. */
+  /** Time that an answer is stored, in milliseconds. */
   windowMs: number;
   /** Bytes of all bodies. */
   maxBytes: number;
@@ -47,7 +47,7 @@ export interface ReplayCache {
   prune(): Promise<void>;
 }
 
-/** Whether an answer is worth storing. After the others, another try of the same request may fare better. */
+/** Returns true if an answer is stored. After any other answer, a retry of the same request may succeed. */
 export function isFinal({ status }: StoredAnswer): boolean {
   return status < 500 && status !== 429;
 }

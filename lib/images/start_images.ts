@@ -81,7 +81,7 @@ async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<Imag
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   meter.attempt(target.upstream);
-  // Only the target that starts decides what is dropped.
+  // Only the target that answers decides which parameters are dropped.
   const tried = new UnsupportedParameters();
   const feed = await upstream.create({ request, model, target, signal, dropped: tried });
   for (const name of tried.names) dropped.add(name);
@@ -127,7 +127,7 @@ export interface RequestWatch {
   stop(): void;
 }
 
-/** What a request is watched for. */
+/** Options for watching an image request. */
 export interface RequestWatchOptions {
   /** Aborted when the client has gone. */
   client: AbortSignal;

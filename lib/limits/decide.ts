@@ -5,7 +5,7 @@ import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts
 const LEAST_SLOT_WAIT_MS = 1_000;
 const LONGEST_SLOT_WAIT_MS = 5_000;
 
-/** Whether a number may be counted. Any other would spoil a sum. */
+/** Returns true for a number that can be counted. Any other would corrupt a sum. */
 export function isAmount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }

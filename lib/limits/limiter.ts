@@ -25,7 +25,7 @@ export interface LimitStatus {
   resetMs: number;
 }
 
-/** Whether a request is admitted. */
+/** Decision about a request. */
 export interface LimitDecision {
   /** False: nothing was taken of any limit. */
   admitted: boolean;
@@ -78,10 +78,10 @@ export interface Limiter {
   undo(id: string): Promise<void>;
   /** Reads statuses without taking anything. */
   statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]>;
-  /** Whether the limits hold for all nodes. False while each keeps to its share, or admits nothing. */
+  /** True if the limits hold for all nodes. False while each node admits its share, or nothing. */
   readonly healthy: boolean;
   /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
   readonly othersHeardMs?: number | undefined;
-  /** Frees what it holds, and closes its connection. */
+  /** Releases everything and closes the connection. */
   close(): Promise<void>;
 }

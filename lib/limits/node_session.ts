@@ -28,10 +28,13 @@ const STORE_HEARTBEAT_MS = 2_000;
 /** Time between two attempts to reach Redis, in milliseconds, give or take a fifth. */
 const RETRY_MS = 500;
 
-/** How often a question is asked of a Redis that ends the session again and again. */
+/** Most tries of one call while Redis ends the session again and again. */
 const TRIES = 3;
 
-/** The session of one node. A node keeps its name: what it held in Redis before an outage is its own afterwards. */
+/**
+ * The session of one node. A node keeps its name, so what it held in Redis before an outage still belongs to it
+ * afterwards.
+ */
 export class NodeSession {
   readonly #url: Secret;
   readonly #parts: NodeSessionOptions;
@@ -60,7 +63,7 @@ export class NodeSession {
     this.#running = running;
   }
 
-  /** Whether Redis counts. */
+  /** True while Redis counts. */
   get healthy(): boolean {
     return this.#commands !== undefined;
   }

@@ -5,7 +5,7 @@ import { UNIT_LETTERS } from "./redis_scripts.ts";
 import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
-/** Where in time a request has taken, by the clock of the server. */
+/** Time at which a request was counted, by the server's clock. */
 export interface TakenAt {
   /** End of the bucket in which its requests and tokens are counted, in buckets. */
   bucket: number;

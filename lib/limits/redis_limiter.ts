@@ -23,10 +23,10 @@ interface OpenRequest {
   readonly limitRequests: readonly LimitRequest[];
   /** When its slots are free whatever happens, by the clock of the node. */
   readonly leaseEnd: number;
-  /** Where Redis counts it; absent where it was admitted without Redis. */
+  /** Position of the request in Redis; absent if it was admitted without Redis. */
   readonly at?: TakenAt;
   isEnding: boolean;
-  /** Whether other nodes know it. */
+  /** True if other nodes know the request. */
   readonly isKnown: boolean;
 }
 
@@ -179,7 +179,7 @@ class SharedLimiter implements Limiter {
     return statuses ?? await this.#statusesOfShares(limitRequests);
   }
 
-  /** Forgets together what is to be forgotten while Redis is asked. */
+  /** Removes all requests in one call that were to be removed while Redis was busy. */
   async #forgetAll(): Promise<void> {
     this.#isForgetting = true;
     while (this.#forgotten.length > 0) {

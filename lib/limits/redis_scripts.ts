@@ -257,8 +257,8 @@ return statuses(limits, answer)
 `;
 
 /**
- * Arguments after the clock: node, id, limits, the bucket they were taken for, the end of its lease, what it used (tokens,
- * `-` where their number is not known, or nothing where it is to be as if it had never been), and 1 where the facts for the
+ * Arguments after the clock: node; id; limits; the bucket they were counted in; the end of the lease; the usage
+ * (tokens, `-` if their number is unknown, or nothing if the request is to leave no trace); and 1 if the facts for the
  * ledger stay.
  */
 const END = `
@@ -289,8 +289,8 @@ return statuses(limits, {1})
 `;
 
 /**
- * Arguments after the clock: node, how long its session lasts without a renewal, ids of the requests that run there. What
- * it held beside them is freed, and they are lost no more.
+ * Arguments after the clock: node; the lease of its session; ids of the requests that run there. Everything else that
+ * it held is released, and its requests are no longer lost.
  */
 const JOIN = `
 local node, runs = ARGV[2], {}
@@ -337,15 +337,15 @@ return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), 
 `;
 
 /**
- * Arguments after the clock: node. Its session has ended from now on: what it has sent and what arrives later does nothing.
- * Answers whether more is to be freed.
+ * Arguments after the clock: node. Its session ends now: earlier and later commands of it have no effect. Returns true
+ * if more is to be released.
  */
 const RETIRE = `
 redis.call('ZADD', nodes, 'XX', 0, ARGV[2])
 return {free_some(ARGV[2], false)}
 `;
 
-/** Arguments after the clock: ids of lost requests that the ledger has. Answers some of the others, and what was kept of them. */
+/** Arguments after the clock: ids of lost requests that the ledger has. Returns some of the others with their facts. */
 const LOST = `
 for at = 2, #ARGV do redis.call('HDEL', lost, ARGV[at]) end
 return redis.call('HRANDFIELD', lost, ${FREED_AT_ONCE}, 'WITHVALUES')

@@ -31,7 +31,7 @@ export class Window {
   readonly #buckets: Bucket[] = [];
   #sum = 0;
 
-  /** Sum of what counts now. */
+  /** Sum of the current window. */
   sum(now: number): number {
     this.#forget(now);
     return this.#sum;

@@ -1,4 +1,7 @@
-/** Members of a body as the kinds they should have. A schema has judged before; what is of another kind is absent. */
+/**
+ * Reads members of a body as their expected types. The schema has accepted the body before; a value of another type
+ * counts as absent.
+ */
 import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "../json/mod.ts";
 
 /** The value where it is a string. */

@@ -9,7 +9,7 @@ import type { Frame, Texts } from "./codec.ts";
 /** A protocol that an upstream speaks. Gemini is spoken to upstreams only. */
 export type UpstreamProtocol = Protocol | "gemini";
 
-/** What a protocol, or a vendor's dialect of it, can say. A prompt is adapted to this before it is written. */
+/** The features of a protocol, or of a vendor's dialect of it. A prompt is adapted to them before it is written. */
 export interface Dialect {
   /** Tools that take free text. False: they are wrapped as functions with one `input`, and unwrapped on return. */
   customTools: boolean;
@@ -37,7 +37,7 @@ export interface Dialect {
   cacheMarks?: boolean;
 }
 
-/** Which texts are legal. */
+/** The texts that are valid. */
 export interface TextRule {
   /** Matches one legal character. */
   legal: RegExp;
@@ -47,7 +47,7 @@ export interface TextRule {
   exact?: boolean;
 }
 
-/** Where a prompt goes. */
+/** The target of a prompt. */
 export interface WriteTarget {
   /** The model's id at the upstream. */
   model: string;
@@ -60,7 +60,7 @@ export interface WriteTarget {
   dropped: UnsupportedParameters;
 }
 
-/** Where an answer comes from. */
+/** The source of an answer. */
 export interface Origin {
   /** Issuer of the signatures in it. */
   issuer: string;
@@ -73,7 +73,7 @@ export interface Origin {
 /** One protocol, from the upstream's side. */
 export interface UpstreamCodec {
   readonly protocol: UpstreamProtocol;
-  /** What the protocol can say where the vendor is its own. */
+  /** The features of the protocol at its own vendor. */
   readonly dialect: Dialect;
   /**
    * Writes a prompt that `adapt` (lib/protocols/translate) has fitted to the target's dialect.

@@ -1,4 +1,4 @@
-/** What a circuit breaker decides by, for all client keys at a target or for one of them. */
+/** The circuit breaker and failures of one target, for all client keys or for one of them. */
 import { type BreakerTicket, CircuitBreaker } from "./circuit_breaker.ts";
 import type { HealthRow } from "./health.ts";
 import { OutcomeWindow } from "./outcome_window.ts";

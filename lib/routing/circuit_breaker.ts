@@ -37,7 +37,7 @@ export class CircuitBreaker {
   /** Client key of the last trial since it was closed, and when that trial ended. */
   #lastKey: string | undefined;
   #endedAt = 0;
-  /** Whether it refused another key since that trial began. */
+  /** True if the breaker has refused another key since that trial began. */
   #othersWait = false;
   /** Time that the next trial is reserved for other keys, in milliseconds. */
   #turnMs = 0;
@@ -59,7 +59,7 @@ export class CircuitBreaker {
     return this.#epoch;
   }
 
-  /** Whether its upstream has failed the last probe since it opened. */
+  /** True if the upstream has failed the last probe since the breaker opened. */
   get isDown(): boolean {
     return this.#probe === "down";
   }
@@ -75,7 +75,10 @@ export class CircuitBreaker {
     return Math.max(0, from + (this.#othersWait && key === this.#lastKey ? this.#turnMs : 0) - now);
   }
 
-  /** Whether a request may pass although other targets are up: it is closed, or its upstream has answered a probe. */
+  /**
+   * Returns true if a request may pass although other targets are up: the breaker is closed, or its upstream has
+   * answered a probe.
+   */
   mayLead(now: number, key: string): boolean {
     return !this.#isOpen || (this.#probe === "up" && this.waitMs(now, key) === 0);
   }
@@ -94,22 +97,22 @@ export class CircuitBreaker {
     if (this.#lastKey !== undefined && key !== this.#lastKey) this.#othersWait = true;
   }
 
-  /** Whether the breaker has not changed since the request passed it. */
+  /** Returns true if the breaker has not changed since the request passed it. */
   isCurrent({ epoch }: BreakerTicket): boolean {
     return epoch === this.#epoch;
   }
 
-  /** Whether the request is the trial under way: its failure opens the breaker again. */
+  /** Returns true if the request is the current trial: its failure opens the breaker again. */
   isTrial(ticket: BreakerTicket): boolean {
     return this.isCurrent(ticket) && ticket.trial !== undefined && ticket.trial === this.#trial?.number;
   }
 
-  /** Whether the request is a trial at all: its success counts, however late. */
+  /** Returns true if the request was a trial: its success counts, however late. */
   wasTrial(ticket: BreakerTicket): boolean {
     return this.isCurrent(ticket) && ticket.trial !== undefined;
   }
 
-  /** Makes room for the next trial after one that decided nothing. */
+  /** Allows another trial after one without a result. */
   giveBack(ticket: BreakerTicket, now: number): void {
     if (this.isTrial(ticket)) this.#endTrial(now);
   }

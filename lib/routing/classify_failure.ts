@@ -5,7 +5,7 @@ import type { TargetOutcome } from "./health.ts";
 /** Consequences of a failed attempt. */
 export interface FailureClass {
   outcome: TargetOutcome;
-  /** Whether the same target may be asked once more: at once, or after all others. */
+  /** Order of a second attempt at the same target: at once, after all others, or never. */
   again: "first" | "last" | "never";
   /** Targets that may be asked next: any, those of the next model that the client names, or none. */
   next: "target" | "model" | "nobody";

@@ -23,7 +23,7 @@ export class FailureStreak {
     return this.#total - Math.max(0, ...this.#byKey.values());
   }
 
-  /** Whether a key other than this one has failed. */
+  /** Returns true if another key has failed. */
   hasOther(key: string): boolean {
     return this.#total > this.of(key);
   }

@@ -59,7 +59,7 @@ export interface PermitRequest {
 export interface Permit {
   readonly target: TargetKey;
   readonly key: string;
-  /** Whether it tries a target whose breaker is half-open. */
+  /** True if it tries a target whose breaker is half-open. */
   readonly isTrial: boolean;
   /** Tickets of the breaker for all keys, and of the one for this key, if there is one. */
   readonly tickets: { readonly all: BreakerTicket; readonly client: BreakerTicket | undefined };
@@ -74,7 +74,7 @@ export interface Unavailability {
   waitMs: number;
 }
 
-/** Whether a target may be asked. */
+/** Permit for an attempt at a target, or the reason against it. */
 export type PermitDecision = { granted: true; permit: Permit } | ({ granted: false } & Unavailability);
 
 /** The state of a target. */
@@ -132,9 +132,11 @@ export interface Health {
   acquirePermit(request: PermitRequest, now?: number): PermitDecision;
   /** Why a permit would be refused now; `undefined` where it would be granted. */
   unavailability(target: TargetKey, key: string): Unavailability | undefined;
-  /** Whether a target may be asked before others that are up: not after a failure until a probe is answered. */
+  /**
+   * Returns true if a target may be tried before others that are up: after a failure, not until a probe is answered.
+   */
   isUp(target: TargetKey, key: string): boolean;
-  /** Whether its last outcome was a failure, of this key or of several others. */
+  /** Returns true if its last outcome was a failure, of this key or of several others. */
   isFailing(target: TargetKey, key: string): boolean;
   /** Counts an outcome. A request that began well and broke off is reported twice. */
   report(permit: Permit, outcome: TargetOutcome): void;

@@ -36,7 +36,7 @@ class HealthTracker implements Health {
   readonly #targets = new ByTarget<TargetHealth>((target) => new TargetHealth(target, this.#breaker.windowMs));
   /** Targets of the models that were asked for, by model. */
   readonly #models = new Map<string, readonly TargetKey[]>();
-  /** Whether upstreams accept the gateway's keys, by the upstream's name. */
+  /** State of the gateway's keys at the upstreams, by upstream name. */
   readonly #keyChecks = new Map<string, KeyCheck>();
   /** Functions that cancel timers. */
   readonly #timers = new Set<() => void>();
@@ -135,8 +135,8 @@ class HealthTracker implements Health {
   }
 
   /**
-   * Whether a breaker may open: of the targets of a model at most half, and one where there is only one, are taken out by
-   * their failures, as the fault of all may lie in the requests. Targets whose upstream refuses its key do not count.
+   * Returns true if a breaker may open. Failures take out at most half of a model's targets, and at most one of one,
+   * since the requests may be at fault. Targets whose upstream refuses its key do not count.
    */
   #mayOpen(target: TargetKey, key?: string): boolean {
     const name = targetName(target);

@@ -12,11 +12,11 @@ export interface Choice {
 export interface TargetFacts {
   /** Names that clients may give its upstream. */
   slugs: readonly string[];
-  /** Whether it could be asked now. */
+  /** True if the target can be tried now. */
   isUp: boolean;
-  /** Whether it takes the client's own protocol. */
+  /** True if the target speaks the client's protocol. */
   isNative: boolean;
-  /** Whether it can read the signatures in the prompt. */
+  /** True if the target can read the signatures in the prompt. */
   isIssuer: boolean;
   /** Milliseconds to the first event, and tokens per second, that this share of its requests meets. */
   firstMs(share: number): number | undefined;

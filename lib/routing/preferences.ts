@@ -68,7 +68,7 @@ export function parsePreferences(provider: JsonObject | undefined, known: Readon
   };
 }
 
-/** Whether the prices are within the limit. */
+/** Returns true if the prices are within the limit. */
 export function isPayable({ maxPrice }: ProviderPreferences, price: Readonly<Required<PriceLimit>>): boolean {
   const { prompt, completion } = maxPrice;
   return (prompt === undefined || price.prompt <= prompt) &&
@@ -136,8 +136,8 @@ const DECIMALS = 6;
 const MOST_DIGITS = 40;
 
 /**
- * USD per million tokens, a decimal number as text or as JSON writes it, as whole 1e-12 USD per token: exact, since
- * prices are whole numbers of that and what is beyond makes no difference to "at most".
+ * Converts USD per million tokens, a decimal number as text or JSON, to whole 1e-12 USD per token. The result is exact:
+ * prices are whole numbers of that unit, and smaller digits cannot change the result of "at most".
  */
 function readPrice(value: Json | undefined, param: string): bigint {
   const text = typeof value === "number" ? String(value) : value;

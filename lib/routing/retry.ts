@@ -67,7 +67,7 @@ export function backoffMs(retries: number, random: () => number): number {
 /** A choice that may still be asked. */
 interface Candidate {
   choice: Choice;
-  /** Whether it was asked before. */
+  /** True if the target was tried before. */
   asked: boolean;
 }
 
@@ -132,12 +132,12 @@ class TargetAttempts<T> {
     }
   }
 
-  /** Whether nothing was sent yet. */
+  /** Returns true before the first attempt. */
   #isFirst(): boolean {
     return this.#attempts === this.#unfit;
   }
 
-  /** Whether only one more attempt may follow those that were made. */
+  /** Returns true if only one more attempt is allowed. */
   #isLastRetry(): boolean {
     return !this.#isFirst() && this.#attemptsLeft() <= 1;
   }
@@ -158,7 +158,7 @@ class TargetAttempts<T> {
     return this.#findAskable(candidates) ?? (this.#isFirst() ? undefined : this.#findOpen(candidates));
   }
 
-  /** Finds the first that may be asked now. The last one that was not asked yet needs no budget. */
+  /** Finds the first target that may be tried now. The last untried target needs no retry budget. */
   #findAskable(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
       const needsBudget = this.#needsBudget(candidate);
@@ -241,7 +241,7 @@ class TargetAttempts<T> {
     if (isDone || !(error instanceof GatewayError)) throw error;
     const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access";
     if (isReported) this.#parts.failed?.(attempt, error);
-    // The failure of a target tells more than a target that could not express the request.
+    // A target's failure is more informative than a target that could not express the request.
     if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
     this.#updateCandidates(candidate, { failure, error });
     if (!this.#mayGoOn(failure)) throw this.#last;
@@ -263,7 +263,7 @@ class TargetAttempts<T> {
     else this.#again.push(once);
   }
 
-  /** Whether attempts are left for all targets that were not asked yet, and one more. */
+  /** Returns true if attempts are left for all untried targets and one more. */
   #hasAttemptToSpare(): boolean {
     const { health, key } = this.#parts;
     const unasked = this.#left.filter(({ choice, asked }) =>

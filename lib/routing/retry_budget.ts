@@ -14,7 +14,7 @@ export class RetryBudget {
   #tokens = MOST_TOKENS;
   #at = -Infinity;
 
-  /** Whether there is a token for a retry. @param now milliseconds of a monotonic clock */
+  /** Returns true if there is a token for a retry. @param now milliseconds of a monotonic clock */
   has(now: number): boolean {
     if (this.#at !== -Infinity) this.#add((now - this.#at) / 1_000 * TOKENS_PER_SECOND);
     this.#at = now;

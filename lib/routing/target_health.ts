@@ -10,7 +10,7 @@ import { SpeedSamples } from "./speed_samples.ts";
 /** Longest pause of a target at its limit that is believed, in milliseconds. */
 const MOST_COOL_MS = 60_000;
 
-/** What a failure means for the breakers of its target. */
+/** Effect of a failure on the breakers of its target. */
 export interface FailureEffect {
   /** They open: a trial has failed. */
   reopened: BreakerScope[];
@@ -18,7 +18,7 @@ export interface FailureEffect {
   suspects: BreakerScope[];
 }
 
-/** What is known of one target. Times are milliseconds of a monotonic clock. */
+/** Health of one target. Times are milliseconds of a monotonic clock. */
 export class TargetHealth {
   readonly target: TargetKey;
   readonly all: BreakerScope;
@@ -68,12 +68,12 @@ export class TargetHealth {
     if ((this.clients.find(key)?.breaker.waitMs(now, key, early) ?? 0) === 0) this.all.breaker.refused(key);
   }
 
-  /** Whether a request of a key may go there before others that are up. */
+  /** Returns true if a request of a key may go to this target before others that are up. */
   mayLead(key: string, now: number): boolean {
     return this.all.breaker.mayLead(now, key) && this.clients.find(key)?.breaker.mayLead(now, key) !== false;
   }
 
-  /** Whether its breaker for all keys, or for this one, is open. */
+  /** Returns true if the breaker for all keys, or for this one, is open. */
   isOpen(key?: string): boolean {
     return this.all.breaker.isOpen || (key !== undefined && this.clients.find(key)?.breaker.isOpen === true);
   }

@@ -20,7 +20,7 @@ const MOST_CHARACTERS = 262_144;
 
 const STREAM = { stream: true };
 
-/** How the bytes of an answer become frames. */
+/** Functions that turn the bytes of an answer into frames. */
 export interface Decoding {
   quirk: Quirk;
   filter?: ContentFilter | undefined;

@@ -4,7 +4,7 @@ import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 
-/** What the estimates of one answer are made from. */
+/** Inputs of the estimates for one answer. */
 export interface EstimatedRequest {
   prompt: Prompt;
   /** Size of the prompt in o200k tokens. */

@@ -1,4 +1,4 @@
-/** Tells unreachable hosts from slow answers, which `fetch` does not. */
+/** Distinguishes unreachable hosts from slow answers, which `fetch` does not. */
 import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { Dialer } from "../http1/mod.ts";
 

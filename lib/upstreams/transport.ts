@@ -245,7 +245,7 @@ interface Watch {
   wait(): void;
   /** The head arrived. */
   head(): void;
-  /** A piece of the body arrived. Until the next `wait` nobody is waiting: a slow client is not the upstream's fault. */
+  /** Reports a piece of the body. Until the next `wait` no timer runs: a slow client is not the upstream's fault. */
   progress(): void;
   stop(): void;
 }
@@ -260,7 +260,7 @@ function startWatch(
 ): Watch {
   const started = performance.now();
   let waitingSince: number | undefined = started;
-  /** Whether the host has yet to be reached. */
+  /** True until the host has been reached. */
   let reaching = true;
   /** When it counts as lost, once it was knocked at. */
   let lostAt: number | undefined;

@@ -28,7 +28,7 @@ export class BlockSerializer {
     return this.#waiting;
   }
 
-  /** Adds a sequence behind all others. One that ends without events leaves no trace. */
+  /** Adds a sequence after all others. A sequence that ends without events leaves no trace. */
   addSequence(): BlockSequence {
     const sequence = new BlockSequence(this);
     this.#queue.push(sequence);

@@ -103,7 +103,7 @@ function isObjectType(type: Json | undefined): boolean {
   return type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-/** Every schema must have a type or values: one that allows anything becomes a list of the plain types. */
+/** Every schema must have a type or values: a schema that allows anything becomes a list of the plain types. */
 function anything(schema: JsonObject): JsonObject {
   const says = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
   return says ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };

@@ -108,7 +108,7 @@ export type Tool =
     | { type: "hosted"; from: Protocol; value: JsonObject }
   );
 
-/** Which tools the model may or must call. */
+/** The tools that the model may or must call. */
 export type ToolChoice =
   | { type: "auto" }
   | { type: "none" }
@@ -133,7 +133,7 @@ export interface Reasoning {
   mode?: "manual" | "adaptive" | "off";
   budgetTokens?: number;
   effort?: Effort;
-  /** How much of the reasoning text is returned. */
+  /** The part of the reasoning text that is returned. */
   display?: "summarized" | "omitted" | "full";
   /** The signature must be returned, even if the protocol omits it by default. */
   encrypted?: boolean;

@@ -31,7 +31,7 @@ export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   if (wanted === undefined) return {};
   const names = NAMES[protocol];
   if (row.reasoning === undefined) {
-    // A model without reasoning need not be told to stop.
+    // For a model without reasoning, the effort "none" changes nothing.
     if (wanted !== "none") dropped.add(names.effort);
     return {};
   }

@@ -76,7 +76,7 @@ function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<st
 
 /**
  * Attaches a signature to the nearest unsigned text on its own side, else on the other, because a client without an
- * order may have moved it. Without such a text it is dropped: text signatures are optional.
+ * order may have moved it. Without an unsigned text it is dropped: text signatures are optional.
  */
 function signText(parts: JsonObject[], { value, at, before }: TextSignature): void {
   const isFree = ({ text, thought, thoughtSignature }: JsonObject) =>

@@ -20,7 +20,7 @@ export interface BlockContext {
 
 /** A block being read. */
 export interface BlockReader {
-  /** Takes a delta. @returns false for one that does not belong to a block of this type */
+  /** Takes a delta. @returns false for a delta that does not belong to a block of this type */
   delta(delta: JsonObject): boolean;
   /** Ends the block. */
   stop(): void;

@@ -126,7 +126,7 @@ function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinki
   return supported === undefined ? {} : { effort: supported };
 }
 
-/** Returns the effort nearest to the wanted one that the protocol and the model have; of two, the greater. */
+/** Returns the supported effort nearest to the wanted one; of two, the greater. */
 function nearest(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
   const distance = (effort: Effort) => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
   return PROTOCOL_EFFORTS.filter((effort) => supported.includes(effort))

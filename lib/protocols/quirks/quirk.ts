@@ -16,7 +16,7 @@ export interface Quirk {
   /** Returns the issuer whose signatures a model reads, for vendors that sell models of others. */
   issuer?(model: string): string;
   /**
-   * Rewrites a request body, whether the gateway or the client wrote it, and names in `dropped` what it leaves out. A
+   * Rewrites a request body, written by the gateway or by the client, and names in `dropped` what it leaves out. A
    * member that does not change keeps its identity (`===`), so that its text can be relayed as it is.
    */
   body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;

@@ -8,7 +8,7 @@ export interface ResponsesEvent {
   members: JsonObject;
 }
 
-/** How an item ended. */
+/** Final status of an item. */
 export type ItemStatus = "completed" | "incomplete";
 
 /** An item being written. Each method returns the events to send. */

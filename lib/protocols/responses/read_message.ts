@@ -31,7 +31,7 @@ export function messageReader(sequence: BlockSequence): ItemReader {
     return part;
   }
 
-  /** Finds the part that a complete one stands for. Some servers number stream parts wrongly. */
+  /** Finds the streamed part that belongs to a complete one. Some servers number stream parts wrongly. */
   function partOf(kind: Kind, index: number, whole: string): Part {
     if (!parts.has(`${kind} ${index}`)) {
       for (const part of parts.values()) {

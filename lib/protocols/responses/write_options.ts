@@ -64,7 +64,7 @@ export function writeReasoning(
 ): JsonObject {
   if (reasoning === undefined) return {};
   if (!context.own && context.target.row.reasoning === undefined) {
-    // A model without reasoning need not be told to stop.
+    // For a model without reasoning, the effort "none" changes nothing.
     if (reasoning.mode !== "off" && reasoning.effort !== "none") context.target.dropped.add(context.names.effort);
     return {};
   }
@@ -96,8 +96,8 @@ export function writeText(
 }
 
 /**
- * Writes the end user's id; one that is too long is hashed. The id of messages clients identifies their session, so it
- * is the cache key, too.
+ * Writes the end user's id; a long one is hashed. The id of messages clients identifies their session, so it is the
+ * cache key, too.
  */
 export function writeUser({ user, protocol, unknownMembers }: Prompt, { own }: ResponsesWriteContext): JsonObject {
   if (user === undefined) return {};

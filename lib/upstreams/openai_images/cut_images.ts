@@ -40,7 +40,7 @@ class Cutter implements ImageCutter {
   readonly #rest: string[] = [];
   #restLength = 0;
   readonly #levels: string[] = [];
-  /** Last of `{ [ , :` outside strings; tells names from values. */
+  /** Last of `{ [ , :` outside strings; it separates names from values. */
   #mark = "";
   #inString = false;
   #escaped = false;

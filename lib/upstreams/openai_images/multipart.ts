@@ -25,14 +25,14 @@ export function formType(boundary: string): string {
 }
 
 /**
- * A form's body. Pieces are views of the files' bytes, made as they are asked for.
- * @param boundary text that stands nowhere in the form
+ * Body of a form. Pieces are views of the files' bytes, made on demand.
+ * @param boundary a text that does not occur in the form
  */
 export function writeForm(form: Form, boundary: string): ReadableStream<Uint8Array> {
   return ReadableStream.from(formPieces(form, boundary));
 }
 
-/** How long a form's body is, in bytes. */
+/** Length of a form's body, in bytes. */
 export function formBytes(form: Form, boundary: string): number {
   let bytes = 0;
   for (const piece of formPieces(form, boundary)) bytes += piece.length;
