@@ -22,17 +22,21 @@ export interface CheckOptions {
   variable?: string;
   /** True: as JSON. */
   json?: boolean;
+  /** True: a warning is a failure. */
+  strict?: boolean;
   /** Unix time in milliseconds; absent: the present. */
   now?: number;
 }
 
-/** Prints what would be served, and every warning. Returns 1 where there is any. */
-export function check({ config, path, variable, json = false, now = Date.now() }: CheckOptions): number {
+/** Prints what would be served, and every warning. Returns 1 if there is one and `strict` is set. */
+export function check(
+  { config, path, variable, json = false, strict = false, now = Date.now() }: CheckOptions,
+): number {
   const warnings = [...configWarnings(config, now), ...journalWarnings(config)];
   const { models } = createCatalog(config);
   const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
   writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));
-  return warnings.length === 0 ? 0 : 1;
+  return strict && warnings.length > 0 ? 1 : 0;
 }
 
 interface CheckResult {

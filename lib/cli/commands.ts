@@ -46,6 +46,7 @@ export const SWITCHES = {
   csv: "Print CSV",
   "report-only": "Report exceeded limits and refuse nothing",
   enforce: "Enforce limits that were only reported",
+  strict: "Fail if there is a warning",
   long: "Also test 90 seconds of silence on a stream",
 } as const;
 
@@ -67,6 +68,8 @@ export interface CommandSyntax {
   flags: readonly Flag[];
   /** One line for the help. */
   about: string;
+  /** Whole command lines for the help. */
+  examples: readonly [string, ...string[]];
   /** Help texts of flags that mean something else here. */
   help?: Partial<Record<Flag, string>>;
 }
@@ -80,36 +83,102 @@ const RULES: readonly Flag[] = [
 
 /** Every command, in the order of the help. */
 export const COMMANDS = {
-  "serve": { flags: LISTEN, about: "Start the gateway (the default command)" },
-  "keys add": { operand: "NAME", flags: [...FILES, ...RULES], about: "Create an API key and print it once" },
-  "keys list": { flags: [...FILES, "json"], about: "List the API keys of the store" },
-  "keys show": { operand: "NAME_OR_ID", flags: [...FILES, "json"], about: "Show a key and its rules" },
+  "serve": {
+    flags: LISTEN,
+    about: "Start the gateway (the default command)",
+    examples: ["sluice", "sluice serve --config /etc/sluice/sluice.jsonc --port 8080"],
+  },
+  "keys add": {
+    operand: "NAME",
+    flags: [...FILES, ...RULES],
+    about: "Create an API key and print it once",
+    examples: [
+      "sluice keys add ci --group team --expires 90d",
+      "sluice keys add web --rpm 60 --budget 5 --period day --models 'acme/*'",
+    ],
+  },
+  "keys list": {
+    flags: [...FILES, "json"],
+    about: "List the API keys of the store",
+    examples: ["sluice keys list", "sluice keys list --json"],
+  },
+  "keys show": {
+    operand: "NAME_OR_ID",
+    flags: [...FILES, "json"],
+    about: "Show a key and its rules",
+    examples: ["sluice keys show ci"],
+  },
   "keys change": {
     operand: "NAME_OR_ID",
     flags: [...FILES, ...RULES, "enforce"],
     about: "Change the group, expiry or rules of a key; the value unset removes one",
+    examples: ["sluice keys change ci --rpm 120", "sluice keys change ci --budget unset --expires unset"],
   },
-  "keys disable": { operand: "NAME_OR_ID", flags: FILES, about: "Refuse a key until it is enabled again" },
-  "keys enable": { operand: "NAME_OR_ID", flags: FILES, about: "Accept a disabled key again" },
-  "keys revoke": { operand: "NAME_OR_ID", flags: FILES, about: "Revoke a key permanently" },
+  "keys disable": {
+    operand: "NAME_OR_ID",
+    flags: FILES,
+    about: "Refuse a key until it is enabled again",
+    examples: ["sluice keys disable ci"],
+  },
+  "keys enable": {
+    operand: "NAME_OR_ID",
+    flags: FILES,
+    about: "Accept a disabled key again",
+    examples: ["sluice keys enable ci"],
+  },
+  "keys revoke": {
+    operand: "NAME_OR_ID",
+    flags: FILES,
+    about: "Revoke a key permanently",
+    examples: ["sluice keys revoke key_FJJUXxbndaOn"],
+  },
   "keys rotate": {
     operand: "NAME_OR_ID",
     flags: [...FILES, "overlap"],
     about: "Give a key a new secret and print it once; the old one stays valid for a while",
+    examples: ["sluice keys rotate ci --overlap 7d"],
   },
   "usage": {
     flags: [...FILES, "since", "until", "by", "upstream", "invoice", "prices", "tolerance", "json", "csv"],
     about: "Show usage and cost of a period, or compare them with an upstream's invoice",
+    examples: [
+      "sluice usage --since 30d --by group",
+      "sluice usage --by model --csv",
+      "sluice usage --by upstream --upstream openai --invoice invoice.csv",
+    ],
   },
-  "explain": { operand: "REQUEST_ID", flags: [...FILES, "json"], about: "Show a request and how its price adds up" },
-  "audit": { flags: [...FILES, "json"], about: "Recalculate the whole ledger and list every difference" },
-  "prune": { flags: FILES, about: "Delete requests older than ledger.keep_days now; the sums per day stay" },
-  "backup": { operand: "FILE", flags: FILES, about: "Copy the store to a new file; the gateway may be running" },
-  "check": { flags: [...LISTEN, "json"], about: "Check the configuration and show what it would serve" },
+  "explain": {
+    operand: "REQUEST_ID",
+    flags: [...FILES, "json"],
+    about: "Show a request and how its price adds up",
+    examples: ["sluice explain req_f2325b96ca8464c6000003"],
+  },
+  "audit": {
+    flags: [...FILES, "json"],
+    about: "Recalculate the whole ledger and list every difference",
+    examples: ["sluice audit", "sluice audit --store sqlite:data/backup.db"],
+  },
+  "prune": {
+    flags: FILES,
+    about: "Delete requests older than ledger.keep_days now; the sums per day stay",
+    examples: ["sluice prune"],
+  },
+  "backup": {
+    operand: "FILE",
+    flags: FILES,
+    about: "Copy the store to a new file; the gateway may be running",
+    examples: ["sluice backup data/backup.db"],
+  },
+  "check": {
+    flags: [...LISTEN, "json", "strict"],
+    about: "Check the configuration and show what it would serve",
+    examples: ["sluice check", "sluice check --config new.jsonc --strict"],
+  },
   "doctor": {
     flags: [...LISTEN, "json", "url", "key", "model", "long"],
     about: "Look for problems: files, clock, stores, upstreams, and with --url proxies in front",
     help: { key: "API key of the gateway at --url", model: "Model to test streams with (default: sluice/echo)" },
+    examples: ["sluice doctor", "sluice doctor --url https://llm.example.com --key sk-sluice-…"],
   },
   "conform": {
     operand: "URL",
@@ -119,6 +188,7 @@ export const COMMANDS = {
       key: "API key of the gateway (SLUICE_CONFORM_KEY)",
       concurrency: "Checks at one time, 1 to 32 (default: 4)",
     },
+    examples: ["sluice conform http://127.0.0.1:8790 --key sk-sluice-… --model acme/assistant --only chat,models"],
   },
   "fault": {
     flags: ["hostname", "port", "always"],
@@ -127,14 +197,26 @@ export const COMMANDS = {
       hostname: "Address to listen on (default: 127.0.0.1)",
       port: "Port to listen on; 0 takes a free one (default: 8795)",
     },
+    examples: ["sluice fault --port 8795 --always status:429"],
   },
   "translate": {
     flags: ["config", "from", "to", "vendor"],
     about: "Show what an upstream would receive for the request body on standard input",
+    examples: ["sluice translate --from chat --to messages < request.json"],
   },
-  "health": { flags: LISTEN, about: "Check whether the gateway of this configuration is alive" },
-  "help": { operand: "COMMAND", isOptional: true, flags: [], about: "Show this text, or the flags of a command" },
-  "version": { flags: [], about: "Show the version" },
+  "health": {
+    flags: LISTEN,
+    about: "Check whether the gateway of this configuration is alive",
+    examples: ["sluice health --port 8790"],
+  },
+  "help": {
+    operand: "COMMAND",
+    isOptional: true,
+    flags: [],
+    about: "Show this text, or the flags of a command",
+    examples: ["sluice help keys add"],
+  },
+  "version": { flags: [], about: "Show the version", examples: ["sluice version"] },
 } as const satisfies Record<string, CommandSyntax>;
 
 /** A command's name. */

@@ -19,10 +19,11 @@ Run "sluice COMMAND --help" for the flags of a command.
 }
 
 function commandHelp(name: string, syntax: CommandSyntax): string {
-  const { about, flags, help = {} } = syntax;
+  const { about, examples, flags, help = {} } = syntax;
   const usage = `sluice ${withOperand(name, syntax)}${flags.length === 0 ? "" : " [FLAGS]"}`;
   const rows = flags.map((flag): [string, string] => [flagForm(flag), help[flag] ?? flagHelp(flag)]);
-  return `Usage: ${usage}\n\n${about}\n${rows.length === 0 ? "" : `\n${columns(rows)}`}`;
+  const flagsText = rows.length === 0 ? "" : `\n${columns(rows)}`;
+  return `Usage: ${usage}\n\n${about}\n${flagsText}\nExamples:\n${examples.map((line) => `  ${line}\n`).join("")}`;
 }
 
 function withOperand(name: string, { operand, isOptional }: CommandSyntax): string {

@@ -38,6 +38,7 @@ export async function runConfigured(
         ...(path !== undefined && { path }),
         ...(variable !== undefined && { variable }),
         json: invocation.switches.has("json"),
+        strict: invocation.switches.has("strict"),
       });
     case "translate":
       return await translate({

@@ -67,8 +67,13 @@ Deno.test("parseArguments() says in one line what it does not know", () => {
 });
 
 Deno.test("the help names every command, and that of a command its flags", () => {
-  for (const [name, { flags }] of Object.entries(COMMANDS)) {
+  for (const [name, { flags, examples }] of Object.entries(COMMANDS)) {
     assertStringIncludes(helpText(), `  ${name}`);
+    for (const example of examples) {
+      assertStringIncludes(helpText(name), `\n  ${example}\n`);
+      const words = example.replace(/ <.*/, "").replaceAll("'", "").split(" ").slice(1);
+      assertEquals(parseArguments(words).command, name, example);
+    }
     for (const flag of flags) assertStringIncludes(helpText(name), `\n  --${flag}`);
   }
   assertEquals(helpText("keys").match(/^ {2}keys /gm)?.length, 8);
@@ -81,6 +86,9 @@ Show a request and how its price adds up
   --config FILE    Configuration file (default: SLUICE_CONFIG, else ./sluice.jsonc if it exists)
   --store ADDRESS  Keys and ledger: sqlite:PATH, memory: or postgres://USER:PASSWORD@HOST/DATABASE (SLUICE_STORE)
   --json           Print JSON
+
+Examples:
+  sluice explain req_f2325b96ca8464c6000003
 `,
   );
 });

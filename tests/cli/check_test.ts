@@ -174,11 +174,11 @@ Deno.test("each warning names the member and what to do", () => {
   }
 });
 
-Deno.test("check prints what would be served, with warnings as lines or JSON, and ends with 1 where there are any", () =>
+Deno.test("check prints what would be served, with warnings as lines or JSON, which fail it with --strict alone", () =>
   inFolder(async (folder) => {
     const write = (file: JsonObject) => Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
     await write({ models: [model({ targets: [ECHO] })] });
-    const good = await run(["check"], { folder });
+    const good = await run(["check", "--strict"], { folder });
     assertEquals([good.code, good.err], [0, ""]);
     assertStringIncludes(
       good.out,
@@ -188,10 +188,12 @@ Deno.test("check prints what would be served, with warnings as lines or JSON, an
     assert(!good.out.includes("Warnings"));
     await write({ ...keyed({ base_url: "http://api.example.com/v1" }) });
     const warned = await run(["check"], { folder, env: ENV });
-    assertEquals(warned.code, 1);
+    assertEquals([warned.code, warned.err], [0, ""]);
     assertStringIncludes(warned.out, "\nWarnings (1):\n  upstreams.host.base_url: Prompts and the key go to");
     const json = await run(["check", "--json"], { folder, env: ENV });
-    assertEquals(json.code, 1);
+    assertEquals(json.code, 0);
+    const strict = await run(["check", "--strict"], { folder, env: ENV });
+    assertEquals([strict.code, strict.out], [1, warned.out]);
     const told = JSON.parse(json.out);
     assertEquals([told.path, told.models.at(0).targets, told.warnings[0].path], [
       "sluice.jsonc",
@@ -208,13 +210,13 @@ Deno.test("check names the stores without passwords, and a journal that cannot b
       SLUICE_LIMITS_STORE: "redis://:hunter2@cache.example:6380",
       SLUICE_CONFIG_TEXT: '{ "nodes": { "journal": "./kept/journal" } }',
     };
-    const good = await run(["check"], { folder, env });
+    const good = await run(["check", "--strict"], { folder, env });
     assertEquals([good.code, good.err], [0, ""], good.out);
     assertStringIncludes(good.out, "Configuration: SLUICE_CONFIG_TEXT\n");
     assertStringIncludes(good.out, "Store:         postgres://sluice@db.example/sluice\n");
     assertStringIncludes(good.out, "Limits:        redis://cache.example:6380\n");
     await Deno.writeTextFile(`${folder}/kept`, "no folder");
-    const bad = await run(["check", "--json"], { folder, env });
+    const bad = await run(["check", "--json", "--strict"], { folder, env });
     assertEquals(bad.code, 1);
     const told = JSON.parse(bad.out);
     assertEquals([told.path, told.store, told.limits_store, told.warnings.length, told.warnings[0].path], [
@@ -224,7 +226,7 @@ Deno.test("check names the stores without passwords, and a journal that cannot b
       1,
       "nodes.journal",
     ]);
-    const none = await run(["check"], {
+    const none = await run(["check", "--strict"], {
       folder,
       env: { ...env, SLUICE_CONFIG_TEXT: '{ "nodes": { "journal": null } }' },
     });

@@ -1,5 +1,6 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import { configSchema } from "../../../lib/config.ts";
+import { inFolder, run } from "../../support/program.ts";
 import { isInstalled } from "./programs.ts";
 
 const FOLDER = new URL("../../../deploy/systemd/", import.meta.url);
@@ -71,3 +72,16 @@ Deno.test("the template differs from the unit in what is each process's own", ()
   ]);
   assertEquals(each.length, one.length);
 });
+
+Deno.test("a reload of the units goes on where the file has only warnings, and stops where it is wrong", () =>
+  inFolder(async (folder) => {
+    for (const [, unit] of UNITS) {
+      const [, words = ""] = /^ExecReload=\/usr\/local\/bin\/sluice (check .*)$/m.exec(unit) ?? [];
+      const args = words.replace("/etc/sluice/", "").split(" ");
+      await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "groups": { "team": { "models": ["none/*"] } } }');
+      const warned = await run(args, { folder });
+      assertEquals([warned.code, /Warnings \(1\)/.test(warned.out)], [0, true], warned.out + warned.err);
+      await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "group": {} }');
+      assertEquals((await run(args, { folder })).code, 1);
+    }
+  }));
