@@ -138,6 +138,16 @@ export const COMMANDS = {
     about: "Give a key a new secret and print it once; the old one stays valid for a while",
     examples: ["sluice keys rotate ci --overlap 7d"],
   },
+  "keys export": {
+    flags: FILES,
+    about: "Print all keys as JSON lines, with hashes instead of secrets, for keys import",
+    examples: ["sluice keys export --store sqlite:data/sluice.db > keys.jsonl"],
+  },
+  "keys import": {
+    flags: FILES,
+    about: "Add exported keys from standard input to the store; keys that are there already stay as they are",
+    examples: ["sluice keys import --store postgres://sluice@db.example.com/sluice < keys.jsonl"],
+  },
   "usage": {
     flags: [...FILES, "since", "until", "by", "upstream", "invoice", "prices", "tolerance", "json", "csv"],
     about: "Show usage and cost of a period, or compare them with an upstream's invoice",

@@ -9,6 +9,7 @@ import {
   revokeKey,
   rotateKey,
 } from "../access/key_admin.ts";
+import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { Config } from "../config.ts";
 import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
@@ -95,10 +96,17 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     writeErr(`Key "${name}" (${id}) has a new secret. ${former}. The new one is shown only now:\n`);
     writeOut(`${key}\n`);
   },
+  async "keys export"({ admin }) {
+    writeOut(writeKeyLines(await admin.store.keys.list()));
+  },
+  async "keys import"({ admin }) {
+    const { added, present } = await importKeys(admin, readKeyLines(await new Response(Deno.stdin.readable).text()));
+    writeOut(`Imported ${added} keys; ${present} were there already\n`);
+  },
 };
 
 /** Commands that change nothing. */
-const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show"]);
+const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show", "keys export"]);
 
 /**
  * Runs a command and returns the exit code. A running gateway applies changes in its file at the next request, and in its

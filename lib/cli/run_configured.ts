@@ -58,6 +58,8 @@ export async function runConfigured(
     case "keys enable":
     case "keys revoke":
     case "keys rotate":
+    case "keys export":
+    case "keys import":
       return await keys(command, { ...invocation, config });
     case "usage":
       return await usage({ config, ...invocation });

@@ -100,6 +100,14 @@ export function requireCurrent(version: number, current: number): void {
   );
 }
 
+/** Explains that a store was written by a newer version. @param version steps that have run @param current steps known */
+export function newerStore(version: number, current: number): Error {
+  return new Error(
+    `it was written by a newer version of Sluice (shape ${version}, known up to ${current}): start that version, or ` +
+      "restore a copy of the store as it was before",
+  );
+}
+
 /** A store that cannot be opened. The message is for the operator. */
 export class StoreError extends Error {
   override readonly name = "StoreError";

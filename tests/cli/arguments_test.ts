@@ -71,12 +71,12 @@ Deno.test("the help names every command, and that of a command its flags", () =>
     assertStringIncludes(helpText(), `  ${name}`);
     for (const example of examples) {
       assertStringIncludes(helpText(name), `\n  ${example}\n`);
-      const words = example.replace(/ <.*/, "").replaceAll("'", "").split(" ").slice(1);
+      const words = example.replace(/ [<>].*/, "").replaceAll("'", "").split(" ").slice(1);
       assertEquals(parseArguments(words).command, name, example);
     }
     for (const flag of flags) assertStringIncludes(helpText(name), `\n  --${flag}`);
   }
-  assertEquals(helpText("keys").match(/^ {2}keys /gm)?.length, 8);
+  assertEquals(helpText("keys").match(/^ {2}keys /gm)?.length, 10);
   assertEquals(
     helpText("explain"),
     `Usage: sluice explain REQUEST_ID [FLAGS]

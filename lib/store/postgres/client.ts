@@ -1,7 +1,7 @@
 /** Connections to a Postgres database, and the tables in it. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
-import { type Migrated, StoreError } from "../store.ts";
+import { type Migrated, newerStore, StoreError } from "../store.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -211,5 +211,5 @@ export async function readShape(sql: Connection): Promise<number> {
   const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
   const version = row?.version ?? 0;
   if (version <= MIGRATIONS.length) return version;
-  throw new Error(`it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`);
+  throw newerStore(version, MIGRATIONS.length);
 }

@@ -7,15 +7,13 @@ import { readNumber } from "./pragma.ts";
 import { checkAll, checkLastEntries, checkStructure } from "./integrity.ts";
 import { BUSY_MS } from "./connect.ts";
 import { takeFile } from "./owner_lock.ts";
-import type { Migrated } from "../store.ts";
+import { type Migrated, newerStore } from "../store.ts";
 import { atomically } from "./transaction.ts";
 
 /** Number of migrations that have run. @throws {Error} where there are more than this version knows */
 export function knownVersion(db: DatabaseSync): number {
   const version = readNumber(db, "user_version");
-  if (version > MIGRATIONS.length) {
-    throw new Error(`it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`);
-  }
+  if (version > MIGRATIONS.length) throw newerStore(version, MIGRATIONS.length);
   // Steps and their number are written in one transaction, so a file with tables but without a version belongs to
   // another program.
   if (version === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined) {

@@ -1,0 +1,202 @@
+/** Keys as JSON lines, to move them from one store to another: hashes, never secrets. */
+import { z } from "zod";
+import { groupOf, keyRulesSchema, nameSchema } from "../config.ts";
+import { schemaProblems } from "../config/problems.ts";
+import { GatewayError } from "../errors.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import type { KeyAdmin } from "./key_admin.ts";
+
+/** Version of the format. A change that this version could not read has the next number. */
+const VERSION = 1;
+
+/** Most problems that one error lists. */
+const MOST_PROBLEMS = 20;
+
+const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, { error: "Expected SHA-256 in hexadecimal" });
+const timeSchema = z.iso.datetime({ precision: 3, error: 'Expected a time such as "2026-11-21T04:18:10.907Z"' });
+
+/** First line: which format it is, and how many keys follow. */
+const headSchema = z.strictObject({
+  format: z.literal("sluice-keys"),
+  version: z.literal(VERSION),
+  keys: z.number().int().min(0),
+});
+
+/** Each further line: one key. `null`: it has no such time, or no former secret. */
+const keySchema = z.strictObject({
+  id: z.string().regex(/^key_[A-Za-z0-9_-]{1,64}$/, { error: 'Expected an id such as "key_FJJUXxbndaOn"' }),
+  name: nameSchema,
+  hash: hashSchema,
+  group: nameSchema,
+  created_at: timeSchema,
+  disabled: z.boolean(),
+  revoked_at: timeSchema.nullable(),
+  expires_at: timeSchema.nullable(),
+  last_used_at: timeSchema.nullable(),
+  rules: keyRulesSchema,
+  former: z.strictObject({ hash: hashSchema, until: timeSchema }).nullable(),
+});
+
+type KeyLine = z.output<typeof keySchema>;
+
+/** Writes keys as JSON lines: a head with their number, then one line for each. */
+export function writeKeyLines(records: readonly KeyRecord[]): string {
+  const head: z.output<typeof headSchema> = { format: "sluice-keys", version: VERSION, keys: records.length };
+  return [head, ...records.map(toLine)].map((line) => `${JSON.stringify(line)}\n`).join("");
+}
+
+/** Reads what `writeKeyLines` wrote. @throws {GatewayError} `invalid` for another format or version, or a wrong line */
+export function readKeyLines(text: string): KeyRecord[] {
+  const lines = text.split("\n").filter((line) => line.trim() !== "").map(parseLine);
+  const head = headSchema.safeParse(lines[0]);
+  if (!head.success) {
+    const version = z.object({ format: z.literal("sluice-keys"), version: z.number() }).safeParse(lines[0]);
+    throw refused([
+      version.success && version.data.version > VERSION
+        ? `they were exported by a newer version of Sluice (format ${version.data.version}, known up to ${VERSION})`
+        : "the first line is not that of exported keys",
+    ]);
+  }
+  const found = lines.length - 1;
+  if (found !== head.data.keys) throw refused([`the file is not whole: ${found} of ${head.data.keys} keys are there`]);
+  const parsed = lines.slice(1).map((line) => ({ line, ...keySchema.safeParse(line) }));
+  const problems = parsed.flatMap(({ line, error }, index) =>
+    error === undefined ? [] : schemaProblems(keySchema, error, line).map((problem) => `line ${index + 2}: ${problem}`)
+  );
+  if (problems.length > 0) throw refused(problems);
+  return parsed.flatMap(({ data }) => data === undefined ? [] : [toRecord(data)]);
+}
+
+/** Number of keys that were added, and of those that were there already. */
+export interface ImportedKeys {
+  added: number;
+  present: number;
+}
+
+/**
+ * Adds keys to a store, with everything they had in the other one. A key that is there already, but for its last use,
+ * stays as it is, so an import can be repeated. Nothing is added if there is any conflict.
+ *
+ * @throws {GatewayError} `invalid` for keys that differ from one of the store, or whose name or secret is in use
+ */
+export async function importKeys(
+  { config, store }: Pick<KeyAdmin, "config" | "store">,
+  records: readonly KeyRecord[],
+): Promise<ImportedKeys> {
+  const known = new KnownKeys(config, await store.keys.list());
+  const missing = records.filter((record) => known.take(record));
+  if (known.problems.length > 0) throw refused(known.problems);
+  for (const record of missing) {
+    if (await store.keys.add(record)) continue;
+    throw refused([`another process added the name or the secret of key "${record.name}" meanwhile: import again`]);
+  }
+  return { added: missing.length, present: records.length - missing.length };
+}
+
+/** The keys of a store and those that are to be added to it. */
+class KnownKeys {
+  readonly problems: string[] = [];
+  readonly #config: KeyAdmin["config"];
+  readonly #byId = new Map<string, KeyRecord>();
+  readonly #byHash = new Map<string, KeyRecord>();
+  readonly #byName = new Map<string, KeyRecord>();
+
+  constructor(config: KeyAdmin["config"], records: readonly KeyRecord[]) {
+    this.#config = config;
+    for (const record of records) this.#add(record);
+  }
+
+  /** Returns whether a key is to be added. Conflicts go to `problems`. */
+  take(record: KeyRecord): boolean {
+    const same = this.#byId.get(record.id);
+    const problem = same === undefined ? this.#newProblem(record) : differenceText(record, same);
+    if (problem !== undefined) this.problems.push(`key "${record.name}" (${record.id}): ${problem}`);
+    if (same !== undefined || problem !== undefined) return false;
+    this.#add(record);
+    return true;
+  }
+
+  #add(record: KeyRecord): void {
+    this.#byId.set(record.id, record);
+    for (const hash of hashesOf(record)) this.#byHash.set(hash, record);
+    if (record.revokedAt === undefined) this.#byName.set(record.name, record);
+  }
+
+  #newProblem(record: KeyRecord): string | undefined {
+    const twin = hashesOf(record).map((hash) => this.#byHash.get(hash)).find((key) => key !== undefined);
+    if (twin !== undefined) return `it has the secret of the key "${twin.name}" (${twin.id})`;
+    if (record.revokedAt !== undefined) return undefined;
+    const namesake = this.#byName.get(record.name);
+    if (namesake !== undefined) return `its name is in use by ${namesake.id}`;
+    const { keys, groups } = this.#config;
+    if (keys.some(({ name }) => name === record.name)) return "the configuration has a key of this name";
+    if (groupOf(this.#config, record.group) !== undefined) return undefined;
+    return `unknown group "${record.group}"; known: ${Object.keys(groups).join(", ")}`;
+  }
+}
+
+function hashesOf({ hash, former }: KeyRecord): string[] {
+  return former === undefined ? [hash] : [hash, former.hash];
+}
+
+/** The members in which two keys differ; `undefined` if they are the same, but for their last use. */
+function differenceText(record: KeyRecord, present: KeyRecord): string | undefined {
+  const [imported, stored] = [toLine(record), toLine(present)];
+  const differing = (Object.keys(imported) as (keyof KeyLine)[]).filter((name) =>
+    name !== "last_used_at" && JSON.stringify(imported[name]) !== JSON.stringify(stored[name])
+  );
+  return differing.length === 0 ? undefined : `the key of this id has another ${differing.join(", ")} in the store`;
+}
+
+function toLine(record: KeyRecord): KeyLine {
+  const { id, name, hash, group, createdAt, disabled, revokedAt, expiresAt, lastUsedAt, rules, former } = record;
+  return {
+    id,
+    name,
+    hash,
+    group,
+    created_at: new Date(createdAt).toISOString(),
+    disabled,
+    revoked_at: isoTime(revokedAt),
+    expires_at: isoTime(expiresAt),
+    last_used_at: isoTime(lastUsedAt),
+    rules,
+    former: former === undefined ? null : { hash: former.hash, until: new Date(former.until).toISOString() },
+  };
+}
+
+function toRecord(line: KeyLine): KeyRecord {
+  const { id, name, hash, group, disabled, rules, former } = line;
+  return {
+    id,
+    name,
+    hash,
+    group,
+    createdAt: Date.parse(line.created_at),
+    disabled,
+    ...(line.revoked_at !== null && { revokedAt: Date.parse(line.revoked_at) }),
+    ...(line.expires_at !== null && { expiresAt: Date.parse(line.expires_at) }),
+    ...(line.last_used_at !== null && { lastUsedAt: Date.parse(line.last_used_at) }),
+    rules,
+    ...(former !== null && { former: { hash: former.hash, until: Date.parse(former.until) } }),
+  };
+}
+
+function isoTime(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString();
+}
+
+/** A line that is not JSON is `undefined`, which no schema takes. */
+function parseLine(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function refused(problems: readonly string[]): GatewayError {
+  const shown = problems.slice(0, MOST_PROBLEMS);
+  const more = problems.length > shown.length ? [`and ${problems.length - shown.length} more`] : [];
+  return new GatewayError("invalid", ["Cannot import the keys; none was added:", ...shown, ...more].join("\n  "));
+}
