@@ -1,7 +1,8 @@
 /** The configuration: one schema, strict objects, secrets only by the name of an environment variable. */
 import { z } from "zod";
 import type { Endpoint } from "./access/access_table.ts";
-import { extraNameSchema, limitsSchema, modelSchema } from "./catalog/model.ts";
+import { limitsSchema, modelSchema } from "./catalog/model.ts";
+import { extraNameSchema } from "./catalog/price_schema.ts";
 import { timeoutsSchema } from "./catalog/timeouts.ts";
 import { isNetwork } from "./access/networks.ts";
 import {

@@ -149,6 +149,9 @@ const endedRequest = z.strictObject({
     delivered: z.array(z.string()).readonly().describe("One for each image; `unknown` where it cannot be read"),
   }).nullable(),
   service_tier: z.string().nullable().describe("The tier that served it; null where that is the plain one"),
+  context_tier: z.strictObject({ above: count, up_to: count.optional() }).nullable()
+    .describe("Number of input tokens that its prices are for; null where the model has one price for all"),
+  price_window: z.string().nullable().describe("The time window of its prices; null at the usual time"),
   tokens,
   source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
     "Where the numbers of tokens come from",

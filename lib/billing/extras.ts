@@ -1,4 +1,4 @@
-/** Charges in addition to the plain token price: dearer service tiers, and calls of hosted tools. */
+/** Charges other than the plain token price: service tiers, context tiers, and calls of hosted tools. */
 import {
   type ContentBlock,
   type ContentBlockOf,
@@ -10,9 +10,9 @@ import {
   type TokenUsage,
 } from "../protocols/canonical/types.ts";
 import type { JsonObject } from "../json/mod.ts";
-import type { BilledExtra, EntryDetails, PriceSheet } from "../store/ledger.ts";
+import type { BilledExtra, BilledTokens, ContextTier, EntryDetails, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
-import { type ExtraPrices, unitPrices } from "./price.ts";
+import { type ContextSheets, type ExtraPrices, inputTokensOf, unitPrices } from "./price.ts";
 
 /** Usage of an answer in addition to tokens, as far as it is known. */
 export type UsedExtras = Pick<TokenUsage, "tiers" | "hostedCalls">;
@@ -35,23 +35,39 @@ const MOST_CALLS = 10_000;
  * price counts; where it reports none, or one without a price, it is the one that was asked for.
  */
 export function billUsed(
-  used: UsedExtras | undefined,
+  { used, tokens }: { used?: UsedExtras | undefined; tokens: BilledTokens },
   { sheet, extraPrices, tier: asked }: Terms,
 ): { sheet: Readonly<PriceSheet>; details?: EntryDetails } {
-  if (used === undefined && asked === undefined) return { sheet };
+  if (used === undefined && asked === undefined && extraPrices === undefined) return { sheet };
   const { tiers, hostedCalls = {} } = used ?? {};
   const tier = servedTier(tiers, { asked, extraPrices });
   const extras = Object.entries(hostedCalls).sort(byName).flatMap(([name, count]): BilledExtra[] => {
     const price = extraPrices?.hostedTools[name] ?? "0";
     return count > 0 && count <= MOST_CALLS ? [{ item: `hosted_tools.${name}`, count, price }] : [];
   });
-  const isPlain = tier === undefined && extras.length === 0;
-  return {
-    sheet: (tier === undefined ? undefined : extraPrices?.tiers.get(tier)) ?? sheet,
-    ...(!isPlain && {
-      details: { ...(extras.length > 0 && { extras }), ...(tier !== undefined && { service_tier: tier }) },
-    }),
+  const tierSheets = tier === undefined ? undefined : extraPrices?.tiers.get(tier);
+  const details: EntryDetails = {
+    ...(extras.length > 0 && { extras }),
+    ...(tier !== undefined && { service_tier: tier }),
+    // Time windows have no part in the prices of service tiers.
+    ...(extraPrices?.window !== undefined && tierSheets === undefined && { price_window: extraPrices.window }),
   };
+  const served = contextSheetOf(tierSheets ?? extraPrices?.plain, inputTokensOf(tokens));
+  if (served?.tier !== undefined) details.context_tier = served.tier;
+  return { sheet: served?.sheet ?? sheet, ...(Object.keys(details).length > 0 && { details }) };
+}
+
+/** The sheet for an input of a size, with the thresholds around that size where there are any. */
+function contextSheetOf(
+  sheets: ContextSheets | undefined,
+  inputTokens: number,
+): { sheet: Readonly<PriceSheet>; tier?: ContextTier } | undefined {
+  if (sheets === undefined) return undefined;
+  if (sheets.length === 1) return { sheet: sheets[0].sheet };
+  const at = Math.max(0, sheets.findLastIndex(({ above }) => inputTokens > above));
+  const { above, sheet } = sheets[at] ?? sheets[0];
+  const next = sheets[at + 1];
+  return { sheet, tier: { above, ...(next !== undefined && { up_to: next.above }) } };
 }
 
 function byName([first]: [string, number], [second]: [string, number]): number {
@@ -72,9 +88,9 @@ function servedTier(
 
 /** Rank of a service tier by price. */
 function pricesOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
-  const sheet = extraPrices?.tiers.get(tier);
-  if (sheet === undefined) return 0n;
-  const { prompt, completion } = unitPrices(sheet);
+  const sheets = extraPrices?.tiers.get(tier);
+  if (sheets === undefined) return 0n;
+  const { prompt, completion } = unitPrices(sheets[0].sheet);
   return prompt + completion;
 }
 
@@ -84,7 +100,7 @@ export function mostCostOfTools(
   prices: ExtraPrices | undefined,
 ): Amount {
   if (extras === undefined || prices === undefined || extras.hostedTools.length === 0) return 0n;
-  const factor = parseFactor(prices.dearest.factor);
+  const factor = parseFactor(prices.plain[0].sheet.factor);
   let sum = 0n;
   let dearest = 0n;
   for (const { name, maxCalls = HELD_CALLS } of extras.hostedTools) {

@@ -36,7 +36,7 @@ export interface AdmissionTerms {
   model: Model;
   /** Its prices, fixed at admission. */
   sheet: PriceSheet;
-  /** Prices of possible extras; absent: none. */
+  /** Prices beside the plain sheet; absent: none. */
   extraPrices?: ExtraPrices | undefined;
   /** The service tier that it asks for; absent: the plain one. */
   tier?: string | undefined;
@@ -316,7 +316,8 @@ class RequestMeter implements Meter {
     let released: Promise<unknown> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
-      const { sheet, details = delivered.details } = billUsed(delivered.used, terms);
+      const { sheet, details: billed } = billUsed(delivered, terms);
+      const details = billed && delivered.details ? { ...delivered.details, ...billed } : billed ?? delivered.details;
       const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });

@@ -1,5 +1,6 @@
 /** Prices: which of them a request pays, and what its tokens cost. */
-import type { Model, Pricing } from "../catalog/model.ts";
+import type { Model } from "../catalog/model.ts";
+import type { Pricing, TieredPrices, TokenPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
@@ -24,65 +25,105 @@ const read = new WeakMap<PriceSheet, UnitPrices>();
 
 /** The price sheet of a request that begins now, by its model and its group's factor. It is frozen and shared. */
 export function sheetAt(model: Model, { factor, now }: { factor: string; now: number }): Readonly<PriceSheet> {
-  return sheetOf(model, { pricing: pricingAt(model, now), factor });
+  return sheetOf(pricingAt(model, now), { model: model.id, factor });
 }
 
-function sheetOf(
-  model: Model,
-  { pricing, factor }: { pricing: Omit<PriceSheet, "model" | "factor">; factor: string },
-): Readonly<PriceSheet> {
+/** The model and the factor of sheets. */
+type SheetOf = Pick<PriceSheet, "model" | "factor">;
+
+/** The sheet of prices. It is frozen and shared. */
+export function sheetOf(pricing: TokenPrices, { model, factor }: SheetOf): Readonly<PriceSheet> {
   let byFactor = sheets.get(pricing);
   if (byFactor === undefined) sheets.set(pricing, byFactor = new Map());
   let sheet = byFactor.get(factor);
   // Rows that were made of one another share their prices, and not their ids.
-  if (sheet?.model !== model.id) {
+  if (sheet?.model !== model) {
     const { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h } = pricing;
     const classes = { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h };
-    byFactor.set(factor, sheet = Object.freeze({ model: model.id, factor, ...classes }));
+    byFactor.set(factor, sheet = Object.freeze({ model, factor, ...classes }));
   }
   return sheet;
 }
 
-/** Prices of extras. */
-export interface ExtraPrices {
-  /** Prices in service tiers, by name. */
-  tiers: ReadonlyMap<string, Readonly<PriceSheet>>;
-  /** The dearest price that each class has in any tier. */
-  dearest: Readonly<PriceSheet>;
-  /** USD per call of hosted tools, by name. */
-  hostedTools: Readonly<Record<string, string>>;
+/** A sheet for requests with more tokens of input than `above`. */
+export interface ContextSheet {
+  above: number;
+  sheet: Readonly<PriceSheet>;
 }
 
-/** Prices of extras for a request that begins now; absent: none. */
+/** Sheets by the size of the input, in ascending order; the first is for every size. */
+export type ContextSheets = readonly [ContextSheet, ...ContextSheet[]];
+
+/** Prices beside the plain sheet. */
+export interface ExtraPrices {
+  /** Prices outside of service tiers. */
+  plain: ContextSheets;
+  /** Prices in service tiers, by name. */
+  tiers: ReadonlyMap<string, ContextSheets>;
+  /** The dearest price that each class has in any tier that an input of the size can reach. */
+  dearest: ContextSheets;
+  /** USD per call of hosted tools, by name. */
+  hostedTools: Readonly<Record<string, string>>;
+  /** Name of the time window of these prices; absent: the usual ones. */
+  window?: string;
+}
+
+/** Prices beside the plain sheet for a request that begins now; absent: none. */
 export function extraPricesAt(
   model: Model,
   { factor, now }: { factor: string; now: number },
 ): ExtraPrices | undefined {
-  const pricing = pricingAt(model, now);
-  const { hosted_tools: hostedTools = {}, service_tiers } = pricing;
-  if (pricing.hosted_tools === undefined && service_tiers === undefined) return undefined;
+  return extraPricesOf(pricingAt(model, now), { model: model.id, factor });
+}
+
+/** The prices beside the plain sheet; absent: none. They are shared. */
+export function extraPricesOf(pricing: Pricing, of: SheetOf): ExtraPrices | undefined {
+  const { hosted_tools, service_tiers, context_tiers, window } = pricing;
+  if ((hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined) return undefined;
   let known = extraPrices.get(pricing);
   if (known === undefined) extraPrices.set(pricing, known = new Map());
-  const name = `${factor} ${model.id}`;
+  const name = `${of.factor} ${of.model}`;
   let prices = known.get(name);
-  if (prices === undefined) known.set(name, prices = extraPricesOf(model, { hostedTools, pricing, factor }));
+  if (prices === undefined) known.set(name, prices = createExtraPrices(pricing, of));
   return prices;
 }
 
 /** As `sheets`, by factor and model. */
 const extraPrices = new WeakMap<Pricing, Map<string, ExtraPrices>>();
 
-function extraPricesOf(
-  model: Model,
-  { hostedTools, pricing, factor }: { pricing: Pricing; factor: string } & Pick<ExtraPrices, "hostedTools">,
-): ExtraPrices {
-  const plain = sheetOf(model, { pricing, factor });
-  const tiers = new Map(
-    Object.entries(pricing.service_tiers ?? {}).map(([name, pricing]) => [name, sheetOf(model, { pricing, factor })]),
-  );
-  let dearest = plain;
-  for (const sheet of tiers.values()) dearest = dearer(dearest, sheet);
-  return { tiers, dearest, hostedTools };
+function createExtraPrices(pricing: Pricing, of: SheetOf): ExtraPrices {
+  const { hosted_tools: hostedTools = {}, service_tiers = {}, window } = pricing;
+  const plain = contextSheets(pricing, of);
+  const tiers = new Map(Object.entries(service_tiers).map(([name, prices]) => [name, contextSheets(prices, of)]));
+  const dearest = dearestSheets([plain, ...tiers.values()]);
+  return { plain, tiers, dearest, hostedTools, ...(window !== undefined && { window }) };
+}
+
+function contextSheets(prices: TieredPrices, of: SheetOf): ContextSheets {
+  const { context_tiers = [] } = prices;
+  return [
+    { above: 0, sheet: sheetOf(prices, of) },
+    ...context_tiers.map((tier) => ({ above: tier.above, sheet: sheetOf(tier, of) })),
+  ];
+}
+
+/** An input of a size may turn out smaller, so that the prices below a threshold are among those above it. */
+function dearestSheets(all: readonly ContextSheets[]): ContextSheets {
+  const [first, ...others] = all.flat().sort((one, other) => one.above - other.above);
+  if (first === undefined) throw new TypeError("Cannot compare no sheets");
+  const levels: [ContextSheet, ...ContextSheet[]] = [first];
+  let dearest = first.sheet;
+  for (const { above, sheet } of others) {
+    dearest = dearer(dearest, sheet);
+    if (levels.at(-1)?.above === above) levels.pop();
+    levels.push({ above, sheet: dearest });
+  }
+  return levels;
+}
+
+/** The sheet for an input of a size. */
+export function sheetFor(sheets: ContextSheets, inputTokens: number): Readonly<PriceSheet> {
+  return (sheets.findLast(({ above }) => inputTokens > above) ?? sheets[0]).sheet;
 }
 
 /** For each class the higher price of two sheets. */
@@ -113,6 +154,11 @@ export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
   };
   if (Object.isFrozen(sheet)) read.set(sheet, prices);
   return prices;
+}
+
+/** All tokens of the input: what the thresholds of context tiers count. */
+export function inputTokensOf(tokens: BilledTokens): number {
+  return INPUT_CLASSES.reduce((sum, name) => sum + tokens[name], 0);
 }
 
 /** The price of one token of a class, as `unitPrices` has it. */

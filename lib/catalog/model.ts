@@ -1,17 +1,8 @@
 /** A row of the catalog: the one place where facts about a model live. Member names are those of the wire. */
 import { z } from "zod";
 import { EFFORTS } from "../protocols/canonical/types.ts";
+import { priceChangeSchema, PRICES, type Pricing, wholePricing } from "./price_schema.ts";
 import { ownTimeoutsSchema } from "./timeouts.ts";
-
-/** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
-export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
-  error: 'Expected USD per token as a decimal string with at most 12 decimals, such as "0.00000125"',
-});
-
-/** USD per call as a decimal string with at most 12 decimals, such as `0.01`. */
-const callPriceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
-  error: 'Expected USD per call as a decimal string with at most 12 decimals, such as "0.01"',
-});
 
 /** `<vendor>/<model_name>`: ASCII, one slash. */
 const modelIdSchema = z.string().max(256).regex(
@@ -84,79 +75,6 @@ const USUAL_PARAMETERS = {
   image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
 };
 
-/** A price for each class of tokens. */
-const TOKEN_PRICES = {
-  prompt: priceSchema.describe("Per token of the input"),
-  completion: priceSchema.describe("Per token of the output"),
-  input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-  input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-  input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-};
-
-/** Name of a hosted tool or of a service tier. */
-export const extraNameSchema: z.ZodString = z.string().max(64).regex(/^[a-z][a-z0-9_.:-]*$/, {
-  error: 'Expected a name such as "web_search", "priority" or "inference_geo:us"',
-});
-
-/** A price for everything that a request can be billed. */
-const PRICES = {
-  ...TOKEN_PRICES,
-  input_image: priceSchema.optional()
-    .describe("For image models: per token of uploaded images that the upstream reports. Absent: they cost nothing"),
-  hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
-    .describe("Per call of a tool that the vendor runs, by its name; groups must allow it, too"),
-  service_tiers: z.record(extraNameSchema, z.strictObject(TOKEN_PRICES)).optional()
-    .describe("Prices of tokens in service tiers, by name: of what groups may ask for, and of what upstreams report"),
-};
-
-/** Prices from a moment on. */
-const priceChangeSchema = z.strictObject({
-  from: z.iso.datetime({ offset: true }).describe(
-    "Moment from which on requests that begin cost this, such as 2027-01-01T00:00:00Z",
-  ),
-  ...PRICES,
-});
-
-/** Prices as the operator writes them. */
-type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
-
-/** Prices of tokens as the operator writes them. */
-type WrittenTokenPrices = Omit<WrittenPricing, "input_image" | "hosted_tools" | "service_tiers">;
-
-/** A price for every class of tokens. */
-type TokenPrices = Required<WrittenTokenPrices>;
-
-/** A price for every class of tokens, in every tier. */
-function wholePricing(
-  { input_image, hosted_tools, service_tiers, ...written }: WrittenPricing,
-  makes: "image" | "text",
-): TokenPrices & Pick<WrittenPricing, "input_image" | "hosted_tools"> & {
-  service_tiers?: Record<string, TokenPrices>;
-} {
-  return {
-    ...wholeTokenPrices(written, makes),
-    ...(input_image !== undefined && { input_image }),
-    ...(hosted_tools !== undefined && { hosted_tools }),
-    ...(service_tiers !== undefined && {
-      service_tiers: Object.fromEntries(
-        Object.entries(service_tiers).map(([name, prices]) => [name, wholeTokenPrices(prices, makes)]),
-      ),
-    }),
-  };
-}
-
-function wholeTokenPrices(written: WrittenTokenPrices, makes: "image" | "text"): TokenPrices {
-  // Nothing is cached where images are made.
-  const cached = makes === "image" ? "0" : written.prompt;
-  return {
-    prompt: written.prompt,
-    completion: written.completion,
-    input_cache_read: written.input_cache_read ?? cached,
-    input_cache_write_5m: written.input_cache_write_5m ?? cached,
-    input_cache_write_1h: written.input_cache_write_1h ?? cached,
-  };
-}
-
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Public id: `<vendor>/<model_name>`"),
@@ -224,7 +142,7 @@ export const modelSchema = z.strictObject({
       modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}`,
     },
     pricing: wholePricing(row.pricing, makes),
-    price_changes: row.price_changes.map(({ from, ...pricing }) => ({
+    price_changes: row.price_changes.map(({ from, ...pricing }): Pricing & { from: number } => ({
       from: Date.parse(from),
       ...wholePricing(pricing, makes),
     }))
@@ -239,9 +157,6 @@ export const modelSchema = z.strictObject({
 
 /** A catalog row with every default filled in; `price_changes` in the order of time, `from` in Unix milliseconds. */
 export type Model = z.output<typeof modelSchema>;
-
-/** Prices as decimal strings: USD per token of each class, in every tier, and per call of hosted tools. */
-export type Pricing = Model["pricing"];
 
 /** One place a model's requests may go to. */
 export interface Target extends z.output<typeof targetSchema> {

@@ -1,6 +1,7 @@
 /** Validates prices of models against the price factors of groups, and against each other. */
 import { mayUse } from "../access/permissions.ts";
 import { EMBEDDED_MODELS } from "../catalog/embedded.ts";
+import { minutesOf } from "../catalog/price_schema.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem, type Path } from "./problems.ts";
 
@@ -25,7 +26,10 @@ export function validatePrices(file: JsonObject): string[] {
   for (const [index, model] of Array.isArray(file.models) ? file.models.entries() : []) {
     if (!isObject(model)) continue;
     prices.push(...pricesOf(model));
-    problems.push(...changeProblems(model, ["models", index, "price_changes"]));
+    problems.push(
+      ...changeProblems(model, ["models", index, "price_changes"]),
+      ...tierProblems(model, ["models", index]),
+    );
   }
   for (const [name, group] of Object.entries(isObject(file.groups) ? file.groups : {})) {
     if (!isObject(group)) continue;
@@ -148,10 +152,79 @@ function pricesIn(row: unknown, { model, path }: { model: string; path: string }
   if (!isObject(row)) return [];
   return Object.entries(row).flatMap(([name, value]) => {
     const place = `${path}.${name}`;
-    // Prices of hosted tools, and of tiers, are one and two levels further down.
+    // Prices of hosted tools, of tiers and of time windows are further down.
     if (isObject(value)) return pricesIn(value, { model, path: place });
-    return name !== "from" && typeof value === "string" ? [{ model, place, text: value }] : [];
+    if (Array.isArray(value)) {
+      return value.flatMap((item, index) => pricesIn(item, { model, path: `${place}[${index}]` }));
+    }
+    return !NO_PRICES.has(name) && typeof value === "string" ? [{ model, place, text: value }] : [];
   });
+}
+
+/** Texts among prices. */
+const NO_PRICES: ReadonlySet<string> = new Set(["from", "until", "name"]);
+
+/** Every list of tiers and windows must give one price to each request. */
+function tierProblems({ pricing, price_changes }: JsonObject, path: Path): string[] {
+  const changes = Array.isArray(price_changes) ? price_changes : [];
+  const rows: [Path, unknown][] = [
+    [[...path, "pricing"], pricing],
+    ...changes.map((change, index): [Path, unknown] => [[...path, "price_changes", index], change]),
+  ];
+  return rows.flatMap(([place, row]) => {
+    if (!isObject(row)) return [];
+    const windows = Array.isArray(row.time_windows) ? row.time_windows : [];
+    const tiers = isObject(row.service_tiers) ? Object.entries(row.service_tiers) : [];
+    const holders: [Path, unknown][] = [
+      [place, row],
+      ...windows.map((window, index): [Path, unknown] => [[...place, "time_windows", index], window]),
+      ...tiers.map(([name, tier]): [Path, unknown] => [[...place, "service_tiers", name], tier]),
+    ];
+    return [
+      ...holders.flatMap(([place, holder]) => thresholdProblems(holder, [...place, "context_tiers"])),
+      ...windowProblems(windows, [...place, "time_windows"]),
+    ];
+  });
+}
+
+function thresholdProblems(holder: unknown, path: Path): string[] {
+  if (!isObject(holder) || !Array.isArray(holder.context_tiers)) return [];
+  const taken = new Map<number, number>();
+  return holder.context_tiers.flatMap((tier, index) => {
+    if (!isObject(tier) || typeof tier.above !== "number") return [];
+    const first = taken.get(tier.above);
+    if (first === undefined) taken.set(tier.above, index);
+    return first === undefined
+      ? []
+      : [formatProblem([...path, index, "above"], `${tier.above} is already that of context_tiers[${first}]`)];
+  });
+}
+
+/** Windows of one model must not overlap, and their names tell them apart in the ledger. */
+function windowProblems(windows: readonly unknown[], path: Path): string[] {
+  const problems: string[] = [];
+  const minutes = new Map<number, number>();
+  const names = new Map<string, number>();
+  for (const [index, window] of windows.entries()) {
+    if (!isObject(window)) continue;
+    const { name } = window;
+    const named = typeof name === "string" ? names.get(name) : undefined;
+    if (named !== undefined) {
+      problems.push(formatProblem([...path, index, "name"], `"${String(name)}" is already time_windows[${named}]`));
+    } else if (typeof name === "string") names.set(name, index);
+    const [from, until] = [window.from, window.until].map((time) =>
+      typeof time === "string" && /^\d\d:\d\d$/.test(time) ? minutesOf(time) : NaN
+    );
+    if (from === undefined || until === undefined || !(from <= 1440 && until <= 1440)) continue;
+    if (from === until) problems.push(formatProblem([...path, index, "until"], "The window has no minute"));
+    const length = (until - from + 1440) % 1440;
+    const all = Array.from({ length }, (_, minute) => (from + minute) % 1440);
+    const other = all.map((minute) => minutes.get(minute)).find((taken) => taken !== undefined);
+    if (other !== undefined) {
+      problems.push(formatProblem([...path, index], `It overlaps with time_windows[${other}]`));
+    } else for (const minute of all) minutes.set(minute, index);
+  }
+  return problems;
 }
 
 /** Two changes at the same time would be ambiguous. */

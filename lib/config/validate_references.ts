@@ -108,7 +108,7 @@ function modelProblems(file: JsonObject): string[] {
     for (const [place, target] of objects(model.targets)) {
       problems.push(...targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]));
     }
-    if (makesOf(model) === "text") problems.push(...imagePriceProblems(model, path));
+    problems.push(...kindPriceProblems(model, path));
   }
   return problems;
 }
@@ -142,15 +142,21 @@ function modelNameProblems(file: JsonObject): string[] {
   return problems;
 }
 
-/** Uploaded images are counted as tokens of the prompt where text is made of them. */
-function imagePriceProblems({ pricing, price_changes }: JsonObject, path: Path): string[] {
+/**
+ * Uploaded images are counted as tokens of the prompt where text is made of them, and images are billed by their size,
+ * not by that of their prompt.
+ */
+function kindPriceProblems(model: JsonObject, path: Path): string[] {
+  const makes = makesOf(model);
+  if (makes === undefined) return [];
+  const [member, kind] = makes === "text" ? ["input_image", "make images"] : ["context_tiers", "answer in text"];
   const places: [Path, Json | undefined][] = [
-    [["pricing"], pricing],
-    ...[...objects(price_changes)].map(([index, change]): [Path, Json] => [["price_changes", index], change]),
+    [["pricing"], model.pricing],
+    ...[...objects(model.price_changes)].map(([index, change]): [Path, Json] => [["price_changes", index], change]),
   ];
   return places.flatMap(([place, prices]) =>
-    isObject(prices) && prices.input_image !== undefined
-      ? [formatProblem([...path, ...place, "input_image"], "Only for models that make images")]
+    isObject(prices) && prices[member] !== undefined
+      ? [formatProblem([...path, ...place, member], `Only for models that ${kind}`)]
       : []
   );
 }

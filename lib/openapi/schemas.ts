@@ -1,6 +1,6 @@
 /** Shapes of what the gateway answers, for the API description. Requests have theirs in the protocol folders. */
 import { z } from "zod";
-import { priceSchema } from "../catalog/model.ts";
+import { priceSchema } from "../catalog/price_schema.ts";
 
 const architecture = z.strictObject({
   modality: z.string(),

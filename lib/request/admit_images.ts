@@ -6,7 +6,7 @@ import { limitRequestsOf } from "../limits/limit_requests.ts";
 import { mostCost } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { AdmissionTerms, Meter } from "../billing/meter.ts";
-import { costOfExtras, sheetAt } from "../billing/price.ts";
+import { costOfExtras, extraPricesAt, sheetAt } from "../billing/price.ts";
 import type { BilledExtra } from "../store/ledger.ts";
 import { longestMs } from "./targets.ts";
 
@@ -42,9 +42,11 @@ function termsOf(
   now = context.gateway.now(),
 ): Omit<AdmissionTerms, "limitRequests" | "most"> {
   const { gateway, caller } = context;
+  const at = { factor: requireCaller(caller).group.price_factor, now };
   return {
     model,
-    sheet: sheetAt(model, { factor: requireCaller(caller).group.price_factor, now }),
+    sheet: sheetAt(model, at),
+    extraPrices: extraPricesAt(model, at),
     budgets: budgetClaims(requireCaller(caller), gateway.now()),
     forMs: longestMs(model, gateway.config),
   };

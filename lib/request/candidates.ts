@@ -21,7 +21,7 @@ export interface Candidate {
   dropped: UnsupportedParameters;
   /** Price at the time of admission, however long the request takes. */
   sheet: Readonly<PriceSheet>;
-  /** Largest bill besides tokens; absent: none. */
+  /** Prices beside the plain sheet; absent: none. */
   extraPrices: ExtraPrices | undefined;
 }
 

@@ -5,7 +5,8 @@ import type { Gateway } from "../gateway.ts";
 import { affordableOutput, costsAnything, type InputBounds, mostCost, mostTokens } from "../billing/token_bound.ts";
 import { mostCostOfTools } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
-import type { BudgetClaim } from "../store/ledger.ts";
+import { sheetFor } from "../billing/price.ts";
+import type { BudgetClaim, PriceSheet } from "../store/ledger.ts";
 import type { Candidate } from "./candidates.ts";
 
 /** The most tokens of an answer, set for a request that named no number: what its budget can pay. */
@@ -57,15 +58,25 @@ function mostOf(
   { prompt, model, sheet, extraPrices }: Candidate,
   { cap, budgets, gateway }: { cap: OutputCap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },
 ): Amount {
-  const dearest = extraPrices?.dearest ?? sheet;
   const tools = mostCostOfTools(prompt, extraPrices);
-  if (budgets.length === 0) return costsAnything(dearest) || tools > 0n ? 1n : 0n;
+  if (budgets.length === 0) {
+    const dearest = dearestSheet({ sheet, extraPrices }, model.context_length);
+    return costsAnything(dearest) || tools > 0n ? 1n : 0n;
+  }
   const maxTokens = cap?.tokens ?? atLeast(prompt, model, gateway);
   const tokens = mostTokens(
     maxTokens === undefined ? prompt : { ...prompt, maxTokens },
     boundsOf({ prompt, model }, gateway),
   );
-  return mostCost(tokens, dearest) + tools;
+  return mostCost(tokens, dearestSheet({ sheet, extraPrices }, tokens.input)) + tools;
+}
+
+/** The dearest prices that a request with an input of at most this size can pay. */
+function dearestSheet(
+  { sheet, extraPrices }: Pick<Candidate, "sheet" | "extraPrices">,
+  inputTokens: number,
+): Readonly<PriceSheet> {
+  return extraPrices === undefined ? sheet : sheetFor(extraPrices.dearest, inputTokens);
 }
 
 /** A limit that a target does not take is raised to its minimum, and what that costs is paid. */
@@ -81,7 +92,7 @@ function capFor(
 ): OutputCap | undefined {
   if (prompt.maxTokens !== undefined) return undefined;
   const most = mostTokens(prompt, boundsOf({ prompt, model }, gateway));
-  const dearest = extraPrices?.dearest ?? sheet;
+  const dearest = dearestSheet({ sheet, extraPrices }, most.input);
   const forTokens = left - mostCostOfTools(prompt, extraPrices);
   if (mostCost(most, dearest) <= forTokens) return undefined;
   const tokens = affordableOutput({ left: forTokens, inputTokens: most.input, sheet: dearest, n: prompt.n });

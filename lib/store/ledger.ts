@@ -49,11 +49,22 @@ export interface ImageSizes {
   delivered: readonly string[];
 }
 
+/** The part of the price list that the size of an input falls into: more than `above` tokens, and at most `up_to`. */
+export interface ContextTier {
+  above: number;
+  /** Absent: no limit. */
+  up_to?: number;
+}
+
 /** Facts that few entries have. They are kept as JSON text, so a new one needs no migration. */
 export interface EntryDetails {
   extras?: readonly BilledExtra[];
   /** The service tier that served it, where that is not the plain one. Its prices are those of the sheet, if it has any. */
   service_tier?: string;
+  /** The context tier of its prices, where the model has any. */
+  context_tier?: ContextTier;
+  /** The time window of its prices, where that is not the usual time. */
+  price_window?: string;
   image_sizes?: ImageSizes;
 }
 

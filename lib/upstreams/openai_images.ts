@@ -1,5 +1,5 @@
 /** Upstreams with OpenAI's images API. */
-import type { Pricing } from "../catalog/model.ts";
+import type { Pricing } from "../catalog/price_schema.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
 import { writeJson } from "../json/mod.ts";

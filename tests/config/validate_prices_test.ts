@@ -151,3 +151,64 @@ Deno.test("a factor must leave prices of tools and tiers within 12 decimals, too
     "than 12 decimals, and 1 more of its prices have",
   ]);
 });
+
+Deno.test("thresholds and time windows give one price to every request", () => {
+  const prices = { prompt: "1", completion: "1" };
+  const window = (name: string, from: string, until: string) => ({ name, from, until, ...prices });
+  const tier = (above: number) => ({ above, ...prices });
+  const cases: [pricing: JsonObject, problem: string[]][] = [
+    [{
+      context_tiers: [tier(2), tier(1)],
+      time_windows: [window("a", "16:30", "00:30"), window("b", "00:30", "16:30")],
+    }, []],
+    [{ time_windows: [window("all-day", "00:00", "24:00")] }, []],
+    [{ context_tiers: [tier(1), tier(2), tier(1)] }, [
+      "models[0].pricing.context_tiers[2].above: 1 is already that of context_tiers[0]",
+    ]],
+    [{ service_tiers: { priority: { ...prices, context_tiers: [tier(7), tier(7)] } } }, [
+      "models[0].pricing.service_tiers.priority.context_tiers[1].above: 7 is already that of context_tiers[0]",
+    ]],
+    [{ context_tiers: [tier(0)] }, ["models[0].pricing.context_tiers[0].above: Expected at least 1, not 0"]],
+    [{ time_windows: [window("a", "22:00", "02:00"), window("b", "01:59", "03:00")] }, [
+      "models[0].pricing.time_windows[1]: It overlaps with time_windows[0]",
+    ]],
+    [{ time_windows: [window("a", "12:00", "12:00")] }, [
+      "models[0].pricing.time_windows[0].until: The window has no minute",
+    ]],
+    [{ time_windows: [window("a", "12:00", "13:00"), window("a", "14:00", "15:00")] }, [
+      'models[0].pricing.time_windows[1].name: "a" is already time_windows[0]',
+    ]],
+    [{ time_windows: [window("a", "25:00", "13:00")] }, [
+      'models[0].pricing.time_windows[0].from: Expected a time of day by UTC, such as "16:30", not "25:00"',
+    ]],
+  ];
+  for (const [pricing, expected] of cases) {
+    assertEquals(problems({ models: [model("acme/one", { pricing: { ...prices, ...pricing } })] }), expected);
+  }
+  const image = {
+    architecture: { output_modalities: ["image"] },
+    targets: [{ upstream: "embedded", model: "canvas" }],
+  };
+  assertEquals(
+    problems({ models: [model("acme/one", { ...image, pricing: { ...prices, context_tiers: [tier(1)] } })] }),
+    [
+      "models[0].pricing.context_tiers: Only for models that answer in text",
+    ],
+  );
+});
+
+Deno.test("a factor must leave prices of context tiers and time windows within 12 decimals, too", () => {
+  const prices = { prompt: "1", completion: "1" };
+  const small = { prompt: "1", completion: "0.000000000003" };
+  const cases: [JsonObject, string][] = [
+    [{ context_tiers: [{ above: 5, ...small }] }, "context_tiers[0]"],
+    [{ time_windows: [{ name: "a", from: "01:00", until: "02:00", ...small }] }, "time_windows[0]"],
+  ];
+  for (const [pricing, place] of cases) {
+    const models = [model("acme/one", { pricing: { ...prices, ...pricing } })];
+    assertEquals(problems({ models, groups: { g: { price_factor: "0.5" } } }), [
+      `groups.g.price_factor: "0.5" times pricing.${place}.completion "0.000000000003" of model "acme/one" has more than ` +
+      "12 decimals",
+    ]);
+  }
+});

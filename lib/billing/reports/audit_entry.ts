@@ -3,6 +3,7 @@ import { messageOf } from "../../errors.ts";
 import { formatUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
 import { listPostings, recomputeCharge } from "../ledger_postings.ts";
+import { inputTokensOf } from "../price.ts";
 import type { KeptEntry } from "../../store/ledger.ts";
 
 /** A fault of an entry. */
@@ -21,7 +22,7 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     const { cost, overrun } = recomputeCharge(entry);
     if (cost !== entry.cost) faults.push(differs("cost", { kept: entry.cost, made: cost }));
     if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
-    faults.push(...imageFaults(entry));
+    faults.push(...imageFaults(entry), ...contextTierFaults(entry));
     listPostings(entry);
   } catch (error) {
     faults.push({ kind: "cost", message: messageOf(error) });
@@ -53,6 +54,18 @@ function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
     });
   }
   return faults;
+}
+
+/** The size of the input decides which prices of the list apply. */
+function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
+  const tier = details?.context_tier;
+  if (tier === undefined) return [];
+  const input = inputTokensOf(tokens);
+  const { above, up_to = Infinity } = tier;
+  // The lowest prices are those of an input of no token, too.
+  if ((input > above || above === 0) && input <= up_to) return [];
+  const range = up_to === Infinity ? `above ${above}` : `from ${above + 1} to ${up_to}`;
+  return [{ kind: "cost", message: `it pays the prices of ${range} tokens of input, but has ${input}` }];
 }
 
 /** One whose size could not be read costs what was asked for. */

@@ -3,6 +3,7 @@ import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
 import type {
   BilledTokens,
+  ContextTier,
   Ending,
   Hold,
   ImageSizes,
@@ -50,6 +51,10 @@ export interface EndedRequest {
   image_sizes: ImageSizes | null;
   /** The service tier that served it; `null` where that is the plain one. */
   service_tier: string | null;
+  /** The context tier of its prices; `null` where the model has none. */
+  context_tier: ContextTier | null;
+  /** The time window of its prices; `null` at the usual time. */
+  price_window: string | null;
   tokens: BilledTokens;
   /** Source of the token counts. */
   source: UsageSource;
@@ -122,6 +127,8 @@ export function explainEntry(entry: KeptEntry): EndedRequest {
     images: entry.images,
     image_sizes: entry.details?.image_sizes ?? null,
     service_tier: entry.details?.service_tier ?? null,
+    context_tier: entry.details?.context_tier ?? null,
+    price_window: entry.details?.price_window ?? null,
     tokens: entry.tokens,
     source: entry.source,
     price_version: entry.priceVersion ?? null,

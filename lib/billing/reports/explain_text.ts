@@ -1,5 +1,5 @@
 /** The explanation of a request as text, for people. */
-import type { ImageSizes, UsageSource } from "../../store/ledger.ts";
+import type { ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
 import type { EndedRequest, Explanation } from "./explain.ts";
 
 /** Prices in words. */
@@ -40,8 +40,8 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
 }
 
 function endedFacts(request: EndedRequest): [string, string][] {
-  const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, service_tier, tokens, seq } =
-    request;
+  const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
+  const { service_tier, context_tier, price_window } = request;
   return [
     ["Upstream", upstream === null ? "none was asked" : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
@@ -54,12 +54,20 @@ function endedFacts(request: EndedRequest): [string, string][] {
       ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
       : []),
     ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),
+    ...(context_tier === null ? [] : [["Context tier", contextTierText(context_tier)] as [string, string]]),
+    ...(price_window === null ? [] : [["Time window", price_window] as [string, string]]),
     ...(tokens.reasoning > 0
       ? [["Reasoning", `${grouped(tokens.reasoning)} of the completion tokens`] as [string, string]]
       : []),
     ["Numbers", SOURCES[request.source]],
     ["Ledger", `entry ${seq}${request.price_version === null ? "" : `, price version ${request.price_version}`}`],
   ];
+}
+
+function contextTierText({ above, up_to }: ContextTier): string {
+  const from = above === 0 ? undefined : `above ${grouped(above)}`;
+  const to = up_to === undefined ? undefined : `up to ${grouped(up_to)}`;
+  return `${[from, to].filter((part) => part !== undefined).join(", ")} tokens of input`;
 }
 
 /** An upstream made other sizes than it was asked for. */

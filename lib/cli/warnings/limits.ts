@@ -101,8 +101,10 @@ function budgetWarnings(
 
 /** A whole context and the longest answer, or one image of the usual size. */
 function mostCost(model: Model, now: number): Amount {
-  const { prompt, completion } = pricingAt(model, now);
-  if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), completion);
+  const { context_tiers = [], ...plain } = pricingAt(model, now);
+  if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), plain.completion);
   const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);
-  return costOf(model.context_length - output, prompt) + costOf(output, completion);
+  const input = model.context_length - output;
+  const { prompt, completion } = context_tiers.findLast(({ above }) => input > above) ?? plain;
+  return costOf(input, prompt) + costOf(output, completion);
 }

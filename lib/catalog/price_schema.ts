@@ -1,0 +1,157 @@
+/** Prices of models, as the operator writes them, with every default filled in. Member names are those of the wire. */
+import { z } from "zod";
+
+/** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
+export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+  error: 'Expected USD per token as a decimal string with at most 12 decimals, such as "0.00000125"',
+});
+
+/** USD per call as a decimal string with at most 12 decimals, such as `0.01`. */
+const callPriceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+  error: 'Expected USD per call as a decimal string with at most 12 decimals, such as "0.01"',
+});
+
+/** Name of a hosted tool, of a service tier or of a time window. */
+export const extraNameSchema: z.ZodString = z.string().max(64).regex(/^[a-z][a-z0-9_.:-]*$/, {
+  error: 'Expected a name such as "web_search", "priority" or "inference_geo:us"',
+});
+
+/** A time of day, by UTC. */
+const timeSchema = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, {
+  error: 'Expected a time of day by UTC, such as "16:30"',
+});
+
+/** A price for each class of tokens. */
+const TOKEN_PRICES = {
+  prompt: priceSchema.describe("Per token of the input"),
+  completion: priceSchema.describe("Per token of the output"),
+  input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+  input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+  input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+};
+
+/** Prices of tokens by the size of the input. */
+const TIERED_PRICES = {
+  ...TOKEN_PRICES,
+  context_tiers: z.array(z.strictObject({
+    above: z.number().int().min(1).describe("A request with more tokens of input than this pays these prices for all"),
+    ...TOKEN_PRICES,
+  })).min(1).optional().describe("Prices of tokens for requests with a large input"),
+};
+
+/** Prices of tokens within a span of each day. */
+const timeWindowSchema = z.strictObject({
+  name: extraNameSchema.describe("Name in the ledger, such as `off-peak`"),
+  from: timeSchema.describe("Time of day by UTC from which on requests that begin pay these prices"),
+  until: timeSchema.describe("Time of day by UTC at which that ends; before `from`: on the next day"),
+  ...TIERED_PRICES,
+});
+
+/** A price for everything that a request can be billed. */
+export const PRICES = {
+  ...TIERED_PRICES,
+  input_image: priceSchema.optional()
+    .describe("For image models: per token of uploaded images that the upstream reports. Absent: they cost nothing"),
+  hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
+    .describe("Per call of a tool that the vendor runs, by its name; groups must allow it, too"),
+  service_tiers: z.record(extraNameSchema, z.strictObject(TIERED_PRICES)).optional()
+    .describe("Prices of tokens in service tiers, by name: of what groups may ask for, and of what upstreams report"),
+  time_windows: z.array(timeWindowSchema).min(1).optional()
+    .describe("Prices of tokens at times of the day, outside of service tiers"),
+};
+
+/** Prices from a moment on. */
+export const priceChangeSchema = z.strictObject({
+  from: z.iso.datetime({ offset: true }).describe(
+    "Moment from which on requests that begin cost this, such as 2027-01-01T00:00:00Z",
+  ),
+  ...PRICES,
+});
+
+/** Prices as the operator writes them. */
+export type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
+
+/** Prices of tokens as the operator writes them. */
+type WrittenTokenPrices = Omit<WrittenPricing, "input_image" | "hosted_tools" | "service_tiers" | "time_windows">;
+
+/** A price for every class of tokens: USD per token as decimal strings. */
+export interface TokenPrices {
+  prompt: string;
+  completion: string;
+  input_cache_read: string;
+  input_cache_write_5m: string;
+  input_cache_write_1h: string;
+}
+
+/** Prices of tokens by the size of the input. */
+export interface TieredPrices extends TokenPrices {
+  /** Prices of requests with more than `above` tokens of input, in ascending order. */
+  context_tiers?: readonly (TokenPrices & { above: number })[];
+}
+
+/** Prices as decimal strings: USD per token of each class, in every tier, and per call of hosted tools. */
+export interface Pricing extends TieredPrices {
+  input_image?: string;
+  hosted_tools?: Readonly<Record<string, string>>;
+  service_tiers?: Readonly<Record<string, TieredPrices>>;
+  time_windows?: readonly TimeWindow[];
+  /** Name of the time window of these prices; absent: the usual ones. */
+  window?: string;
+}
+
+/** A span of each day, in minutes since midnight UTC; one that ends before it begins goes on after midnight. */
+export interface TimeWindow {
+  from: number;
+  until: number;
+  /** The prices of the model in this window. */
+  pricing: Pricing;
+}
+
+/** Fills in a price for every class of tokens, in every tier and time window. */
+export function wholePricing(written: WrittenPricing, makes: "image" | "text"): Pricing {
+  const { input_image, hosted_tools, service_tiers, time_windows, ...tokens } = written;
+  const extras = {
+    ...(input_image !== undefined && { input_image }),
+    ...(hosted_tools !== undefined && { hosted_tools }),
+    ...(service_tiers !== undefined && {
+      service_tiers: Object.fromEntries(
+        Object.entries(service_tiers).map(([name, prices]) => [name, tieredPrices(prices, makes)]),
+      ),
+    }),
+  };
+  return {
+    ...tieredPrices(tokens, makes),
+    ...extras,
+    ...(time_windows !== undefined && {
+      time_windows: time_windows.map(({ name, from, until, ...prices }): TimeWindow => ({
+        from: minutesOf(from),
+        until: minutesOf(until),
+        pricing: { ...tieredPrices(prices, makes), ...extras, window: name },
+      })),
+    }),
+  };
+}
+
+function tieredPrices({ context_tiers, ...written }: WrittenTokenPrices, makes: "image" | "text"): TieredPrices {
+  const prices = tokenPrices(written, makes);
+  if (context_tiers === undefined) return prices;
+  const tiers = context_tiers.map(({ above, ...tier }) => ({ above, ...tokenPrices(tier, makes) }));
+  return { ...prices, context_tiers: tiers.sort((one, other) => one.above - other.above) };
+}
+
+function tokenPrices(written: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
+  // Nothing is cached where images are made.
+  const cached = makes === "image" ? "0" : written.prompt;
+  return {
+    prompt: written.prompt,
+    completion: written.completion,
+    input_cache_read: written.input_cache_read ?? cached,
+    input_cache_write_5m: written.input_cache_write_5m ?? cached,
+    input_cache_write_1h: written.input_cache_write_1h ?? cached,
+  };
+}
+
+/** Minutes since midnight of a time such as `16:30`. */
+export function minutesOf(time: string): number {
+  return Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
+}
