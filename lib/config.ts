@@ -261,6 +261,16 @@ const nodesSchema = z.strictObject({
     .describe("Timeout of `limits_store`, in milliseconds; then it counts as unreachable"),
 });
 
+const responsesSchema = z.strictObject({
+  recall: z.strictObject({
+    minutes: z.number().int().min(1).max(10_080).default(60)
+      .describe("How long a response is kept after its last use, in minutes"),
+    megabytes: z.number().int().min(1).max(65_536).default(64)
+      .describe("Memory of each process for them, in MiB; the least recently used go first"),
+  }).nullable().prefault({})
+    .describe("Recent responses that requests may refer to by `previous_response_id` and `item_reference`; null: none"),
+});
+
 /** The whole file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; ignored"),
@@ -292,6 +302,7 @@ export const configSchema = z.strictObject({
   }).prefault({}).describe("Access from web pages"),
   limits: requestLimitsSchema.prefault({}).describe("Limits of single requests and of their memory"),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
+  responses: responsesSchema.prefault({}).describe("The responses endpoint"),
   routing: routingSchema.prefault({}).describe("Attempts, and the handling of failing targets"),
   shutdown: shutdownSchema.prefault({}).describe("Shutdown of the gateway"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)

@@ -16,6 +16,7 @@ import { createLedger, type Ledger } from "./billing/ledger.ts";
 import { createInFlightRequests, type InFlightRequests } from "./billing/in_flight_requests.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { startCallSpan } from "./observe/trace.ts";
+import { Recall, type SharedResponses } from "./recall/recall.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
@@ -47,6 +48,8 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
+  /** Recent responses that requests may refer to. */
+  readonly recall: Recall;
   /** Requests in flight. */
   readonly inFlight: InFlightRequests;
   /** Watches requests, for the log and for metrics. */
@@ -102,6 +105,8 @@ export interface GatewayParts {
   health?: Health;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
+  /** Absent: recent responses are kept in this process alone. */
+  sharedResponses?: SharedResponses | undefined;
 }
 
 /** The parts that a configuration alone decides. */
@@ -123,6 +128,7 @@ export function createGateway(
     reloader = createStaticReloader(now),
     health,
     limiter = createMemoryLimiter({ monotonic }),
+    sharedResponses: shared,
   }: GatewayParts,
 ): Gateway {
   const built = buildConfigured(config, log);
@@ -140,6 +146,7 @@ export function createGateway(
       log: logWithStorePath(config, log),
     }),
     limiter,
+    recall: new Recall({ limits: config.responses.recall, monotonic, shared }),
     inFlight: createInFlightRequests(),
     observer,
     health: health ?? ownHealth({ ...built, observer, now, monotonic, random, log }),
@@ -165,6 +172,7 @@ export function createGateway(
  * shared. Requests that began under the old one finish there.
  */
 export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
+  gateway.recall.configure(config.responses.recall);
   gateway.health.reconfigure({ breaker: breakerOf(config), probe: probeOf(config) });
   return { ...gateway, ...buildConfigured(config, gateway.log), keys: gateway.keys.renewed(config) };
 }
@@ -304,8 +312,9 @@ function shuttingDown(): GatewayError {
 
 /** Ends all requests, closes the connections to upstreams, and writes the last ledger entries. */
 export async function closeGateway(gateway: Gateway): Promise<void> {
-  const { ledger, limiter, backgroundTasks, health } = gateway;
+  const { ledger, limiter, backgroundTasks, health, recall } = gateway;
   await stopRequests(gateway);
+  await recall.close();
   health.close();
   closeUpstreams(gateway);
   await backgroundTasks.done();

@@ -98,7 +98,17 @@ const LAYERS: Layers = {
     "lib/protocols/translate",
   ],
   "lib/observe": ["lib/billing/money.ts", "lib/store/ledger.ts"],
+  "lib/recall": ["lib/config/address.ts"],
+  "lib/responses": [
+    "lib/access",
+    "lib/gateway.ts",
+    "lib/protocols",
+    "lib/recall",
+    "lib/request",
+    "lib/server",
+  ],
   "lib/gateway.ts": [
+    "lib/recall",
     "lib/protocols/quirks",
     "lib/observe",
     "lib/access",
@@ -193,7 +203,16 @@ const LAYERS: Layers = {
   ],
   "lib/fault": ["lib/protocols/canonical", "lib/protocols/codec.ts"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
-  "routes": ["lib/admin", "lib/server", "lib/images", "lib/request", "lib/catalog", "lib/openapi", "lib/protocols"],
+  "routes": [
+    "lib/admin",
+    "lib/server",
+    "lib/images",
+    "lib/request",
+    "lib/responses",
+    "lib/catalog",
+    "lib/openapi",
+    "lib/protocols",
+  ],
   "main.ts": ["lib/cli", "routes/manifest.ts"],
 };
 
@@ -202,6 +221,7 @@ const HTTP_AREAS = [
   "lib/admin",
   "lib/server",
   "lib/request",
+  "lib/responses",
   "lib/images",
   "lib/upstreams",
   "lib/catalog",

@@ -3,7 +3,14 @@ import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
 import { createReloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch_file.ts";
-import { createGateway, type Gateway, type LogEntry, reconfigureGateway, retireGateway } from "../gateway.ts";
+import {
+  createGateway,
+  type Gateway,
+  type GatewayParts,
+  type LogEntry,
+  reconfigureGateway,
+  retireGateway,
+} from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
 import type { Store } from "../store/store.ts";
@@ -14,6 +21,7 @@ export interface LiveGatewayParts extends ReloadableConfig {
   store: Store;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
+  sharedResponses?: GatewayParts["sharedResponses"];
   /** Unix time in milliseconds. */
   now: () => number;
   log: (entry: LogEntry) => void;
@@ -27,12 +35,15 @@ export async function readLocalBudgets(
 }
 
 /** Starts a gateway that every reload replaces. Returns a getter of the present one. */
-export function startLiveGateway({ loaded, load, latest, store, limiter, now, log }: LiveGatewayParts): () => Gateway {
+export function startLiveGateway(
+  { loaded, load, latest, store, limiter, sharedResponses, now, log }: LiveGatewayParts,
+): () => Gateway {
   const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
   let gateway = createGateway({
     config: loaded.config,
     store,
     ...(limiter !== undefined && { limiter }),
+    sharedResponses,
     now,
     log,
     reloader,

@@ -1,20 +1,28 @@
 /** Opens the stores of a gateway, with the options of its nodes. */
 import type { Config } from "../config.ts";
-import type { Gateway } from "../gateway.ts";
+import type { Gateway, GatewayParts } from "../gateway.ts";
 import { type LimiterOptions, openLimiter } from "../limits/open_limiter.ts";
+import { openSharedResponses } from "../recall/open_shared_responses.ts";
 import { openStore } from "../store/open.ts";
 import { lostEntry } from "../store/sqlite/accounts.ts";
 import type { SharedStoreOptions } from "../store/store.ts";
 
-/** Opens the store of keys and ledger, and the limiter. @throws {StoreError} */
-export async function openStores(config: Config, log: Gateway["log"]): Promise<Pick<Gateway, "store" | "limiter">> {
+/** Opens the store of keys and ledger, the limiter, and the responses that nodes share. @throws {StoreError} */
+export async function openStores(
+  config: Config,
+  log: Gateway["log"],
+): Promise<Pick<Gateway, "store" | "limiter"> & Pick<GatewayParts, "sharedResponses">> {
   const store = await openStore(config.store, {
     own: true,
     shared: sharedStoreOptions(config, log),
     migrated: (facts) => log({ level: "info", event: "store_migrated", ...facts }),
   });
   const limiter = await openLimiter(config.limits_store, limiterOptions(config, { store, log }));
-  return { store, limiter };
+  const sharedResponses = await openSharedResponses(config.limits_store, {
+    timeoutMs: config.nodes.limits_timeout_ms,
+    log,
+  });
+  return { store, limiter, sharedResponses };
 }
 
 /** Options for a store that nodes share. */

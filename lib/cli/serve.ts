@@ -35,11 +35,12 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const lines = createLogWriter(Deno.stderr);
   let level = () => config.log.level;
   const log = createLog({ write: lines.write, now: Date.now, level: () => level() });
-  const { store, limiter } = await openStores(config, log);
+  const stores = await openStores(config, log);
+  const { store } = stores;
   const loaded = { config, ...(path !== undefined && { path }) };
   const origin = await openLoadedConfig({ loaded, flags, store, log });
   const forget = logUncaughtErrors(log);
-  const current = startLiveGateway({ ...origin, store, limiter, now: Date.now, log });
+  const current = startLiveGateway({ ...origin, ...stores, now: Date.now, log });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
   const drain = createDrain();

@@ -10,6 +10,7 @@ export {
   memberText,
   type ObjectText,
   removePath,
+  scanElements,
   scanMembers,
   spliceBody,
   spliceMembers,

@@ -165,6 +165,22 @@ function removeElement(text: string, index: number): string {
   return text.slice(0, before) + text.slice(index === 0 && text.charCodeAt(next) === COMMA ? next + 1 : end);
 }
 
+/** Positions of the elements of a JSON array; none where the text is no array. Does not parse the elements. */
+export function scanElements(text: string): Span[] {
+  const spans: Span[] = [];
+  const open = skipSpace(text, 0);
+  if (text.charCodeAt(open) !== OPEN_ARRAY) return spans;
+  let start = skipSpace(text, open + 1);
+  while (start < text.length && text.charCodeAt(start) !== CLOSE_ARRAY) {
+    const end = valueEnd(text, start);
+    spans.push({ start, end });
+    const comma = skipSpace(text, end);
+    if (text.charCodeAt(comma) !== COMMA) return spans;
+    start = skipSpace(text, comma + 1);
+  }
+  return spans;
+}
+
 /** Position of an array's element; `before` is its comma, or the offset after the bracket. */
 function elementAt(text: string, index: number): Span & { before: number } | undefined {
   let before = skipSpace(text, 0);

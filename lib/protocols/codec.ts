@@ -32,6 +32,25 @@ export interface Echo {
   request: JsonObject;
   /** The request as it was read. */
   prompt: Prompt;
+  /** Keeps the answer for requests that refer to it; absent: nothing can. */
+  keeper?: AnswerKeeper;
+}
+
+/** An answer that later requests may refer to. */
+export interface KeptAnswer {
+  id: string;
+  /** Its items, each as JSON text. `id`: absent where an item has none. */
+  output: readonly { id?: string; text: string }[];
+}
+
+/** Keeps the answer of one request. */
+export interface AnswerKeeper {
+  /** Id of the answer that the request continues, as the client named it. */
+  readonly previousId?: string;
+  /** Keeps an answer when it is complete; absent: answers are not kept. */
+  keep?(answer: KeptAnswer): void;
+  /** Resolves when other nodes can find the answer; absent: there is nothing to wait for. */
+  written?(): Promise<void> | undefined;
 }
 
 /** An error as it goes out before anything else was sent. */

@@ -48,6 +48,7 @@ function withClientRequest(
         createdAt,
         completedAt,
         model: model.id,
+        ...(state.context.keeper !== undefined && { keeper: state.context.keeper }),
         request: cap === undefined ? body.value : { ...body.value, [cap.param]: cap.tokens },
         prompt,
       },

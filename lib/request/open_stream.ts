@@ -27,7 +27,7 @@ export function streamedAnswer(
   state: RequestState,
 ): StreamedAnswer {
   if (answer.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const { codec, context: { gateway, record }, meter } = state;
+  const { codec, context: { gateway, record, keeper }, meter } = state;
   const { health, monotonic, backgroundTasks, observer, config } = gateway;
   const shared = {
     totalMs: targetMs(attempt, config),
@@ -48,6 +48,7 @@ export function streamedAnswer(
       wantsUsage: prompt.includeUsage === true,
       hasLeft: () => state.clientHasLeft,
       isInterrupted: () => state.isInterrupted,
+      kept: keeper?.written,
       noteFailure: (error) => observer.failed(record, error),
     }),
   };

@@ -28,6 +28,8 @@ export interface StreamCharge {
   hasLeft: () => boolean;
   /** True if the gateway itself is ending the stream. */
   isInterrupted: () => boolean;
+  /** Resolves when requests that refer to the answer can find it; absent: there is nothing to wait for. */
+  kept?: (() => Promise<void> | undefined) | undefined;
   /** Logs why an answer ended early. */
   noteFailure: (error: GatewayError) => void;
 }
@@ -198,6 +200,7 @@ export class StreamMeter {
       ending: absent ? "abandoned" : reason,
       ...charged,
     });
+    await this.#charge.kept?.();
     const frames = this.#withUsage([...this.#held, ...step.frames], charged);
     this.#held = [];
     return { ...step, frames: this.#withCost(frames, cost) };

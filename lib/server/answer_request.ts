@@ -76,7 +76,7 @@ async function handle(
       answerHeaders,
       timers,
       readJson: () => body.readJson(),
-      reserve: (bytes) => body.reserve(bytes),
+      reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
     });
     isAnswered = true;

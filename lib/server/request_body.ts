@@ -32,11 +32,11 @@ export class RequestBody {
   }
 
   /** As `RouteContext.reserve`. */
-  reserve(bytes: number): void {
+  reserve(bytes: number, received: number = bytes): void {
     const { budget, limits } = this.#rules;
     budget.reserve(bytes, limits.budgetBytes);
     this.#reserved += bytes;
-    this.#progress.record.bytesIn += bytes;
+    this.#progress.record.bytesIn += received;
   }
 
   /** Gives the memory back. `isAnswered`: false where the handler has thrown, and may not wait for the body. */

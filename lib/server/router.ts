@@ -4,6 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import type { JsonDocument, JsonObject } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
+import type { AnswerKeeper } from "../protocols/codec.ts";
 
 /** A request body: its text and its value. */
 export interface JsonBody extends JsonDocument {
@@ -38,9 +39,12 @@ export interface RouteContext {
   readJson(): Promise<JsonBody>;
   /**
    * Counts bytes of a body that the handler reads by itself, before it keeps them, until there is an answer.
+   * @param received how many of them the client has sent; absent: all
    * @throws {GatewayError} `limited` where all bodies together take too much memory
    */
-  reserve(bytes: number): void;
+  reserve(bytes: number, received?: number): void;
+  /** Keeps the answer for requests that refer to it; absent: nothing can. */
+  keeper?: AnswerKeeper;
   /** Says that a body which the handler reads by itself is all there. */
   arrived?(): void;
 }

@@ -38,7 +38,9 @@ export function relayBody(
 ): ResendableBody {
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
-  const needed = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
+  const ofStream = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
+  const ofKeeper = relay.keeperEdits?.(client.echo) ?? NOTHING;
+  const needed = ofKeeper === NOTHING ? ofStream : { ...ofStream, ...ofKeeper };
   const quirkChanges = quirk.body === undefined ? NOTHING : quirkEdits(
     sentBody(client.echo.request, { lost, needed }),
     (body) => quirk.body?.(body, prompt, dropped) ?? body,

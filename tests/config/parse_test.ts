@@ -72,6 +72,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
       uploads: { max_file_bytes: 52_428_800, max_upload_bytes: 67_108_864, max_parts: 32, concurrent_uploads: 4 },
       idempotency: { window_seconds: 3600, max_bytes: 268_435_456 },
     },
+    responses: { recall: { minutes: 60, megabytes: 64 } },
     routing: {
       attempts: 3,
       breaker: {
@@ -342,7 +343,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, limits_store, nodes, upstreams, models, " +
-      "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, routing, " +
+      "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, responses, routing, " +
       "shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',

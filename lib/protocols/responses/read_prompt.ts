@@ -16,7 +16,8 @@ import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
-const ENCRYPTED = "reasoning.encrypted_content";
+/** Asks for reasoning in a form that any later request can send back. */
+export const ENCRYPTED = "reasoning.encrypted_content";
 const LOGPROBS = "message.output_text.logprobs";
 
 const BODY = new Set([

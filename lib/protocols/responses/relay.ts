@@ -1,8 +1,14 @@
-/** Relays responses. Edits: the model id in the events with the response, and `[DONE]` at the end. */
-import { findValue } from "../../json/mod.ts";
+/**
+ * Relays responses. Edits: the model id in the events with the response, and `[DONE]` at the end; the request asks for
+ * encrypted reasoning where its answer is kept.
+ */
+import { findValue, writeJson } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
 import type { Frame } from "../codec.ts";
+import { listOf } from "../members.ts";
 import { type Relay, withModel } from "../relay.ts";
+import { FrameKeeper, keepReplyText } from "./keep_relayed.ts";
+import { ENCRYPTED } from "./read_prompt.ts";
 import { streamWriter } from "./write_stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
@@ -12,14 +18,22 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 
 /** OpenAI's own stream has no end mark, but every other stream of this protocol has one, so it is added. */
 export const responsesRelay: Relay = {
+  // Reasoning without it is known to the host alone, and only if that stores responses.
+  keeperEdits({ keeper, prompt: { reasoning }, request: { include } }) {
+    if (keeper?.keep === undefined || reasoning === undefined || reasoning.encrypted === true) return {};
+    return { include: writeJson([...listOf(include), ENCRYPTED]) };
+  },
+  keepReply: (answer, { keeper }) => keepReplyText(answer.text, keeper),
   machine(echo) {
     /** The last frame with a sequence number. */
     let numbered = "";
+    const keeper = echo.keeper?.keep === undefined ? undefined : new FrameKeeper(echo.keeper);
     return {
       push(frame) {
         const { event, data } = frame;
         if (data === DONE.data) return [];
         if (data.includes('"sequence_number"')) numbered = data;
+        keeper?.push(frame);
         if (!mayHave(data, "response")) return [frame];
         return [{ ...(event !== undefined && { event }), data: withModel(frame, ["response", "model"], echo.model) }];
       },

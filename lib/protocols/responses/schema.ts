@@ -47,7 +47,7 @@ const textField = z.looseObject({
 
 const penaltyField = z.number().min(-2).max(2).nullish();
 // Accepted so that the reader can explain the refusal.
-const statefulField = z.union([z.string(), objectField]).nullish().describe("Not supported: the gateway is stateless");
+const statefulField = z.union([z.string(), objectField]).nullish().describe("Not supported");
 
 /** Body of `POST /v1/responses`. */
 export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
@@ -75,7 +75,7 @@ export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   truncation: z.enum(["auto", "disabled"]).nullish().describe(
     "Input over the context window: auto drops the oldest turns, disabled (default) is an error",
   ),
-  store: z.boolean().nullish().describe("Repeated in the answer; the gateway keeps nothing"),
+  store: z.boolean().nullish().describe("Whether later requests may refer to the answer; absent: true"),
   metadata: metadataField.nullish(),
   service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]).nullish(),
   user: z.string().nullish().describe("Opaque id of the end user"),
@@ -85,7 +85,7 @@ export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   prompt_cache_options: cacheOptionsField.nullish(),
   moderation: objectField.nullish(),
   context_management: z.array(z.looseObject({ type: z.string() })).nullish(),
-  previous_response_id: z.string().nullish().describe("Not supported: the gateway is stateless"),
+  previous_response_id: z.string().nullish().describe("A recent response of the same key that this one continues"),
   conversation: statefulField,
   prompt: statefulField,
   background: z.boolean().nullish().describe("True is not supported"),

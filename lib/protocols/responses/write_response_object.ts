@@ -25,7 +25,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
   const text = objectOf(request.text) ?? {};
   const reasoning = objectOf(request.reasoning) ?? {};
   return ({ status, output, incomplete, error, usage }) => ({
-    id: `resp_${echo.requestId}`,
+    id: responseId(echo),
     object: "response",
     created_at: echo.createdAt,
     completed_at: status === "completed" ? echo.completedAt?.() ?? echo.createdAt : null,
@@ -40,13 +40,12 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     model: echo.model,
     output: [...output],
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    previous_response_id: null,
+    previous_response_id: echo.keeper?.previousId ?? null,
     prompt_cache_key: request.prompt_cache_key ?? null,
     reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? reasoning.generate_summary ?? null },
     safety_identifier: request.safety_identifier ?? null,
     service_tier: request.service_tier ?? "default",
-    // Nothing is stored either way: the member repeats the request, whose default is true.
-    store: request.store ?? true,
+    store: echo.keeper?.keep !== undefined,
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,
     top_logprobs: request.top_logprobs ?? 0,
@@ -60,6 +59,11 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     user: request.user ?? null,
     metadata: request.metadata ?? {},
   });
+}
+
+/** Returns the id of the response to a request. */
+export function responseId({ requestId }: Pick<Echo, "requestId">): string {
+  return `resp_${requestId}`;
 }
 
 /** Writes a tool of the request; strict clients require every member of a function. */

@@ -15,7 +15,8 @@ import {
   wholeItem,
 } from "./output_item.ts";
 import { reasoningItem } from "./write_reasoning_item.ts";
-import { type ResponseProgress, responseWriter } from "./write_response_object.ts";
+import { keptItem } from "./kept_item.ts";
+import { responseId, type ResponseProgress, responseWriter } from "./write_response_object.ts";
 
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
@@ -78,7 +79,9 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const status = incomplete === undefined ? "completed" : "incomplete";
     const events = leave(status);
     const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
-    return [...events, { type: `response.${status}`, members: { response: respond(progress) } }];
+    const response = respond(progress);
+    echo.keeper?.keep?.({ id: responseId(echo), output: output.map(keptItem) });
+    return [...events, { type: `response.${status}`, members: { response } }];
   }
 
   /**
@@ -147,13 +150,18 @@ function openItem(
       if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
       return reasoningItem(
-        { summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true },
+        { summary, encrypted: reasoning.encrypted === true || isKept(echo), hidden: block.hidden === true },
         position,
       );
     }
     case "vendor_specific":
       return block.from === "responses" ? wholeItem(block.value, position) : { item: emptyItem(), events: [] };
   }
+}
+
+/** What is kept can be sent to any model later on, which needs the signature: only its issuer has it otherwise. */
+function isKept({ keeper }: Echo): boolean {
+  return keeper?.keep !== undefined;
 }
 
 /** A refusal without text must be marked, or it would look like an answer. */

@@ -28,7 +28,7 @@ const SKELETON: JsonObject = {
   reasoning: { effort: null, summary: null },
   safety_identifier: null,
   service_tier: "default",
-  store: true,
+  store: false,
   temperature: 1,
   top_p: 1,
   top_logprobs: 0,

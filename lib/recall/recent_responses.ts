@@ -1,0 +1,180 @@
+/** Recent responses of every key, in memory: bounded in bytes and in time, least recently used first out. */
+
+/** A response that later requests of its key may refer to. */
+export interface KeptResponse {
+  id: string;
+  /** The response whose input comes before `input`; `withOutput`: so does its output. */
+  base?: { id: string; withOutput: boolean };
+  /** Input items after those of `base`: JSON texts in UTF-8, with commas between them. */
+  input: Uint8Array<ArrayBuffer>;
+  /** Output items, in the same form. */
+  output: Uint8Array<ArrayBuffer>;
+  /** Output items that have an id. */
+  items: readonly KeptItem[];
+}
+
+/** Position of an output item in `KeptResponse.output`, in bytes. */
+export interface KeptItem {
+  id: string;
+  start: number;
+  end: number;
+}
+
+/** Limits of the memory. */
+export interface RecallLimits {
+  /** Time for which a response is kept after its last use. */
+  minutes: number;
+  megabytes: number;
+}
+
+/** Options of the memory. */
+export interface RecentResponsesOptions {
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  /** Called with each response of this process that leaves before its time. */
+  dropped?: (owner: string, response: KeptResponse) => void;
+}
+
+interface Entry {
+  readonly owner: string;
+  readonly response: KeptResponse;
+  readonly bytes: number;
+  readonly isOwn: boolean;
+  expiresAt: number;
+}
+
+/** Bytes that an entry, and each item of it, takes beside its texts and ids. */
+const ENTRY_BYTES = 512;
+const ITEM_BYTES = 256;
+
+/** Longest delay of a timer in JavaScript, in milliseconds. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1;
+
+/** Responses by owner and id, the least recently used first. An owner cannot find what belongs to another one. */
+export class RecentResponses {
+  readonly #entries = new Map<string, Entry>();
+  /** Entries of output items, by owner and id of the item. */
+  readonly #items = new Map<string, Entry>();
+  readonly #options: RecentResponsesOptions;
+  #limits: RecallLimits;
+  #bytes = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(limits: RecallLimits, options: RecentResponsesOptions) {
+    this.#limits = limits;
+    this.#options = options;
+  }
+
+  /** Counted size of everything that is kept. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Applies other limits. */
+  configure(limits: RecallLimits): void {
+    this.#limits = limits;
+    this.#evict();
+  }
+
+  /**
+   * Keeps a response. @param isOwn true for one that this process made
+   * @returns false if it is larger than the whole memory and not kept
+   */
+  put(owner: string, response: KeptResponse, { isOwn = false }: { isOwn?: boolean } = {}): boolean {
+    const key = keyOf(owner, response.id);
+    this.#remove(key);
+    const entry = { owner, response, bytes: bytesOf(owner, response), isOwn, expiresAt: this.#expiry() };
+    if (entry.bytes > this.#mostBytes) return false;
+    this.#entries.set(key, entry);
+    this.#bytes += entry.bytes;
+    for (const { id } of response.items) this.#items.set(keyOf(owner, id), entry);
+    this.#evict();
+    this.#startTimer();
+    return true;
+  }
+
+  /** Finds a response and marks it as used. */
+  find(owner: string, id: string): KeptResponse | undefined {
+    this.#evict();
+    return this.#use(this.#entries.get(keyOf(owner, id)));
+  }
+
+  /** Finds the response that has an output item, and marks it as used. */
+  findByItem(owner: string, itemId: string): KeptResponse | undefined {
+    this.#evict();
+    return this.#use(this.#items.get(keyOf(owner, itemId)));
+  }
+
+  /** Forgets everything. */
+  close(): void {
+    this.#entries.clear();
+    this.#items.clear();
+    this.#bytes = 0;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  get #mostBytes(): number {
+    return this.#limits.megabytes * 1024 * 1024;
+  }
+
+  #expiry(): number {
+    return this.#options.monotonic() + this.#limits.minutes * 60_000;
+  }
+
+  #use(entry: Entry | undefined): KeptResponse | undefined {
+    if (entry === undefined) return undefined;
+    const key = keyOf(entry.owner, entry.response.id);
+    this.#entries.delete(key);
+    entry.expiresAt = this.#expiry();
+    this.#entries.set(key, entry);
+    return entry.response;
+  }
+
+  #remove(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    this.#bytes -= entry.bytes;
+    for (const { id } of entry.response.items) {
+      const item = keyOf(entry.owner, id);
+      // A later response may have an item of the same id.
+      if (this.#items.get(item) === entry) this.#items.delete(item);
+    }
+  }
+
+  /** Removes what is over the limits. The order of use is the order of expiry, unless the limits have changed. */
+  #evict(): void {
+    const now = this.#options.monotonic();
+    for (const [key, { owner, response, isOwn, expiresAt }] of this.#entries) {
+      if (expiresAt > now && this.#bytes <= this.#mostBytes) return;
+      this.#remove(key);
+      if (isOwn && expiresAt > now) this.#options.dropped?.(owner, response);
+    }
+  }
+
+  #startTimer(): void {
+    const [first] = this.#entries.values();
+    if (this.#timer !== undefined || first === undefined) return;
+    const delay = Math.min(Math.max(first.expiresAt - this.#options.monotonic(), 1), LONGEST_DELAY_MS);
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#evict();
+      this.#startTimer();
+    }, delay);
+    Deno.unrefTimer(this.#timer);
+  }
+}
+
+/** Ids of owners have no line break. */
+function keyOf(owner: string, id: string): string {
+  return `${owner}\n${id}`;
+}
+
+function bytesOf(owner: string, { id, base, input, output, items }: KeptResponse): number {
+  // A character takes up to two bytes; the owner and the id are in two keys.
+  let bytes = ENTRY_BYTES + input.byteLength + output.byteLength + 2 * (2 * owner.length + 2 * id.length);
+  if (base !== undefined) bytes += 2 * base.id.length;
+  for (const item of items) bytes += ITEM_BYTES + 2 * (owner.length + 2 * item.id.length);
+  return bytes;
+}

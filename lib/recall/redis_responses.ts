@@ -1,0 +1,115 @@
+/** Responses that nodes share in Redis, each encrypted with a key that only its client's API key gives. */
+import { Buffer } from "node:buffer";
+import { Redis } from "ioredis";
+import type { Secret } from "../secret.ts";
+import type { SharedResponsesOptions } from "./open_shared_responses.ts";
+import type { ResponseOwner, SharedResponses } from "./recall.ts";
+import type { KeptResponse } from "./recent_responses.ts";
+import { openResponse, sealResponse } from "./seal_response.ts";
+
+const PREFIX = "sluice:recall";
+
+/** Time between two log lines about an unreachable Redis, in milliseconds. */
+const LOG_MS = 60_000;
+
+/** Time in which a connection must be there, in milliseconds. */
+const CONNECT_MS = 2_000;
+
+/** Time in which the server must close before the connection is cut, in milliseconds. */
+const HANG_UP_MS = 100;
+
+/** Longest delay before the client connects again, in milliseconds. */
+const RECONNECT_MS = 5_000;
+
+/** Shared responses in Redis. A command that fails finds and keeps nothing. */
+export class RedisResponses implements SharedResponses {
+  readonly #redis: Redis;
+  readonly #log: SharedResponsesOptions["log"];
+  readonly #ended: Promise<void>;
+  #loggedAt = -Infinity;
+
+  constructor(url: Secret, { timeoutMs, log }: SharedResponsesOptions) {
+    this.#log = log;
+    this.#redis = new Redis(url.reveal(), {
+      lazyConnect: true,
+      connectTimeout: CONNECT_MS,
+      disconnectTimeout: HANG_UP_MS,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: timeoutMs,
+      retryStrategy: (times) => Math.min(times * 100, RECONNECT_MS),
+      protocol: 2,
+      disableClientInfo: true,
+      connectionName: "sluice-recall",
+    });
+    this.#ended = new Promise((resolve) => this.#redis.once("end", resolve));
+    this.#redis.on("error", (error: unknown) => this.#failed(error));
+  }
+
+  /** Connects. Resolves also where that fails: the client tries again by itself. */
+  async connect(): Promise<void> {
+    await this.#redis.connect().catch((error: unknown) => this.#failed(error));
+  }
+
+  async put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void> {
+    const key = responseKey(owner, response.id);
+    try {
+      const sealed = Buffer.from(await sealResponse(owner.secret, { key, response }));
+      const commands = this.#redis.pipeline().set(key, sealed, "PX", forMs);
+      for (const { id } of response.items) commands.set(itemKey(owner, id), response.id, "PX", forMs);
+      await commands.exec();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  async find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined> {
+    const key = responseKey(owner, id);
+    try {
+      const sealed = await this.#redis.getexBuffer(key, "PX", forMs);
+      return sealed === null ? undefined : await openResponse(owner.secret, { key, sealed: new Uint8Array(sealed) });
+    } catch (error) {
+      this.#failed(error);
+      return undefined;
+    }
+  }
+
+  async findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined> {
+    try {
+      const id = await this.#redis.getex(itemKey(owner, itemId), "PX", forMs);
+      return id === null ? undefined : await this.find(owner, id, forMs);
+    } catch (error) {
+      this.#failed(error);
+      return undefined;
+    }
+  }
+
+  drop(keyId: string, { id, items }: KeptResponse): void {
+    const keys = [responseKey({ keyId }, id), ...items.map((item) => itemKey({ keyId }, item.id))];
+    this.#redis.unlink(...keys).catch((error: unknown) => this.#failed(error));
+  }
+
+  async close(): Promise<void> {
+    const wasReady = this.#redis.status === "ready";
+    this.#redis.disconnect();
+    // Without a connection there is no such event, only a timer of the client.
+    await (wasReady ? this.#ended : new Promise((resolve) => setTimeout(resolve, HANG_UP_MS)));
+  }
+
+  #failed(error: unknown): void {
+    const now = performance.now();
+    if (now - this.#loggedAt < LOG_MS) return;
+    this.#loggedAt = now;
+    // The message may hold the address, with its password.
+    const cause = error instanceof Error ? "code" in error ? String(error.code) : error.name : "unknown";
+    this.#log({ level: "warn", event: "recall_not_shared", cause });
+  }
+}
+
+function responseKey({ keyId }: Pick<ResponseOwner, "keyId">, id: string): string {
+  return `${PREFIX}:${keyId}:response:${id}`;
+}
+
+function itemKey({ keyId }: Pick<ResponseOwner, "keyId">, id: string): string {
+  return `${PREFIX}:${keyId}:item:${id}`;
+}

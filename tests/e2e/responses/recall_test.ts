@@ -1,0 +1,198 @@
+/** References to earlier responses and their items, over every protocol of upstreams. */
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
+import { oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, type FakeUpstream, json, startUpstream } from "../../upstream/mod.ts";
+
+// deno-lint-ignore no-explicit-any
+type Answer = Record<string, any>;
+
+const GONE = '"store": false';
+
+/** The whole answer, however it came. */
+async function answerOf(response: Response): Promise<Answer> {
+  const text = await response.text();
+  assertEquals(response.status, 200, text);
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return JSON.parse(text);
+  const last = text.split("\n\n").findLast((event) => event.includes("response.completed")) ?? "";
+  return JSON.parse(last.slice(last.indexOf("data: ") + 6)).response;
+}
+
+async function errorOf(response: Response): Promise<Answer> {
+  const body = await response.json();
+  assertEquals(response.status, 400, JSON.stringify(body));
+  return body.error;
+}
+
+function ask(gateway: TestGateway, more: JsonObject, key?: TestGateway["key"]): Promise<Response> {
+  return gateway.ask("responses", prompt("responses", more), key && { key });
+}
+
+/** The conversation that an upstream got. */
+function conversation({ requests }: FakeUpstream, index: number): string {
+  const body = requests[index]?.json ?? {};
+  assert(!("previous_response_id" in body));
+  return JSON.stringify(body.messages ?? body.input);
+}
+
+for (const protocol of PROTOCOLS) {
+  for (const stream of [false, true]) {
+    Deno.test(`responses and items are found again: ${protocol}, ${stream ? "streamed" : "whole"}`, async () => {
+      await using server = startUpstream(({ stream }) =>
+        stream ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol])
+      );
+      await using gateway = startGateway(oneModel(protocol, server.url));
+      const first = await answerOf(await ask(gateway, { stream }));
+      const again = { role: "user", content: "Again" };
+      const second = await answerOf(await ask(gateway, { stream, previous_response_id: first.id, input: "Again" }));
+      const input: JsonObject[] = [{ role: "user", content: "Hello" }, {
+        type: "item_reference",
+        id: first.output[0].id,
+      }, again];
+      await answerOf(await ask(gateway, { stream, input }));
+      await answerOf(await ask(gateway, { stream, input: input.with(1, { id: first.output[0].id }) }));
+      await answerOf(await ask(gateway, { stream, input: input.toSpliced(1, 1, ...first.output) }));
+      const sent = [1, 2, 3, 4].map((index) => conversation(server, index));
+      assertEquals(new Set(sent).size, 1, sent.join("\n"));
+      assertStringIncludes(sent[0] ?? "", "Hello th");
+      if (protocol !== "responses") {
+        assertEquals([first.previous_response_id, second.previous_response_id], [null, first.id]);
+        assertEquals([first.store, second.store], [true, true]);
+      }
+    });
+  }
+}
+
+Deno.test("a chain of responses has every input and output in its order", async () => {
+  await using server = startUpstream(({ json: { messages } }) => {
+    const [message] = structuredClone(WHOLE.chat.choices) as { message: JsonObject }[];
+    assert(message !== undefined);
+    message.message.content = `answer ${messages.length}`;
+    return json({ ...WHOLE.chat, choices: [message] });
+  });
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const one = await answerOf(await ask(gateway, { input: "one" }));
+  const two = await answerOf(await ask(gateway, { input: "two", previous_response_id: one.id }));
+  // A stored input may itself have references.
+  const input = [{ id: one.output[0].id }, { role: "user", content: "three" }];
+  const three = await answerOf(await ask(gateway, { input, previous_response_id: two.id }));
+  await answerOf(await ask(gateway, { input: "four", previous_response_id: three.id }));
+  // The chain forks.
+  await answerOf(await ask(gateway, { input: "other", previous_response_id: one.id }));
+  const texts = (index: number) =>
+    (server.requests[index]?.json.messages as JsonObject[]).map(({ content }) => content);
+  assertEquals(texts(3).join("|"), "one|answer 1|two|answer 3answer 1|three|answer 5|four");
+  assertEquals(texts(4), ["one", "answer 1", "other"]);
+});
+
+Deno.test("what another key made, was not stored or is gone is a 400 that names the setting", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  let now = 0;
+  await using gateway = startGateway(oneModel("chat", server.url), { monotonic: () => now });
+  const other = await gateway.addKey();
+  const kept = await answerOf(await ask(gateway, {}));
+  const unkept = await answerOf(await ask(gateway, { store: false }));
+  assertEquals([kept.store, unkept.store], [true, false]);
+  const reference = (item: { id: string }) => ({ input: [{ type: "item_reference", id: item.id }] });
+  const refused = async (more: JsonObject, key = gateway.key) => {
+    const error = await errorOf(await ask(gateway, more, key));
+    assertStringIncludes(error.message, GONE);
+    return [error.param, error.code];
+  };
+  const noResponse = ["previous_response_id", "previous_response_not_found"];
+  assertEquals(await refused({ previous_response_id: kept.id }, other), noResponse);
+  assertEquals(await refused(reference(kept.output[0]), other), ["input[0]", "item_not_found"]);
+  assertEquals(await refused({ previous_response_id: unkept.id }), noResponse);
+  now += 59 * 60_000;
+  await answerOf(await ask(gateway, reference(kept.output[0])));
+  now += 59 * 60_000;
+  await answerOf(await ask(gateway, { previous_response_id: kept.id }));
+  now += 61 * 60_000;
+  assertEquals(await refused({ previous_response_id: kept.id }), noResponse);
+  assertEquals(server.requests.length, 4);
+});
+
+Deno.test("without memory answers say that they are not stored", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  await using gateway = startGateway({ ...oneModel("chat", server.url), responses: { recall: null } });
+  const answer = await answerOf(await ask(gateway, { store: true }));
+  assertEquals([answer.store, gateway.gateway.recall.bytes], [false, 0]);
+  const { message } = await errorOf(await ask(gateway, { previous_response_id: answer.id }));
+  assertStringIncludes(message, "this gateway keeps no responses");
+});
+
+Deno.test("a reference brings back signed reasoning that its client did not ask for", async () => {
+  const thinking = { type: "thinking", thinking: "Plan.", signature: "signed-by-vendor" };
+  const call = { type: "tool_use", id: "toolu_1", name: "clock", input: {} };
+  await using server = startUpstream(() =>
+    json({ ...WHOLE.messages, content: [thinking, call], stop_reason: "tool_use" })
+  );
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const more = {
+    reasoning: { effort: "low", summary: "auto" },
+    tools: [{ type: "function", name: "clock", parameters: { type: "object", properties: {} } }],
+  };
+  const { output } = await answerOf(await ask(gateway, more));
+  assertEquals(output.map(({ type }: Answer) => type), ["reasoning", "function_call"]);
+  await answerOf(
+    await ask(gateway, {
+      ...more,
+      input: [
+        { role: "user", content: "Hello" },
+        ...output.map(({ id }: Answer) => ({ type: "item_reference", id })),
+        { type: "function_call_output", call_id: output[1].call_id, output: "noon" },
+      ],
+    }),
+  );
+  const [, assistant] = server.requests[1]?.json.messages ?? [];
+  assertEquals(assistant.content, [thinking, call]);
+});
+
+Deno.test("a relay asks for reasoning that can be sent back, and only where it keeps the answer", async () => {
+  await using server = startUpstream(() => json(WHOLE.responses));
+  await using gateway = startGateway(oneModel("responses", server.url));
+  const reasoning = { effort: "low" };
+  for (const more of [{ reasoning }, { reasoning, include: ["x"] }, { reasoning, store: false }, {}]) {
+    await answerOf(await ask(gateway, more));
+  }
+  const encrypted = "reasoning.encrypted_content";
+  const asked = server.requests.map((request) => request.json.include);
+  assertEquals(asked, [[encrypted], ["x", encrypted], undefined, undefined]);
+});
+
+Deno.test("a relayed stream is found again although its last event has no output", async () => {
+  const streamed = STREAMED.responses.join("");
+  const bare = streamed.replace(/("status":"completed","model":"real-one","output":)\[.*?\](,"usage")/, "$1[]$2");
+  assert(bare !== streamed);
+  await using server = startUpstream(({ stream }) => stream ? events(bare) : json(WHOLE.responses));
+  await using gateway = startGateway(oneModel("responses", server.url));
+  await (await ask(gateway, { stream: true })).text();
+  await answerOf(await ask(gateway, { input: [{ id: "msg_1" }, { role: "user", content: "Again" }] }));
+  assertStringIncludes(conversation(server, 1), "Hello thére 🙂");
+});
+
+Deno.test("a long conversation is kept once, however often it is sent", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const input: JsonObject[] = [{ role: "user", content: "x".repeat(100_000) }];
+  for (let turn = 0; turn < 20; turn++) {
+    const { output } = await answerOf(await ask(gateway, { input }));
+    input.push({ type: "item_reference", id: output[0].id }, { role: "user", content: "Again" });
+  }
+  const { bytes } = gateway.gateway.recall;
+  assert(bytes > 100_000 && bytes < 150_000, String(bytes));
+  const last = server.requests.at(-1)?.json.messages;
+  assertEquals(last.map(({ role }: Answer) => role[0]).join(""), "u" + "au".repeat(19));
+});
+
+Deno.test("a recalled conversation counts towards the limit of a body", async () => {
+  await using server = startUpstream(() => json(WHOLE.chat));
+  await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { json_body_bytes: 4096 } });
+  let response = await ask(gateway, { input: "x".repeat(3_000) });
+  const { id } = await response.json();
+  response = await ask(gateway, { input: "y".repeat(3_000), previous_response_id: id });
+  assertEquals(response.status, 413, await response.text());
+  const { usage } = WHOLE.chat;
+  assert(isObject(usage));
+});

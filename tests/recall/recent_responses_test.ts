@@ -1,0 +1,90 @@
+import { assert, assertEquals } from "@std/assert";
+import { type KeptResponse, RecentResponses } from "../../lib/recall/recent_responses.ts";
+
+const MEGABYTE = 1024 * 1024;
+
+function response(id: string, bytes = 0, items: string[] = []): KeptResponse {
+  return {
+    id,
+    input: new Uint8Array(bytes),
+    output: new Uint8Array(0),
+    items: items.map((id) => ({ id, start: 0, end: 0 })),
+  };
+}
+
+function memory(now: () => number = () => 0, minutes = 60): RecentResponses & Disposable {
+  const recent = new RecentResponses({ minutes, megabytes: 1 }, { monotonic: now });
+  return Object.assign(recent, { [Symbol.dispose]: () => recent.close() });
+}
+
+Deno.test("the least recently used response goes first, and bytes are never over the limit", () => {
+  using recent = memory();
+  for (const id of ["a", "b", "c"]) recent.put("key", response(id, 300_000, [`${id}-item`]));
+  assert(recent.bytes > 900_000 && recent.bytes <= MEGABYTE);
+  assertEquals(recent.find("key", "a")?.id, "a");
+  assertEquals(recent.findByItem("key", "b-item")?.id, "b");
+  recent.put("key", response("d", 300_000));
+  assertEquals(["a", "b", "c", "d"].map((id) => recent.find("key", id)?.id), ["a", "b", undefined, "d"]);
+  assertEquals(recent.findByItem("key", "c-item"), undefined);
+  assert(recent.bytes <= MEGABYTE);
+});
+
+Deno.test("a response that is larger than the memory is not kept, and nothing goes for it", () => {
+  using recent = memory();
+  recent.put("key", response("a"));
+  recent.put("key", response("b", MEGABYTE));
+  assertEquals([recent.find("key", "a")?.id, recent.find("key", "b")], ["a", undefined]);
+});
+
+Deno.test("a response stays for its time after the last use", () => {
+  let now = 0;
+  using recent = memory(() => now, 1);
+  recent.put("key", response("a"));
+  recent.put("key", response("b"));
+  now = 59_999;
+  assertEquals(recent.find("key", "a")?.id, "a");
+  now = 60_000;
+  assertEquals([recent.find("key", "a")?.id, recent.find("key", "b")], ["a", undefined]);
+  now = 120_000;
+  assertEquals([recent.find("key", "a"), recent.bytes], [undefined, 0]);
+});
+
+Deno.test("ids belong to their owner, and the latest response has an item", () => {
+  using recent = memory();
+  recent.put("one", response("a", 1, ["item"]));
+  recent.put("two", response("a", 2, ["item"]));
+  recent.put("two", response("b", 3, ["item"]));
+  assertEquals([recent.find("one", "a")?.input.length, recent.find("two", "a")?.input.length], [1, 2]);
+  assertEquals([recent.findByItem("one", "item")?.id, recent.findByItem("two", "item")?.id], ["a", "b"]);
+  // The first one that had it takes nothing from the later one when it goes.
+  recent.put("two", response("a", 4));
+  assertEquals(recent.findByItem("two", "item")?.id, "b");
+});
+
+Deno.test("counted bytes return to nothing whatever is replaced, used and forgotten", () => {
+  let now = 0;
+  using recent = memory(() => now, 1);
+  for (let step = 0; step < 500; step++) {
+    recent.put(`key-${step % 3}`, response(`r-${step % 40}`, (step * 7919) % 60_000, [`i-${step % 60}`]));
+    recent.find(`key-${step % 3}`, `r-${step % 17}`);
+    now += 100;
+    assert(recent.bytes <= MEGABYTE);
+  }
+  now += 60_000;
+  assertEquals([recent.find("key-0", "r-0"), recent.bytes], [undefined, 0]);
+});
+
+Deno.test("other limits apply at once", () => {
+  using recent = memory();
+  for (const id of ["a", "b", "c"]) recent.put("key", response(id, 300_000));
+  recent.configure({ minutes: 60, megabytes: 0.5 });
+  assertEquals(["a", "b", "c"].map((id) => recent.find("key", id)?.id), [undefined, undefined, "c"]);
+});
+
+Deno.test("expired responses leave without anybody asking", async () => {
+  let now = 0;
+  using recent = memory(() => now, 1 / 60_000);
+  recent.put("key", response("a"));
+  now = 1;
+  while (recent.bytes > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+});

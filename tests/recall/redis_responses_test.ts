@@ -1,0 +1,123 @@
+import { assert, assertEquals } from "@std/assert";
+import { Redis } from "ioredis";
+import { openSharedResponses } from "../../lib/recall/open_shared_responses.ts";
+import { Recall, type SharedResponses } from "../../lib/recall/recall.ts";
+import { Secret } from "../../lib/secret.ts";
+import { HAS_REDIS, someRedis } from "../support/databases.ts";
+import { skipIf } from "../support/skip.ts";
+
+const ignore = skipIf(!HAS_REDIS, "redis-server");
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const LIMITS = { minutes: 60, megabytes: 64 };
+
+/** An owner of these tests alone: all share one Redis. */
+function someOwner() {
+  return { keyId: `key-${crypto.randomUUID()}`, secret: crypto.randomUUID() };
+}
+
+function response(id: string, words: string) {
+  return {
+    id,
+    base: { id: "before", withOutput: true },
+    input: encoder.encode(`"${words}"`),
+    output: encoder.encode('{"id":"item"}'),
+    items: [{ id: "item", start: 0, end: 13 }],
+  };
+}
+
+async function open(log: string[] = []): Promise<SharedResponses> {
+  const address = { kind: "redis" as const, url: new Secret(await someRedis()) };
+  const shared = await openSharedResponses(address, { timeoutMs: 2_000, log: ({ event }) => log.push(event) });
+  assert(shared !== undefined);
+  return shared;
+}
+
+function nodeWith(shared: SharedResponses): Recall {
+  return new Recall({ limits: LIMITS, monotonic: () => 0, shared });
+}
+
+Deno.test({
+  name: "another node finds what one node keeps, by response and by item, for the same key only",
+  ignore,
+  async fn() {
+    const owner = someOwner();
+    const nodes = [nodeWith(await open()), nodeWith(await open())];
+    const [one, other] = nodes;
+    assert(one !== undefined && other !== undefined);
+    await one.put(owner, response("resp", "Grüße"));
+    assertEquals(await other.find(someOwner(), "resp"), undefined);
+    assertEquals(await other.find({ ...owner, secret: "another" }, "resp"), undefined);
+    assertEquals((await other.findByItem(owner, "item"))?.id, "resp");
+    assertEquals(await other.find(owner, "resp"), await one.find(owner, "resp"));
+    assertEquals(decoder.decode((await other.find(owner, "resp"))?.input), '"Grüße"');
+    for (const node of nodes) await node.close();
+  },
+});
+
+Deno.test({
+  name: "Redis holds neither words nor keys, and each value expires",
+  ignore,
+  async fn() {
+    const owner = someOwner();
+    const node = nodeWith(await open());
+    await node.put(owner, response("resp", "a secret plan"));
+    const redis = new Redis(await someRedis());
+    const keys = await redis.keys(`*${owner.keyId}*`);
+    assertEquals(keys.length, 2);
+    for (const key of keys) {
+      const value = await redis.getBuffer(key);
+      const text = `${key} ${value?.toString("latin1")}`;
+      assert(!text.includes("secret plan") && !text.includes(owner.secret), text);
+      const ms = await redis.pttl(key);
+      assert(ms > 59 * 60_000 && ms <= 60 * 60_000, `${key}: ${ms}`);
+    }
+    // A value in the place of another one does not open.
+    const [place = ""] = keys.filter((key) => key.includes(":response:"));
+    await redis.copy(place, place.replace(/resp$/, "moved"));
+    assertEquals(await node.find(owner, "moved"), undefined);
+    redis.disconnect();
+    await node.close();
+  },
+});
+
+Deno.test({
+  name: "what a node has no room for leaves Redis, and what it found there does not",
+  ignore,
+  async fn() {
+    const owner = someOwner();
+    const limits = { minutes: 60, megabytes: 1 };
+    const nodes = [await open(), await open()].map((shared) => new Recall({ limits, monotonic: () => 0, shared }));
+    const [one, other] = nodes;
+    assert(one !== undefined && other !== undefined);
+    const large = (id: string) => ({ ...response(id, "x".repeat(600_000)), items: [{ id, start: 0, end: 1 }] });
+    await one.put(owner, large("a"));
+    assertEquals((await other.find(owner, "a"))?.id, "a");
+    await other.put(owner, large("b"));
+    assertEquals((await one.find(owner, "a"))?.id, "a");
+    await one.put(owner, large("c"));
+    const redis = new Redis(await someRedis());
+    const found = await redis.keys(`*${owner.keyId}:response:*`);
+    assertEquals(found.map((key) => key.at(-1)).sort(), ["b", "c"]);
+    redis.disconnect();
+    for (const node of nodes) await node.close();
+  },
+});
+
+Deno.test({
+  name: "a node goes on with its own memory while Redis is out of reach",
+  async fn() {
+    const log: string[] = [];
+    // Nothing listens on port 1.
+    const address = { kind: "redis" as const, url: new Secret("redis://127.0.0.1:1") };
+    const shared = await openSharedResponses(address, { timeoutMs: 100, log: ({ event }) => log.push(event) });
+    assert(shared !== undefined);
+    const node = nodeWith(shared);
+    const owner = someOwner();
+    await node.put(owner, response("resp", "a"));
+    assertEquals((await node.find(owner, "resp"))?.id, "resp");
+    assertEquals(await node.find(owner, "other"), undefined);
+    assertEquals(log, ["recall_not_shared"]);
+    await node.close();
+  },
+});
