@@ -1,4 +1,5 @@
 /** The state that outlives the process. Every store behaves the same: one test suite runs against each. */
+import type { AlertStore } from "./alerts.ts";
 import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
 import type { LedgerStore } from "./ledger.ts";
@@ -69,6 +70,8 @@ export interface Store {
   readonly ledger: LedgerStore;
   /** Finished answers, for repeats of their requests. */
   readonly answers: AnswerStore;
+  /** Alerts on their way to a webhook. */
+  readonly alerts: AlertStore;
   /** Present where several nodes share the store. */
   readonly shared?: SharedStore;
   /** Frees what the store holds. The store cannot be used afterwards. */

@@ -1,4 +1,5 @@
 /** The shape of the database, step by step. Append only: a released step never changes. */
+import { ALERTS_SHAPE } from "./alerts_shape.ts";
 import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
@@ -12,4 +13,5 @@ export const MIGRATIONS: readonly string[] = [
   CONFIGS_SHAPE,
   DETAILS_STEP,
   ANSWER_ROWS_STEP,
+  ALERTS_SHAPE,
 ];

@@ -3,6 +3,7 @@ import { addressWithoutPassword } from "../../config/address.ts";
 import type { Secret } from "../../secret.ts";
 import { openJournal } from "../outage/journal.ts";
 import { journaled, type JournaledLedger } from "../outage/journaled_ledger.ts";
+import { openPostgresAlerts } from "./alerts.ts";
 import { openPostgresAnswers } from "./answers.ts";
 import { type Changes, createChanges } from "./changes.ts";
 import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, readShape, type Sql } from "./client.ts";
@@ -80,6 +81,7 @@ function openPlain({ url, isPooled, opened }: Opening): Store {
     keys: openPostgresKeys(sql),
     ledger: openPostgresLedger(sql),
     answers: openPostgresAnswers(sql),
+    alerts: openPostgresAlerts(sql),
     close: () => opened.disposeAsync(),
   };
 }
@@ -116,6 +118,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     keys,
     ledger,
     answers: openPostgresAnswers(pool.sql),
+    alerts: openPostgresAlerts(pool.sql),
     shared: {
       configs,
       reach: () => reachOf(ledger, changes),

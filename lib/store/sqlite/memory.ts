@@ -3,6 +3,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { runToEnd } from "../../scheduler.ts";
 import type { Store } from "../store.ts";
+import { openSqliteAlerts } from "./alerts.ts";
 import { openSqliteAnswers } from "./answers.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { makeTables } from "./migrate.ts";
@@ -17,6 +18,7 @@ export function openMemoryStore(): Store {
   return {
     keys: openSqliteKeys(db),
     answers: openSqliteAnswers(db),
+    alerts: openSqliteAlerts(db),
     ledger: openOwnedLedger(db, { sync: { durable: () => Promise.resolve() }, ...openMemoryUsage(db) }),
     close: async () => db.close(),
   };

@@ -177,4 +177,22 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX answers_by_age ON answers (done_at);
   CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;`,
+
+  // Times are in Unix milliseconds. `alert_states`: what has begun and is not over, or was reported once.
+  `CREATE TABLE alerts (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'given_up')),
+    attempts INTEGER NOT NULL,
+    due_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX alerts_due ON alerts (due_at) WHERE state = 'pending';
+  CREATE INDEX alerts_done ON alerts (at) WHERE state <> 'pending';
+  CREATE TABLE alert_states (
+    subject TEXT PRIMARY KEY,
+    active INTEGER NOT NULL CHECK (active IN (0, 1)),
+    at INTEGER NOT NULL,
+    remember_until INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`,
 ];

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
 import { makeFile } from "../folder.ts";
 import { MIGRATIONS } from "./migrations.ts";
+import { openSqliteAlerts } from "./alerts.ts";
 import { openSqliteAnswers } from "./answers.ts";
 import { BUSY_MS, connect } from "./connect.ts";
 import { openSqliteKeys } from "./keys.ts";
@@ -51,6 +52,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
       // Every commit of these is on the disk when it is done.
       keys: openSqliteKeys(db, owned?.connection),
       answers: openSqliteAnswers(db),
+      alerts: openSqliteAlerts(db),
       ledger: owned?.ledger ?? openGuestLedger(db, reports.usage),
       close: () => closeAll(opened),
     };
@@ -74,6 +76,7 @@ export function openSqliteReader(path: string): Store {
     return {
       keys: openSqliteKeys(db),
       answers: openSqliteAnswers(db),
+      alerts: openSqliteAlerts(db),
       ledger: openGuestLedger(db, reports.usage),
       close: () => closeAll(opened),
     };

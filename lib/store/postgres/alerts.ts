@@ -1,0 +1,55 @@
+/** Alerts in a Postgres database, for all its nodes. */
+import type { AlertStore, ClaimedAlert } from "../alerts.ts";
+import type { Sql } from "./client.ts";
+
+/** Opens the alerts of a database that is up to date. Every call is one statement. */
+export function openPostgresAlerts(sql: Sql): AlertStore {
+  return {
+    async add({ id, at, body, subject, begins, repeatMs, rememberUntil, isSent }) {
+      const repeat = repeatMs === undefined ? -1 : at - repeatMs;
+      const [row] = await sql<{ is_taken: boolean; changed: number }[]>`
+        WITH begun AS (
+          INSERT INTO alert_states AS s (subject, active, at, remember_until)
+          SELECT ${subject}, true, ${at}::bigint, ${rememberUntil}::bigint
+          WHERE ${begins}::boolean AND NOT EXISTS (SELECT FROM alerts WHERE id = ${id})
+          ON CONFLICT (subject) DO UPDATE SET active = true, at = excluded.at, remember_until = excluded.remember_until
+          WHERE NOT s.active OR s.at <= ${repeat}::bigint
+          RETURNING 1
+        ), ended AS (
+          UPDATE alert_states SET active = false, at = ${at}::bigint, remember_until = ${rememberUntil}::bigint
+          WHERE NOT ${begins}::boolean AND subject = ${subject} AND active
+            AND NOT EXISTS (SELECT FROM alerts WHERE id = ${id})
+          RETURNING 1
+        ), changed AS (
+          SELECT FROM begun UNION ALL SELECT FROM ended
+        ), added AS (
+          INSERT INTO alerts (id, at, body, state, attempts, due_at)
+          SELECT ${id}, ${at}::bigint, ${body}, 'pending', 0, ledger_clock() FROM changed WHERE ${isSent}::boolean
+        )
+        SELECT EXISTS (SELECT FROM alerts WHERE id = ${id}) AS is_taken, (SELECT count(*)::int FROM changed) AS changed`;
+      if (row === undefined || row.is_taken) return "taken";
+      return row.changed > 0 ? "added" : "known";
+    },
+    async claim(leaseMs) {
+      const [row] = await sql<ClaimedAlert[]>`
+        UPDATE alerts SET attempts = attempts + 1, due_at = ledger_clock() + ${leaseMs}::bigint
+        WHERE id = (
+          SELECT id FROM alerts WHERE state = 'pending' AND due_at <= (SELECT ledger_clock())
+          ORDER BY at, nr LIMIT 1 FOR UPDATE SKIP LOCKED
+        ) RETURNING id, body, attempts`;
+      return row;
+    },
+    async finish({ id, attempts }, state) {
+      await sql`UPDATE alerts SET state = ${state} WHERE id = ${id} AND attempts = ${attempts}`;
+    },
+    async retry({ id, attempts }, afterMs) {
+      await sql`
+        UPDATE alerts SET due_at = ledger_clock() + ${Math.round(afterMs)}::bigint
+        WHERE id = ${id} AND attempts = ${attempts}`;
+    },
+    async prune({ until, now }) {
+      await sql`DELETE FROM alerts WHERE state <> 'pending' AND at < ${until}`;
+      await sql`DELETE FROM alert_states WHERE remember_until < ${now}`;
+    },
+  };
+}

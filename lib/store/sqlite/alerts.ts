@@ -1,0 +1,60 @@
+// deno-lint-ignore-file require-await -- calls that throw must reject
+/** Alerts in the SQLite database. */
+import type { DatabaseSync } from "node:sqlite";
+import type { AlertStore, ClaimedAlert } from "../alerts.ts";
+import { atomically } from "./transaction.ts";
+
+/** Opens the alerts of a database that is up to date. @param now Unix time in milliseconds */
+export function openSqliteAlerts(db: DatabaseSync, now: () => number = Date.now): AlertStore {
+  const isTaken = db.prepare("SELECT 1 FROM alerts WHERE id = ?");
+  const begin = db.prepare(
+    `INSERT INTO alert_states (subject, active, at, remember_until) VALUES (:subject, 1, :at, :until)
+     ON CONFLICT (subject) DO UPDATE SET active = 1, at = excluded.at, remember_until = excluded.remember_until
+     WHERE active = 0 OR at <= :repeat`,
+  );
+  const end = db.prepare(
+    "UPDATE alert_states SET active = 0, at = :at, remember_until = :until WHERE subject = :subject AND active = 1",
+  );
+  const insert = db.prepare(
+    "INSERT INTO alerts (id, at, body, state, attempts, due_at) VALUES (?, ?, ?, 'pending', 0, ?)",
+  );
+  const due = db.prepare(
+    `SELECT id, body, attempts FROM alerts WHERE state = 'pending' AND due_at <= ? ORDER BY at, rowid LIMIT 1`,
+  );
+  const claim = db.prepare("UPDATE alerts SET attempts = attempts + 1, due_at = ? WHERE id = ?");
+  const finish = db.prepare("UPDATE alerts SET state = ? WHERE id = ? AND attempts = ?");
+  const retry = db.prepare("UPDATE alerts SET due_at = ? WHERE id = ? AND attempts = ?");
+  const pruneAlerts = db.prepare("DELETE FROM alerts WHERE state <> 'pending' AND at < ?");
+  const pruneStates = db.prepare("DELETE FROM alert_states WHERE remember_until < ?");
+
+  return {
+    async add({ id, at, body, subject, begins, repeatMs, rememberUntil: until, isSent }) {
+      return atomically(db, () => {
+        if (isTaken.get(id) !== undefined) return "taken";
+        const { changes } = begins
+          ? begin.run({ subject, at, until, repeat: repeatMs === undefined ? -1 : at - repeatMs })
+          : end.run({ subject, at, until });
+        if (changes === 0) return "known";
+        if (isSent) insert.run(id, at, body, now());
+        return "added";
+      });
+    },
+    async claim(leaseMs) {
+      // Without a transaction: this process alone sends.
+      const found = due.get(now()) as ClaimedAlert | undefined;
+      if (found === undefined) return undefined;
+      claim.run(now() + leaseMs, found.id);
+      return { ...found, attempts: found.attempts + 1 };
+    },
+    async finish({ id, attempts }, state) {
+      finish.run(state, id, attempts);
+    },
+    async retry({ id, attempts }, afterMs) {
+      retry.run(now() + Math.round(afterMs), id, attempts);
+    },
+    async prune({ until, now }) {
+      pruneAlerts.run(until);
+      pruneStates.run(now);
+    },
+  };
+}
