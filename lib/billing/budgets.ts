@@ -50,12 +50,13 @@ function firstOfMonth(now: number, later: number): number {
 export function budgetClaims({ keyId, groupName, group, rules }: Caller, now: number): BudgetClaim[] {
   const claims: BudgetClaim[] = [];
   const ofKey = rules.budget ?? group.key_budget;
-  if (ofKey !== undefined) claims.push(claimOf(ofKey, { scope: "key", id: keyId, now }));
-  if (group.budget !== undefined) claims.push(claimOf(group.budget, { scope: "group", id: groupName, now }));
+  if (ofKey !== undefined) claims.push(budgetClaim(ofKey, { scope: "key", id: keyId, now }));
+  if (group.budget !== undefined) claims.push(budgetClaim(group.budget, { scope: "group", id: groupName, now }));
   return claims;
 }
 
-function claimOf(
+/** The claim of a budget in its period of now, in Unix milliseconds. */
+export function budgetClaim(
   { usd, period }: Budget,
   { scope, id, now }: { scope: BudgetClaim["scope"]; id: string; now: number },
 ): BudgetClaim {

@@ -1,8 +1,7 @@
 /** Reads the amounts charged to group budgets before the first request needs them. */
 import type { Config } from "../config.ts";
 import type { LedgerStore } from "../store/ledger.ts";
-import { periodStart } from "./budgets.ts";
-import { parseUsd } from "./money.ts";
+import { budgetClaim } from "./budgets.ts";
 
 /** Parts. */
 export interface GroupBudgetParts {
@@ -21,7 +20,6 @@ export interface GroupBudgetParts {
 export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
   for (const [id, { budget }] of Object.entries(config.groups)) {
     if (budget === undefined) continue;
-    const claim = { scope: "group" as const, id, since: periodStart(budget.period, now), budget: parseUsd(budget.usd) };
-    await ledger.left(claim).catch(() => {});
+    await ledger.left(budgetClaim(budget, { scope: "group", id, now })).catch(() => {});
   }
 }

@@ -155,6 +155,17 @@ export interface BudgetClaim {
   until?: number;
 }
 
+/** A key or group, and the first day of a period. */
+export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
+
+/** Amounts of a key or group in a period. */
+export interface Spending {
+  /** Costs of its requests that came in from the first day on. */
+  charged: Amount;
+  /** Set aside for its requests under way. */
+  held: Amount;
+}
+
 /** The most that a running request can cost, set aside. */
 export interface Hold {
   /** Id of the request. */
@@ -230,6 +241,8 @@ export interface LedgerStore {
   hold(hold: Hold): Promise<HoldAnswer>;
   /** Returns the rest of a budget: its amount less the charged and held amounts. It may be negative. */
   left(claim: BudgetClaim): Promise<Amount>;
+  /** Returns the amounts of each of these, in their order; those of one as of one moment. */
+  spending(spenders: readonly Spender[]): Promise<Spending[]>;
   /** Lets holds live until then, or longer if they do already; those that are void stay void. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
   /**

@@ -312,6 +312,26 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await left(), [95n, 70n, 69n]);
     assertEquals(await ledger.left(ofKey(100n, { since: DAY + 1 })), 100n);
   },
+  "tells what keys and groups were charged in a period, and what is held": async (ledger) => {
+    const key = (since: number, id = "key_1") => ({ scope: "key" as const, id, since });
+    const group = (since: number, id = "default") => ({ scope: "group" as const, id, since });
+    await ledger.append([
+      entry({ id: "a", at: MIDNIGHT - HOUR, cost: 10n }),
+      entry({ id: "b", cost: 5n }),
+      entry({ id: "c", keyId: "key_2", cost: 100n }),
+      entry({ id: "d", keyId: "key_2", group: "other", cost: LARGEST }),
+    ]);
+    await ledger.hold(hold({ id: "e", amount: 20n, claims: [] }));
+    await ledger.hold(hold({ id: "f", keyId: "key_2", amount: 3n, claims: [] }));
+    const spenders = [key(DAY), key(0), key(0, "key_3"), group(DAY + 1), group(DAY), group(0), group(0, "other")];
+    const expected = [[5n, 20n], [15n, 20n], [0n, 0n], [0n, 0n], [105n, 23n], [115n, 23n], [LARGEST, 0n]];
+    const read = async () => (await ledger.spending(spenders)).map(({ charged, held }) => [charged, held]);
+    assertEquals(await read(), expected);
+    assertEquals(await read(), expected);
+    assertEquals(await ledger.spending([]), []);
+    await ledger.append([entry({ id: "e", cost: 7n, held: 20n })]);
+    assertEquals((await read())[0], [12n, 0n]);
+  },
   "keeps as many periods apart as it is asked for": async (ledger) => {
     await ledger.append([entry({ id: "a", cost: 10n })]);
     const since = Array.from({ length: 30 }, (_, day) => DAY - day);
@@ -717,6 +737,11 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
       open = open.filter((each) => !over.includes(each));
     }
     for (const claim of claims) assertEquals(await ledger.left(claim), leftOf(claim).left);
+    const amounts = await ledger.spending(claims);
+    for (const [index, { budget }] of claims.entries()) {
+      const { charged = 0n, held = 0n } = amounts[index] ?? {};
+      assertEquals(budget - charged - held, leftOf(claims[index] as BudgetClaim).left);
+    }
     assertEquals((await ledger.holds()).map(({ id }) => id), open.map(({ id }) => id));
   }
   const sums = (await ledger.usage({ since: 0, until: now + 24 * HOUR, by: "key" }))

@@ -62,6 +62,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     append: (given) => entries.append(given),
     hold: (hold) => reach.ask(() => ledger.hold(hold)),
     left: (claim) => reach.ask(() => ledger.left(claim)),
+    spending: (spenders) => reach.ask(() => ledger.spending(spenders)),
     renew: (ids, leaseUntil) => reach.ask(() => ledger.renew(ids, leaseUntil)),
     expire: (now) =>
       entries.waiting > 0 || reach.upMs < leaseMs ? Promise.resolve([]) : reach.ask(() => ledger.expire(now)),

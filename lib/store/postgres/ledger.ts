@@ -8,7 +8,7 @@ import { createServerClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue } from "./ledger_rows.ts";
-import { readDays, readLeft, readUsage } from "./ledger_sums.ts";
+import { readDays, readLeft, readSpending, readUsage } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
 
@@ -77,6 +77,7 @@ export function openPostgresLedger(
     clock: steady,
     hold,
     left: (claim) => readLeft(sql, claim),
+    spending: (spenders) => readSpending(sql, spenders),
     async renew(ids, leaseUntil) {
       assertInstant("renew holds", leaseUntil);
       if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));

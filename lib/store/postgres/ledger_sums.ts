@@ -2,18 +2,28 @@
 import { mapSliced, sortSliced } from "../../scheduler.ts";
 import { byName, cutSpan, nameBy } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
-import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";
+import type { BudgetClaim, DaySum, Spender, Spending, UsageBy, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
 /** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
 type FigureRow = Record<keyof CountRow | "cost" | "overrun", string | bigint>;
 
-/** Reads the rest of a budget. One statement: an entry may turn a hold into a charge at any time. */
-export async function readLeft(sql: Sql, { scope, id, since, budget }: BudgetClaim): Promise<bigint> {
-  const [row] = await sql<{ used: string }[]>`
-    SELECT ledger_charged(${scope}, ${id}, ${since}) + ledger_on_hold(${scope}, ${id}, ${since}) AS used`;
-  if (row === undefined) throw new Error("Cannot tell what is left of a budget: the database said nothing");
-  return budget - BigInt(row.used);
+/** Reads the amounts of keys and groups. One statement: an entry may turn a hold into a charge at any time. */
+export async function readSpending(sql: Sql, spenders: readonly Spender[]): Promise<Spending[]> {
+  const places = spenders.map(({ scope, id, since }, place) => ({ place, scope, id, since }));
+  const rows = await sql<{ charged: string; held: string }[]>`
+    SELECT ledger_charged(scope, id, since) AS charged, ledger_on_hold(scope, id, since) AS held
+    FROM json_to_recordset(${JSON.stringify(places)}::text::json)
+      AS spender (place integer, scope text, id text, since bigint)
+    ORDER BY place`;
+  return rows.map(({ charged, held }) => ({ charged: BigInt(charged), held: BigInt(held) }));
+}
+
+/** Reads the rest of a budget. */
+export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
+  const [spending] = await readSpending(sql, [claim]);
+  if (spending === undefined) throw new Error("Cannot tell what is left of a budget: the database said nothing");
+  return claim.budget - spending.charged - spending.held;
 }
 
 /** The sums per day from a day on; with a number, those of as many whole days as it takes to have that many. */

@@ -3,12 +3,9 @@
  * which requests a budget allows. Each method is synchronous, so calls never interleave.
  */
 import { dayOf, NO_TOKENS } from "../days.ts";
-import type { BudgetClaim, Entry, Hold, HoldAnswer } from "../ledger.ts";
+import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "../ledger.ts";
 
 type Amount = bigint;
-
-/** A key or group and the first day of a period. */
-export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 
 /** Periods of one key or group that are kept up to date; those asked for longest ago are read again when they are needed. */
 const MOST_PERIODS = 8;
@@ -80,6 +77,12 @@ export class Accounts {
     return claim.budget - this.#charged(claim) - this.#held(claim);
   }
 
+  /** The amounts of a key or group. Unlike `left`, keeps nothing in memory: reports ask for all keys. */
+  spending(spender: Spender): Spending {
+    const known = this.#accounts.get(nameOf(spender.scope, spender.id))?.charged.get(spender.since);
+    return { charged: known ?? this.#chargedSince(spender), held: this.#held(spender) };
+  }
+
   /** Lets open holds live until then, or longer if they do already. Returns those whose lease is another now. */
   renew(ids: readonly string[], leaseUntil: number): string[] {
     return ids.filter((id) => {
@@ -140,7 +143,7 @@ export class Accounts {
 
   #held({ scope, id, since }: Spender): Amount {
     let sum = 0n;
-    for (const [day, amount] of this.#account(nameOf(scope, id)).held) {
+    for (const [day, amount] of this.#accounts.get(nameOf(scope, id))?.held ?? []) {
       if (day >= since) sum += amount;
     }
     return sum;

@@ -1,9 +1,8 @@
 /** The sums per day in the SQLite file, and the reports made from them. */
 import type { DatabaseSync } from "node:sqlite";
-import type { Spender } from "./accounts.ts";
 import { addFigures, dayOf, figuresOf, tokenCounts } from "../days.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
-import type { DaySum, Entry } from "../ledger.ts";
+import type { DaySum, Entry, Spender } from "../ledger.ts";
 
 /** Columns of `days` with counts; amounts are separate. */
 export const COUNTS =

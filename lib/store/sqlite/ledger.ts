@@ -2,7 +2,7 @@
 /** The ledger in the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
 import { runSlicedNow } from "../../scheduler.ts";
-import type { BudgetClaim, LedgerStart, LedgerStore } from "../ledger.ts";
+import type { Hold, LedgerStart, LedgerStore, Spender, Spending } from "../ledger.ts";
 import { dayOf } from "../days.ts";
 import { openPruning } from "./prune.ts";
 import {
@@ -77,11 +77,11 @@ export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
     throw new Error("Cannot enter anything into the ledger: this process does not own it");
   }
 
-  function left({ scope, id, since, budget }: BudgetClaim): bigint {
-    const onHold = rows.holds.all()
+  function spendingOf({ scope, id, since }: Spender, holds: readonly Hold[]): Spending {
+    const held = holds
       .filter(({ keyId, group, at }) => (scope === "key" ? keyId : group) === id && dayOf(at) >= since)
       .reduce((sum, { amount }) => sum + amount, 0n);
-    return budget - rows.sums.chargedSince({ scope, id, since }) - onHold;
+    return { charged: rows.sums.chargedSince({ scope, id, since }), held };
   }
 
   return {
@@ -90,7 +90,14 @@ export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
     renew: refuse,
     append: refuse,
     expire: refuse,
-    left: async (claim) => left(claim),
+    async left(claim) {
+      const { charged, held } = spendingOf(claim, rows.holds.all());
+      return claim.budget - charged - held;
+    },
+    async spending(spenders) {
+      const holds = rows.holds.all();
+      return spenders.map((spender) => spendingOf(spender, holds));
+    },
     holds: async () => rows.holds.all(),
   };
 }

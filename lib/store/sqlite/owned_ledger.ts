@@ -7,7 +7,8 @@ import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
 import { assertEntry, assertHold } from "../entry_check.ts";
 import { checkSum, sheetText } from "../entry_row.ts";
-import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
+import { runSlicedNow } from "../../scheduler.ts";
+import type { Entry, KeptEntry, LedgerStore, PriceSheet, Spender, Spending } from "../ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, type Usage } from "./ledger.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
@@ -44,6 +45,12 @@ export function openOwnedLedger(
       if (claim.scope === "group") await accounts.learn(claim, charged);
       return accounts.left(claim);
     },
+    async spending(spenders) {
+      for (const spender of spenders) {
+        if (spender.scope === "group") await accounts.learn(spender, charged);
+      }
+      return await runSlicedNow(readSpending(accounts, spenders));
+    },
     async renew(ids, leaseUntil) {
       for (const id of accounts.renew(ids, leaseUntil)) writer.note(id);
       try {
@@ -76,6 +83,15 @@ export function openOwnedLedger(
     },
     holds: async () => accounts.open(),
   };
+}
+
+function* readSpending(accounts: Accounts, spenders: readonly Spender[]): Generator<void, Spending[]> {
+  const found: Spending[] = [];
+  for (const spender of spenders) {
+    found.push(accounts.spending(spender));
+    yield;
+  }
+  return found;
 }
 
 /** Writes entries in their order, and what the process has in memory of them. */

@@ -1,10 +1,10 @@
 /** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
-import type { ReadCharged, Spender } from "./accounts.ts";
+import type { ReadCharged } from "./accounts.ts";
 import { cutSpan, DAY_MS, type DaySpan, nameBy, Sums, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
-import type { LedgerStore, UsageBy } from "../ledger.ts";
+import type { LedgerStore, Spender, UsageBy } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
 import { whenFree } from "./transaction.ts";
 

@@ -42,6 +42,7 @@ export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
     ...store,
     hold: (hold) => cross("hold", () => store.hold(hold)),
     left: (claim) => cross("left", () => store.left(claim)),
+    spending: (spenders) => cross("spending", () => store.spending(spenders)),
     renew: (ids, leaseUntil) => cross("renew", () => store.renew(ids, leaseUntil)),
     append: (entries) => cross("append", () => store.append(entries)),
     expire: (now) => cross("expire", () => store.expire(now)),

@@ -120,6 +120,7 @@ function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
     ...store,
     hold: then(store.hold),
     left: then(store.left),
+    spending: then(store.spending),
     renew: then(store.renew),
     append: then(store.append),
     expire: then(store.expire),

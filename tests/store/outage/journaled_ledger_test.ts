@@ -36,6 +36,7 @@ function farAway(mood: () => Mood): LedgerStore {
   return {
     hold: far(ledger.hold),
     left: far(ledger.left),
+    spending: far(ledger.spending),
     renew: far(ledger.renew),
     append: far(ledger.append),
     expire: far(ledger.expire),

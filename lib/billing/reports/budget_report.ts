@@ -1,0 +1,132 @@
+/** How far budgets are used up: of groups and keys, in their present periods. */
+import { keyPages } from "../../access/key_admin.ts";
+import { type Budget, type Config, groupOf } from "../../config.ts";
+import { DAY_MS } from "../../store/days.ts";
+import type { KeyRecord, KeyStore } from "../../store/keys.ts";
+import type { BudgetClaim, LedgerStore } from "../../store/ledger.ts";
+import { budgetClaim } from "../budgets.ts";
+import { formatUsd } from "../money.ts";
+
+/** The state of a budget in its present period. Amounts are exact USD, as decimal strings. */
+export interface BudgetState {
+  period: Budget["period"];
+  budget_usd: string;
+  /** Costs of the requests that came in during the period. */
+  spent_usd: string;
+  /** Set aside for requests under way. */
+  held_usd: string;
+  /** Below 0 where the budget was made smaller than what was spent. */
+  left_usd: string;
+  /** Start of the next period, by UTC; `null` for a budget that never resets. */
+  resets_at: string | null;
+}
+
+/** The budget of a key or a group. */
+export interface BudgetLine extends BudgetState {
+  scope: BudgetClaim["scope"];
+  /** Id of the key, or name of the group. */
+  id: string;
+  name: string;
+  /** Name of the group, also of the key's. */
+  group: string;
+}
+
+/** Owner of a budget. */
+export interface BudgetOwner {
+  scope: BudgetClaim["scope"];
+  id: string;
+  budget: Budget;
+}
+
+/** Sources of the report. */
+export interface BudgetParts {
+  ledger: Pick<LedgerStore, "spending">;
+  keys: Pick<KeyStore, "page">;
+  config: Pick<Config, "groups" | "keys">;
+}
+
+/** The facts of a key that decide which budget applies. */
+type BudgetedKey = Pick<KeyRecord, "id" | "group" | "rules">;
+
+/** Reads the states of budgets, in their order. @param now Unix time in milliseconds */
+export async function budgetStates(
+  ledger: BudgetParts["ledger"],
+  owners: readonly BudgetOwner[],
+  now: number,
+): Promise<BudgetState[]> {
+  if (owners.length === 0) return [];
+  const claims = owners.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now }));
+  const amounts = await ledger.spending(claims);
+  return owners.map(({ scope, id, budget: { period } }, index) => {
+    const [claim, spending] = [claims[index], amounts[index]];
+    if (claim === undefined || spending === undefined) throw new Error(`Cannot read the budget of ${scope} "${id}"`);
+    const { budget, until } = claim;
+    const { charged, held } = spending;
+    return {
+      period,
+      budget_usd: formatUsd(budget),
+      spent_usd: formatUsd(charged),
+      held_usd: formatUsd(held),
+      left_usd: formatUsd(budget - charged - held),
+      resets_at: until === undefined ? null : new Date(until * DAY_MS).toISOString(),
+    };
+  });
+}
+
+/** The budget that applies to a key: its own, or the one that its group has for every key. */
+export function budgetOfKey({ group, rules }: Omit<BudgetedKey, "id">, config: Pick<Config, "groups">): Budget | undefined {
+  return rules.budget ?? groupOf(config, group)?.key_budget;
+}
+
+/** Reads the states of the budgets of some keys by the keys' ids. Keys without a budget are left out. */
+export async function keyBudgets(
+  { ledger, config }: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },
+  keys: readonly BudgetedKey[],
+  now: number,
+): Promise<ReadonlyMap<string, BudgetState>> {
+  const owners = keys.flatMap((key): BudgetOwner[] => {
+    const budget = budgetOfKey(key, config);
+    return budget === undefined ? [] : [{ scope: "key", id: key.id, budget }];
+  });
+  const states = await budgetStates(ledger, owners, now);
+  return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
+}
+
+/**
+ * Lists every budget: those of groups first, then those of keys that are not revoked, the configuration's first. Keys are
+ * read a page at a time; each page is of one moment.
+ * @throws the reason of the signal, where it is given up
+ */
+export async function listBudgets(
+  { ledger, keys, config }: BudgetParts,
+  { now, signal }: { now: number; signal?: AbortSignal },
+): Promise<BudgetLine[]> {
+  const groups = Object.entries(config.groups).flatMap(([id, { budget }]) =>
+    budget === undefined ? [] : [{ scope: "group" as const, id, budget }]
+  );
+  const states = await budgetStates(ledger, groups, now);
+  const lines = states.map((state, index): BudgetLine => {
+    const name = groups[index]?.id ?? "";
+    return { scope: "group", id: name, name, group: name, ...state };
+  });
+  const configured = config.keys.map((key) => ({ ...key, id: `config:${key.name}` }));
+  lines.push(...await linesOfKeys({ ledger, config }, configured, now));
+  for await (const page of keyPages(keys)) {
+    signal?.throwIfAborted();
+    const inUse = page.filter(({ revokedAt }) => revokedAt === undefined);
+    lines.push(...await linesOfKeys({ ledger, config }, inUse, now));
+  }
+  return lines;
+}
+
+async function linesOfKeys(
+  parts: Pick<BudgetParts, "ledger" | "config">,
+  keys: readonly (BudgetedKey & Pick<KeyRecord, "name">)[],
+  now: number,
+): Promise<BudgetLine[]> {
+  const states = await keyBudgets(parts, keys, now);
+  return keys.flatMap(({ id, name, group }): BudgetLine[] => {
+    const state = states.get(id);
+    return state === undefined ? [] : [{ scope: "key", id, name, group, ...state }];
+  });
+}
