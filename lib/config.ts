@@ -24,6 +24,7 @@ export const ENDPOINTS = [
   "messages",
   "images",
   "openapi",
+  "usage",
 ] as const satisfies readonly Endpoint[];
 
 /** Spans of time a budget is for. Those of the calendar begin at midnight UTC. */

@@ -7,7 +7,7 @@ import type { Protocol } from "../protocols/canonical/types.ts";
 export type Credential = "bearer" | "api_key";
 
 /** Endpoints that a group's permissions name. */
-export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" | "openapi";
+export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" | "openapi" | "usage";
 
 /** Requirements of one method of one route. */
 export interface Access {
@@ -41,6 +41,7 @@ export const ACCESS: AccessTable = {
   "GET /readyz": HEALTH,
   "GET /metrics": { credential: "metrics", everywhere: true },
   "GET /openapi.json": { credential: "bearer", endpoint: "openapi" },
+  "GET /v1/usage": { credential: "bearer", endpoint: "usage" },
   "GET /v1/models": MODELS,
   "GET /v1/models/[provider]": MODELS,
   "GET /v1/models/[provider]/[model_id]": MODELS,
@@ -61,6 +62,7 @@ export const ACCESS: AccessTable = {
   "DELETE /admin/v1/keys/[key]": ADMIN,
   "POST /admin/v1/keys/[key]/rotate": ADMIN,
   "GET /admin/v1/health": ADMIN,
+  "GET /admin/v1/budgets": ADMIN,
   "GET /admin/v1/usage": ADMIN,
   "GET /admin/v1/usage/[request_id]": ADMIN,
   "POST /admin/v1/audit": ADMIN,

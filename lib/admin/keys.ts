@@ -5,12 +5,12 @@ import {
   createKey,
   findKey,
   keyPages,
-  type PublicKey,
   publicKey,
   revokeKey,
   rotateKey,
   type ShownKey,
 } from "../access/key_admin.ts";
+import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { parseDuration, parseMoment } from "../cli/duration.ts";
 import { keyRulesSchema } from "../config.ts";
 import { GatewayError } from "../errors.ts";
@@ -47,10 +47,11 @@ export const rotationSchema = z.strictObject({
 /** Every key of the store, oldest first; each as it is when its page is read. */
 export async function listKeys({ signal }: Request, { gateway }: RouteContext): Promise<Response> {
   const now = gateway.now();
-  const data: PublicKey[] = [];
-  for await (const page of keyPages(gateway.store.keys)) {
+  const { store: { keys, ledger }, config } = gateway;
+  const data: KeyWithBudget[] = [];
+  for await (const page of keyPages(keys)) {
     signal.throwIfAborted();
-    data.push(...page.map((key) => publicKey(key, now)));
+    data.push(...await keysWithBudgets({ ledger, config }, page, now));
   }
   return await streamedAdminResponse({ object: "list", data });
 }
@@ -72,7 +73,10 @@ export async function addKey(_request: Request, context: RouteContext): Promise<
 /** One key, by its name or id. @throws {GatewayError} `not_found` */
 export async function showKey(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { key = "" } = params;
-  return adminResponse(publicKey(await findKey(gateway.store, key), gateway.now()));
+  const { store, config, now } = gateway;
+  const [shown] = await keysWithBudgets({ ledger: store.ledger, config }, [await findKey(store, key)], now());
+  if (shown === undefined) throw new TypeError("Cannot show a key: there is no report of it");
+  return adminResponse(shown);
 }
 
 /** Changes a key. @throws {GatewayError} `not_found`, `invalid` */

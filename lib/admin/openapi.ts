@@ -6,11 +6,13 @@ import { adminResponse } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
 import {
   auditSchema,
+  budgetListSchema,
   configStateSchema,
   explanationSchema,
   gatewayHealthSchema,
   keyListSchema,
   keySchema,
+  keyWithBudgetSchema,
   reloadSchema,
   shownKeySchema,
   usageSchema,
@@ -23,7 +25,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/openapi.json": { summary: "This description", reply: describedSchema },
   "GET /admin/v1/keys": { summary: "List the keys of the store, oldest first", reply: keyListSchema },
   "POST /admin/v1/keys": { summary: "Make a key", body: newKeySchema, reply: shownKeySchema, status: 201 },
-  "GET /admin/v1/keys/[key]": { summary: "Get a key by its name or id", reply: keySchema, others: [404] },
+  "GET /admin/v1/keys/[key]": { summary: "Get a key by its name or id", reply: keyWithBudgetSchema, others: [404] },
   "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: keySchema },
   "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key for ever", reply: keySchema, others: [404] },
   "POST /admin/v1/keys/[key]/rotate": {
@@ -31,6 +33,10 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: rotationSchema,
     bodyIsOptional: true,
     reply: shownKeySchema,
+  },
+  "GET /admin/v1/budgets": {
+    summary: "List the budgets of groups and keys, and what is spent, held and left of each",
+    reply: budgetListSchema,
   },
   "GET /admin/v1/usage": {
     summary: "Sum up a period, exactly",

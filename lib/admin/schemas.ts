@@ -5,6 +5,7 @@ import { keyRulesSchema } from "../config.ts";
 import type { ConfigResponse, ReloadResponse } from "./config.ts";
 import type { HealthResponse } from "./health.ts";
 import type { AuditReport } from "../billing/reports/audit.ts";
+import type { BudgetLine, KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { DIFFERENCE_KINDS } from "../billing/reports/audit_findings.ts";
 import type { Explanation } from "../billing/reports/explain.ts";
 import type { UpstreamReport } from "../billing/reports/upstream_report.ts";
@@ -41,6 +42,34 @@ const keyMembers = {
 /** A key. */
 export const keySchema = exactly<PublicKey>()(z.strictObject(keyMembers));
 
+const budgetMembers = {
+  period: z.enum(["day", "week", "month", "total"]),
+  budget_usd: usd,
+  spent_usd: usd.describe("Costs of the requests that came in during the period"),
+  held_usd: usd.describe("Set aside for requests under way"),
+  left_usd: usd.describe("Below 0 where the budget was made smaller than what was spent"),
+  resets_at: time.nullable().describe("Start of the next period; null for a budget that never resets"),
+};
+
+/** A key with its budget. */
+export const keyWithBudgetSchema = exactly<KeyWithBudget>()(z.strictObject({
+  ...keyMembers,
+  budget: z.strictObject(budgetMembers).nullable()
+    .describe("The budget that applies to it, its own or that of its group for each key; null where there is none"),
+}));
+
+/** All budgets. */
+export const budgetListSchema = exactly<{ object: "list"; data: BudgetLine[] }>()(z.strictObject({
+  object: z.literal("list"),
+  data: z.array(z.strictObject({
+    scope: z.enum(["key", "group"]),
+    id: z.string().describe("Id of the key, or name of the group"),
+    name: z.string(),
+    group: z.string().describe("Name of the group, also of the key's"),
+    ...budgetMembers,
+  })),
+}));
+
 /** A key with its secret, once. */
 export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObject({
   ...keyMembers,
@@ -48,9 +77,9 @@ export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObj
 }));
 
 /** All keys. */
-export const keyListSchema = exactly<{ object: "list"; data: PublicKey[] }>()(z.strictObject({
+export const keyListSchema = exactly<{ object: "list"; data: KeyWithBudget[] }>()(z.strictObject({
   object: z.literal("list"),
-  data: z.array(keySchema),
+  data: z.array(keyWithBudgetSchema),
 }));
 
 const tokens = z.strictObject({

@@ -53,6 +53,11 @@ export interface Ledger {
    * @throws {GatewayError} `overloaded` where the store cannot tell
    */
   left(claim: BudgetClaim): Promise<Amount>;
+  /**
+   * What keys and groups were charged in their periods, and what is held.
+   * @throws {GatewayError} `overloaded` where the store cannot tell
+   */
+  spending: LedgerStore["spending"];
   /** @throws {GatewayError} `overloaded` where the store cannot tell */
   find(id: string): Promise<KeptEntry | undefined>;
   /** Voids holds whose lease is over, and enters their requests as lost. Also done while requests hold something. */
@@ -96,6 +101,7 @@ export function createLedger(
     note,
     hold: (hold, forMs) => leases.hold(hold, forMs),
     left: (claim) => told(() => store.left(claim)),
+    spending: (spenders) => told(() => store.spending(spenders)),
     find: (id) => told(() => store.find(id)),
     sweep: () => leases.sweep(),
     flush: () => queue.flush(),

@@ -26,6 +26,21 @@ export function formatUsd(amount: Amount): string {
   return `${sign}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
+/** Decimals of an amount that people read, and the least such amount. */
+const READ_DECIMALS = 4;
+const LEAST_READ = 10n ** BigInt(DECIMALS - READ_DECIMALS);
+const HALF_READ = 5n * 10n ** BigInt(DECIMALS - READ_DECIMALS - 1);
+
+/** Rounds what `formatUsd` writes to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
+export function roundUsd(usd: string): string {
+  if (usd.startsWith("-")) return `-${roundUsd(usd.slice(1))}`;
+  const amount = parseUsd(usd);
+  if (amount === 0n) return "0";
+  const digits = (amount + HALF_READ).toString().padStart(DECIMALS + 1, "0").slice(0, READ_DECIMALS - DECIMALS);
+  if (/^0+$/.test(digits)) return `<${formatUsd(LEAST_READ)}`;
+  return `${digits.slice(0, -READ_DECIMALS)}.${digits.slice(-READ_DECIMALS)}`;
+}
+
 /**
  * What tokens cost.
  * @param tokens a whole number, not negative

@@ -44,6 +44,7 @@ export const VALUE_FLAGS = {
 export const SWITCHES = {
   json: "Print JSON",
   csv: "Print CSV",
+  exact: "Print amounts with all their decimals in tables, too",
   "report-only": "Report exceeded limits and refuse nothing",
   enforce: "Enforce limits that were only reported",
   strict: "Fail if there is a warning",
@@ -147,6 +148,11 @@ export const COMMANDS = {
     flags: FILES,
     about: "Add exported keys from standard input to the store; keys that are there already stay as they are",
     examples: ["sluice keys import --store postgres://sluice@db.example.com/sluice < keys.jsonl"],
+  },
+  "budgets": {
+    flags: [...FILES, "exact", "json", "csv"],
+    about: "Show the budgets of groups and keys: spent, held, left, and when they reset",
+    examples: ["sluice budgets", "sluice budgets --csv > budgets.csv"],
   },
   "usage": {
     flags: [...FILES, "since", "until", "by", "upstream", "invoice", "prices", "tolerance", "json", "csv"],

@@ -1,12 +1,14 @@
 /** Keys as text for the operator. */
 import type { PublicKey } from "../access/key_admin.ts";
+import { roundUsd } from "../billing/money.ts";
+import type { BudgetState, KeyWithBudget } from "../billing/reports/budget_report.ts";
 import type { Budget } from "../config.ts";
 import type { Limits } from "../catalog/model.ts";
 import { tableText } from "./table.ts";
 
 /** Keys, one per line. */
-export function keysTable(keys: readonly PublicKey[]): string {
-  const rows = keys.map(({ id, name, group, state, created_at, expires_at, last_used_at }) => [
+export function keysTable(keys: readonly KeyWithBudget[]): string {
+  const rows = keys.map(({ id, name, group, state, created_at, expires_at, last_used_at, budget }) => [
     id,
     name,
     group,
@@ -14,12 +16,16 @@ export function keysTable(keys: readonly PublicKey[]): string {
     created_at,
     expires_at ?? "never",
     last_used_at ?? "never",
+    budget === null ? "-" : `${roundUsd(budget.spent_usd)}/${budget.budget_usd} ${periodText(budget.period)}`,
   ]);
-  return tableText([["ID", "NAME", "GROUP", "STATE", "CREATED", "EXPIRES", "LAST USED"], ...rows]);
+  const header = ["ID", "NAME", "GROUP", "STATE", "CREATED", "EXPIRES", "LAST USED", "SPENT/BUDGET USD"];
+  return tableText([header, ...rows]);
 }
 
-/** All public facts of a key, one per line. */
-export function keyText({ id, name, group, state, rules, ...key }: PublicKey): string {
+/** All public facts of a key, one per line. Without a budget, that of the group is not told. */
+export function keyText(
+  { id, name, group, state, rules, budget, ...key }: PublicKey & Partial<Pick<KeyWithBudget, "budget">>,
+): string {
   const facts: [string, string | null | undefined][] = [
     ["id", id],
     ["group", group],
@@ -34,6 +40,7 @@ export function keyText({ id, name, group, state, rules, ...key }: PublicKey): s
     ["addresses", rules.ips && listText(rules.ips)],
     ["limits", rules.limits && limitsText(rules.limits)],
     ["budget", rules.budget && budgetText(rules.budget)],
+    ["spent", budget && spentText(budget)],
   ];
   const lines = facts.map(([about, fact]) => typeof fact === "string" ? `  ${`${about}:`.padEnd(12)} ${fact}\n` : "");
   return `Key "${name}"\n${lines.join("")}`;
@@ -55,7 +62,17 @@ export function limitsText({ requests_per_minute, tokens_per_minute, concurrency
 
 /** Such as `5 USD per month`. */
 export function budgetText({ usd, period }: Budget): string {
-  return period === "total" ? `${usd} USD in total` : `${usd} USD per ${period}`;
+  return `${usd} USD ${periodText(period)}`;
+}
+
+function periodText(period: Budget["period"]): string {
+  return period === "total" ? "in total" : `per ${period}`;
+}
+
+/** Such as `1.2 of 5 USD per month, 0.1 held, 3.7 left, resets at 2026-12-01T00:00:00.000Z`. */
+function spentText({ period, budget_usd, spent_usd, held_usd, left_usd, resets_at }: BudgetState): string {
+  const reset = resets_at === null ? "" : `, resets at ${resets_at}`;
+  return `${spent_usd} of ${budgetText({ usd: budget_usd, period })}, ${held_usd} held, ${left_usd} left${reset}`;
 }
 
 /** Such as `acme/*, beta/one`. A list that is there and empty lets nothing pass. */

@@ -1,26 +1,17 @@
 /** `keys`: makes, lists, changes, replaces and ends the API keys of the store. */
-import {
-  changeKey,
-  createKey,
-  findKey,
-  type KeyAdmin,
-  type PublicKey,
-  publicKey,
-  revokeKey,
-  rotateKey,
-} from "../access/key_admin.ts";
+import { changeKey, createKey, type KeyAdmin, publicKey, revokeKey, rotateKey } from "../access/key_admin.ts";
 import { importKeys, readKeyLines, writeKeyLines } from "../access/key_transfer.ts";
 import type { Config } from "../config.ts";
 import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
-import type { KeyRecord } from "../store/keys.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { warningText } from "./warnings/warning.ts";
 import { keyWarnings } from "./warnings/groups.ts";
 import { parseDuration } from "./duration.ts";
 import { parseExpiry, parseKeyRules } from "./key_rules.ts";
-import { keysTable, keyText } from "./key_text.ts";
+import { keyText } from "./key_text.ts";
+import { type KeyReport, listKeys, showKey } from "./list_keys.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { reportMigration, requireFile } from "./command_store.ts";
 
@@ -32,7 +23,7 @@ export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 
 /** The command line of a command, and the access to the keys. */
 interface KeysInvocation extends Pick<Invocation, "operand" | "values" | "switches"> {
-  admin: KeyAdmin & { config: Config };
+  admin: KeyAdmin & KeyReport["admin"];
 }
 
 /** Actions of the commands. Only a new key goes to standard output, so that a script can read it. */
@@ -51,14 +42,8 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<voi
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
   },
-  async "keys list"({ admin, switches }) {
-    const keys = (await admin.store.keys.list()).map((key) => publicKey(key, admin.now()));
-    writeOut(switches.has("json") ? jsonText(keys) : keysTable(keys));
-  },
-  async "keys show"({ admin, operand, switches }) {
-    const key = publicKey(await findKey(admin.store, operand), admin.now());
-    writeOut(switches.has("json") ? jsonText(key) : keyText(key));
-  },
+  "keys list": listKeys,
+  "keys show": showKey,
   async "keys change"({ admin, operand, values, switches }) {
     // An empty change throws if the key cannot be changed.
     const { rules: present } = await changeKey(admin, operand, {});
@@ -136,7 +121,7 @@ export async function keys(
 }
 
 /** Prints warnings. Nothing is refused, as models may be added later. */
-function reportWarnings(config: Config, record: KeyRecord): void {
+function reportWarnings(config: Config, record: Parameters<typeof keyWarnings>[1]): void {
   for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
 }
 
@@ -146,10 +131,6 @@ function readOverlap(text: string): number {
   } catch (cause) {
     throw new UsageError(messageOf(cause), { cause });
   }
-}
-
-function jsonText(value: PublicKey | readonly PublicKey[]): string {
-  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 function refuse(message: string): number {

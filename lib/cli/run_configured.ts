@@ -2,18 +2,16 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { Route } from "../server/router.ts";
 import type { Invocation } from "./arguments.ts";
-import { audit } from "./audit.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
 import type { CommandName } from "./commands.ts";
-import { explain } from "./explain.ts";
 import { health } from "./health.ts";
 import { keys } from "./keys.ts";
 import { checkExporter } from "./otel_exporter.ts";
 import { prune } from "./prune.ts";
+import { REPORTS } from "./reports.ts";
 import { serve } from "./serve.ts";
 import { translate } from "./translate.ts";
-import { usage } from "./usage.ts";
 
 /** Commands that run without a configuration, or load it themselves. */
 type OtherCommand = "help" | "version" | "fault" | "conform" | "doctor";
@@ -61,12 +59,11 @@ export async function runConfigured(
     case "keys export":
     case "keys import":
       return await keys(command, { ...invocation, config });
-    case "usage":
-      return await usage({ config, ...invocation });
-    case "explain":
-      return await explain({ config, ...invocation });
     case "audit":
-      return await audit({ config, ...invocation });
+    case "budgets":
+    case "explain":
+    case "usage":
+      return await REPORTS[command]({ ...invocation, config });
     case "prune":
       return await prune({ config });
     case "backup":

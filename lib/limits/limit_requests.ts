@@ -25,12 +25,30 @@ export function limitRequestsOf(
     tokens: TokenEstimate;
   },
 ): LimitRequest[] {
-  const { keyId, groupName, group, rules } = caller;
   return [
-    ...limitRequestsFor(`key:${keyId}`, rules.limits ?? group.key_limits, tokens),
-    ...limitRequestsFor(`group:${groupName}`, group.limits, tokens),
+    ...callerLimitRequests(caller, tokens),
     ...limitRequestsFor(`model:${model.id}`, model.limits, tokens),
   ];
+}
+
+/** Lists the limits of the key, or else those its group has for every key, then the group's. */
+export function callerLimitRequests(
+  { keyId, groupName, group, rules }: Pick<Caller, "keyId" | "groupName" | "group" | "rules">,
+  tokens: TokenEstimate,
+): LimitRequest[] {
+  return [
+    ...limitRequestsFor(`key:${keyId}`, rules.limits ?? group.key_limits, tokens),
+    ...groupLimitRequests(groupName, group, tokens),
+  ];
+}
+
+/** Lists the limits of all keys of a group together. */
+export function groupLimitRequests(
+  name: string,
+  { limits }: Pick<Caller["group"], "limits">,
+  tokens: TokenEstimate,
+): LimitRequest[] {
+  return limitRequestsFor(`group:${name}`, limits, tokens);
 }
 
 /** Reads the owner of a limit from its name. */

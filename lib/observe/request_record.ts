@@ -7,6 +7,7 @@ export type ObservedEndpoint =
   | "count_tokens"
   | "models"
   | "openapi"
+  | "usage"
   | "health"
   | "metrics"
   | "admin"
@@ -75,6 +76,7 @@ const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
   "/v1/images/edits": "images.edits",
   "/anthropic/v1/messages/count_tokens": "count_tokens",
   "/openapi.json": "openapi",
+  "/v1/usage": "usage",
   "/healthz": "health",
   "/readyz": "health",
   "/anthropic/api/hello": "health",

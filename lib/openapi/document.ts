@@ -20,6 +20,7 @@ import {
   nativeListSchema,
   nativeModelSchema,
   openaiErrorSchema,
+  ownUsageSchema,
   responseSchema,
 } from "./schemas.ts";
 
@@ -33,6 +34,10 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /healthz": { summary: "Is the process alive", reply: healthSchema },
   "GET /readyz": { summary: "Can the gateway answer requests", reply: healthSchema, others: [503] },
   "GET /openapi.json": { summary: "This description", reply: describedSchema, others: [304] },
+  "GET /v1/usage": {
+    summary: "What this API key spent, and what is left of its limits and budgets",
+    reply: ownUsageSchema,
+  },
   "GET /v1/models": { summary: "List models", reply: compatibleListSchema, others: [304] },
   "GET /v1/models/[provider]": {
     summary: `List the models of one vendor. ${FORMATS}`,

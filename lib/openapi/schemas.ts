@@ -169,6 +169,35 @@ export const imageResultSchema = z.strictObject({
   num_input_images: numInputImages,
 });
 
+const amount = z.string().regex(/^-?\d+(\.\d{1,12})?$/).describe("USD, exact, as a decimal string");
+const period = z.enum(["day", "week", "month", "total"]);
+
+/** The answer of `/v1/usage`. */
+export const ownUsageSchema = z.strictObject({
+  object: z.literal("usage"),
+  key: z.strictObject({ id: z.string(), name: z.string(), group: z.string() }),
+  spent: z.array(z.strictObject({ period, since: z.iso.datetime(), spent_usd: amount }))
+    .describe("Costs of this key's requests of the present day and month, by UTC"),
+  budgets: z.array(z.strictObject({
+    owner: z.enum(["key", "group"]).describe("A budget of this key alone, or of all keys of its group together"),
+    period,
+    budget_usd: amount,
+    spent_usd: amount.optional().describe("Absent for the budget of the group"),
+    held_usd: amount.optional().describe("Set aside for requests under way; absent for the budget of the group"),
+    left_usd: amount.describe("Below 0 where the budget was made smaller than what was spent"),
+    resets_at: z.iso.datetime().nullable().describe("Start of the next period; null for a budget that never resets"),
+  })),
+  limits: z.array(z.strictObject({
+    owner: z.enum(["key", "group"]),
+    unit: z.enum(["requests", "tokens", "concurrency"])
+      .describe("Requests or tokens of any 60 seconds, or requests at one time"),
+    limit: z.number().int().min(0),
+    left: z.number().int().min(0),
+    resets_at: z.iso.datetime().nullable()
+      .describe("When all of it is left again; null where it is, and for concurrency"),
+  })).describe("Limits that only report and those of models are left out"),
+});
+
 /** The answer of the health endpoints. */
 export const healthSchema = z.strictObject({
   status: z.string(),

@@ -73,12 +73,17 @@ Deno.test("lists and single keys tell everything but the key and its hash", asyn
   const { key, ...shown } = made.body;
   assertEquals(shown.expires_at, expires_at);
   assertEquals(shown.rules, { ...rules, limits: { requests_per_minute: 5, report_only: false } });
-  assertEquals((await ask(gateway, "GET /keys/ci")).body, shown);
+  const budget = { period: "day", budget_usd: "0.3", spent_usd: "0", held_usd: "0", left_usd: "0.3" };
+  const { body: single } = await ask(gateway, "GET /keys/ci");
+  const { resets_at } = single.budget as JsonObject;
+  assertMatch(String(resets_at), /T00:00:00\.000Z$/);
+  assertEquals(single, { ...shown, budget: { ...budget, resets_at } });
   const list = (await ask(gateway, "GET /keys")).body;
   assertEquals(list.object, "list");
   const data = list.data as JsonObject[];
   assertEquals(data.map(({ name }) => name).sort(), ["ci", ...KEY_STATES].sort());
-  assertEquals(data.find(({ name }) => name === "ci"), shown);
+  assertEquals(data.find(({ name }) => name === "ci"), single);
+  assertEquals(data.find(({ name }) => name === "good")?.budget, null);
   const text = JSON.stringify([list, gateway.logs]);
   for (const secret of [String(key), gateway.keys.good]) {
     assert(!text.includes(secret.slice(10)) && !text.includes(hashKey(secret)));

@@ -52,6 +52,8 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["POST /keys/b/rotate", 404],
     ["DELETE /keys/a", 200],
     ["DELETE /keys/a", 400],
+    ["GET /budgets", 200],
+    ["GET /budgets?group=default", 400],
     ["GET /usage", 200],
     ["GET /usage?by=day", 200],
     ["GET /usage?by=upstream", 200],

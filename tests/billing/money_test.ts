@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { costOf, formatUsd, parseUsd } from "../../lib/billing/money.ts";
+import { costOf, formatUsd, parseUsd, roundUsd } from "../../lib/billing/money.ts";
 
 Deno.test("parseUsd() reads decimal strings in 1e-12 USD", () => {
   const cases: [string, bigint][] = [
@@ -37,4 +37,21 @@ Deno.test("costOf() is exact where binary fractions are not", () => {
   assertEquals(formatUsd(costOf(Number.MAX_SAFE_INTEGER, "0.000000000001")), "9007.199254740991");
   assertEquals(formatUsd(costOf(1_000_000, "0.0000045")), "4.5");
   for (const tokens of [-1, 0.5, NaN, 2 ** 53]) assertThrows(() => costOf(tokens, "1"), RangeError, "Cannot charge");
+});
+
+Deno.test("roundUsd() rounds half up to 4 decimals, and never shows something as nothing", () => {
+  const cases: [string, string][] = [
+    ["0", "0"],
+    ["0.000000000001", "<0.0001"],
+    ["0.000049999999", "<0.0001"],
+    ["0.00005", "0.0001"],
+    ["0.00015", "0.0002"],
+    ["0.000149999999", "0.0001"],
+    ["0.99995", "1.0000"],
+    ["2", "2.0000"],
+    ["12.3456789", "12.3457"],
+    ["-0.031608", "-0.0316"],
+    ["-0.000000000001", "-<0.0001"],
+  ];
+  for (const [usd, rounded] of cases) assertEquals(roundUsd(usd), rounded, usd);
 });

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import type { PublicKey } from "../../lib/access/key_admin.ts";
+import type { KeyWithBudget } from "../../lib/billing/reports/budget_report.ts";
 import { budgetText, keysTable, keyText, limitsText } from "../../lib/cli/key_text.ts";
 
-const KEY: PublicKey = {
+const KEY: KeyWithBudget = {
   id: "key_1",
   name: "ci",
   group: "default",
@@ -13,6 +13,12 @@ const KEY: PublicKey = {
   revoked_at: null,
   rules: {},
   former_until: null,
+  budget: null,
+};
+
+const BUDGET = {
+  ...{ period: "total" as const, budget_usd: "5", spent_usd: "1.23456", held_usd: "0.1", left_usd: "3.66544" },
+  resets_at: null,
 };
 
 Deno.test("keysTable() has a line for each key", () => {
@@ -21,12 +27,13 @@ Deno.test("keysTable() has a line for each key", () => {
     id: "key_22",
     last_used_at: "2026-02-01T00:00:00.000Z",
     expires_at: "2027-01-01T00:00:00.000Z",
+    budget: BUDGET,
   };
   assertEquals(
     keysTable([KEY, used]),
-    `ID      NAME  GROUP    STATE   CREATED                   EXPIRES                   LAST USED
-key_1   ci    default  active  2026-01-01T00:00:00.000Z  never                     never
-key_22  ci    default  active  2026-01-01T00:00:00.000Z  2027-01-01T00:00:00.000Z  2026-02-01T00:00:00.000Z
+    `ID      NAME  GROUP    STATE   CREATED                   EXPIRES                   LAST USED                 SPENT/BUDGET USD
+key_1   ci    default  active  2026-01-01T00:00:00.000Z  never                     never                     -
+key_22  ci    default  active  2026-01-01T00:00:00.000Z  2027-01-01T00:00:00.000Z  2026-02-01T00:00:00.000Z  1.2346/5 in total
 `,
   );
 });
@@ -42,6 +49,10 @@ Deno.test("keyText() tells what a key may do, and nothing that is not there", ()
   expires:     never
   last used:   never
 `,
+  );
+  assertEquals(
+    keyText({ ...KEY, budget: BUDGET }).slice(keyText(KEY).length),
+    "  spent:       1.23456 of 5 USD in total, 0.1 held, 3.66544 left\n",
   );
   const text = keyText({
     ...KEY,

@@ -282,7 +282,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown endpoint",
       { groups: { g: { endpoints: ["chats"] } } },
-      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "openapi", "*", not "chats"',
+      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "openapi", "usage", "*", not "chats"',
     ],
     [
       "a wildcard origin",

@@ -1,10 +1,10 @@
 /** How far budgets are used up: of groups and keys, in their present periods. */
-import { keyPages } from "../../access/key_admin.ts";
+import { keyPages, type PublicKey, publicKey } from "../../access/key_admin.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
 import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { BudgetClaim, LedgerStore } from "../../store/ledger.ts";
-import { budgetClaim } from "../budgets.ts";
+import { budgetClaim, periodStart } from "../budgets.ts";
 import { formatUsd } from "../money.ts";
 
 /** The state of a budget in its present period. Amounts are exact USD, as decimal strings. */
@@ -29,6 +29,20 @@ export interface BudgetLine extends BudgetState {
   name: string;
   /** Name of the group, also of the key's. */
   group: string;
+}
+
+/** Costs of a key's requests that came in during a period. */
+export interface PeriodSpending {
+  period: Budget["period"];
+  /** Beginning of the period, by UTC. */
+  since: string;
+  /** Exact USD, as a decimal string. */
+  spent_usd: string;
+}
+
+/** A key with the state of the budget that applies to it; `null` where none does. */
+export interface KeyWithBudget extends PublicKey {
+  budget: BudgetState | null;
 }
 
 /** Owner of a budget. */
@@ -73,8 +87,22 @@ export async function budgetStates(
   });
 }
 
+/** Reads what a key spent on the present day and in the present month. @param now Unix time in milliseconds */
+export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, now: number): Promise<PeriodSpending[]> {
+  const periods = (["day", "month"] as const).map((period) => ({ period, since: periodStart(period, now) }));
+  const amounts = await ledger.spending(periods.map(({ since }) => ({ scope: "key", id, since })));
+  return periods.map(({ period, since }, index) => ({
+    period,
+    since: new Date(since * DAY_MS).toISOString(),
+    spent_usd: formatUsd(amounts[index]?.charged ?? 0n),
+  }));
+}
+
 /** The budget that applies to a key: its own, or the one that its group has for every key. */
-export function budgetOfKey({ group, rules }: Omit<BudgetedKey, "id">, config: Pick<Config, "groups">): Budget | undefined {
+export function budgetOfKey(
+  { group, rules }: Omit<BudgetedKey, "id">,
+  config: Pick<Config, "groups">,
+): Budget | undefined {
   return rules.budget ?? groupOf(config, group)?.key_budget;
 }
 
@@ -90,6 +118,16 @@ export async function keyBudgets(
   });
   const states = await budgetStates(ledger, owners, now);
   return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
+}
+
+/** Shows some keys with their budgets. @param now Unix time in milliseconds */
+export async function keysWithBudgets(
+  parts: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },
+  keys: readonly KeyRecord[],
+  now: number,
+): Promise<KeyWithBudget[]> {
+  const states = await keyBudgets(parts, keys, now);
+  return keys.map((key) => ({ ...publicKey(key, now), budget: states.get(key.id) ?? null }));
 }
 
 /**

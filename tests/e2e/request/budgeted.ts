@@ -35,7 +35,7 @@ export interface Budgeted extends AsyncDisposable {
 /** A gateway whose one upstream speaks a protocol. */
 export function startBudgeted(
   { says = answer("chat"), spoken = "chat", row = {}, groups = {}, store, now }: {
-    says?: (asked: UpstreamRequest) => ScriptedAnswer;
+    says?: (asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;
     spoken?: Protocol;
     row?: JsonObject;
     groups?: JsonObject;

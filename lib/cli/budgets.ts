@@ -1,0 +1,50 @@
+/** `budgets`: how far the budgets of groups and keys are used up. */
+import type { Config } from "../config.ts";
+import { parseUsd, roundUsd } from "../billing/money.ts";
+import { type BudgetLine, type BudgetState, listBudgets } from "../billing/reports/budget_report.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import { withStore } from "./command_store.ts";
+import { writeOut } from "./output.ts";
+import { csvText, tableText } from "./table.ts";
+
+/** Members of a line in CSV, in their order. */
+const COLUMNS = [
+  ...["scope", "name", "id", "group", "period"] as const,
+  ...["budget_usd", "spent_usd", "held_usd", "left_usd", "resets_at"] as const,
+] satisfies (keyof BudgetLine)[];
+
+/** Prints every budget of the configuration and the store. @throws {UsageError} where flags exclude each other */
+export function budgets({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {
+  if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
+  return withStore(config, async ({ ledger, keys }) => {
+    const lines = await listBudgets({ ledger, keys, config }, { now: Date.now() });
+    if (switches.has("json")) writeOut(`${JSON.stringify({ object: "list", data: lines }, null, 2)}\n`);
+    else if (switches.has("csv")) writeOut(csvText([[...COLUMNS], ...lines.map(csvCells)]));
+    else writeOut(lines.length === 0 ? "No key and no group has a budget.\n" : table(lines, switches.has("exact")));
+    return 0;
+  });
+}
+
+function csvCells(line: BudgetLine): string[] {
+  return COLUMNS.map((name) => line[name] ?? "");
+}
+
+function table(lines: readonly BudgetLine[], isExact: boolean): string {
+  const usd = isExact ? (text: string) => text : roundUsd;
+  const rows = lines.map((line) => [
+    ...[line.scope, line.name, line.group, line.period],
+    ...[line.budget_usd, usd(line.spent_usd), usd(line.held_usd), usd(line.left_usd)],
+    ...[usedText(line), line.resets_at?.replace(".000Z", "Z") ?? "never"],
+  ]);
+  const header = [
+    ...["SCOPE", "NAME", "GROUP", "PERIOD"],
+    ...["BUDGET USD", "SPENT USD", "HELD USD", "LEFT USD", "USED", "RESETS AT"],
+  ];
+  return tableText([header, ...rows], { right: [4, 5, 6, 7, 8] });
+}
+
+/** The part of a budget that is spent or held, such as `42%`, rounded down: 100 % is all of it. */
+function usedText({ budget_usd, spent_usd, held_usd }: BudgetState): string {
+  const budget = parseUsd(budget_usd);
+  return budget === 0n ? "-" : `${(parseUsd(spent_usd) + parseUsd(held_usd)) * 100n / budget}%`;
+}

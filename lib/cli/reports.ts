@@ -1,0 +1,12 @@
+/** The commands that report what is in the ledger. */
+import type { Config } from "../config.ts";
+import type { Invocation } from "./arguments.ts";
+import { audit } from "./audit.ts";
+import { budgets } from "./budgets.ts";
+import { explain } from "./explain.ts";
+import { usage } from "./usage.ts";
+
+/** Reports by their commands. Each returns the exit code. */
+export const REPORTS: Readonly<
+  Record<"audit" | "budgets" | "explain" | "usage", (invocation: Invocation & { config: Config }) => Promise<number>>
+> = { audit, budgets, explain, usage };

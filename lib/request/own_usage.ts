@@ -1,0 +1,88 @@
+/** What the holder of a key may know of its use: its own spending, and what is left of the limits and budgets that apply. */
+import { type Caller, requireCaller } from "../access/caller.ts";
+import {
+  type BudgetOwner,
+  type BudgetState,
+  budgetStates,
+  type PeriodSpending,
+  spendingOfKey,
+} from "../billing/reports/budget_report.ts";
+import type { Gateway } from "../gateway.ts";
+import { callerLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
+import type { LimitUnit } from "../limits/limiter.ts";
+import type { RouteContext } from "../server/router.ts";
+
+/** A budget that applies to a key. What other keys spent of a group's budget is not told. */
+export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
+  owner: "key" | "group";
+  /** Absent for the group's. */
+  spent_usd?: string;
+  held_usd?: string;
+}
+
+/** A limit that applies to a key. Limits that only report and those of models are left out. */
+export interface OwnLimit {
+  owner: "key" | "group";
+  /** Requests and tokens of any 60 seconds, or requests at one time. */
+  unit: LimitUnit;
+  limit: number;
+  left: number;
+  /** When all of it is left again; `null`: it is, or the limit is one of concurrency. */
+  resets_at: string | null;
+}
+
+/** The answer of `GET /v1/usage`. */
+export interface OwnUsage {
+  object: "usage";
+  key: { id: string; name: string; group: string };
+  /** Of the present day and month. */
+  spent: PeriodSpending[];
+  budgets: OwnBudget[];
+  limits: OwnLimit[];
+}
+
+/** `GET /v1/usage`: takes nothing of any limit, and has no ledger entry. @throws {GatewayError} `overloaded` */
+export async function showOwnUsage(_request: Request, { gateway, caller }: RouteContext): Promise<Response> {
+  const own = requireCaller(caller);
+  const answer: OwnUsage = {
+    object: "usage",
+    key: { id: own.keyId, name: own.keyName, group: own.groupName },
+    spent: await spendingOfKey(gateway.ledger, own.keyId, gateway.now()),
+    budgets: await ownBudgets(gateway, own),
+    limits: await ownLimits(gateway, own),
+  };
+  return Response.json(answer, { headers: { "cache-control": "no-store" } });
+}
+
+async function ownBudgets(
+  { ledger, now }: Gateway,
+  { keyId, groupName, group, rules }: Caller,
+): Promise<OwnBudget[]> {
+  const ofKey = rules.budget ?? group.key_budget;
+  const owners: BudgetOwner[] = [
+    ...(ofKey === undefined ? [] : [{ scope: "key" as const, id: keyId, budget: ofKey }]),
+    ...(group.budget === undefined ? [] : [{ scope: "group" as const, id: groupName, budget: group.budget }]),
+  ];
+  const states = await budgetStates(ledger, owners, now());
+  return states.map((state, index): OwnBudget => {
+    if (owners[index]?.scope === "key") return { owner: "key", ...state };
+    const { spent_usd: _, held_usd: __, ...told } = state;
+    return { owner: "group", ...told };
+  });
+}
+
+async function ownLimits({ limiter, now }: Gateway, caller: Caller): Promise<OwnLimit[]> {
+  const limitRequests = callerLimitRequests(caller, { input: 0, output: 0 }).filter(({ reportOnly }) => !reportOnly);
+  if (limitRequests.length === 0) return [];
+  const statuses = await limiter.statuses(limitRequests);
+  return statuses.map(({ limitRequest, remaining, resetMs }): OwnLimit => {
+    const { unit, limit } = limitRequest;
+    return {
+      owner: limitOwnerOf(limitRequest).type === "key" ? "key" : "group",
+      unit,
+      limit,
+      left: remaining,
+      resets_at: resetMs === 0 || unit === "concurrency" ? null : new Date(now() + resetMs).toISOString(),
+    };
+  });
+}

@@ -1,0 +1,88 @@
+/** `GET /v1/usage` while requests are under way, and the budgets that operators see meanwhile. */
+import { assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { listBudgets } from "../../../lib/billing/reports/budget_report.ts";
+import type { TestGateway, TestKey } from "../../support/gateway.ts";
+import { answer, asking, COST, startBudgeted } from "./budgeted.ts";
+import { usd } from "./bills.ts";
+
+async function usageOf({ url, key: own }: TestGateway, { key }: TestKey = own): Promise<JsonObject> {
+  const response = await fetch(`${url}/v1/usage`, { headers: { authorization: `Bearer ${key}` } });
+  assertEquals([response.status, response.headers.get("cache-control")], [200, "no-store"]);
+  return await response.json();
+}
+
+Deno.test("a request under way is held, takes of limits, and is spent when it is over", async () => {
+  const first = Promise.withResolvers<void>();
+  const told = answer("chat");
+  await using budgeted = startBudgeted({
+    async says(asked) {
+      await first.promise;
+      return told(asked);
+    },
+    groups: {
+      default: {
+        budget: { usd: "1", period: "total" },
+        limits: { requests_per_minute: 5, report_only: true },
+        key_budget: { usd: "0.5", period: "day" },
+        key_limits: { requests_per_minute: 10, concurrency: 3 },
+      },
+    },
+  });
+  const { gateway } = budgeted;
+  const other = await gateway.addKey();
+  const state = async (key?: TestKey) => {
+    const { budgets, limits, spent } = await usageOf(gateway, key);
+    return {
+      spent: (spent as JsonObject[]).map(({ spent_usd }) => spent_usd),
+      budgets: (budgets as JsonObject[]).map(({ owner, spent_usd, held_usd, left_usd }) => [
+        ...[owner, spent_usd, held_usd, left_usd],
+      ]),
+      limits: (limits as JsonObject[]).map(({ owner, unit, left }) => [owner, unit, left]),
+    };
+  };
+  const untouched = (left: string) => ({
+    spent: ["0", "0"],
+    budgets: [["key", "0", "0", "0.5"], ["group", undefined, undefined, left]],
+    limits: [["key", "requests", 10], ["key", "concurrency", 3]],
+  });
+  assertEquals(await state(), untouched("1"));
+  const running = gateway.ask("chat", asking("chat"));
+  await budgeted.upstream.until(1);
+  assertEquals(await state(), {
+    spent: ["0", "0"],
+    budgets: [["key", "0", usd(COST), usd(500_000_000_000n - COST)], [
+      ...["group", undefined, undefined, usd(1_000_000_000_000n - COST)],
+    ]],
+    limits: [["key", "requests", 9], ["key", "concurrency", 2]],
+  });
+  assertEquals(await state(other), untouched(usd(1_000_000_000_000n - COST)));
+  const { store, gateway: { config } } = gateway;
+  const lines = async () =>
+    (await listBudgets({ ...store, config }, { now: 0 })).map(({ scope, spent_usd, held_usd }) => [
+      ...[scope, spent_usd, held_usd],
+    ]);
+  assertEquals(await lines(), [["group", "0", usd(COST)], ["key", "0", usd(COST)], ["key", "0", "0"]]);
+  first.resolve();
+  await (await running).text();
+  await gateway.gateway.ledger.flush();
+  assertEquals(await state(), {
+    spent: [usd(COST), usd(COST)],
+    budgets: [["key", usd(COST), "0", usd(500_000_000_000n - COST)], [
+      ...["group", undefined, undefined, usd(1_000_000_000_000n - COST)],
+    ]],
+    limits: [["key", "requests", 9], ["key", "concurrency", 3]],
+  });
+  assertEquals(await lines(), [["group", usd(COST), "0"], ["key", usd(COST), "0"], ["key", "0", "0"]]);
+  assertEquals((await store.ledger.entries({ after: 0, limit: 10 })).length, 1);
+});
+
+Deno.test("a key whose endpoints leave it out may not ask for its usage", async () => {
+  await using budgeted = startBudgeted({ groups: { default: { endpoints: ["chat"] } } });
+  const { url, key } = budgeted.gateway;
+  const response = await fetch(`${url}/v1/usage`, { headers: { authorization: `Bearer ${key.key}` } });
+  assertEquals([response.status, (await response.json()).error.message], [
+    403,
+    'This API key may not use the endpoint "usage"',
+  ]);
+});
