@@ -128,8 +128,12 @@ const upstreamSums = z.strictObject({
     counted: count.describe("Requests whose numbers of tokens are the gateway's own"),
     tokens,
     images: count,
-    upstream_usd: usd.describe("What the tokens cost at the prices of the catalog, without the factors of groups"),
+    unpriced: count.describe("Requests whose target has no prices of its own: they cost what the catalog says"),
+    upstream_usd: usd.describe(
+      "Cost at the prices of targets; of `unpriced` requests, at the catalog's without factors",
+    ),
     cost_usd: usd.describe("What customers pay"),
+    margin_usd: usd.describe("What customers pay, less the cost at the upstream; negative for a loss"),
   })),
 });
 
@@ -192,6 +196,7 @@ const endedRequest = z.strictObject({
   released_usd: usd,
   overrun_usd: usd,
   charged_usd: usd.describe("What the customer pays"),
+  upstream_usd: usd.nullable().describe("What the vendor takes by the prices of the target; null without any"),
   why_free: z.string().nullable(),
   adds_up: z.boolean().describe("False where the ledger was changed"),
 });

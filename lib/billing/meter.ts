@@ -1,5 +1,5 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
-import type { Model } from "../catalog/model.ts";
+import type { Model, Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { AdmittedRequest, LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
@@ -18,9 +18,10 @@ import { budgetError } from "./budgets.ts";
 import { notEntered } from "./entry_queue.ts";
 import { billUsed, type UsedExtras } from "./extras.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Amount } from "./money.ts";
+import { type Amount, formatUsd } from "./money.ts";
 import type { ExtraPrices } from "./price.ts";
 import { type LimitWatch, Reservation, type ReservationParts } from "./reservation.ts";
+import { costAtTarget } from "./upstream_cost.ts";
 
 /** Facts of a request at its arrival. */
 export interface Arrival {
@@ -99,8 +100,8 @@ export interface Meter {
    * Empty before `admit`.
    */
   limitStatuses(): LimitStatus[];
-  /** An upstream is asked. */
-  attempt(upstream: string): void;
+  /** An upstream is asked. `target`: the model there, with its prices where they are known. */
+  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void;
   /** The first event or byte of the answer is there. */
   first(): void;
   /**
@@ -161,6 +162,7 @@ class RequestMeter implements Meter {
   #held = 0n;
   #attempts = 0;
   #upstream = "";
+  #target: Pick<Target, "model" | "pricing"> | undefined;
   #firstMs: number | undefined;
   #ended = false;
   readonly #done = Promise.withResolvers<void>();
@@ -298,9 +300,10 @@ class RequestMeter implements Meter {
     return this.#limits.limitStatuses();
   }
 
-  attempt(upstream: string): void {
+  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void {
     this.#attempts++;
     this.#upstream = upstream;
+    this.#target = target;
   }
 
   first(): void {
@@ -316,8 +319,7 @@ class RequestMeter implements Meter {
     let released: Promise<unknown> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
-      const { sheet, details: billed } = billUsed(delivered, terms);
-      const details = billed && delivered.details ? { ...delivered.details, ...billed } : billed ?? delivered.details;
+      const { sheet, details } = this.#bill(delivered, terms);
       const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
@@ -340,6 +342,18 @@ class RequestMeter implements Meter {
       if (released !== undefined) await released;
       this.#done.resolve();
     }
+  }
+
+  /** The price sheet of the answer, and the details of its entry. */
+  #bill(delivered: Delivered, terms: AdmissionTerms): ReturnType<typeof billUsed> {
+    const { tokens, used, details: own } = delivered;
+    const { sheet, details: billed } = billUsed(delivered, terms);
+    const upstreamCost = this.#target?.pricing === undefined
+      ? undefined
+      : costAtTarget(this.#target, { tokens, used, extras: own?.extras }, { at: this.#at, tier: terms.tier });
+    if ((own ?? billed ?? upstreamCost) === undefined) return { sheet };
+    const details = { ...own, ...billed, ...(upstreamCost !== undefined && { upstream_usd: formatUsd(upstreamCost) }) };
+    return { sheet, details };
   }
 
   async fail(status: number): Promise<void> {

@@ -48,6 +48,8 @@ export const targetSchema = z.strictObject({
     .describe("Protocol to speak to the upstream; absent: the upstream's own"),
   images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest ones"),
   timeouts: ownTimeoutsSchema.optional().describe("Where its answers may take another time than the model's elsewhere"),
+  pricing: z.strictObject(PRICES).optional()
+    .describe("Prices that the vendor charges you, for your margin; customers pay the model's"),
   priority: z.number().int().min(0).default(0).describe("Lower goes first"),
   weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),
 });
@@ -141,6 +143,9 @@ export const modelSchema = z.strictObject({
       ...row.architecture,
       modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}`,
     },
+    targets: row.targets.map(({ pricing, ...target }): Target =>
+      pricing === undefined ? target : { ...target, pricing: wholePricing(pricing, makes) }
+    ),
     pricing: wholePricing(row.pricing, makes),
     price_changes: row.price_changes.map(({ from, ...pricing }): Pricing & { from: number } => ({
       from: Date.parse(from),
@@ -159,7 +164,9 @@ export const modelSchema = z.strictObject({
 export type Model = z.output<typeof modelSchema>;
 
 /** One place a model's requests may go to. */
-export interface Target extends z.output<typeof targetSchema> {
+export interface Target extends Omit<z.output<typeof targetSchema>, "pricing"> {
+  /** Prices that the vendor charges the operator; absent: unknown. */
+  readonly pricing?: Pricing;
   /** The model row, for targets whose health is that of the row: those of the embedded upstream. */
   readonly row?: string;
 }

@@ -125,7 +125,7 @@ async function sumsText(
 ): Promise<string> {
   if (format === "json") return `${JSON.stringify(await upstreamReport(sums, period), null, 2)}\n`;
   const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
-  const header = [...names, ...TOKEN_CLASSES, "images", "upstream_usd", "cost_usd"];
+  const header = [...names, ...TOKEN_CLASSES, "images", "unpriced", "upstream_usd", "cost_usd", "margin_usd"];
   if (format === "csv") {
     return csvText([
       header,
@@ -141,7 +141,17 @@ async function sumsText(
   });
   const titles = [
     ...names.map((name) => name.toUpperCase()),
-    ...["PROMPT", "CACHE READ", "CACHE WRITE", "COMPLETION", "IMAGES", "UPSTREAM USD", "COST USD"],
+    ...[
+      "PROMPT",
+      "CACHE READ",
+      "CACHE WRITE",
+      "COMPLETION",
+      "IMAGES",
+      "UNPRICED",
+      "UPSTREAM USD",
+      "COST USD",
+      "MARGIN USD",
+    ],
   ];
   return tableText([titles, ...rows], { right: titles.map((_, column) => column).slice(3) });
 }
@@ -150,8 +160,8 @@ function nameCells({ upstream, model, day, requests, attempts, failed, counted }
   return [upstream, model, dayName(day), ...[requests, attempts, failed, counted].map(String)];
 }
 
-function endCells({ images, upstreamCost, cost }: UpstreamSum): string[] {
-  return [String(images), formatUsd(upstreamCost), formatUsd(cost)];
+function endCells({ images, unpriced, upstreamCost, cost }: UpstreamSum): string[] {
+  return [images, unpriced].map(String).concat([upstreamCost, cost, cost - upstreamCost].map(formatUsd));
 }
 
 /** Every compared number, and the counts that cannot be compared. */

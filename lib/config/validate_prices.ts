@@ -165,11 +165,15 @@ function pricesIn(row: unknown, { model, path }: { model: string; path: string }
 const NO_PRICES: ReadonlySet<string> = new Set(["from", "until", "name"]);
 
 /** Every list of tiers and windows must give one price to each request. */
-function tierProblems({ pricing, price_changes }: JsonObject, path: Path): string[] {
+function tierProblems({ pricing, price_changes, targets }: JsonObject, path: Path): string[] {
   const changes = Array.isArray(price_changes) ? price_changes : [];
   const rows: [Path, unknown][] = [
     [[...path, "pricing"], pricing],
     ...changes.map((change, index): [Path, unknown] => [[...path, "price_changes", index], change]),
+    ...(Array.isArray(targets) ? targets : []).map((target, index): [Path, unknown] => [
+      [...path, "targets", index, "pricing"],
+      isObject(target) ? target.pricing : undefined,
+    ]),
   ];
   return rows.flatMap(([place, row]) => {
     if (!isObject(row)) return [];

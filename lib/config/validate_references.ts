@@ -153,6 +153,10 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
   const places: [Path, Json | undefined][] = [
     [["pricing"], model.pricing],
     ...[...objects(model.price_changes)].map(([index, change]): [Path, Json] => [["price_changes", index], change]),
+    ...[...objects(model.targets)].map(([index, { pricing }]): [Path, Json | undefined] => [
+      ["targets", index, "pricing"],
+      pricing,
+    ]),
   ];
   return places.flatMap(([place, prices]) =>
     isObject(prices) && prices[member] !== undefined

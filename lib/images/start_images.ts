@@ -80,7 +80,7 @@ async function startAt({ target, permit }: Attempt, job: ImageJob): Promise<Imag
   const { gateway, request, model, dropped, signal, meter } = job;
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  meter.attempt(target.upstream);
+  meter.attempt(target.upstream, target);
   // Only the target that answers decides which parameters are dropped.
   const tried = new UnsupportedParameters();
   const feed = await upstream.create({ request, model, target, signal, dropped: tried });

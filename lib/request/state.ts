@@ -97,7 +97,7 @@ export class RequestState {
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
     this.#attempt = attempt;
     this.#dropped = dropped;
-    this.meter.attempt(attempt.target.upstream);
+    this.meter.attempt(attempt.target.upstream, attempt.target);
   }
 
   /**

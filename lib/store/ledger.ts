@@ -65,6 +65,8 @@ export interface EntryDetails {
   context_tier?: ContextTier;
   /** The time window of its prices, where that is not the usual time. */
   price_window?: string;
+  /** Cost at the upstream by the prices of the target, in USD as a decimal string; absent: the target has no prices. */
+  upstream_usd?: string;
   image_sizes?: ImageSizes;
 }
 

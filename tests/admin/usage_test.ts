@@ -110,7 +110,9 @@ Deno.test("by upstream a line is what one of its models did on one day, and prun
     counted: 0,
     tokens: { ...NO_TOKENS, prompt: 1 },
     images: 0,
+    unpriced: 0,
     upstream_usd: "0",
+    margin_usd: change.cost_usd ?? "0",
     ...change,
   });
   const [one, two, other] = [

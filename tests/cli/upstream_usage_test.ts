@@ -19,7 +19,7 @@ Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is 
     assertEquals(table.slice(1), [
       // 26 * 0.00000125 + 14 * 0.00001, and 0.8 of it.
       `embedded  echo   ${today}         2         2       0        0      26           0            0          14       0` +
-      "     0.0001725  0.000138",
+      "         2     0.0001725  0.000138  -0.0000345",
       "",
     ]);
     const json = JSON.parse((await usage("--json")).out);

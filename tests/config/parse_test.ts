@@ -254,7 +254,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member of a model",
       model({ targets: [{ upstream: "embedded", model: "echo", wieght: 2 }] }),
-      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, images, timeouts, priority, weight",
+      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, images, timeouts, pricing, priority, weight",
     ],
     [
       "an unknown member of an upstream",

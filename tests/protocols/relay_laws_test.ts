@@ -2,7 +2,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { targetSchema } from "../../lib/catalog/model.ts";
 import {
   isObject,
   type JsonObject,
@@ -158,7 +157,7 @@ async function relayedBody(protocol: Protocol, text: string): Promise<string> {
       prompt,
       client: { echo, body, header: () => null },
       model: rowOf("acme/thinker"),
-      target: targetSchema.parse({ upstream: "u", model: "model-x" }),
+      target: { upstream: "u", model: "model-x", priority: 0, weight: 1 },
       countInput: () => Promise.resolve(1),
       signal: new AbortController().signal,
       dropped: new UnsupportedParameters(),

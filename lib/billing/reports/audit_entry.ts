@@ -1,6 +1,6 @@
 /** Audit checks of a single ledger entry. */
 import { messageOf } from "../../errors.ts";
-import { formatUsd } from "../money.ts";
+import { formatUsd, parseUsd } from "../money.ts";
 import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
 import { listPostings, recomputeCharge } from "../ledger_postings.ts";
 import { inputTokensOf } from "../price.ts";
@@ -24,6 +24,7 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
     faults.push(...imageFaults(entry), ...contextTierFaults(entry));
     listPostings(entry);
+    parseUsd(entry.details?.upstream_usd ?? "0");
   } catch (error) {
     faults.push({ kind: "cost", message: messageOf(error) });
   }

@@ -70,6 +70,8 @@ export interface EndedRequest {
   overrun_usd: string;
   /** Amount that the customer pays. */
   charged_usd: string;
+  /** What the vendor charges the operator, by the prices of the target; `null` where it has none. */
+  upstream_usd: string | null;
   /** The reason that nothing was charged; `null` where something was. */
   why_free: string | null;
   /** False where the lines do not make up what the ledger says: then the ledger was changed. */
@@ -144,6 +146,7 @@ export function explainEntry(entry: KeptEntry): EndedRequest {
     released_usd: formatUsd(released(entry)),
     overrun_usd: formatUsd(overrun),
     charged_usd: formatUsd(cost),
+    upstream_usd: entry.details?.upstream_usd ?? null,
     why_free: whyFree(entry, sum),
     adds_up: sum === cost + overrun,
   };

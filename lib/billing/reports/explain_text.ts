@@ -83,13 +83,14 @@ function arithmetic(request: EndedRequest): string {
     const times = factor === "1" ? "" : ` x ${factor}`;
     return `  ${grouped(tokens)} ${wordsOf(name)} x ${price_usd} USD${times} = ${amount_usd} USD`;
   });
-  const { sum_usd, held_usd, released_usd, overrun_usd, charged_usd, why_free, adds_up } = request;
+  const { sum_usd, held_usd, released_usd, overrun_usd, charged_usd, upstream_usd, why_free, adds_up } = request;
   return [
     ...lines,
     ...(lines.length > 0 ? [`  Sum: ${sum_usd} USD`] : []),
     held_usd === "0" ? "  Held: nothing" : `  Held: ${held_usd} USD, of which ${released_usd} USD were released`,
     ...(overrun_usd === "0" ? [] : [`  Beyond what was held: ${overrun_usd} USD, paid by the house`]),
     `  Charged: ${charged_usd} USD${why_free === null ? "" : ` (${why_free})`}`,
+    ...(upstream_usd === null ? [] : [`  Cost at the upstream: ${upstream_usd} USD`]),
     ...(adds_up ? [] : ["  This does not add up: the entry or its prices were changed. Run the audit"]),
     "",
   ].join("\n");

@@ -9,10 +9,12 @@ import type { UpstreamSum } from "./upstreams.ts";
 export interface UpstreamLine extends Omit<UpstreamSum, "day" | "upstreamCost" | "cost"> {
   /** By UTC, as `2026-11-21`. */
   day: string;
-  /** Cost of the tokens at catalog prices, or at given prices. */
+  /** Cost at the prices of the targets, at catalog prices for the `unpriced` requests, or at given prices. */
   upstream_usd: string;
   /** Amount that customers pay. */
   cost_usd: string;
+  /** Amount that customers pay, less the cost at the upstream. */
+  margin_usd: string;
 }
 
 /** The upstream report of a period. */
@@ -36,5 +38,11 @@ export async function upstreamReport(sums: readonly UpstreamSum[], { since, unti
 }
 
 function toLine({ day, upstreamCost, cost, ...sum }: UpstreamSum): UpstreamLine {
-  return { ...sum, day: dayName(day), upstream_usd: formatUsd(upstreamCost), cost_usd: formatUsd(cost) };
+  return {
+    ...sum,
+    day: dayName(day),
+    upstream_usd: formatUsd(upstreamCost),
+    cost_usd: formatUsd(cost),
+    margin_usd: formatUsd(cost - upstreamCost),
+  };
 }

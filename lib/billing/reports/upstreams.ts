@@ -1,6 +1,6 @@
 /** Sums over entries by upstream, its model and day, to compare with the upstream's invoice. */
 import type { Config } from "../../config.ts";
-import type { Amount } from "../money.ts";
+import { type Amount, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
@@ -27,8 +27,10 @@ export interface UpstreamSum {
   counted: number;
   tokens: BilledTokens;
   images: number;
-  /** Cost of the tokens at catalog prices without group factors, or at given prices. */
+  /** Cost at given prices, or else at those of the target, or else at catalog prices without group factors. */
   upstreamCost: Amount;
+  /** Requests whose upstream cost is that of the catalog's prices, as the prices of their target are not known. */
+  unpriced: number;
   /** Amount that customers pay. */
   cost: Amount;
 }
@@ -79,7 +81,7 @@ export async function sumUpstreams(
 ): Promise<UpstreamSum[]> {
   const sums = new Map<string, UpstreamSum>();
   const modelOf = upstreamModels(config);
-  const costOf = listCost(prices);
+  const costOf = upstreamCosts(prices);
   await requireEntries(ledger, since);
   let page: KeptEntry[] = [];
   do {
@@ -131,11 +133,12 @@ function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
     tokens: { ...NO_TOKENS },
     images: 0,
     upstreamCost: 0n,
+    unpriced: 0,
     cost: 0n,
   };
 }
 
-function add(sum: UpstreamSum, entry: KeptEntry, upstreamCost: Amount): void {
+function add(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCost): void {
   const { requests, failed, tokens, images, cost } = figuresOf(entry);
   sum.requests += requests;
   sum.attempts += entry.attempts;
@@ -143,7 +146,8 @@ function add(sum: UpstreamSum, entry: KeptEntry, upstreamCost: Amount): void {
   if (entry.source !== "upstream" && entry.source !== "none") sum.counted++;
   addTokens(sum.tokens, tokens);
   sum.images += images;
-  sum.upstreamCost += upstreamCost;
+  sum.upstreamCost += amount;
+  if (!isKnown) sum.unpriced++;
   sum.cost += cost;
 }
 
@@ -161,17 +165,28 @@ function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) 
   };
 }
 
-/** The cost of an entry's tokens at an upstream. Frozen sheets have their prices parsed once. */
-function listCost(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => Amount {
+/** Cost of an entry at its upstream. */
+interface UpstreamCost {
+  amount: Amount;
+  /** False: by the catalog's prices. */
+  isKnown: boolean;
+}
+
+/** Returns the cost of an entry at an upstream. Frozen sheets have their prices parsed once. */
+function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => UpstreamCost {
   const sheets = new Map<number, Readonly<PriceSheet>>();
   return (model, { tokens, details, sheet, priceVersion = 0 }) => {
-    const { extras = [] } = details ?? {};
+    const { extras = [], upstream_usd } = details ?? {};
     const given = prices?.get(model);
-    if (given !== undefined) return costOfTokens(tokens, given) + costOfExtras(repriced(extras, given), given);
-    if (sheet === undefined) return 0n;
+    if (given !== undefined) {
+      const amount = costOfTokens(tokens, given) + costOfExtras(repriced(extras, given), given);
+      return { amount, isKnown: true };
+    }
+    if (upstream_usd !== undefined) return { amount: parseUsd(upstream_usd), isKnown: true };
+    if (sheet === undefined) return { amount: 0n, isKnown: true };
     let plain = sheets.get(priceVersion);
     if (plain === undefined) sheets.set(priceVersion, plain = Object.freeze({ ...sheet, factor: "1" }));
-    return costOfTokens(tokens, plain) + costOfExtras(extras, plain);
+    return { amount: costOfTokens(tokens, plain) + costOfExtras(extras, plain), isKnown: false };
   };
 }
 

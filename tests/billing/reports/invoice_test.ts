@@ -20,6 +20,7 @@ function sumOf(change: Partial<UpstreamSum>): UpstreamSum {
     tokens: tokensOf({ prompt: 1000, completion: 100 }),
     images: 0,
     upstreamCost: 12_500_000_000_000n,
+    unpriced: 0,
     cost: 0n,
     ...change,
   };

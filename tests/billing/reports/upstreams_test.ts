@@ -53,13 +53,14 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
   const list = 326_250_000n;
   const told = sums.map(({ tokens: { prompt, reasoning }, ...sum }) => ({ ...sum, tokens: [prompt, reasoning] }));
   const row = { upstream: "acme", model: "big-1", day: FIRST_DAY, images: 0, failed: 0, counted: 0, attempts: 1 };
+  const one = { upstreamCost: list, unpriced: 1, cost: list * 4n / 5n };
   assertEquals(told, [
-    { ...row, model: "acme/either", requests: 1, tokens: [100, 5], upstreamCost: list, cost: list * 4n / 5n },
+    { ...row, model: "acme/either", requests: 1, tokens: [100, 5], ...one },
     {
       ...{ ...row, requests: 4, attempts: 6, failed: 1, counted: 1, tokens: [300, 15] },
-      ...{ upstreamCost: 3n * list, cost: list * 2n * 4n / 5n + list * 2n },
+      ...{ upstreamCost: 3n * list, unpriced: 3, cost: list * 2n * 4n / 5n + list * 2n },
     },
-    { ...row, day: FIRST_DAY + 1, requests: 1, tokens: [100, 5], upstreamCost: list, cost: list * 4n / 5n },
+    { ...row, day: FIRST_DAY + 1, requests: 1, tokens: [100, 5], ...one },
     {
       ...row,
       upstream: "other",
@@ -69,6 +70,7 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
       tokens: [200, 10],
       images: 5,
       upstreamCost: 2n * list,
+      unpriced: 2,
       cost: 2n * list * 4n / 5n,
     },
   ]);
@@ -77,6 +79,23 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
   const priced = await sumUpstreams({ ledger, config }, { ...WHOLE, upstream: "acme", prices });
   // What the cache had costs what prompts do.
   assertEquals(priced.map(({ upstreamCost }) => upstreamCost), [list, 3n * 150_000_000n, 150_000_000n]);
+});
+
+Deno.test("sumUpstreams() takes the cost that an entry recorded before the catalog's, and a given price before both", async () => {
+  const tokens = tokensOf({ prompt: 100, completion: 20 });
+  const ledger = await ledgerOf([
+    entryOf({ id: "a", tokens, details: { upstream_usd: "0.000123" } }),
+    entryOf({ id: "b", tokens, details: { upstream_usd: "0" } }),
+    entryOf({ id: "c", tokens }),
+    freeEntryOf({ id: "d" }),
+  ]);
+  const config = configOf({ "acme/one": ["big-1"] });
+  const [sum] = await sumUpstreams({ ledger, config }, WHOLE);
+  // c: 100 * 0.00000125 + 20 * 0.00001.
+  assertEquals([sum?.upstreamCost, sum?.unpriced], [123_000_000n + 325_000_000n, 1]);
+  const prices = readUpstreamPrices('{"big-1": {"prompt": "0.000001", "completion": "0"}}');
+  const [given] = await sumUpstreams({ ledger, config }, { ...WHOLE, prices });
+  assertEquals([given?.upstreamCost, given?.unpriced], [3n * 100_000_000n, 0]);
 });
 
 Deno.test("sumUpstreams() knows what an upstream takes for uploaded images", async () => {
