@@ -134,12 +134,26 @@ async function leaveRunning({ program, args, who, folder, url, isUp, stops }: En
     stdin: "null",
   });
   const pid = Number(new TextDecoder().decode((await shell.output()).stdout));
+  await endWithThisProcess(pid, { stops, folder });
   globalThis.addEventListener("unload", () => {
     Deno.kill(pid, stops.crash);
     Deno.removeSync(folder, { recursive: true });
   });
   await untilUp(program, isUp);
   return url;
+}
+
+/** Ends a server within a second of this process, however that ends, and removes its folder. */
+async function endWithThisProcess(
+  pid: number,
+  { stops, folder }: Pick<EngineParts, "stops" | "folder">,
+): Promise<void> {
+  const watch = 'while kill -0 "$1"; do kill -0 "$2" || exit; sleep 1; done; kill -s "$3" "$2"; rm -rf "$4"';
+  await new Deno.Command("sh", {
+    args: ["-c", `(${watch}) >/dev/null 2>&1 &`, "sh", String(Deno.pid), String(pid), stops.crash.slice(3), folder],
+    cwd: "/",
+    stdin: "null",
+  }).output();
 }
 
 async function command(url: string, text: string): Promise<void> {
@@ -169,6 +183,7 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
     if (child !== undefined) return;
     child = new Deno.Command(program, { args, cwd: folder, ...who, stdin: "null", stdout: "null", stderr: "null" })
       .spawn();
+    await endWithThisProcess(child.pid, { stops, folder });
     await untilUp(program, isUp);
   }
 
