@@ -1,6 +1,6 @@
 import type { RouteContext } from "../lib/server/router.ts";
 import { metrics } from "../lib/request/metrics.ts";
 
-export function GET(_request: Request, { gateway }: RouteContext): Response {
+export function GET(_request: Request, { gateway }: RouteContext): Promise<Response> {
   return metrics(gateway);
 }

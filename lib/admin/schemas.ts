@@ -277,6 +277,7 @@ export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
     model: z.string().describe("The upstream's own id of it; of an embedded one, behind the id of its row"),
     state: z.enum(["closed", "open", "half_open", "cooling", "quarantined"])
       .describe("The worst, where it differs by client key"),
+    awaits_trial: z.boolean().describe("Whether a breaker is open or half-open and no request tries the target now"),
     keys: count.optional().describe("Client keys that the state is for; absent: all"),
     until: z.number().int().optional().describe("Until when it is not asked, in Unix milliseconds"),
     failures: count.describe("Failures among the samples"),

@@ -159,6 +159,11 @@ export interface Vitals {
   configCurrent: () => boolean;
   /** Breakers by upstream and model, the worst first. */
   breakers: () => readonly Reading[];
+  /** Budgets of groups and what is left of them in USD, and limits and what is left of them, the most used up first. */
+  groupBudgets: () => readonly Reading[];
+  groupBudgetsLeft: () => readonly Reading[];
+  groupLimits: () => readonly Reading[];
+  groupLimitsLeft: () => readonly Reading[];
   /** In bytes. */
   memory: () => { rss: number; heapUsed: number };
   /** In seconds. */
@@ -168,6 +173,9 @@ export interface Vitals {
 
 /** Most breakers shown; those that are closed go without first. */
 const MOST_BREAKERS = 150;
+
+/** Most budgets and limits of groups shown; those with the most left go without first. */
+const MOST_GROUP_READINGS = 40;
 
 /** Declares the metrics that are read from the gateway. */
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
@@ -193,6 +201,12 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
     most: MOST_BREAKERS,
     from: vitals.breakers,
   });
+  const ofGroups = (name: string, help: string, from: () => readonly Reading[]) =>
+    registry.read(name, { help, type: "gauge", most: MOST_GROUP_READINGS, from });
+  ofGroups("sluice_group_budget_usd", "Budgets of groups, in USD.", vitals.groupBudgets);
+  ofGroups("sluice_group_budget_left_usd", "What is left of them, in USD.", vitals.groupBudgetsLeft);
+  ofGroups("sluice_group_limit", "Limits of groups, by unit.", vitals.groupLimits);
+  ofGroups("sluice_group_limit_left", "What is left of them now.", vitals.groupLimitsLeft);
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
   registry.read("sluice_log_lines_lost_total", {
     help: "Lines of the log that were lost because nobody read them fast enough.",

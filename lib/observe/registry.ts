@@ -1,7 +1,7 @@
 /** Counters and histograms, and their text for Prometheus. The number of series is bounded, whatever happens. */
 
 /** Most lines with a value that a registry ever writes. */
-export const MOST_SERIES = 1_000;
+export const MOST_SERIES = 1_200;
 
 /** Takes the place of every label of what there is no room for. */
 const OTHER = "other";
@@ -25,7 +25,8 @@ export interface Histogram {
 /** One value that is read when it is asked for. */
 export interface Reading {
   labels?: Readonly<Record<string, string>>;
-  value: number;
+  /** A number, or the decimal text of one that is exact. */
+  value: number | string;
 }
 
 /** Options of a family of series. */
@@ -147,7 +148,9 @@ class SeriesRegistry implements Registry {
     this.#declare(name, { head: headOf(name, help, type), lines }, () => {
       let out = "";
       for (const { labels = {}, value } of from().slice(0, lines)) {
-        out += `${name}${labelText(Object.keys(labels), Object.values(labels))} ${writeNumber(value)}\n`;
+        out += `${name}${labelText(Object.keys(labels), Object.values(labels))} ${
+          typeof value === "string" ? value : writeNumber(value)
+        }\n`;
       }
       return out;
     });

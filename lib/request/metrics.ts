@@ -3,6 +3,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
 import type { HealthRow } from "../routing/health.ts";
+import { type GroupReadings, readGroups } from "./group_readings.ts";
 import { healthRows, isCurrent } from "./health.ts";
 
 /** What a breaker's state is as a number: the higher the worse. */
@@ -15,8 +16,8 @@ const STATES: Readonly<Record<HealthRow["state"], number>> = {
 };
 
 /** `GET /metrics`, in Prometheus's text format 0.0.4. */
-export function metrics(gateway: Gateway): Response {
-  const body = new TextEncoder().encode(metricsText(gateway));
+export async function metrics(gateway: Gateway): Promise<Response> {
+  const body = new TextEncoder().encode(metricsText(gateway, await readGroups(gateway)));
   return new Response(body, {
     headers: {
       "content-type": "text/plain; version=0.0.4; charset=utf-8",
@@ -26,7 +27,7 @@ export function metrics(gateway: Gateway): Response {
   });
 }
 
-function metricsText(gateway: Gateway): string {
+function metricsText(gateway: Gateway, groups: GroupReadings): string {
   const { observer, ledger, limiter, reloader, store } = gateway;
   return observer.metrics({
     ledgerQueue: () => ledger.queued,
@@ -37,14 +38,21 @@ function metricsText(gateway: Gateway): string {
     configVersion: () => reloader.status().version,
     configCurrent: () => isCurrent(gateway),
     breakers: () => breakers(gateway),
+    ...groups,
     memory: () => Deno.memoryUsage(),
     version: denoJson.version,
   });
 }
 
+/** A breaker counts as open until a request tries the target: where requests are rare, that takes longer than it is open. */
+function breakerValue({ state, awaits_trial: awaitsTrial }: HealthRow): number {
+  return awaitsTrial ? Math.max(STATES.open, STATES[state]) : STATES[state];
+}
+
 /** The worst first. */
 function breakers(gateway: Gateway): Reading[] {
   return healthRows(gateway)
-    .map(({ upstream, model, state }) => ({ labels: { upstream, model }, value: STATES[state] }))
-    .sort((a, b) => b.value - a.value);
+    .map((row) => ({ row, value: breakerValue(row) }))
+    .sort((a, b) => b.value - a.value)
+    .map(({ row: { upstream, model }, value }) => ({ labels: { upstream, model }, value }));
 }

@@ -49,6 +49,11 @@ export class CircuitBreaker {
     return this.#isOpen;
   }
 
+  /** Open or half-open, and no trial is under way. */
+  get awaitsTrial(): boolean {
+    return this.#isOpen && this.#trial === undefined;
+  }
+
   /** End of its open time. */
   get until(): number {
     return this.#until;

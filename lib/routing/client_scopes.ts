@@ -61,6 +61,11 @@ export class ClientScopes {
     return { ...worst, keys: 1 + others.filter(({ state }) => state === worst.state).length };
   }
 
+  /** Whether the breaker of a key is open and no request tries the target for it. */
+  get awaitsTrial(): boolean {
+    return [...this.#scopes.values()].some(({ breaker }) => breaker.awaitsTrial);
+  }
+
   /** Begins to count anew, over another time. */
   restart(windowMs: number): void {
     this.#windowMs = windowMs;

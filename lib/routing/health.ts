@@ -81,6 +81,11 @@ export type PermitDecision = { granted: true; permit: Permit } | ({ granted: fal
 export interface HealthRow extends Pick<Target, "upstream" | "model"> {
   /** The worst, where it differs by client key. */
   state: "closed" | "open" | "half_open" | "cooling" | "quarantined";
+  /**
+   * Whether a breaker is open or half-open and no request tries the target, whatever time passes; that of a single key,
+   * until a request of another key succeeds.
+   */
+  awaits_trial: boolean;
   /** Number of client keys that the state is for; absent: all. */
   keys?: number;
   /** Until when it is not asked, in Unix milliseconds. */

@@ -243,6 +243,7 @@ class HealthTracker implements Health {
         upstream: health.target.upstream,
         model: targetModelName(health.target),
         state,
+        awaits_trial: health.awaitsTrial,
         ...(keys !== undefined && { keys }),
         ...(until > now && { until: Math.round(this.#options.now() + until - now) }),
         ...health.all.read(now),

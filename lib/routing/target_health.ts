@@ -195,6 +195,14 @@ export class TargetHealth {
     this.clients.restart(windowMs);
   }
 
+  /**
+   * Whether a breaker is open and no request tries the target for it. That of a single key counts until a request of
+   * another key succeeds, as the key may never be used again.
+   */
+  get awaitsTrial(): boolean {
+    return this.all.breaker.awaitsTrial || (this.#streak.total > 0 && this.clients.awaitsTrial);
+  }
+
   /** The state for all keys, or else the worst for single keys. */
   state(now: number): ScopeState & { keys?: number } {
     const all = this.all.state(now);

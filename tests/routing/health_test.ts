@@ -686,6 +686,7 @@ Deno.test("the snapshot tells until when, in Unix time", () => {
     upstream: "a",
     model: "m",
     state: "open",
+    awaits_trial: true,
     until: 1_005_000,
     failures: 5,
     samples: 5,
@@ -693,6 +694,19 @@ Deno.test("the snapshot tells until when, in Unix time", () => {
     recent_attempts: 5,
     recent_answers: 0,
   }]);
+});
+
+Deno.test("a breaker awaits a trial whatever time passes; that of one key, until another key's request succeeds", () => {
+  const one = asked(place("a"));
+  const { health, send, pass, state } = clocked();
+  const awaits = () => health.snapshot().map(({ awaits_trial }) => awaits_trial);
+  send(one, 4, FAILURE);
+  assertEquals(awaits(), [false]);
+  send(one, 1, FAILURE);
+  pass(3_600_000);
+  assertEquals([awaits(), state(one.target)], [[true], "half_open"]);
+  send(by("k2", one), 1, SUCCESS);
+  assertEquals([awaits(), state(one.target)], [[false], "half_open"]);
 });
 
 Deno.test("other numbers are taken for what comes; what is known of targets stays", () => {

@@ -195,3 +195,39 @@ Deno.test("/readyz and the admin health say which upstream fails, also at one re
   await ask(gateway);
   assertEquals(await ready(), { status: "ok" });
 });
+
+Deno.test("the gauge of a breaker falls only when its target is tried, however long that takes", async () => {
+  using time = simulateTime(1_800_000_000_000);
+  let isBroken = true;
+  const answered = Promise.withResolvers<void>();
+  await using only = startUpstream(async ({ method }) => {
+    if (method === "GET" || !isBroken) {
+      if (method === "POST") await answered.promise;
+      return json(method === "GET" ? { object: "list", data: [{ id: "m-only" }] } : WHOLE.chat);
+    }
+    return json(errorBody("chat", "broken"), { status: 500 });
+  });
+  await using gateway = startGateway(targets({ only: only.url }), { breakers: true });
+  const gauge = async () =>
+    valueOf(await metricsOf(gateway), "sluice_breaker_state", { upstream: "only", model: "m-only" });
+  for (let minute = 0; minute < 8; minute++) {
+    await ask(gateway);
+    await time.pass(MINUTE_MS);
+  }
+  for (let minute = 0; minute < 5; minute++) {
+    assertEquals(await gauge(), "3", `minute ${minute}`);
+    await time.pass(MINUTE_MS);
+  }
+  // A failed trial leaves it as it is.
+  await ask(gateway);
+  assertEquals(await gauge(), "3");
+  await time.pass(MINUTE_MS);
+  isBroken = false;
+  const before = only.requests.length;
+  const trial = ask(gateway);
+  while (only.requests.length === before) await time.settle(5);
+  assertEquals(await gauge(), "1");
+  answered.resolve();
+  assertEquals(await trial, 200);
+  assertEquals(await gauge(), "0");
+});
