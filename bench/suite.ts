@@ -40,7 +40,7 @@ const CONFIG = new URL("../deno.json", import.meta.url).pathname;
 /** Open streams whose memory is weighed. */
 const STREAMS = { quick: [1_000], full: [1_000, 5_000] };
 /** Targets of a quick run. */
-const QUICK_TARGETS = ["X", "portkey", "sluice"];
+const QUICK_TARGETS = ["X", "floor-both", "portkey", "sluice"];
 
 const { values: flags } = parseArgs({
   options: {
@@ -114,11 +114,11 @@ async function makeTargets(): Promise<Target[]> {
     ["X", () => denoProgram({ name: "X", file: "./yardstick.ts", cross: true, upstreamPort })],
     ...["nothing", "headers", "ledger", "both"].map((has) => [`floor-${has}`, () => floor(has, upstreamPort)] as const),
     ["portkey", () => portkey(`${cacheFolder()}/sluice-bench/portkey`, upstreamPort)],
-    ["sluice", () => of("sluice", "none")],
-    ["sluice-log", () => of("sluice-log", "all")],
+    ["sluice", () => of("sluice", "all")],
+    ["sluice-quiet", () => of("sluice-quiet", "none")],
     ["sluice-compiled", async () => {
       const file = await executable();
-      return file === undefined ? undefined : of("sluice-compiled", "none", file);
+      return file === undefined ? undefined : of("sluice-compiled", "all", file);
     }],
   ];
   const targets: Target[] = [];

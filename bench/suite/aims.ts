@@ -1,4 +1,4 @@
-/** What Sluice is held to, beside the yardstick X and Portkey. */
+/** Aims of the benchmark: bounds on figures of Sluice, most of them beside the yardstick X. */
 import type { Figures, Measured } from "./rounds.ts";
 
 /** One aim, and whether it was reached. */
@@ -20,13 +20,11 @@ export interface Results {
   starts: Record<string, number>;
 }
 
-type Column = "cpuUs" | "firstP50Us" | "p50Us" | "p99Us";
+type Column = "cpuUs" | "delayP50Us" | "firstP50Us" | "p50Us" | "p99Us";
 
 interface Aim {
   aim: string;
   bound: number;
-  /** The value has to be the bound or more. */
-  least?: boolean;
   value: (results: Results, target: string) => number;
 }
 
@@ -40,50 +38,62 @@ function added(results: Results, { scenario, target, column }: { scenario: strin
   return figure(results, { scenario, target, column }) - figure(results, { scenario, target: "direct", column });
 }
 
-function addedRatio(scenario: string, column: Column): Aim["value"] {
-  return (results, target) =>
-    added(results, { scenario, target, column }) / added(results, { scenario, target: "X", column });
+/** The highest of several ratios: an aim counts for every shape of request. */
+function worst(...ratios: readonly Aim["value"][]): Aim["value"] {
+  return (results, target) => Math.max(...ratios.map((value) => value(results, target)));
 }
 
+const AGENT_RELAYED = ["agent 60k", "agent 60k responses", "agent 60k messages"];
+
 const AIMS: readonly Aim[] = [
-  { aim: "JSON 1 KB, CPU / X", bound: 0.75, value: ratio("json 1k") },
+  { aim: "1 KB relayed, CPU / X", bound: 1.3, value: ratio("json 1k") },
   {
-    aim: "JSON 1 KB, requests per second of a core / Portkey",
-    bound: 8,
-    least: true,
-    value: (results, target) => 1 / ratio("json 1k", "portkey")(results, target),
+    aim: "60 KB of an agent relayed, all protocols, CPU / X",
+    bound: 0.7,
+    value: worst(...AGENT_RELAYED.map((name) => ratio(name))),
   },
-  { aim: "JSON 1 KB cross, CPU / X", bound: 0.85, value: ratio("json 1k cross") },
-  { aim: "JSON 60 KB, CPU / X", bound: 0.6, value: ratio("json 60k") },
-  { aim: "JSON 60 KB CJK, CPU / X", bound: 0.6, value: ratio("json 60k cjk") },
-  { aim: "JSON 60 KB cross, CPU / X", bound: 1, value: ratio("json 60k cross") },
-  { aim: "burst relayed, CPU per event / X", bound: 0.15, value: ratio("burst") },
-  { aim: "burst translated, CPU per event / X", bound: 0.2, value: ratio("burst cross") },
-  { aim: "paced relayed, CPU per event / X", bound: 0.65, value: ratio("paced") },
-  { aim: "paced translated, CPU per event / X", bound: 0.65, value: ratio("paced cross") },
-  { aim: "added p50 at 100 requests/s / X", bound: 0.75, value: addedRatio("calm 1k", "p50Us") },
+  { aim: "60 KB of text relayed, CPU / X", bound: 0.7, value: ratio("json 60k") },
+  { aim: "60 KB of an agent translated, CPU / X", bound: 1.2, value: ratio("agent 60k cross") },
+  { aim: "60 KB of text translated, CPU / X", bound: 1.2, value: ratio("json 60k cross") },
+  { aim: "burst relayed, CPU per event / X", bound: 0.12, value: ratio("burst") },
+  { aim: "burst translated, CPU per event / X", bound: 0.12, value: ratio("burst cross") },
+  { aim: "200 paced streams, CPU per event / X", bound: 0.6, value: ratio("paced 200") },
   {
-    aim: "p99 at 100 requests/s / X",
-    bound: 1,
+    aim: "200 paced streams, added delay of an event, ms",
+    bound: 0.6,
+    value: (results, target) => added(results, { scenario: "paced 200", target, column: "delayP50Us" }) / 1000,
+  },
+  {
+    aim: "added p50 at 100 requests/s, ms above the floor",
+    bound: 0.2,
     value: (results, target) =>
-      figure(results, { scenario: "calm 1k", target, column: "p99Us" }) /
-      figure(results, { scenario: "calm 1k", target: "X", column: "p99Us" }),
+      (figure(results, { scenario: "calm 1k", target, column: "p50Us" }) -
+        figure(results, { scenario: "calm 1k", target: "floor-both", column: "p50Us" })) / 1000,
+  },
+  {
+    aim: "first event of few streams, added p50, ms",
+    bound: 0.6,
+    value: (results, target) => added(results, { scenario: "first event", target, column: "firstP50Us" }) / 1000,
   },
   {
     aim: "KB per slow translated stream",
-    bound: 250,
+    bound: 150,
     value: ({ streams }, target) => Math.max(...Object.values(streams).map((by) => by[target] ?? NaN)) / 1000,
   },
-  { aim: "ms from the start to the first answer", bound: 400, value: ({ starts }, target) => starts[target] ?? NaN },
+  {
+    aim: "first answer after the start / X",
+    bound: 2,
+    value: ({ starts }, target) => (starts[target] ?? NaN) / (starts.X ?? NaN),
+  },
 ];
 
 /** Holds one target's figures against the aims. */
 export function judge(results: Results, target: string): Judged[] {
-  return AIMS.map(({ aim, bound, least, value: valueOf }) => {
+  return AIMS.map(({ aim, bound, value: valueOf }) => {
     const value = valueOf(results, target);
     // Nothing is measured by `Math.max()` of no streams.
     if (!Number.isFinite(value)) return { aim, value: null, bound, held: null };
-    return { aim, value, bound, held: least === true ? value >= bound : value <= bound };
+    return { aim, value, bound, held: value <= bound };
   });
 }
 

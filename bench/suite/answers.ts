@@ -1,4 +1,4 @@
-/** What the upstream of the benchmark says: prepared bytes in three protocols, whole or as a stream of events. */
+/** Answers of the benchmark's upstream: prepared bytes in three protocols, whole or as a stream of events. */
 import type { Protocol } from "./bodies.ts";
 
 /** Events with text in a stream that comes at once, and in one that takes its time. */
@@ -12,7 +12,15 @@ export const FIRST_EVENTS = 20;
 export const FIRST_PAUSE_MS = 5;
 
 /** Ways to answer: the first part of the path of an upstream request. */
-export const PLAYS = ["json", "json60", "burst", "paced", "first", "slow"] as const;
+export const PLAYS = ["json", "json60", "burst", "paced", "timed", "first", "slow"] as const;
+
+/** Text of an event whose sending is timed; the upstream replaces the digits. */
+export const TIME_MARK = "@0000000000000000@";
+
+/** Wall-clock time in microseconds, with the precision of the monotonic clock; 16 digits. */
+export function wallUs(): number {
+  return Math.round((performance.timeOrigin + performance.now()) * 1000);
+}
 
 /** A way to answer. */
 export type Play = (typeof PLAYS)[number];
@@ -82,19 +90,19 @@ const CHAT_USAGE = {
   completion_tokens_details: { reasoning_tokens: 0 },
 };
 
-/** A stream in a protocol. */
-export function streamParts(protocol: Protocol): StreamParts {
+/** A stream in a protocol, whose events have this text. */
+export function streamParts(protocol: Protocol, text = " word"): StreamParts {
   switch (protocol) {
     case "chat":
-      return chatStream();
+      return chatStream(text);
     case "responses":
-      return responsesStream();
+      return responsesStream(text);
     case "messages":
-      return messagesStream();
+      return messagesStream(text);
   }
 }
 
-function chatStream(): StreamParts {
+function chatStream(text: string): StreamParts {
   const event = (delta: unknown, finish: string | null = null) =>
     chunk(`data: ${
       JSON.stringify({
@@ -117,12 +125,12 @@ function chatStream(): StreamParts {
   };
   return {
     opening: STREAM_HEAD + event({ role: "assistant", content: "" }),
-    event: event({ content: " word" }),
+    event: event({ content: text }),
     closing: event({}, "stop") + chunk(`data: ${JSON.stringify(usage)}\n\n`) + chunk("data: [DONE]\n\n") + LAST_CHUNK,
   };
 }
 
-function messagesStream(): StreamParts {
+function messagesStream(text: string): StreamParts {
   const event = (type: string, rest: object) => chunk(`event: ${type}\ndata: ${JSON.stringify({ type, ...rest })}\n\n`);
   const message = {
     id: "msg_0123456789",
@@ -137,7 +145,7 @@ function messagesStream(): StreamParts {
   return {
     opening: STREAM_HEAD + event("message_start", { message }) +
       event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
-    event: event("content_block_delta", { index: 0, delta: { type: "text_delta", text: " word" } }),
+    event: event("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
     closing: event("content_block_stop", { index: 0 }) +
       event("message_delta", {
         delta: { stop_reason: "end_turn", stop_sequence: null },
@@ -147,7 +155,7 @@ function messagesStream(): StreamParts {
   };
 }
 
-function responsesStream(): StreamParts {
+function responsesStream(word: string): StreamParts {
   let number = 0;
   const event = (type: string, rest: object) =>
     chunk(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: number++, ...rest })}\n\n`);
@@ -157,8 +165,8 @@ function responsesStream(): StreamParts {
     event("response.in_progress", { response: response("in_progress", []) }) +
     event("response.output_item.added", { output_index: 0, item: { ...item("", "in_progress"), content: [] } }) +
     event("response.content_part.added", { ...place, part: part("") });
-  const delta = event("response.output_text.delta", { ...place, delta: " word", logprobs: [] });
-  const text = " word".repeat(20);
+  const delta = event("response.output_text.delta", { ...place, delta: word, logprobs: [] });
+  const text = word.repeat(20);
   return {
     opening,
     event: delta,

@@ -1,11 +1,15 @@
-/** What clients of the benchmark ask: conversations of a given size, in three protocols. */
+/** Request bodies of the benchmark: conversations and agents' requests of a given size, in three protocols. */
+import { agentBody } from "./agents.ts";
 
 /** Protocols of clients and upstreams. */
 export type Protocol = "chat" | "responses" | "messages";
 
-/** Sizes of a request, by name: bytes of its JSON, and what its text is made of. */
+/** Bytes of a request's JSON, by name, and what its content is: plain text of a script, or an agent's request. */
 export const SIZES = {
   "1k": { bytes: 1_000, script: "latin" },
+  "5k-agent": { bytes: 5_000, script: "agent" },
+  "60k-agent": { bytes: 60_000, script: "agent" },
+  "250k-agent": { bytes: 250_000, script: "agent" },
   "4k": { bytes: 4_000, script: "latin" },
   "16k": { bytes: 16_000, script: "latin" },
   "60k": { bytes: 60_000, script: "latin" },
@@ -46,6 +50,7 @@ const TURN_CHARS = 1_500;
 /** The body of a request. */
 export function bodyOf({ protocol, size, model, stream, turns: count }: Asked): string {
   const { bytes, script } = SIZES[size];
+  if (script === "agent") return agentBody({ protocol, bytes, model, stream });
   const turns = turnsOf(TURNS[script], { bytes: Math.max(1, bytes - 220), ...(count !== undefined && { count }) });
   const common = { model, ...(stream && { stream: true }), temperature: 0.7 };
   switch (protocol) {

@@ -2,6 +2,7 @@
  * The clients of the benchmark, in a process of their own: requests over bare sockets. Each line it reads is a job, each
  * line it writes an answer: connections are opened and tried first, so that what is measured is only the work.
  */
+import { PACE_MS, TIME_MARK, wallUs } from "./answers.ts";
 import { type Asked, bodyOf } from "./bodies.ts";
 import { MessageReader, send } from "./messages.ts";
 
@@ -19,6 +20,8 @@ export type Job =
   }
   /** Each connection asks again and again, until the time is over. */
   | { kind: "closed"; ms: number }
+  /** Each connection asks once for a stream whose events carry the time of their sending. */
+  | { kind: "timed" }
   /** So many requests each second, whatever becomes of them. */
   | { kind: "rate"; ms: number; perSecond: number }
   /** Each connection asks once and is left alone after the first event. */
@@ -35,6 +38,8 @@ export interface Done {
   totalUs: number[];
   /** Time of each request to the first byte of its answer's body, in microseconds. */
   firstUs: number[];
+  /** Time from the sending of each timed event to its arrival, in microseconds. */
+  delaysUs?: number[];
   /** The first answer, where connections were opened. */
   sample?: string;
 }
@@ -51,6 +56,7 @@ const SMALL_BUFFER = 16 * 1024;
 /** Connections that are opened at once. */
 const AT_ONCE = 100;
 
+const decoder = new TextDecoder();
 let request = new Uint8Array();
 let connections: Connection[] = [];
 let address: { hostname: string; port: number } = { hostname: "127.0.0.1", port: 0 };
@@ -128,6 +134,39 @@ async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Pro
   return done;
 }
 
+async function timed(): Promise<Done> {
+  const done = nothing();
+  const begin = performance.now();
+  const delaysUs = done.delaysUs = [];
+  // The streams of real clients do not begin at the same moment.
+  const apartMs = PACE_MS / connections.length;
+  await Promise.all(connections.map(async ({ socket }, index) => {
+    await new Promise((resolve) => setTimeout(resolve, index * apartMs));
+    await send(socket, request);
+    await readTimes(socket, delaysUs);
+    done.requests++;
+  }));
+  done.wallMs = performance.now() - begin;
+  return done;
+}
+
+const TIMES = new RegExp(TIME_MARK.replace(/0+/, "(\\d+)"), "g");
+
+/** Reads a stream to its end and adds the delay of each timed event. @throws {Error} if it ends early or is refused */
+async function readTimes(socket: Deno.TcpConn, delaysUs: number[]): Promise<void> {
+  const buffer = new Uint8Array(SMALL_BUFFER);
+  for (let text = ""; !text.endsWith("\r\n0\r\n\r\n");) {
+    const read = await socket.read(buffer);
+    if (read === null) throw new Error("The connection ended before the stream");
+    const now = wallUs();
+    text += decoder.decode(buffer.subarray(0, read));
+    if (text.startsWith("HTTP/") && !text.startsWith("HTTP/1.1 200")) throw new Error(text.slice(0, 500));
+    const end = text.lastIndexOf("\n\n") + 1;
+    for (const [, sent] of text.slice(0, end).matchAll(TIMES)) delaysUs.push(now - Number(sent));
+    text = text.slice(end);
+  }
+}
+
 async function hold(): Promise<Done> {
   const done = nothing();
   const begin = performance.now();
@@ -158,6 +197,8 @@ async function run(job: Job): Promise<Done> {
     }
     case "closed":
       return await closed(job.ms);
+    case "timed":
+      return await timed();
     case "rate":
       return await atRate(job);
     case "hold":

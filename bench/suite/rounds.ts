@@ -15,6 +15,8 @@ export interface Figures {
   p99Us: number;
   /** Time to the first byte of the answer's body, in microseconds. */
   firstP50Us: number;
+  /** Time from the sending of an event to its arrival, in microseconds; NaN without timed events. */
+  delayP50Us: number;
   requestsPerSecond: number;
   /** Share of its core that the target used: below 0.9 something else was the limit. */
   busy: number;
@@ -136,14 +138,15 @@ async function playRound(
   // A process that has been idle while others had their turns is slower at first.
   if (perSecond === undefined && once !== true) await tell(load, { kind: "closed", ms: LEAD_MS });
   const before = await cpuNs(running.pid);
-  const done = await tell(
-    load,
-    perSecond === undefined
-      ? { kind: "closed", ms: once === true ? 0 : pace.roundMs }
-      : { kind: "rate", ms: pace.calmMs, perSecond },
-  );
+  const done = await tell(load, jobOf(scenario, pace));
   await new Promise((resolve) => setTimeout(resolve, AFTERWORK_MS));
   return { ...done, cpuUs: (await cpuNs(running.pid) - before) / 1000 };
+}
+
+function jobOf({ play, perSecond, once }: Scenario, { roundMs, calmMs }: Pace): Job {
+  if (play === "timed") return { kind: "timed" };
+  if (perSecond !== undefined) return { kind: "rate", ms: calmMs, perSecond };
+  return { kind: "closed", ms: once === true ? 0 : roundMs };
 }
 
 function figuresOf({ events = 1 }: Scenario, played: readonly Round[]): Figures {
@@ -154,6 +157,7 @@ function figuresOf({ events = 1 }: Scenario, played: readonly Round[]): Figures 
     p50Us: of(({ totalUs }) => median(totalUs)),
     p99Us: quantile(played.flatMap(({ totalUs }) => totalUs), 0.99),
     firstP50Us: of(({ firstUs }) => median(firstUs)),
+    delayP50Us: of(({ delaysUs = [] }) => median(delaysUs)),
     requestsPerSecond: of(({ requests, wallMs }) => requests / wallMs * 1000),
     busy: of(({ cpuUs, wallMs }) => cpuUs / 1000 / wallMs),
     rounds: costs,

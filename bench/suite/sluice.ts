@@ -1,4 +1,4 @@
-/** Sluice as it is run in earnest: a key of the store with limits, and the durable ledger in a SQLite file. */
+/** Sluice as in production: a key with limits in a group with limits, the durable ledger in a SQLite file, and the log. */
 import type { Protocol } from "./bodies.ts";
 import { PLAYS } from "./answers.ts";
 import { type Command, firstLine, type Target } from "./targets.ts";
@@ -34,7 +34,8 @@ const ENTRANCES = {
   messages: "/anthropic/v1/messages",
 } as const;
 
-/** Far above what is asked, so that each limit is counted and none refuses. */
+/** Limits that no run reaches: each is counted and none refuses. */
+const GROUP_LIMITS = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrency: 20_000 };
 const LIMITS = ["--rpm", "1000000", "--tpm", "1000000000", "--concurrency", "20000"];
 
 /** Writes configuration and key. The key is new each time. */
@@ -107,7 +108,7 @@ function configOf(
       models.push(modelOf(`${protocol}/${play}`, `${protocol}-${play}`));
     }
   }
-  return { upstreams, models: [...models, ...more.models ?? []] };
+  return { upstreams, models: [...models, ...more.models ?? []], groups: { default: { limits: GROUP_LIMITS } } };
 }
 
 /** A model of the catalog. */

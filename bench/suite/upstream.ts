@@ -11,7 +11,10 @@ import {
   type Play,
   PLAYS,
   SLOW_MS,
+  type StreamParts,
   streamParts,
+  TIME_MARK,
+  wallUs,
   wholeAnswer,
 } from "./answers.ts";
 import type { Protocol } from "./bodies.ts";
@@ -39,6 +42,8 @@ function playerOf(play: Play, protocol: Protocol): Player {
       return all(opening + event.repeat(BURST_EVENTS) + closing);
     case "paced":
       return paced(parts, { events: PACED_EVENTS, everyMs: PACE_MS });
+    case "timed":
+      return timed(streamParts(protocol, TIME_MARK));
     case "slow":
       return paced(parts, { events: Infinity, everyMs: SLOW_MS });
     case "first": {
@@ -73,6 +78,22 @@ function paced(
       await send(socket, event);
     }
     await send(socket, closing);
+  };
+}
+
+/** Paced events that carry the time of their sending. */
+function timed({ opening, event, closing }: StreamParts): Player {
+  return async (socket) => {
+    await send(socket, encoder.encode(opening));
+    const bytes = encoder.encode(event);
+    const at = event.indexOf(TIME_MARK) + 1;
+    const begin = performance.now();
+    for (let count = 0; count < PACED_EVENTS; count++) {
+      await pause(begin + count * PACE_MS - performance.now());
+      encoder.encodeInto(String(wallUs()), bytes.subarray(at));
+      await send(socket, bytes);
+    }
+    await send(socket, encoder.encode(closing));
   };
 }
 

@@ -10,7 +10,15 @@ interface Asked {
   stream?: boolean;
   max_tokens: number;
   temperature: number;
-  messages: { role: string; content: string }[];
+  messages: ChatMessage[];
+  tools?: { function: { name: string; description: string; parameters: unknown } }[];
+}
+
+interface ChatMessage {
+  role: string;
+  content: string | null | { type: string; text?: string; image_url?: { url: string } }[];
+  tool_calls?: { id: string; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
 }
 
 interface Answer {
@@ -26,7 +34,7 @@ interface Happened {
   delta?: { text?: string };
 }
 
-function toMessages({ model, stream, max_tokens, temperature, messages }: Asked): unknown {
+function toMessages({ model, stream, max_tokens, temperature, messages, tools }: Asked): unknown {
   const system = messages.filter((message) => message.role === "system").map((message) => message.content);
   return {
     model,
@@ -34,8 +42,36 @@ function toMessages({ model, stream, max_tokens, temperature, messages }: Asked)
     temperature,
     ...(stream && { stream }),
     system: system.join("\n"),
-    messages: messages.filter((message) => message.role !== "system"),
+    messages: messages.filter((message) => message.role !== "system").map(toTurn),
+    tools: tools?.map(({ function: { name, description, parameters } }) => ({
+      name,
+      description,
+      input_schema: parameters,
+    })),
   };
+}
+
+function toTurn({ role, content, tool_calls, tool_call_id }: ChatMessage): unknown {
+  if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: tool_call_id, content }] };
+  if (tool_calls === undefined) return { role, content: typeof content === "string" ? content : content?.map(toBlock) };
+  return {
+    role,
+    content: [
+      ...(content === null ? [] : [{ type: "text", text: content }]),
+      ...tool_calls.map(({ id, function: { name, arguments: text } }) => ({
+        type: "tool_use",
+        id,
+        name,
+        input: JSON.parse(text),
+      })),
+    ],
+  };
+}
+
+function toBlock({ text, image_url }: { text?: string; image_url?: { url: string } }): unknown {
+  if (image_url === undefined) return { type: "text", text };
+  const [head = "", data = ""] = image_url.url.split(",");
+  return { type: "image", source: { type: "base64", media_type: head.slice(5, head.indexOf(";")), data } };
 }
 
 function toCompletion({ id, model, content, usage }: Answer): unknown {
