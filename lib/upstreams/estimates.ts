@@ -12,8 +12,9 @@ export interface EstimatedRequest {
 }
 
 /**
- * Completes the usage of one answer. Messages clients expect input tokens in the first event. Output is counted when the
- * upstream reports none, as many hosts do, or when the gateway cut the answer.
+ * Completes the usage of one answer. Messages clients expect input tokens in the first event; most other upstreams report
+ * them in the last one, so they are counted unless the whole answer is there. Output is counted when the upstream reports
+ * none, as many hosts do, or when the gateway cut the answer.
  */
 export class UsageEstimator {
   readonly #request: EstimatedRequest;
@@ -27,8 +28,12 @@ export class UsageEstimator {
   /** The next events of the answer, changed in place; a promise only where tokens have to be counted. */
   estimate(events: ReplyEvent[]): ReplyEvent[] | Promise<ReplyEvent[]> {
     let counts = false;
-    for (const event of events) {
-      if (event.type === "open") this.#blocks[event.index] = { block: event.block, texts: [] };
+    for (const [at, event] of events.entries()) {
+      if (event.type === "start" && this.#needsCount(event)) {
+        const usage = reportedInput(events);
+        if (usage === undefined) counts = true;
+        else events[at] = { ...event, usage };
+      } else if (event.type === "open") this.#blocks[event.index] = { block: event.block, texts: [] };
       else if (event.type === "delta") this.#blocks[event.index]?.texts.push(event.text);
       else if (this.#needsCount(event)) counts = true;
     }
@@ -66,6 +71,14 @@ export class UsageEstimator {
     const output = await countReply(blocks, await loadTokenCounter());
     return { ...usage, ...output, counted: usage.counted ?? true };
   }
+}
+
+/** The input tokens that the last event of a whole answer reports; undefined if there are none. */
+function reportedInput(events: readonly ReplyEvent[]): TokenUsage | undefined {
+  const last = events.at(-1);
+  if (last?.type !== "finish" || last.usage.prompt === undefined) return undefined;
+  const { completion: _, reasoning: __, hostedCalls: ___, ...input } = last.usage;
+  return input;
 }
 
 function blockOf(block: OpenBlock, text: string): ContentBlock[] {

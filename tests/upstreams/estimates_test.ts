@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, fail } from "@std/assert";
 import type { Protocol, ReplyEvent, TokenUsage } from "../../lib/protocols/canonical/types.ts";
 import { UsageEstimator } from "../../lib/upstreams/estimates.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
@@ -41,4 +41,14 @@ Deno.test("what an upstream does not tell of its usage is counted", async () => 
     reasoning: 1,
     counted: true,
   }]);
+});
+
+Deno.test("UsageEstimator takes the input at the start from the upstream's report if both come at once", () => {
+  const call = { ...callOf(promptOf([user("Hi")], { protocol: "messages" })), countInput: () => fail("counted") };
+  const usage = { prompt: 9, input_cache_read: 2, completion: 4 };
+  const events: ReplyEvent[] = [{ type: "start" }, { type: "finish", reason: "end", usage }];
+  assertEquals(new UsageEstimator(call).estimate(events), [
+    { type: "start", usage: { prompt: 9, input_cache_read: 2 } },
+    { type: "finish", reason: "end", usage },
+  ]);
 });
