@@ -42,7 +42,14 @@ Deno.test({
   ignore,
   async fn() {
     const report = await runBench("suite.ts", [
-      ...["--cold", "--only=json 1k,agent 60k cross,burst cross", "--targets=sluice", "--rounds=1", "--ms=100", "--streams=0"],
+      ...[
+        "--cold",
+        "--only=json 1k,agent 60k cross,burst cross",
+        "--targets=sluice",
+        "--rounds=1",
+        "--ms=100",
+        "--streams=0",
+      ],
     ]);
     const { scenarios, starts, aims, targets } = report as unknown as Results & {
       aims: { aim: string; held: boolean | null }[];
