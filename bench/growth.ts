@@ -1,8 +1,8 @@
 // deno-lint-ignore-file no-console
 /**
- * How the costs of Sluice grow with what is asked and with what it keeps: `deno task bench:growth`, `--quick` in a few
- * minutes, `--only=A,B` some of: requests, history, models, keys, rows, streams. `--counts=1000,10000000,1000` has other
- * numbers of models, keys and rows: to measure one twice tells what is noise. Linux only.
+ * Measures how the costs of Sluice grow with its load and its data: `deno task bench:growth`; `--quick` takes a few
+ * minutes; `--only=A,B` selects from requests, history, models, keys, rows, streams. `--counts=1000,10000000,1000` sets
+ * the numbers of models, keys and rows: a repeated number shows the noise. Linux only.
  */
 import { parseArgs } from "node:util";
 import type { Size } from "./suite/bodies.ts";
@@ -63,7 +63,7 @@ async function gateway(
   return await startTarget(target, { ...pins.target, upstream, ...firstRequest(target), errors: `${own}/errors.log` });
 }
 
-/** What all of them cost per request, in turns. */
+/** Measures the cost per request of several targets in interleaved rounds. */
 async function costs(
   scenario: Scenario,
   { targets, load }: { targets: readonly Running[]; load: Peer },
@@ -87,8 +87,8 @@ async function grow(scenarios: readonly Scenario[], load: Peer): Promise<string[
 }
 
 /**
- * Gateways that differ in what they keep, one after the other: one that waits for its turn would not stay warm.
- * `start` makes the one with so much.
+ * Measures gateways with different amounts of data one after the other: a gateway that waits for its turn would cool
+ * down. `start` makes a gateway with this amount.
  */
 async function compare(
   counts: readonly number[],
@@ -106,7 +106,7 @@ async function compare(
   return rows;
 }
 
-/** What of the gateway grows, and the rows of its table. */
+/** The studies: the quantity that grows, and the rows of its table. */
 const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: Peer) => Promise<string[][]> }>> = {
   requests: {
     head: ["size of a request", "relayed, CPU µs", "translated, CPU µs"],

@@ -1,6 +1,6 @@
 /**
- * How fast the ledger in Postgres is: `deno run -A bench/ledger_postgres.ts [ENTRIES]`, with a server of its own on this
- * machine. ENTRIES is how large it is in the end; 1,000,000 take some minutes.
+ * Measures the ledger in Postgres: `deno run -A bench/ledger_postgres.ts [ENTRIES]`, with its own server on this
+ * machine. ENTRIES is the final size of the ledger; 1,000,000 take some minutes.
  */
 import { auditLedger } from "../lib/billing/reports/audit.ts";
 import { Secret } from "../lib/secret.ts";

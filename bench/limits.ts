@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
- * What counting limits in Redis costs: its own time by what is asked, how long a node waits for it, and how many requests
- * a node gets through. On a server of its own: `deno run -A bench/limits.ts`.
+ * Measures limits in Redis: the server's time per command, the delay for a node, and the throughput of a node. It
+ * starts its own server: `deno run -A bench/limits.ts`.
  */
 import { Redis } from "ioredis";
 import type { LimitRequest, LimitUnit } from "../lib/limits/limiter.ts";
@@ -32,7 +32,7 @@ async function scriptMicros(): Promise<number> {
   return Number(micros) / Number(calls);
 }
 
-/** Runs calls, some at once, and tells how long they took: the median and the slowest of a hundred, in milliseconds. */
+/** Runs calls, some concurrently, and returns the median and the 99th percentile of their times, in milliseconds. */
 async function run(call: (index: number) => unknown, { calls = CALLS, atOnce = AT_ONCE } = {}) {
   const times: number[] = [];
   let next = 0;

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
- * Where Sluice spends its time under one scenario of the suite: `deno run -A bench/profile.ts [SCENARIO] [SECONDS]`, with
- * `--yardstick` beside it the yardstick instead.
+ * Profiles Sluice under one scenario of the suite: `deno run -A bench/profile.ts [SCENARIO] [SECONDS]`, with
+ * `--yardstick` the yardstick instead.
  */
 import { parseArgs } from "node:util";
 import { firstRequest } from "./suite/memory.ts";
@@ -18,7 +18,7 @@ import { denoProgram } from "./suite/targets.ts";
 /** Places that are shown of each list. */
 const SHOWN = 40;
 
-/** What is compiled as it runs needs its time, in milliseconds. */
+/** Time for the compiler of V8 to settle, in milliseconds. */
 const WARM_UP_MS = 15_000;
 
 const { values: { yardstick }, positionals: [name = "json 1k", seconds = "4"] } = parseArgs({

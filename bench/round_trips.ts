@@ -11,13 +11,13 @@ import { type Node, startCluster } from "../tests/e2e/nodes/cluster.ts";
 const REQUESTS = 600;
 const AT_ONCE = [1, 32];
 
-/** How long a connection is idle until Postgres has counted all that it did, in milliseconds. */
+/** Idle time after which Postgres has counted the statistics of a connection, in milliseconds. */
 const COUNTED_MS = 11_000;
 
 const LIMITS = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrency: 1_000 };
 const BUDGET = { usd: "100000", period: "month" };
 
-/** What the keys have. */
+/** Keys with different settings. */
 const KEYS = {
   "nothing": {},
   "limits": { limits: LIMITS },
@@ -99,7 +99,7 @@ async function run(key: string, atOnce: number): Promise<number> {
 for (const key of Object.values(env)) await ask(key);
 let before = await read();
 
-/** What happened since the last look, and how long ago that was, in milliseconds. */
+/** Returns the counts since the last call, and the time since then, in milliseconds. */
 async function since(): Promise<Counted & { ms: number }> {
   const after = await read();
   const [past, ms] = [before, after.at - before.at];
@@ -107,7 +107,7 @@ async function since(): Promise<Counted & { ms: number }> {
   return { postgres: after.postgres - past.postgres, redis: after.redis - past.redis, ms };
 }
 
-// What goes on while nobody asks is no request's.
+// Background work is measured first and subtracted.
 const idle = await since();
 const rows: (string | number)[][] = [["key has", "at once", "transactions/request", "scripts/request", "ms/request"]];
 for (const name of Object.keys(KEYS)) {

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
- * Whether what Sluice holds stays the same under a long mixed load: `deno task bench:soak`, `--minutes=15`,
- * `--rate=160` requests a second, `--inspect` to look into it meanwhile. Linux only. `suite/mix.ts` has what is asked.
+ * Checks that the resources of Sluice stay flat under a long mixed load: `deno task bench:soak`, `--minutes=15`,
+ * `--rate=160` requests per second, `--inspect` to attach a debugger. Linux only. `suite/mix.ts` defines the load.
  */
 import { parseArgs } from "node:util";
 import type { AuditReport } from "../lib/billing/reports/audit.ts";
@@ -30,15 +30,18 @@ if (!(minutes > 0)) throw new Error(`Cannot soak for "${flags.minutes}" minutes:
 /** Time between two looks, in milliseconds, and share of the time that is no more than warming up, at most 3 minutes. */
 const LOOK_MS = Math.min(10_000, minutes * 60_000 / 30);
 const WARM_SECONDS = Math.min(180, minutes * 60 / 5);
-/** How much more the last third may have than the middle one. */
+/** Allowed increase from the middle third to the last one. */
 const LEEWAY = { share: 0.03, value: 5e6 };
 /** The same of descriptors: as many as connections that come and go. */
 const FEW = { share: 0.1, value: 20 };
 /** At a calm look no more requests run than this many times as many as in the median. */
 const CALM = 1.5;
-/** Looks of which the lowest tells what of the heap is no garbage: in a minute, all of it was collected once. */
+/**
+ * Samples per low point: within a minute every part of the heap was collected once, so the lowest sample has the least
+ * garbage.
+ */
 const LOOKS_OF_A_LOW = 6;
-/** Time after the load until what is left over is looked at, in milliseconds. */
+/** Time after the load until leftovers are counted, in milliseconds. */
 const CALM_MS = 5_000;
 /** Keys with a budget beside the one without. */
 const BUDGETED = 8;
@@ -173,7 +176,7 @@ async function soak(load: Peer): Promise<{ looks: Vitals[]; after: Vitals; loadS
   return { looks, after: await vitalsOf(seen, seconds()), loadSeconds };
 }
 
-/** What the audit of the whole ledger says: `ok` where the books are right. */
+/** Audits the whole ledger; `ok` means that the books balance. */
 async function auditOf(): Promise<AuditReport> {
   const response = await fetch(`http://127.0.0.1:${running.port}/admin/v1/audit`, {
     method: "POST",
@@ -196,7 +199,7 @@ function calmOf(looks: readonly Vitals[]): Vitals[] {
   return looks.filter(({ running }) => running <= CALM * usual);
 }
 
-/** What is written. */
+/** The written report. */
 type Report = Awaited<ReturnType<typeof measured>>;
 
 async function measured(gateway: Running) {
@@ -216,7 +219,7 @@ async function measured(gateway: Running) {
     live: courseOf(lowsOf(heap, LOOKS_OF_A_LOW), LEEWAY),
   };
   const descriptors = courseOf(series((look) => look.descriptors), FEW);
-  // The one that runs is the one that asks.
+  // The one running request is the query itself.
   const nothingLeft = after.holds === 0 && after.queue === 0 && after.running <= 1;
   const requests = Object.values(answers).reduce((sum, of) => sum + sumOf(of), 0);
   return {
@@ -235,7 +238,7 @@ async function measured(gateway: Running) {
     audit,
     surprises,
     memory,
-    // A saw: how much of it is garbage at a look is chance, so that it is told and not judged.
+    // Reported but not judged: the share of garbage in a sample is random.
     heap: courseOf(heap, LEEWAY),
     descriptors,
     most: {
@@ -250,7 +253,7 @@ async function measured(gateway: Running) {
   };
 }
 
-/** What is published. */
+/** Writes the report as tables of Markdown. */
 function tables({ memory, heap, descriptors, after, most, ...rest }: Report): string {
   const row = (name: string, { thirds, perHour, rise, flat }: Course, unit: number) => [
     name,

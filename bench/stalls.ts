@@ -1,9 +1,8 @@
 // deno-lint-ignore-file no-console
 /**
- * How long the event loop of Sluice stands still under the worst that its limits allow: `deno task bench:stalls`, with
- * `--rows=N` for a ledger of another length than a million, `--only=PATTERN` for some of the requests, and
- * `--store=postgres` for what is asked of a store, with a server of its own. Linux only. Whoever else asks meanwhile waits
- * as long.
+ * Measures how long the event loop of Sluice blocks under the worst requests that its limits allow: `deno task
+ * bench:stalls`, with `--rows=N` for a ledger of another size than a million, `--only=PATTERN` for some of the
+ * requests, and `--store=postgres` for the store, with its own server. Linux only. All other clients wait that long.
  */
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
@@ -23,7 +22,7 @@ import { short, table } from "./suite/tables.ts";
 const BOUND_MS = 50;
 /** Longest time for one of the requests, in milliseconds. */
 const PATIENCE_MS = 120_000;
-/** Time after a request in which what it put off is done, in milliseconds. */
+/** Time after a request for its deferred work, in milliseconds. */
 const AFTERWORK_MS = 500;
 const DAY_MS = 86_400_000;
 
@@ -117,7 +116,7 @@ async function ask(
   return response.ok ? "200" : `${response.status} ${/"message":\s*"([^"]{0,60})/.exec(text)?.[1] ?? ""}`;
 }
 
-/** Writes this into the file of the configuration, beside what was there at the start. */
+/** Adds members to the configuration file of the start. */
 async function configure(more: object): Promise<void> {
   await Deno.writeTextFile(configFile, JSON.stringify({ ...JSON.parse(configText), ...more }));
 }
@@ -148,7 +147,7 @@ for (
   const body = trial.body?.();
   const prepared = trial.gzip === true && typeof body === "string" ? new Uint8Array(gzipSync(body)) : body;
   let answer = "";
-  // The first time loads and compiles what is needed; the others show what stays.
+  // The first run loads and compiles code; the later ones show the lasting cost.
   const stalls: { gapMs: number; cpuMs: number }[] = [];
   let took = 0;
   for (let time = 0; time < Number(times); time++) {

@@ -12,11 +12,11 @@ export interface Trial {
   method?: string;
   /** Absent: there is none. */
   body?: () => string | FormData;
-  /** Whether the body is sent compressed. */
+  /** True if the body is sent compressed. */
   gzip?: boolean;
-  /** How often it is asked for at the same time; absent: once. */
+  /** Number of simultaneous requests; absent: one. */
   together?: number;
-  /** What the file of the configuration says beside the rest before it is asked, by how often it was; absent: nothing. */
+  /** Additional members of the configuration, by the number of the run; absent: none. */
   config?: (time: number) => object;
 }
 
@@ -315,7 +315,7 @@ function answers(): Trial[] {
   return trials;
 }
 
-/** A character of each 256 that there are: what is not known of it yet is learnt. */
+/** One character of each block of 256 code points: tokens of unseen characters are computed anew. */
 function ofEachPage(): string {
   return Array.from({ length: 0x1100 }, (_, page) => String.fromCodePoint(page * 256 + 255)).join("").toWellFormed();
 }

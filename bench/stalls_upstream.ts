@@ -1,6 +1,6 @@
 /**
- * An upstream whose answers are as long as limits allow, in a process of its own. The first part of the path tells how it
- * answers, the rest the protocol. Its port is its first line.
+ * An upstream whose answers are as long as limits allow, in its own process. The first part of the path selects the
+ * answer, the rest the protocol. Its first line of output is its port.
  */
 import { streamParts, wholeAnswer } from "./suite/answers.ts";
 
@@ -13,14 +13,14 @@ export const LONG_ANSWERS = ["prose", "quotes", "han", "call", "names", "words",
 /** A way to answer. */
 export type LongAnswer = (typeof LONG_ANSWERS)[number];
 
-/** Characters of a text of 30 MB of JSON, and what is in it. */
+/** A text whose JSON has 30 MB, of the characters of this play. */
 function textOf(play: LongAnswer): string {
   if (play === "quotes") return '"'.repeat(15 * MB);
   if (play === "han") return "字".repeat(10 * MB);
   return play === "short" ? "yes" : PROSE.repeat(30 * MB / PROSE.length);
 }
 
-/** What a call of a tool is given, as JSON: 30 MB of it where that is the text of an argument. */
+/** The JSON arguments of a tool call: 30 MB if the play is about arguments. */
 function argumentsOf(play: LongAnswer): string | undefined {
   if (play === "call") return JSON.stringify({ text: '"'.repeat(7 * MB) });
   if (play !== "names") return undefined;
@@ -56,7 +56,7 @@ function wholeBody(protocol: Protocol, play: LongAnswer): string {
   return JSON.stringify(body);
 }
 
-/** The text in events of so many characters; by the megabyte they are as long as an event may be. */
+/** The text in events of this many characters; `1m` events have the maximum length. */
 function streamedBody(protocol: "chat" | "messages", play: LongAnswer): string {
   const { opening, event, closing } = streamParts(protocol);
   const [first, delta, last] = [opening, event, closing].map((part) => dataOf(part)) as [string, string, string];

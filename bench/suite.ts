@@ -34,7 +34,7 @@ const WARM_UP: Readonly<Record<string, WarmUp>> = {
   "burst cross": { requests: 1_000, ms: 4_000 },
 };
 
-/** That of the gateway. */
+/** Configuration of the gateway's own modules. */
 const CONFIG = new URL("../deno.json", import.meta.url).pathname;
 
 /** Open streams whose memory is weighed. */
@@ -134,7 +134,7 @@ async function makeTargets(): Promise<Target[]> {
   return targets;
 }
 
-/** What cannot be gone below, see `suite/floor.ts`. */
+/** A lower bound of the cost; see `suite/floor.ts`. */
 async function floor(has: string, upstreamPort: number): Promise<Target> {
   const own = `${folder}/floor-${has}`;
   await Deno.mkdir(own);

@@ -1,9 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
- * What a call of an upstream costs over each transport, and over bare sockets, which is the floor. Every one runs in a
- * process of its own against one upstream; the rounds are interleaved, and the system tells the CPU time.
- *
- *     deno run -A bench/transports.ts [rounds]
+ * Measures an upstream call over each transport, and over bare sockets as the floor. Each transport runs in its own
+ * process against one upstream, in interleaved rounds, measured in CPU time: `deno run -A bench/transports.ts [rounds]`
  */
 import { EVENTS_BURST, EVENTS_PACED } from "./transports_answers.ts";
 import type { Cost, Job } from "./transports_client.ts";
@@ -83,7 +81,7 @@ async function measure(column: Column, { url, rounds }: { url: string; rounds: n
       const peer = peers.get(name) ?? startPeer("./transports_client.ts", [name, url]);
       peers.set(name, peer);
       const cost: Cost = JSON.parse(await peer.ask(JSON.stringify(column.job)));
-      // The first round warms up what is used again.
+      // The first round warms up, except for fresh connections.
       if (round > 0 || column.fresh === true) found.get(name)?.push(column.show(cost));
       if (column.fresh !== true) continue;
       peer.end();

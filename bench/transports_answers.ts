@@ -1,4 +1,4 @@
-/** What is said between the processes of `transports.ts`. */
+/** Messages between the processes of `transports.ts`. */
 
 /** One event of a stream, in a chunk of its own. */
 export const EVENT = chunk(

@@ -1,12 +1,12 @@
 // deno-lint-ignore-file no-console
-/** One transport of `transports.ts` in a process of its own: runs what it is told line by line, and says what it cost. */
+/** One transport of `transports.ts` in its own process: each input line is a job, each output line its cost. */
 import process from "node:process";
 import { createHttp1Transport } from "../lib/upstreams/http1_transport.ts";
 import { createFetchTransport, type Transport } from "../lib/upstreams/transport.ts";
 import { BODIES } from "./transports_answers.ts";
 import { createNodeTransport } from "./transports_node.ts";
 
-/** What is to be done: so many calls, so many of them at once. */
+/** A job: a number of calls, some of them concurrent. */
 export interface Job {
   path: string;
   body: keyof typeof BODIES;
@@ -14,11 +14,11 @@ export interface Job {
   atOnce: number;
   /** Pause between two calls of a lane, in milliseconds. */
   pauseMs?: number;
-  /** True: the streams are left open after their first event, and what they hold is told. */
+  /** True: the streams stay open after their first event, and their memory is measured. */
   holds?: boolean;
 }
 
-/** What it cost. */
+/** Cost of a job. */
 export interface Cost {
   /** CPU time of this process, in microseconds. */
   cpuUs: number;
@@ -51,7 +51,7 @@ function overTransport(transport: Transport, url: string, held: unknown[]): Call
   };
 }
 
-/** The floor: sockets, prepared bytes and a count of what comes. */
+/** The floor: sockets, prepared bytes and a byte count. */
 function overSockets(url: string, held: unknown[]): CallOnce {
   const { hostname, port } = new URL(url);
   const idle: { socket: Deno.TcpConn; buffer: Uint8Array }[] = [];

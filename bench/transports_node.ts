@@ -13,7 +13,7 @@ const REST_MS = 1_000;
 /** Most bytes of an answer's head. */
 const HEAD_BYTES = 64 * 1024;
 
-/** What the calls of one transport share. */
+/** State that the calls of one transport share. */
 interface ClientState {
   deadlines: RequestTimers;
   agentFor(protocol: string): http.Agent;
@@ -22,8 +22,8 @@ interface ClientState {
 }
 
 /**
- * A transport over `node:http`, to compare with: it is better nowhere. The runtime sends a request a second time whose kept
- * connection ends before the answer, even one that was given up.
+ * A transport over `node:http`, for comparison. The runtime repeats a request if its kept connection ends before the
+ * answer, even an aborted one.
  */
 export function createNodeTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const options = { keepAlive: idleConnections > 0, maxFreeSockets: idleConnections, scheduling: "lifo" as const };
@@ -42,7 +42,7 @@ export function createNodeTransport({ idleConnections = 256 }: TransportOptions 
     close() {
       for (const stop of shared.released) stop();
       deadlines.close();
-      // What is under way goes on to its end.
+      // Open calls complete.
       for (const agent of [agents.http, agents.https]) {
         agent.maxFreeSockets = 0;
         for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
@@ -51,7 +51,7 @@ export function createNodeTransport({ idleConnections = 256 }: TransportOptions 
   };
 }
 
-/** What one call is made of. */
+/** State of one call. */
 interface Call {
   request: http.ClientRequest;
   watch: RequestTimer;

@@ -1,6 +1,7 @@
 /**
- * Keeps binary fractions away from money. Amounts are of the type `bigint`, which the compiler lets nobody mix with
- * numbers; what is left are the ways from one to the other, and prices that are read as numbers. One line per violation.
+ * Keeps binary fractions away from money. Amounts have the type `bigint`, which the compiler does not mix with numbers.
+ * This check covers the conversions between the two, and prices that are read as numbers. It prints one line per
+ * violation.
  */
 import type { SourceFile } from "./sources.ts";
 
@@ -17,7 +18,7 @@ const NEAR = [
   /^lib\/images\/(?:image_pricing|image_usage)\.ts$/,
 ];
 
-/** Lines that are right, whole, by file. A line that is not there any more is told. */
+/** Allowed lines, in full, by file. A listed line that no longer exists is a violation. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/billing/money.ts": [
     // Of whole numbers, with no remainder.
@@ -74,13 +75,13 @@ const ANYWHERE: readonly Rule[] = [
     why: "an amount or a price does not become a number",
   },
   {
-    // What is added to something stands behind it.
+    // A unary plus converts a text to a number; a binary one follows an operand.
     pattern: new RegExp(String.raw`(?<=(?:[=(,?:[&|<>*/%-]|\breturn)\s*)\+\s*[\w.?]*${AMOUNT}\w*\b(?!\()`, "gi"),
     why: "an amount or a price does not become a number",
   },
 ];
 
-/** Where amounts are at work. */
+/** Rules for the files that handle amounts. */
 const IN_STRICT: readonly Rule[] = [
   FRACTION,
   FORMAT,
@@ -89,7 +90,7 @@ const IN_STRICT: readonly Rule[] = [
   { pattern: /\bMath\.\w+/g, why: "amounts are added, multiplied and compared" },
 ];
 
-/** Every violation in the files, as `path:line: what is wrong`. */
+/** Lists the violations in the files, as `path:line: problem`. */
 export function checkAmounts(files: readonly SourceFile[], exceptions = EXCEPTIONS): string[] {
   return files.flatMap((file) => [...checkFile(file, exceptions[file.path] ?? []), ...checkStale(file, exceptions)]);
 }
@@ -123,10 +124,10 @@ const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
 /** From a backtick, or from the end of code within a template, up to the next code or the end. */
 const TEMPLATE = /[`}](?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;
 const EXPRESSION = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
-/** What a regular expression may follow. After anything else a slash divides. */
+/** Text after which a slash begins a regular expression. Elsewhere it divides. */
 const BEFORE_EXPRESSION = /(?:^|[(,=:[!&|?{};+>]|\breturn)\s*$/;
 
-/** Blanks comments, what stands in quotes, and regular expressions. Lines stay, and so does code within templates. */
+/** Blanks comments, string contents and regular expressions. Line ends stay, and so does code within templates. */
 function blankTexts(text: string): string {
   let code = "";
   /** For each template whose code is open: how many braces are open in it. */

@@ -3,7 +3,7 @@
  * Deno is on standard input: `deno info --json | deno run tools/compile_base.ts`.
  */
 
-/** Where Deno keeps the base of executables of its version, below its folder. */
+/** Location of the base of executables for this version, below Deno's folder. */
 export const BASE_PATH = `dl/release/v${Deno.version.deno}/denort-${Deno.build.target}.zip`;
 
 /** Why there is no base; `undefined` where there is one, so that something else has failed. */

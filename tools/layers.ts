@@ -3,7 +3,7 @@ import { checkAmounts } from "./amounts.ts";
 import { checkImportCounts, checkTypeNames } from "./names.ts";
 import { blankComments, readSources, type SourceFile } from "./sources.ts";
 
-/** What one area may import of our own code. An area is a folder, or a file that stands for itself. */
+/** Allowed imports of our own code, by area. An area is a folder, or a single file. */
 type Layers = Readonly<Record<string, readonly string[]>>;
 
 /** May be imported by everybody; they import nothing but each other. */
@@ -30,7 +30,7 @@ const SELF_CONTAINED = [
   "lib/o200k",
 ];
 
-/** What protocol folders share beside the canonical form. */
+/** Files that protocol folders share, besides the canonical form. */
 const SHARED_BY_PROTOCOLS = [
   "frame_template.ts",
   "codec.ts",
@@ -216,7 +216,7 @@ const LAYERS: Layers = {
   "main.ts": ["lib/cli", "routes/manifest.ts"],
 };
 
-/** Where `Request` and `Response` may be spoken of. */
+/** Areas that may use `Request` and `Response`. */
 const HTTP_AREAS = [
   "lib/admin",
   "lib/server",
@@ -247,7 +247,7 @@ interface Import {
   typeOnly: boolean;
 }
 
-/** Every violation in the files, as `path: what is wrong`. */
+/** Lists the violations in the files, as `path: problem`. */
 export function checkLayers(files: readonly SourceFile[], layers: Layers = LAYERS): string[] {
   const stripped = files.map(({ path, text }) => ({ path, text: blankComments(text) }));
   const imports = new Map(stripped.map((file) => [file.path, readImports(file)]));
@@ -292,7 +292,7 @@ function checkWords({ path, text }: SourceFile): string[] {
   });
 }
 
-/** Cycles through imports that run; importing a type back is harmless. Each cycle is told once. */
+/** Finds cycles of runtime imports, each once; type-only imports do not count. */
 function findCycles(imports: ReadonlyMap<string, readonly Import[]>): string[] {
   const found: string[] = [];
   const done = new Set<string>();

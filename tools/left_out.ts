@@ -1,6 +1,6 @@
 /**
- * What executables leave out of their packages, as flags of `deno compile`:
- * `deno info --json | deno run --allow-read tools/left_out.ts`.
+ * Prints the package files that executables leave out, as flags of `deno compile`: `deno info --json | deno run
+ * --allow-read tools/left_out.ts`.
  */
 import denoJson from "../deno.json" with { type: "json" };
 import { LEFT_OUT } from "./sbom_rules.ts";

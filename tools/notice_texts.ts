@@ -1,4 +1,4 @@
-/** Texts of licences, for packages that ship none and for what is inside of others. */
+/** Licence texts for packages that ship none, and for code bundled in other packages. */
 
 /** The MIT license after its line of copyright. */
 export const MIT = `Permission is hereby granted, free of charge, to any person obtaining a copy

@@ -52,7 +52,7 @@ function functionsIn(scripts: readonly ScriptCoverage[]): Ran {
   for (const { url, functions } of scripts) {
     const file = /\/(lib\/.*)$/.exec(url)?.[1];
     if (file === undefined) continue;
-    // Neither a module's own body nor V8's initializer of class fields is a function that anybody wrote.
+    // Module bodies and V8's initializers of class fields are not functions in the source.
     const names = functions.filter(({ ranges: [range] }) =>
       range !== undefined && range.startOffset > 0 && range.count > 0
     )

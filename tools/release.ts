@@ -1,13 +1,13 @@
 /**
- * Makes a release: `deno task release check TAG`, `compile TARGET`, `sums`, `image ARCHITECTURE`. The workflow calls
- * these and adds nothing. Everything is made in one folder, from a copy of the sources and packages fetched anew, so that
- * whoever does the same gets the same bytes. Needs Linux, and GNU tar and gzip for the archives.
+ * Makes a release: `deno task release check TAG`, `compile TARGET`, `sums`, `image ARCHITECTURE`. The workflow only
+ * calls these. Builds are reproducible: they run in one fixed folder, from a copy of the sources and freshly fetched
+ * packages. Needs Linux, and GNU tar and gzip for the archives.
  */
 import denoJson from "../deno.json" with { type: "json" };
 import { compileWords, pathsLeftOut } from "./left_out.ts";
 import { writeBom } from "./sbom.ts";
 
-/** What is built for what: name in the archives, and Deno's name. */
+/** Build targets: name in the archives, and Deno's name. */
 export const TARGETS: Readonly<Record<string, string>> = {
   "linux-x64": "x86_64-unknown-linux-gnu",
   "linux-arm64": "aarch64-unknown-linux-gnu",
@@ -17,9 +17,9 @@ export const TARGETS: Readonly<Record<string, string>> = {
   "windows-arm64": "aarch64-pc-windows-msvc",
 };
 
-/** Where it is built: sources, packages and their paths are part of an executable, so the folder is always the same. */
+/** Fixed build folder: paths are part of an executable. */
 export const BUILD_FOLDER = "/tmp/sluice-release";
-/** What is released is put here. */
+/** Folder of the finished release. */
 export const OUTPUT_FOLDER = "build/release";
 /** Checksums of everything in the folder, as `sha256sum` writes and reads them. */
 export const SUMS_FILE = "SHA256SUMS";
@@ -28,12 +28,12 @@ export const SUMS_FILE = "SHA256SUMS";
 const BOM_FILE = `${OUTPUT_FOLDER}/sluice.cdx.json`;
 /** Time of all files, in seconds: an executable holds when each of its files was written. The first that zip can tell. */
 const FILE_TIME_S = 315_532_800;
-/** What an executable is made of; the rest of the repository is not needed. */
+/** Sources of an executable. */
 const SOURCES = ["deno.json", "deno.lock", "main.ts", "lib", "routes", "types"];
-/** What goes along in the archive. */
+/** Files beside the executable in an archive. */
 const COMPANIONS = ["LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "sluice.example.jsonc"];
 
-/** A Deno, and what it needs in its environment. */
+/** A Deno executable and its environment. */
 export interface Compiler {
   deno: string;
   env?: Readonly<Record<string, string>>;
@@ -87,7 +87,7 @@ export async function compileRelease({ deno, env, packages }: Compiler, target?:
   return output;
 }
 
-/** Of a folder of packages, those of the lock file, and what is known of their versions. */
+/** Copies the packages of the lock file, and the registry's data about their versions. */
 async function copyPackages(from: string, to: string): Promise<void> {
   const ids = Object.keys(JSON.parse(await Deno.readTextFile("deno.lock")).npm);
   for await (const { name: registry } of Deno.readDir(from)) {

@@ -4,7 +4,7 @@ import denoJson from "../deno.json" with { type: "json" };
 import { type Part, readParts } from "./sbom_parts.ts";
 import { LEFT_OUT, RUNTIME } from "./sbom_rules.ts";
 
-/** Where the task writes it. */
+/** Output file of the task. */
 const SBOM_FILE = "build/sluice.cdx.json";
 
 /** A package or a piece of one, as CycloneDX has it. */
@@ -35,10 +35,10 @@ export interface Bom {
   compositions: { aggregate: string; assemblies: string[] }[];
 }
 
-/** What the bill is made of. */
+/** Inputs of the bill of materials. */
 export interface BomSources {
   parts: readonly Part[];
-  /** Versions of what it runs on: `Deno.version`, and that of SQLite where it is known. */
+  /** Versions of the runtime: `Deno.version`, and that of SQLite if it is known. */
   runtime: Readonly<{ deno: string; v8: string; sqlite?: string }>;
 }
 

@@ -6,7 +6,7 @@ interface Lock {
   npm?: Record<string, { integrity: string; dependencies?: string[] }>;
 }
 
-/** A package that is in the executable, whole but for what is left out. */
+/** A package in the executable, without the files that are left out. */
 export interface Part {
   name: string;
   version: string;
@@ -24,11 +24,11 @@ export interface Part {
   installScripts: readonly string[];
   homepage: string;
   pieces: readonly Piece[];
-  /** Where it lies on this machine. */
+  /** Its folder on this machine. */
   folder: string;
 }
 
-/** Where to read from. */
+/** Lock file and package cache. */
 export interface PartSources {
   /** Text of `deno.lock`. */
   lock: string;
@@ -39,7 +39,7 @@ export interface PartSources {
 /** Scripts that run when a package is installed from a registry; `prepare` and others run for its authors only. */
 const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 
-/** All packages of the lock file, sorted. @throws {Error} for one that is not in the folder of packages */
+/** Reads all packages of the lock file, sorted. @throws {Error} for a package that is missing in the cache */
 export async function readParts({ lock, cache }: PartSources): Promise<Part[]> {
   const { npm = {} }: Lock = JSON.parse(lock);
   const parts = Object.entries(npm).map(([id, row]) => readPart({ id, row, cache }));
@@ -69,7 +69,7 @@ async function readPart(
   };
 }
 
-/** The folder of a package, under the name of whichever registry it came from. */
+/** Finds the folder of a package, under any registry. */
 async function findPackage(
   { name, version, cache }: { name: string; version: string; cache: string },
 ): Promise<string> {
@@ -99,7 +99,7 @@ function homepageOf(repository: unknown): string | undefined {
     : `https://github.com/${path}`;
 }
 
-/** Whether a file of a package is not in released executables. The path may have more behind it. */
+/** Returns true if a file of a package is not in released executables. The path may have a suffix. */
 export function isLeftOut(name: string, path: string): boolean {
   return LEFT_OUT.some((row) => row.package === name && (path === row.path || /^[/,]/.test(rest(path, row.path))));
 }

@@ -1,6 +1,6 @@
-/** What is known about the licences of what an executable carries, beyond what its packages say of themselves. */
+/** Licences of the parts of an executable, beyond what their packages declare. */
 
-/** Licences that may be in what is released, as SPDX identifiers. None of them reaches beyond its own part. */
+/** Licences that a release may contain, as SPDX identifiers. None of them affects other parts. */
 export const ALLOWED: readonly string[] = [
   "0BSD",
   "Apache-2.0",
@@ -14,15 +14,15 @@ export const ALLOWED: readonly string[] = [
   "blessing",
 ];
 
-/** Which licence is taken where a package leaves a choice. */
+/** The chosen licence of packages that offer several. */
 export const CHOSEN: Readonly<Record<string, string>> = { "(AGPL-3.0-or-later OR MIT)": "MIT" };
 
-/** Somebody else's work inside a package, or inside the runtime. */
+/** Third-party code inside a package, or inside the runtime. */
 export interface Piece {
   name: string;
   /** The package, without its version. */
   inside: string;
-  /** Where it is in the package, and where it came from. */
+  /** Its location in the package, and its origin. */
   where: string;
   license: string;
   copyright: string;
@@ -257,7 +257,7 @@ export const PIECES: readonly Piece[] = [
   },
 ];
 
-/** What Emscripten puts into every program that it makes. */
+/** Code that Emscripten adds to every program. */
 function runtimeOfEmscripten(inside: string): Piece[] {
   return [
     {
@@ -290,7 +290,7 @@ export const OWN_MARKS: Readonly<Record<string, readonly string[]>> = {
   "debug": ["TJ Holowaychuk", "Josh Junon"],
 };
 
-/** What of a package is not in executables, and why. */
+/** Files of a package that executables leave out, and the reason. */
 export interface LeftOut {
   package: string;
   /** A file or folder in the package. */
@@ -311,7 +311,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   { package: "imagescript", path: "wasm/any/tiff.wasm", why: "not used" },
 ];
 
-/** What the program runs on, in the executable with it. Its own parts (crates of Rust) are many and not listed. */
+/** The runtime in the executable. Its own parts (crates of Rust) are many and not listed. */
 export const RUNTIME: readonly (Omit<Piece, "inside"> & { key: "deno" | "v8" | "sqlite" })[] = [
   {
     key: "deno",

@@ -1,6 +1,6 @@
 /**
- * Runs the tests: `deno task test` those that take minutes and need nothing but npm, `deno task test:all` all of them.
- * Ends with what was skipped, one line per reason, and with `N passed, N failed`.
+ * Runs the tests: `deno task test` the fast ones, which need nothing but npm, `deno task test:all` all of them. Ends
+ * with one line per reason for skipped tests, and with `N passed, N failed`.
  */
 import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../tests/support/databases.ts";
 
@@ -107,7 +107,7 @@ async function startDatabases(resources: AsyncDisposableStack): Promise<Record<s
   return env;
 }
 
-/** The lines about what was left out: each reason once. */
+/** One line for each reason of skipped tests. */
 function skippedLines(notes: string, all: boolean): string[] {
   const reasons = notes.split("\n").filter((line) => line !== "");
   const files = all ? [] : Object.keys(LEFT_OUT).map((what) => `${what}: run \`deno task test:all\``);

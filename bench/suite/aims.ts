@@ -4,7 +4,7 @@ import type { Figures, Measured } from "./rounds.ts";
 /** One aim, and whether it was reached. */
 export interface Judged {
   aim: string;
-  /** What was measured; null where it could not be. */
+  /** Measured value; null if it was not measured. */
   value: number | null;
   bound: number;
   held: boolean | null;
@@ -33,7 +33,7 @@ function ratio(scenario: string, other = "X"): Aim["value"] {
   return (results, target) => figure(results, { scenario, target }) / figure(results, { scenario, target: other });
 }
 
-/** What a target adds to the upstream's own time, in microseconds. */
+/** Time that a target adds to the upstream's own, in microseconds. */
 function added(results: Results, { scenario, target, column }: { scenario: string; target: string; column: Column }) {
   return figure(results, { scenario, target, column }) - figure(results, { scenario, target: "direct", column });
 }

@@ -1,10 +1,10 @@
 /** Answers of the benchmark's upstream: prepared bytes in three protocols, whole or as a stream of events. */
 import type { Protocol } from "./bodies.ts";
 
-/** Events with text in a stream that comes at once, and in one that takes its time. */
+/** Text events of a stream that is sent at once, and of a paced stream. */
 export const BURST_EVENTS = 200;
 export const PACED_EVENTS = 100;
-/** Time between two events, in milliseconds: of a paced stream, and of one that is nearly silent. */
+/** Time between two events of a paced and of a slow stream, in milliseconds. */
 export const PACE_MS = 20;
 export const SLOW_MS = 2_000;
 /** Text events of a stream that pauses once, after its first events, and how long, in milliseconds. */

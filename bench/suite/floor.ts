@@ -1,8 +1,8 @@
 /**
- * Floors: what is left of a gateway when everything is taken out that decides anything. `Deno.serve`, Sluice's own client to
- * the upstream, and the model spliced into the text; nothing is parsed, checked, counted or limited. With `headers` an
- * answer has the eleven headers of Sluice's, with `ledger` it waits for a durable row in Sluice's own ledger; `both` has both.
- * Chat relayed as a whole, and nothing else. Arguments: port, upstream, what it has, a folder.
+ * Floors: gateways that decide nothing. `Deno.serve`, Sluice's HTTP client, and the model spliced into the text; they
+ * parse, check, count and limit nothing. With `headers` an answer has the eleven headers of Sluice; with `ledger` it
+ * waits for a durable row in Sluice's ledger; `both` does both. They relay whole chat answers only. Arguments: port,
+ * upstream, variant, folder.
  */
 import { findValue } from "../../lib/json/mod.ts";
 import { replaceSpan } from "../../lib/text.ts";

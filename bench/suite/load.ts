@@ -1,12 +1,12 @@
 /**
- * The clients of the benchmark, in a process of their own: requests over bare sockets. Each line it reads is a job, each
- * line it writes an answer: connections are opened and tried first, so that what is measured is only the work.
+ * The clients of the benchmark, in their own process: requests over bare sockets. Each input line is a job, each output
+ * line its result. Connections are opened and tried before a measurement.
  */
 import { PACE_MS, TIME_MARK, wallUs } from "./answers.ts";
 import { type Asked, bodyOf } from "./bodies.ts";
 import { MessageReader, send } from "./messages.ts";
 
-/** What is to be done next. */
+/** The next job. */
 export type Job =
   | {
     kind: "open";
@@ -27,7 +27,7 @@ export type Job =
   /** Each connection asks once and is left alone after the first event. */
   | { kind: "hold" };
 
-/** What came of it. */
+/** Result of a job. */
 export interface Done {
   /** Why the job could not be done; all else is nothing then. */
   failed?: string;
@@ -49,7 +49,7 @@ interface Connection {
   reader: MessageReader;
 }
 
-/** Most times that are told one by one. */
+/** Most times that are reported individually. */
 const MOST_TIMES = 5_000;
 /** Bytes that are read at once from a stream that is only held. */
 const SMALL_BUFFER = 16 * 1024;

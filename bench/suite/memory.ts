@@ -1,4 +1,4 @@
-/** What open streams cost, how soon a target answers, and how large it is. */
+/** Measures the memory of open streams and the time to the first answer. */
 import { bodyOf } from "./bodies.ts";
 import type { Peer } from "./peer.ts";
 import { memoryBytes } from "./proc.ts";
@@ -19,7 +19,7 @@ export interface StreamMemory {
 const HELD = { client: "chat", upstream: "messages", play: "slow" } as const;
 const HELD_RELAYED = { client: "chat", upstream: "chat", play: "slow" } as const;
 
-/** Time for which all streams are open before memory is read, in milliseconds: each has said something twice by then. */
+/** Time for which all streams are open before memory is read, in milliseconds: each has sent two events by then. */
 const OPEN_MS = 5_000;
 
 /** Opens streams on a target that was started for that, and weighs it. @throws {Error} where not all can be opened */
@@ -43,7 +43,7 @@ function entranceOf(target: Target): NonNullable<ReturnType<Target["entrance"]>>
   return entrance;
 }
 
-/** The request that tells whether a target has started, and where it goes. */
+/** The request that shows that a target has started. */
 export function firstRequest(target: Target): { entrance: ReturnType<typeof entranceOf>; body: string } {
   const entrance = target.entrance({ client: "chat", upstream: "chat", play: "json" });
   if (entrance === undefined) throw new Error(`${target.name} does not speak chat`);

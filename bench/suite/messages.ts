@@ -14,7 +14,7 @@ export interface Message {
 const BUFFER_BYTES = 256 * 1024;
 /** Longest head, in bytes. */
 const HEAD_BYTES = 8 * 1024;
-/** How a chunked body ends: `0\r\n\r\n`. */
+/** End of a chunked body: `0\r\n\r\n`. */
 const LAST_CHUNK = [48, 13, 10, 13, 10];
 
 const decoder = new TextDecoder();
@@ -24,7 +24,7 @@ export class MessageReader {
   readonly #socket: Deno.TcpConn;
   readonly #buffer: Uint8Array<ArrayBuffer>;
 
-  /** `bytes`: what is read at once. */
+  /** Creates a reader. `bytes`: size of its buffer. */
   constructor(socket: Deno.TcpConn, bytes: number = BUFFER_BYTES) {
     this.#socket = socket;
     this.#buffer = new Uint8Array(bytes);

@@ -1,4 +1,4 @@
-/** What the soak asks: everything that clients do with a gateway, well and badly, in the shares of a busy day. */
+/** The load of the soak: all kinds of valid and invalid requests, in the proportions of a busy day. */
 import { bodyOf, type Protocol, type Size } from "./bodies.ts";
 import type { Play } from "./answers.ts";
 
@@ -10,11 +10,11 @@ export interface Ask {
   path: string;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** How long after the first bytes of the answer the client leaves, in milliseconds; absent: it stays. */
+  /** Time from the first bytes of the answer until the client leaves, in milliseconds; absent: it stays. */
   leaveMs?: number;
 }
 
-/** What the requests are made with. */
+/** Keys for the requests. */
 export interface Keys {
   /** Keys of clients, of which some have a budget. */
   clients: readonly string[];
@@ -56,7 +56,7 @@ const PATHS = {
 /** Longest that a client stays in a stream before it leaves, in milliseconds; the stream takes two seconds. */
 const STAY_MS = 1_500;
 
-/** What the upstream that misbehaves is asked to do. One of two does nothing wrong, so that it stays in use. */
+/** Faults of the misbehaving upstream. Every second one is no fault, so that the upstream stays in use. */
 const FAULTS = [
   "status:429",
   "status:500",

@@ -1,6 +1,6 @@
 /**
- * The clients of the soak, in a process of their own. The first line says whom to ask and how often, each further one
- * wants to know what came of it since the last one, and `stop` lets what is under way come to its end first.
+ * The clients of the soak, in their own process. The first input line has the address and the rate; each further line
+ * asks for the counts since the last one; `stop` lets open requests complete first.
  */
 import { seeded } from "../../tests/support/random.ts";
 import { type Ask, type Keys, mixOf } from "./mix.ts";
@@ -14,7 +14,7 @@ export interface Order {
   seed: number;
 }
 
-/** What came of the requests since it was asked last. */
+/** Counts since the last report. */
 export interface Told {
   /** By kind: answers by status. `left` where the client went first, `broken` where the answer had no end. */
   answers: Record<string, Record<string, number>>;
@@ -29,14 +29,14 @@ export interface Told {
 export interface Surprise {
   kind: string;
   status: number;
-  /** What the client was told. */
+  /** The answer that the client got. */
   said: string;
   /** When it was asked, by the wall clock, and how long the answer took, in milliseconds. */
   at: string;
   afterMs: number;
 }
 
-/** Most surprises that are told at once. */
+/** Most unexpected answers in one report. */
 const MOST_SURPRISES = 50;
 
 /** Most requests under way; the gateway has a share of a machine, and others have theirs. */
@@ -45,7 +45,7 @@ const MOST_UNDER_WAY = 600;
 const REQUESTS_OF_ONE = 100;
 /** Bytes read at once. */
 const BUFFER_BYTES = 16 * 1024;
-/** Time between two looks at what is due, in milliseconds. */
+/** Interval of the scheduler, in milliseconds. */
 const TICK_MS = 5;
 /** Longest time in which all that is under way ends, in milliseconds: no answer of the mix takes as long. */
 const LAST_MS = 20_000;
@@ -69,7 +69,7 @@ function count(kind: string, outcome: string): void {
   of[outcome] = (of[outcome] ?? 0) + 1;
 }
 
-/** Who asks for a fault gets one. */
+/** A requested fault is an expected answer. */
 function look({ kind }: Ask, { message: { head, text }, afterMs }: { message: Message; afterMs: number }): void {
   const status = Number(head.slice(9, 12));
   if (status < 500 || kind === "fault" || surprises.length >= MOST_SURPRISES) return;

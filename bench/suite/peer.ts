@@ -1,14 +1,14 @@
-/** Processes beside the suite that are told lines and answer with lines. */
+/** Processes beside the suite that answer each line of input with a line of output. */
 
 /** A process that answers each line with a line. */
 export interface Peer {
   readonly pid: number;
-  /** Says a line, unless it is empty, and waits for the next one that comes. @throws {Error} where none came in time */
+  /** Writes a line, unless it is empty, and waits for the next line. @throws {Error} if none comes in time */
   ask(line: string): Promise<string>;
   end(): Promise<void>;
 }
 
-/** Where a process runs: the number of a core; absent: anywhere. */
+/** Number of the core that a process is pinned to; absent: none. */
 export interface Pinned {
   core?: number;
 }
@@ -57,7 +57,7 @@ export function startPeer(file: string, pinned: Pinned = {}): Peer {
   };
 }
 
-/** Waits, but not for ever. @throws {Error} when the time is over */
+/** Waits with a time limit. @throws {Error} when the time is over */
 export async function inTime<T>(work: Promise<T>, otherwise: string, ms: number = PATIENCE_MS): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -1,4 +1,4 @@
-/** What Linux tells about processes: CPU time and memory, of all their threads and of the processes they started. */
+/** Reads CPU time and memory of a process with its threads and children from Linux. */
 
 /** CPU time in nanoseconds, of a process with all that it started. What has ended meanwhile is not in it. */
 export async function cpuNs(pid: number): Promise<number> {
@@ -12,7 +12,7 @@ export async function cpuNs(pid: number): Promise<number> {
   return sum;
 }
 
-/** Memory in bytes: what is the process's own, and its share of what it has with others. */
+/** Memory in bytes: the process's own, and its share of shared pages. */
 export async function memoryBytes(pid: number): Promise<number> {
   let sum = 0;
   for (const one of await family(pid)) {

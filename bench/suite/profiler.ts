@@ -1,7 +1,7 @@
-/** Where a process spends its time: V8's sampling profiler, through the inspector of Deno. */
+/** Profiles a process with V8's sampling profiler, through the inspector of Deno. */
 import { freePort } from "./running.ts";
 
-/** What the profiler samples, as V8 tells it. */
+/** Samples of the profiler, in V8's format. */
 interface Profile {
   nodes: {
     id: number;
@@ -18,7 +18,7 @@ export interface Place {
   share: number;
 }
 
-/** What a profile says. */
+/** Summary of a profile. */
 export interface Found {
   /** Functions by the time spent in themselves, most first. */
   functions: Place[];
@@ -32,7 +32,7 @@ export interface Found {
   idle: number;
 }
 
-/** What tells the inspector of requests: that is only there while somebody looks. */
+/** The inspector's bridge for network events runs only while a profiler is attached. */
 const INSPECTOR = "inspector_network_bridge";
 
 /** Flags for a process that can be looked into, and where. */

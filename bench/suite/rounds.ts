@@ -27,7 +27,7 @@ export interface Figures {
 /** Figures by the target's name, or why there are none. */
 export type Measured = Record<string, Figures | { failed: string }>;
 
-/** How long. */
+/** Number and length of the rounds. */
 export interface Pace {
   rounds: number;
   /** Length of a round of work without pause, and of one at a rate, in milliseconds. */
@@ -35,7 +35,7 @@ export interface Pace {
   calmMs: number;
 }
 
-/** Time after a round in which the target may finish what it has put off, in milliseconds. It is part of its costs. */
+/** Time after a round for the target's deferred work, in milliseconds. It is part of the cost. */
 const AFTERWORK_MS = 250;
 /** Work before a round that does not count, in milliseconds. */
 const LEAD_MS = 400;
@@ -84,8 +84,8 @@ export interface WarmUp {
 }
 
 /**
- * Lets a target become as fast as it will be: what is compiled as it runs needs tens of thousands of requests for that.
- * A target that fails does so in the rounds, too.
+ * Warms a target up: V8 needs tens of thousands of requests to compile it. A target that fails here fails in the
+ * rounds, too.
  */
 export async function warmUp(
   scenario: Scenario,
@@ -103,7 +103,7 @@ export async function warmUp(
       requests += (await tell(load, { kind: "closed", ms: 500 })).requests;
     }
   } catch {
-    // The rounds say what is wrong.
+    // The rounds report the error.
   }
 }
 

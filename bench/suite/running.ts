@@ -17,13 +17,13 @@ export interface Running {
 const PATIENCE_MS = 30_000;
 const TRY_MS = 2;
 
-/** A port that nobody listens on. */
+/** Returns a free port. */
 export function freePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;
 }
 
-/** Starts a target and waits for its first answer. `body` is what is asked. @throws {Error} where none comes */
+/** Starts a target and waits for its first answer to `body`. @throws {Error} if none comes */
 export async function startTarget(
   target: Target,
   { core, upstream, entrance, body, errors }: Pinned & {

@@ -16,7 +16,7 @@ export interface Scenario {
   connections: number;
   /** Requests each second instead, whatever becomes of them. */
   perSecond?: number;
-  /** Events with text of one answer: CPU time is told per event. */
+  /** Text events of one answer: CPU time is reported per event. */
   events?: number;
   /** Each connection asks once: an answer takes longer than a round. */
   once?: boolean;

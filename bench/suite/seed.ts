@@ -12,7 +12,7 @@ const MODELS = 20;
 /** Entries of one transaction. */
 const BATCH = 5_000;
 
-/** Adds keys that nobody knows. The store must be there, and nobody may serve from it. */
+/** Adds keys with unknown secrets to an existing store that no gateway serves from. */
 export function seedKeys(path: string, count: number): void {
   using db = new DatabaseSync(path);
   const add = db.prepare("INSERT INTO keys (id, name, hash, group_name, created_at) VALUES (?, ?, ?, 'default', ?)");
@@ -25,7 +25,7 @@ export function seedKeys(path: string, count: number): void {
   db.exec("COMMIT");
 }
 
-/** What is entered. */
+/** Options of the entries. */
 export interface Seeding {
   count: number;
   /** Of the last one, in Unix milliseconds. */
@@ -36,7 +36,7 @@ export interface Seeding {
   keys?: number;
 }
 
-/** Enters requests up to a moment into a SQLite file. Nobody may serve from the store. */
+/** Adds entries up to a moment to a SQLite file that no gateway serves from. */
 export async function seedEntries(path: string, seeding: Seeding): Promise<void> {
   await seedStore({ kind: "sqlite", path }, seeding);
 }

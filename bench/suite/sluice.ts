@@ -4,14 +4,14 @@ import { PLAYS } from "./answers.ts";
 import { type Command, firstLine, type Target } from "./targets.ts";
 import { V8_FLAGS } from "./v8_flags.ts";
 
-/** How Sluice is run. */
+/** Options of a Sluice target. */
 export interface SluiceOptions {
   /** Name in the results. */
   name: string;
   /** A folder of its own. */
   folder: string;
   upstreamPort: number;
-  /** Which requests get a line in the log, which goes to a file. */
+  /** Requests that are logged, to a file. */
   log: "all" | "none";
   /** The executable; absent: from source. */
   executable?: string;
@@ -19,7 +19,7 @@ export interface SluiceOptions {
   models?: readonly unknown[];
   /** Upstreams beside those of the suite, as the configuration has them, by name. */
   upstreams?: Readonly<Record<string, unknown>>;
-  /** What is in the configuration beside the rest. */
+  /** Additional members of the configuration. */
   config?: Readonly<Record<string, unknown>>;
   /** Variables of its environment beside the usual ones. */
   env?: Readonly<Record<string, string>>;

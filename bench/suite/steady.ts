@@ -1,4 +1,4 @@
-/** Whether a quantity stays where it is over a long time. */
+/** Decides if a quantity stays constant over a long time. */
 
 /** A value at a time. */
 export interface Point {
@@ -7,7 +7,7 @@ export interface Point {
   value: number;
 }
 
-/** What a series says of itself after its warm-up. */
+/** Statistics of a series after its warm-up. */
 export interface Course {
   /** Means of the first, the middle and the last third. */
   thirds: [number, number, number];
@@ -15,17 +15,17 @@ export interface Course {
   perHour: number;
   /** The last third less the first one. */
   rise: number;
-  /** Whether the last third is above the middle one by no more than it may be. */
+  /** True if the last third exceeds the middle one by no more than allowed. */
   flat: boolean;
 }
 
-/** How much more the last third may be: this share of the middle one, or so much, whichever is more. */
+/** Allowed increase of the last third: a share of the middle one or an amount, whichever is greater. */
 export interface Leeway {
   share: number;
   value: number;
 }
 
-/** The lowest of each few points that follow on each other: of a heap what is left after a collection. */
+/** The lowest of each few consecutive points: of a heap, the part that is not garbage. */
 export function lowsOf(points: readonly Point[], each: number): Point[] {
   return Array.from({ length: Math.ceil(points.length / each) }, (_, number) => {
     const some = points.slice(number * each, (number + 1) * each);

@@ -1,14 +1,14 @@
-/** What is measured: programs between the clients and the upstream, each a process of its own. */
+/** The measured programs between the clients and the upstream, each in its own process. */
 import type { Scenario } from "./scenarios.ts";
 
-/** Where a scenario's requests go, and with which model. */
+/** Path, headers and model of a scenario's requests. */
 export interface Entrance {
   path: string;
   headers: Readonly<Record<string, string>>;
   model: string;
 }
 
-/** How a process is started. */
+/** Command that starts a process. */
 export interface Command {
   program: string;
   args: readonly string[];
@@ -19,17 +19,17 @@ export interface Command {
 /** Something to measure. */
 export interface Target {
   name: string;
-  /** What it is and which version, for the reader of the results. */
+  /** Name and version for the reader of the results. */
   about: string;
   /** Undefined where it cannot do that. */
   entrance(scenario: Pick<Scenario, "client" | "upstream" | "play">): Entrance | undefined;
   /** Absent: it is the upstream itself. */
   command?(port: number): Command | Promise<Command>;
-  /** Size of its executable, in bytes, where it is one file. */
+  /** Size of its executable in bytes, if it is one file. */
   fileBytes?: number;
 }
 
-/** Where requests of each protocol go. */
+/** Path of each protocol. */
 export const PATHS = { chat: "chat/completions", responses: "responses", messages: "messages" } as const;
 
 const AUTHORIZATION = { authorization: `Bearer sk-${"0".repeat(40)}` };
@@ -84,11 +84,11 @@ http {
 `;
 }
 
-/** What a program of this folder is. */
+/** Options of a program of this folder. */
 export interface DenoProgram {
   name: string;
   file: string;
-  /** Whether it translates. */
+  /** True if it translates. */
   cross: boolean;
   upstreamPort: number;
   /** Arguments beside its port and the upstream. */
@@ -117,7 +117,7 @@ export function denoProgram({ name, file, cross, upstreamPort, args = [], flags 
   };
 }
 
-/** What is measured. Portkey's streams answer 500 with newer versions of the server it stands on. */
+/** Measured version. Streams of Portkey answer 500 with newer versions of its server package. */
 const PORTKEY = "1.15.2";
 const PORTKEY_PACKAGE = {
   private: true,

@@ -1,6 +1,6 @@
 /**
- * The upstream of the benchmark, in a process of its own: prepared bytes over bare sockets. The first part of the path
- * tells how it answers, the last its protocol. Its port is its first line.
+ * The upstream of the benchmark, in its own process: prepared bytes over bare sockets. The first part of the path
+ * selects the answer, the last the protocol. Its first line of output is its port.
  */
 import {
   BURST_EVENTS,
@@ -20,7 +20,7 @@ import {
 import type { Protocol } from "./bodies.ts";
 import { MessageReader, send } from "./messages.ts";
 
-/** How a connection is answered. Resolves when all is sent. */
+/** Answers a request on a connection. Resolves when everything is sent. */
 type Player = (socket: Deno.TcpConn) => Promise<void>;
 
 const encoder = new TextEncoder();
@@ -127,7 +127,7 @@ async function main(): Promise<void> {
   // deno-lint-ignore no-console -- what the suite waits for
   console.log(listener.addr.port);
   for await (const socket of listener) {
-    // Whoever leaves within a stream is no longer of interest.
+    // A client may leave within a stream.
     serve(socket, players).catch(() => {}).finally(() => {
       try {
         socket.close();

@@ -1,4 +1,4 @@
-/** What a running Sluice holds at a moment: memory, descriptors, and work that is not over. */
+/** Reads the resources of a running Sluice: memory, descriptors, and open work. */
 import { DatabaseSync } from "node:sqlite";
 import { memoryBytes } from "./proc.ts";
 
@@ -7,7 +7,7 @@ export interface Vitals {
   /** Since the beginning, in seconds. */
   seconds: number;
   rss: number;
-  /** Its own memory and its share of what it has with others. */
+  /** Its own memory and its share of shared pages. */
   pss: number;
   /** Used heap of the engine. */
   heap: number;
@@ -23,7 +23,7 @@ export interface Vitals {
   bodies: number;
 }
 
-/** Where to look. */
+/** Process and files to read. */
 export interface Seen {
   pid: number;
   port: number;

@@ -6,7 +6,7 @@ const LIB = new URL("../../lib/", import.meta.url);
 /** The file that is written. */
 export const WRITTEN = new URL("json/strings_wasm.ts", LIB);
 
-/** What it holds. @throws {Error} where the text is no module */
+/** Returns the content of the generated file. @throws {Error} if the text is not a module */
 export async function render(): Promise<string> {
   const { parseWat } = await wabt();
   const text = await Deno.readTextFile(new URL("json/strings.wat", LIB));
