@@ -23,6 +23,8 @@ export const ENDPOINTS = [
   "responses",
   "messages",
   "images",
+  "embeddings",
+  "rerank",
   "openapi",
   "usage",
 ] as const satisfies readonly Endpoint[];

@@ -7,7 +7,16 @@ import type { Protocol } from "../protocols/canonical/types.ts";
 export type Credential = "bearer" | "api_key";
 
 /** Endpoints that a group's permissions name. */
-export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" | "openapi" | "usage";
+export type Endpoint =
+  | "models"
+  | "chat"
+  | "responses"
+  | "messages"
+  | "images"
+  | "embeddings"
+  | "rerank"
+  | "openapi"
+  | "usage";
 
 /** Requirements of one method of one route. */
 export interface Access {
@@ -49,6 +58,8 @@ export const ACCESS: AccessTable = {
   "POST /v1/responses": { credential: "bearer", endpoint: "responses", protocol: "responses" },
   "POST /v1/images/generations": IMAGES,
   "POST /v1/images/edits": IMAGES,
+  "POST /v1/embeddings": { credential: "bearer", endpoint: "embeddings" },
+  "POST /v1/rerank": { credential: "bearer", endpoint: "rerank" },
   "GET /anthropic/api/hello": PUBLIC,
   "GET /anthropic/v1/models": NATIVE_MODELS,
   "GET /anthropic/v1/models/[provider]": NATIVE_MODELS,

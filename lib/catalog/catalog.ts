@@ -1,7 +1,7 @@
 /** The catalog: every model by id and by vendor. */
 import type { Config } from "../config.ts";
 import { EMBEDDED_MODELS } from "./embedded.ts";
-import type { Model, Target } from "./model.ts";
+import { kindOfModalities, type Model, type ModelKind, type Target } from "./model.ts";
 
 /** Every model the gateway serves, in the order of the configuration, the embedded ones last. */
 export interface Catalog {
@@ -35,14 +35,14 @@ export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, n
   return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
 
-/** Returns true if one of the model's outputs is text. */
-export function isLanguageModel(model: Model): boolean {
-  return model.architecture.output_modalities.includes("text");
+/** Tells what a model makes, which decides its endpoints. */
+export function kindOf({ architecture }: Pick<Model, "architecture">): ModelKind {
+  return kindOfModalities(architecture.output_modalities);
 }
 
-/** True for a model of the image endpoints: it makes images and nothing else. */
-export function isImageModel(model: Model): boolean {
-  return model.architecture.output_modalities.includes("image") && !isLanguageModel(model);
+/** Returns true if one of the model's outputs is text. */
+export function isLanguageModel(model: Model): boolean {
+  return kindOf(model) === "text";
 }
 
 /** Faults that one row of the embedded upstream rehearses say nothing about its other rows. */

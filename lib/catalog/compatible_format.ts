@@ -21,6 +21,17 @@ export function compatibleModel(model: Model, now: number): JsonObject {
     supported_parameters: model.supported_parameters,
     default_parameters: model.default_parameters,
     expiration_date: model.expiration_date,
+    ...(model.embedding !== undefined && { embedding: embedding(model, model.embedding) }),
+  };
+}
+
+/** Writes the length of a model's vectors, its most tokens of an input, and the space of its vectors. */
+function embedding({ context_length }: Model, { space, ...sizes }: NonNullable<Model["embedding"]>): JsonObject {
+  return {
+    dimensions: sizes.dimensions,
+    ...(sizes.min_dimensions !== undefined && { min_dimensions: sizes.min_dimensions }),
+    max_input_tokens: sizes.max_input_tokens ?? context_length,
+    space: space ?? null,
   };
 }
 
@@ -45,6 +56,7 @@ export function pricing(model: Model, now: number): JsonObject {
     input_cache_write_5m: pricing.input_cache_write_5m,
     input_cache_write_1h: pricing.input_cache_write_1h,
     ...(pricing.input_image !== undefined && { input_image: pricing.input_image }),
+    ...(pricing.request !== undefined && { request: pricing.request }),
   };
 }
 

@@ -40,6 +40,17 @@ const imageHostSchema = z.strictObject({
   whole: z.boolean().optional().describe("Cannot stream"),
 });
 
+/** Vectors of an embedding model. */
+const embeddingSchema = z.strictObject({
+  dimensions: z.number().int().min(1).max(65_536).describe("Length of its vectors, and the most that may be asked for"),
+  min_dimensions: z.number().int().min(1).max(65_536).optional()
+    .describe("Fewest `dimensions` that a request may ask for; absent: its vectors have one length"),
+  max_input_tokens: z.number().int().min(1).optional().describe("Most tokens of one input; absent: the context length"),
+  space: z.string().min(1).max(128).optional().describe(
+    "Name of the space of its vectors: a request fails over only to models that name the same one. Absent: to none",
+  ),
+});
+
 /** A target of a model: an upstream and the model's id there. */
 export const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
@@ -47,6 +58,8 @@ export const targetSchema = z.strictObject({
   protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
     .describe("Protocol to speak to the upstream; absent: the upstream's own"),
   images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest ones"),
+  batch: z.number().int().min(1).max(2_048).optional()
+    .describe("For embedding models: most inputs that the host takes at once; absent: as its vendor does"),
   timeouts: ownTimeoutsSchema.optional().describe("Where its answers may take another time than the model's elsewhere"),
   pricing: z.strictObject(PRICES).optional()
     .describe("Prices that the vendor charges you, for your margin; customers pay the model's"),
@@ -75,7 +88,26 @@ const featuresSchema = z.strictObject({
 const USUAL_PARAMETERS = {
   text: ["temperature", "top_p", "max_tokens", "stop", "tools", "tool_choice", "response_format"],
   image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
+  embedding: ["encoding_format", "user"],
+  rerank: ["top_n", "return_documents"],
 };
+
+/** What a model makes, by its output modalities: text wherever it has any. */
+export type ModelKind = "text" | "image" | "embedding" | "rerank" | "other";
+
+/** Tells what a model makes from its output modalities. */
+export function kindOfModalities(output: readonly unknown[]): ModelKind {
+  if (output.includes("text")) return "text";
+  if (output.includes("image")) return "image";
+  if (output.includes("embeddings")) return "embedding";
+  return output.includes("rerank") ? "rerank" : "other";
+}
+
+/** Parameters that rows of a kind list where they name none. */
+function usualParameters(kind: ModelKind, hasDimensions: boolean): string[] {
+  if (kind === "embedding" && hasDimensions) return ["dimensions", ...USUAL_PARAMETERS.embedding];
+  return [...USUAL_PARAMETERS[kind === "other" ? "text" : kind]];
+}
 
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
@@ -92,7 +124,9 @@ export const modelSchema = z.strictObject({
   architecture: z.strictObject({
     modality: z.string().optional().describe("Absent: made of the modalities, such as `text+image->text`"),
     input_modalities: z.array(z.string()).min(1).default(["text"]).describe("What it takes: text, image, file"),
-    output_modalities: z.array(z.string()).min(1).default(["text"]).describe("What it gives: text, image"),
+    output_modalities: z.array(z.string()).min(1).default(["text"]).describe(
+      "What it gives: text, image, embeddings or rerank",
+    ),
     tokenizer: z.string().default("Other").describe("Name of its tokenizer"),
     instruct_type: z.string().nullable().default(null).describe("Name of its instruction format"),
   }).prefault({}).describe("What the model takes and gives"),
@@ -115,12 +149,13 @@ export const modelSchema = z.strictObject({
     completion_tokens: z.number().int().min(0).describe("Most tokens of output"),
   }).nullable().default(null).describe("Shown in the catalog"),
   supported_parameters: z.array(z.string()).optional()
-    .describe("API parameters it accepts; absent: the usual ones of a language model, or of an image model"),
+    .describe("API parameters it accepts; absent: the usual ones of a model of its kind"),
   default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null)
     .describe("Parameters it uses where a request names none; shown in the catalog"),
   expiration_date: z.iso.date({ error: 'Expected a date, such as "2026-12-31"' }).nullable().default(null)
     .describe("Day, in UTC, from whose beginning on the model is neither listed nor served"),
   reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
+  embedding: embeddingSchema.optional().describe("For embedding models: its vectors"),
   features: featuresSchema.optional().describe("What is special about it"),
   timeouts: ownTimeoutsSchema.optional()
     .describe("Where its answers may take another time than the upstream's: its images, or its long thoughts"),
@@ -128,8 +163,9 @@ export const modelSchema = z.strictObject({
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));
   const { input_modalities: input, output_modalities: output } = row.architecture;
-  const makes = output.includes("image") && !output.includes("text") ? "image" : "text";
-  const parameters = row.supported_parameters ?? [...USUAL_PARAMETERS[makes]];
+  const kind = kindOfModalities(output);
+  const makes = kind === "image" ? "image" : "text";
+  const parameters = row.supported_parameters ?? usualParameters(kind, row.embedding?.min_dimensions !== undefined);
   return {
     ...row,
     vendor,

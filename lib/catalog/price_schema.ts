@@ -52,6 +52,10 @@ export const PRICES = {
   ...TIERED_PRICES,
   input_image: priceSchema.optional()
     .describe("For image models: per token of uploaded images that the upstream reports. Absent: they cost nothing"),
+  request: callPriceSchema.optional()
+    .describe(
+      "For rerank models: per search, which is a query with up to 100 documents. Absent: searches cost nothing",
+    ),
   hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
     .describe("Per call of a tool that the vendor runs, by its name; groups must allow it, too"),
   service_tiers: z.record(extraNameSchema, z.strictObject(TIERED_PRICES)).optional()
@@ -72,7 +76,10 @@ export const priceChangeSchema = z.strictObject({
 export type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
 
 /** Prices of tokens as the operator writes them. */
-type WrittenTokenPrices = Omit<WrittenPricing, "input_image" | "hosted_tools" | "service_tiers" | "time_windows">;
+type WrittenTokenPrices = Omit<
+  WrittenPricing,
+  "input_image" | "request" | "hosted_tools" | "service_tiers" | "time_windows"
+>;
 
 /** A price for every class of tokens: USD per token as decimal strings. */
 export interface TokenPrices {
@@ -92,6 +99,7 @@ export interface TieredPrices extends TokenPrices {
 /** Prices as decimal strings: USD per token of each class, in every tier, and per call of hosted tools. */
 export interface Pricing extends TieredPrices {
   input_image?: string;
+  request?: string;
   hosted_tools?: Readonly<Record<string, string>>;
   service_tiers?: Readonly<Record<string, TieredPrices>>;
   time_windows?: readonly TimeWindow[];
@@ -109,9 +117,10 @@ export interface TimeWindow {
 
 /** Fills in a price for every class of tokens, in every tier and time window. */
 export function wholePricing(written: WrittenPricing, makes: "image" | "text"): Pricing {
-  const { input_image, hosted_tools, service_tiers, time_windows, ...tokens } = written;
+  const { input_image, request, hosted_tools, service_tiers, time_windows, ...tokens } = written;
   const extras = {
     ...(input_image !== undefined && { input_image }),
+    ...(request !== undefined && { request }),
     ...(hosted_tools !== undefined && { hosted_tools }),
     ...(service_tiers !== undefined && {
       service_tiers: Object.fromEntries(

@@ -1,14 +1,15 @@
 /** The catalog endpoints in both formats. A caller sees only models that it may call. */
+import type { Endpoint } from "../access/access_table.ts";
 import { requireCaller } from "../access/caller.ts";
 import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../server/etag.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/mod.ts";
-import { isExpired, isImageModel, isLanguageModel } from "./catalog.ts";
+import { isExpired, isLanguageModel, kindOf } from "./catalog.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { missingModel } from "./missing_model.ts";
-import type { Model } from "./model.ts";
+import type { Model, ModelKind } from "./model.ts";
 import { nativeModel } from "./native_format.ts";
 
 /** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`. */
@@ -79,10 +80,20 @@ function visible(models: readonly Model[], { caller, gateway }: RouteContext, fo
   );
 }
 
+const TEXT_ENDPOINTS = ["chat", "responses", "messages"] as const;
+
+/** Endpoints that call models of a kind. */
+const ENDPOINTS_OF_KIND: Readonly<Record<ModelKind, readonly Endpoint[]>> = {
+  text: TEXT_ENDPOINTS,
+  image: ["images"],
+  embedding: ["embeddings"],
+  rerank: ["rerank"],
+  other: TEXT_ENDPOINTS,
+};
+
 function isCallable(model: Model, { caller, format }: { caller: Permitted; format: CatalogFormat }): boolean {
   if (format === "native") return isLanguageModel(model) && mayCall(caller, "messages");
-  if (isImageModel(model)) return mayCall(caller, "images");
-  return (["chat", "responses", "messages"] as const).some((endpoint) => mayCall(caller, endpoint));
+  return ENDPOINTS_OF_KIND[kindOf(model)].some((endpoint) => mayCall(caller, endpoint));
 }
 
 function show(model: Model, { context, format }: Show): JsonObject {

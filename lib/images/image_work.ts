@@ -1,9 +1,9 @@
 /** The values that the steps of an image request share. */
 import type { Model } from "../catalog/model.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import type { MeteredWork } from "../request/run_metered.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { ImageUsageCounter } from "./image_usage.ts";
-import type { MeteredImages } from "./run_metered.ts";
 import type { RequestWatch } from "./start_images.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
@@ -12,7 +12,7 @@ export interface ImageWork {
   context: RouteContext;
   model: Model;
   request: ImageRequest;
-  metered: MeteredImages;
+  metered: MeteredWork;
 }
 
 /** A request whose upstream has started. */

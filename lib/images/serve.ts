@@ -1,6 +1,7 @@
 /** The life of an image request; the steps have the numbers of docs/architecture.md. */
 import type { Model } from "../catalog/model.ts";
-import { findImageModel } from "../request/find_model.ts";
+import { findModel } from "../request/find_model.ts";
+import { runMetered } from "../request/run_metered.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 import { admitAndStart } from "./admit_and_start.ts";
@@ -8,7 +9,6 @@ import { answerOnce } from "./answer_once.ts";
 import { readEdit } from "./read_edit.ts";
 import { readForm } from "./read_form.ts";
 import { readGeneration } from "./read_generation.ts";
-import { runMetered } from "./run_metered.ts";
 import { checkModelId } from "./shared_fields.ts";
 import type { ImageRequest } from "./types.ts";
 import { streamedResponse, wholeResponse } from "./write_response.ts";
@@ -61,13 +61,13 @@ function serveImages(
 
 async function readGenerationRequest(_client: Request, context: RouteContext): Promise<ReadRequest> {
   const { value: body } = await context.readJson();
-  const model = findImageModel(checkModelId(body.model), context);
+  const model = findModel(checkModelId(body.model), context, "image");
   return { model, request: { ...readGeneration(body, defaultsOf(context)), model: model.id } };
 }
 
 async function readEditRequest(client: Request, context: RouteContext): Promise<ReadRequest> {
   const form = await readForm(client, context);
-  const model = findImageModel(checkModelId(form.get("model") ?? undefined), context);
+  const model = findModel(checkModelId(form.get("model") ?? undefined), context, "image");
   return { model, request: { ...await readEdit(form, defaultsOf(context)), model: model.id } };
 }
 

@@ -74,6 +74,8 @@ const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
   "/anthropic/v1/messages": "messages",
   "/v1/images/generations": "images.generations",
   "/v1/images/edits": "images.edits",
+  "/v1/embeddings": "embeddings",
+  "/v1/rerank": "rerank",
   "/anthropic/v1/messages/count_tokens": "count_tokens",
   "/openapi.json": "openapi",
   "/v1/usage": "usage",

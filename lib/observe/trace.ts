@@ -54,6 +54,8 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   messages: "chat",
   "images.generations": "generate_content",
   "images.edits": "generate_content",
+  embeddings: "embeddings",
+  rerank: "rerank",
 };
 
 /** The active trace context; `undefined` where tracing is off. */

@@ -15,7 +15,6 @@ const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
     "containers",
     "conversations",
     "edits",
-    "embeddings",
     "engines",
     "evals",
     "files",

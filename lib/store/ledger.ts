@@ -7,7 +7,14 @@
 type Amount = bigint;
 
 /** Endpoints whose requests are entered. */
-export type MeteredEndpoint = "chat" | "responses" | "messages" | "images.generations" | "images.edits";
+export type MeteredEndpoint =
+  | "chat"
+  | "responses"
+  | "messages"
+  | "images.generations"
+  | "images.edits"
+  | "embeddings"
+  | "rerank";
 
 /** Tokens that are billed, by price class. The input classes never overlap; `reasoning` is part of `completion`. */
 export interface BilledTokens {

@@ -1,11 +1,11 @@
-/** Runs an image request under a meter. */
+/** Runs a request that is answered as a whole under a meter. */
 import type { RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
-import { addLimitHeaders, openRequestMeter, settleFailure } from "../request/request_meter.ts";
+import { addLimitHeaders, openRequestMeter, settleFailure } from "./request_meter.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
-/** An image request under a meter. */
-export interface MeteredImages {
+/** A request under a meter. */
+export interface MeteredWork {
   meter: Meter;
   /** Aborts when the process ends; its reason is the client's error. */
   interrupted: AbortSignal;
@@ -17,7 +17,7 @@ export interface MeteredImages {
 export async function runMetered(
   request: Request,
   { context, endpoint }: { context: RouteContext; endpoint: MeteredEndpoint },
-  work: (metered: MeteredImages) => Promise<Response>,
+  work: (metered: MeteredWork) => Promise<Response>,
 ): Promise<Response> {
   const metered = { request, context, endpoint };
   const interruption = new AbortController();
