@@ -30,6 +30,10 @@ import { modelIssuer } from "./upstreams/http_upstream_options.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { QUIRKS } from "./protocols/quirks/mod.ts";
 import { probeHost } from "./upstreams/probe.ts";
+import type { RetrievalUpstream } from "./retrieval/types.ts";
+import type { TimeLimits } from "./upstreams/transport.ts";
+import { createEmbeddedRetrieval } from "./upstreams/embedded/retrieval.ts";
+import { createHttpRetrieval } from "./upstreams/retrieval/http_retrieval.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
 import { createReferenceCount, type ReferenceCount } from "./upstreams/reference_count.ts";
 import { vendorOf } from "./upstreams/vendors.ts";
@@ -64,6 +68,8 @@ export interface Gateway {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make images, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
+  /** Those that make embeddings or rerank documents, by the same names. */
+  readonly retrievalUpstreams: ReadonlyMap<string, RetrievalUpstream>;
   /** Requests that may still ask the upstreams. */
   readonly uses: ReferenceCount;
   /** Queue in front of reading uploads. */
@@ -110,7 +116,8 @@ export interface GatewayParts {
 }
 
 /** The parts that a configuration alone decides. */
-type Configured = Pick<Gateway, "config" | "catalog" | "upstreams" | "imageUpstreams" | "uses">;
+type Upstreams = Pick<Gateway, "upstreams" | "imageUpstreams" | "retrievalUpstreams">;
+type Configured = Pick<Gateway, "config" | "catalog" | "uses"> & Upstreams;
 
 /** Uploads that may wait for others to be read, and for how long, in milliseconds. */
 const WAITING_UPLOADS = 32;
@@ -178,7 +185,7 @@ export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
 }
 
 /** Frees the connections to the upstreams when the last request that began under this configuration is done. */
-export async function retireGateway(gateway: Pick<Gateway, "upstreams" | "imageUpstreams" | "uses">): Promise<void> {
+export async function retireGateway(gateway: Upstreams & Pick<Gateway, "uses">): Promise<void> {
   await gateway.uses.over();
   closeUpstreams(gateway);
 }
@@ -281,17 +288,21 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
   const guard = createAddressGuard(config.private_networks);
   const upstreams = new Map<string, Upstream>();
   const imageUpstreams = new Map<string, ImageUpstream>();
+  const retrievalUpstreams = new Map<string, RetrievalUpstream>();
   for (const [name, row] of Object.entries(config.upstreams)) {
     if (row.vendor === "embedded") {
       upstreams.set(name, createEmbedded());
       imageUpstreams.set(name, createCanvas());
+      retrievalUpstreams.set(name, createEmbeddedRetrieval());
       continue;
     }
     const host = { name, row, way: wayTo(name, { row, log, guard }) };
     upstreams.set(name, createUpstream(host, issuers));
-    if (vendorOf(row.vendor).images === true) imageUpstreams.set(name, createImageUpstream(host));
+    const { images, embeddings, rerank } = vendorOf(row.vendor);
+    if (images === true) imageUpstreams.set(name, createImageUpstream(host));
+    if (embeddings !== undefined || rerank === true) retrievalUpstreams.set(name, createRetrievalUpstream(host));
   }
-  return { config, catalog, upstreams, imageUpstreams, uses: createReferenceCount() };
+  return { config, catalog, upstreams, imageUpstreams, retrievalUpstreams, uses: createReferenceCount() };
 }
 
 /** Ends all open requests without a charge, with an error that explains it. */
@@ -322,8 +333,10 @@ export async function closeGateway(gateway: Gateway): Promise<void> {
   await limiter.close();
 }
 
-function closeUpstreams({ upstreams, imageUpstreams }: Pick<Gateway, "upstreams" | "imageUpstreams">): void {
-  for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
+function closeUpstreams({ upstreams, imageUpstreams, retrievalUpstreams }: Upstreams): void {
+  for (const upstreamsOfKind of [upstreams, imageUpstreams, retrievalUpstreams]) {
+    for (const upstream of upstreamsOfKind.values()) upstream.close();
+  }
 }
 
 /** Issuers of the signatures that the catalog's models make. */
@@ -374,12 +387,26 @@ function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>):
     key: row.api_key,
     quirk: QUIRKS[row.vendor],
     issuers,
-    limits: {
-      connectMs: row.timeouts.connect_ms,
-      firstByteMs: row.timeouts.first_byte_ms,
-      idleMs: row.timeouts.idle_ms,
-      totalMs: row.timeouts.total_ms,
-    },
+    limits: limitsOf(row),
+    transport: way.open(),
+  });
+}
+
+function limitsOf({ timeouts }: HttpUpstreamConfig): TimeLimits {
+  return {
+    connectMs: timeouts.connect_ms,
+    firstByteMs: timeouts.first_byte_ms,
+    idleMs: timeouts.idle_ms,
+    totalMs: timeouts.total_ms,
+  };
+}
+
+function createRetrievalUpstream({ row, way }: Host): RetrievalUpstream {
+  return createHttpRetrieval({
+    vendor: vendorOf(row.vendor),
+    baseUrl: addressOf(row),
+    key: row.api_key,
+    limits: limitsOf(row),
     transport: way.open(),
   });
 }
@@ -390,12 +417,7 @@ function createImageUpstream({ name, row, way }: Host): ImageUpstream {
     vendor: vendorOf(row.vendor),
     baseUrl: addressOf(row),
     key: row.api_key,
-    limits: {
-      connectMs: row.timeouts.connect_ms,
-      firstByteMs: row.timeouts.first_byte_ms,
-      idleMs: row.timeouts.idle_ms,
-      totalMs: row.timeouts.images_total_ms,
-    },
+    limits: { ...limitsOf(row), totalMs: row.timeouts.images_total_ms },
     transport: way.open({ idleConnections: 0 }),
   });
 }

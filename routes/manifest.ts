@@ -22,11 +22,13 @@ import * as metrics from "./metrics.ts";
 import * as openapi_json from "./openapi.json.ts";
 import * as readyz from "./readyz.ts";
 import * as v1_chat_completions from "./v1/chat/completions.ts";
+import * as v1_embeddings from "./v1/embeddings.ts";
 import * as v1_images_edits from "./v1/images/edits.ts";
 import * as v1_images_generations from "./v1/images/generations.ts";
 import * as v1_models from "./v1/models.ts";
 import * as v1_models_provider from "./v1/models/[provider].ts";
 import * as v1_models_provider_model_id from "./v1/models/[provider]/[model_id].ts";
+import * as v1_rerank from "./v1/rerank.ts";
 import * as v1_responses from "./v1/responses.ts";
 import * as v1_usage from "./v1/usage.ts";
 
@@ -57,11 +59,13 @@ export const routes: Route[] = [
   { path: "/openapi.json", handlers: { GET: openapi_json.GET } },
   { path: "/readyz", handlers: { GET: readyz.GET } },
   { path: "/v1/chat/completions", handlers: { POST: v1_chat_completions.POST } },
+  { path: "/v1/embeddings", handlers: { POST: v1_embeddings.POST } },
   { path: "/v1/images/edits", handlers: { POST: v1_images_edits.POST } },
   { path: "/v1/images/generations", handlers: { POST: v1_images_generations.POST } },
   { path: "/v1/models", handlers: { GET: v1_models.GET } },
   { path: "/v1/models/[provider]", handlers: { GET: v1_models_provider.GET } },
   { path: "/v1/models/[provider]/[model_id]", handlers: { GET: v1_models_provider_model_id.GET } },
+  { path: "/v1/rerank", handlers: { POST: v1_rerank.POST } },
   { path: "/v1/responses", handlers: { POST: v1_responses.POST } },
   { path: "/v1/usage", handlers: { GET: v1_usage.GET } },
 ];

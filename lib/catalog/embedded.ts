@@ -1,14 +1,16 @@
 /** Catalog rows of the embedded models. */
 import { EFFORTS } from "../protocols/canonical/types.ts";
-import { type Model, modelSchema } from "./model.ts";
+import { type Model, type ModelKind, modelSchema } from "./model.ts";
 
 /** Name of the upstream that always exists. */
 export const EMBEDDED_UPSTREAM = "embedded";
 
 /** Models that a target of the embedded upstream may name. */
-export const EMBEDDED_TARGETS: Readonly<Record<"text" | "image", readonly string[]>> = {
+export const EMBEDDED_TARGETS: Readonly<Record<Exclude<ModelKind, "other">, readonly string[]>> = {
   text: ["echo", "fault"],
   image: ["canvas"],
+  embedding: ["embed", "fault"],
+  rerank: ["rerank", "fault"],
 };
 
 /** The embedded language model costs nothing. */
@@ -68,5 +70,29 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     },
     pricing: IMAGES,
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "canvas" }],
+  }),
+  modelSchema.parse({
+    id: "sluice/embed",
+    name: "Sluice Embed",
+    description:
+      "Embeds texts by hashing their words and the letters of their words: texts with the same words are close. " +
+      "Deterministic and free; it knows no synonyms.",
+    created: 1_764_547_200,
+    context_length: 8_192,
+    architecture: { input_modalities: ["text"], output_modalities: ["embeddings"], tokenizer: "o200k_base" },
+    pricing: FREE,
+    embedding: { dimensions: 1_536, min_dimensions: 64, max_input_tokens: 8_192, space: "sluice/embed" },
+    targets: [{ upstream: EMBEDDED_UPSTREAM, model: "embed" }],
+  }),
+  modelSchema.parse({
+    id: "sluice/rerank",
+    name: "Sluice Rerank",
+    description:
+      "Orders documents by how many words they share with a query. Deterministic and free; it knows no synonyms.",
+    created: 1_764_547_200,
+    context_length: 131_072,
+    architecture: { input_modalities: ["text"], output_modalities: ["rerank"], tokenizer: "o200k_base" },
+    pricing: FREE,
+    targets: [{ upstream: EMBEDDED_UPSTREAM, model: "rerank" }],
   }),
 ];

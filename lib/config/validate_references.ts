@@ -2,6 +2,7 @@
 import type { ReadEnvironment } from "../secret.ts";
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { listenSchema, secretSchema } from "../config.ts";
+import { kindOfModalities, type ModelKind } from "../catalog/model.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { validatePrices } from "./validate_prices.ts";
@@ -16,6 +17,7 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
   return [
     ...upstreamProblems(file, env),
     ...modelProblems(file),
+    ...embeddingProblems(file),
     ...validatePrices(file),
     ...keyProblems(file, env),
     ...adminProblems(file, env),
@@ -165,16 +167,15 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
   );
 }
 
-/** The output of a row's model: text wherever it has any, else images; `undefined` for anything else. */
-function makesOf(model: JsonObject): "text" | "image" | undefined {
+/** What a row's model makes. */
+function makesOf(model: JsonObject): ModelKind {
   const output = isObject(model.architecture) ? model.architecture.output_modalities : undefined;
-  if (!Array.isArray(output) || output.includes("text")) return "text";
-  return output.includes("image") ? "image" : undefined;
+  return Array.isArray(output) ? kindOfModalities(output) : "text";
 }
 
 interface TargetOfModel {
   target: JsonObject;
-  makes: "text" | "image" | undefined;
+  makes: ModelKind;
 }
 
 function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path: Path): string[] {
@@ -187,7 +188,9 @@ function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path
   const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
   if (!isObject(upstream)) return [];
   if (upstream.vendor === "embedded") return embeddedTargetProblems({ target, makes }, path);
-  return makes === "image" ? imageTargetProblems(upstream, target, path) : textTargetProblems(upstream, target, path);
+  if (makes === "image") return imageTargetProblems(upstream, target, path);
+  if (makes === "embedding" || makes === "rerank") return retrievalTargetProblems(upstream, { target, makes }, path);
+  return textTargetProblems(upstream, target, path);
 }
 
 function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
@@ -205,6 +208,56 @@ function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path
     problems.push(formatProblem([...path, "images"], "Only for models that make images"));
   }
   return problems;
+}
+
+/** Not every vendor makes embeddings or reranks. */
+function retrievalTargetProblems(
+  upstream: JsonObject,
+  { target, makes }: { target: JsonObject; makes: "embedding" | "rerank" },
+  path: Path,
+): string[] {
+  const { vendor } = upstream;
+  if (typeof vendor !== "string" || !Object.hasOwn(VENDORS, vendor)) return [];
+  const canDo = (name: VendorName) =>
+    makes === "embedding" ? vendorOf(name).embeddings !== undefined : vendorOf(name).rerank === true;
+  if (canDo(vendor as VendorName)) return [];
+  const able = (Object.keys(VENDORS) as VendorName[]).filter(canDo);
+  const what = makes === "embedding" ? "makes no embeddings" : "does not rerank";
+  return [
+    formatProblem(
+      [...path, "upstream"],
+      `Upstream "${target.upstream}" ${what}: its vendor must be one of ${able.join(", ")}, or embedded`,
+    ),
+  ];
+}
+
+/** A row for embeddings says what its vectors are, and rows of one space have vectors of one length. */
+function* embeddingProblems(file: JsonObject): Generator<string> {
+  const spaces = new Map<string, { dimensions: Json | undefined; holder: string }>();
+  for (const [index, model] of objects(file.models)) {
+    const path: Path = ["models", index, "embedding"];
+    const isEmbedding = makesOf(model) === "embedding";
+    if (isEmbedding !== (model.embedding !== undefined)) {
+      yield formatProblem(
+        path,
+        isEmbedding ? "Missing: the model makes embeddings" : "Only for models that make embeddings",
+      );
+    }
+    if (!isObject(model.embedding)) continue;
+    const { space, dimensions, min_dimensions: least } = model.embedding;
+    if (typeof least === "number" && typeof dimensions === "number" && least > dimensions) {
+      yield formatProblem([...path, "min_dimensions"], "More than `dimensions`");
+    }
+    if (typeof space !== "string") continue;
+    const known = spaces.get(space);
+    if (known === undefined) spaces.set(space, { dimensions, holder: `models[${index}]` });
+    else if (known.dimensions !== dimensions) {
+      yield formatProblem(
+        [...path, "dimensions"],
+        `Vectors of the space "${space}" have ${known.dimensions} dimensions in ${known.holder}: one space has one length`,
+      );
+    }
+  }
 }
 
 /** Images are asked for in one way only, and not every vendor makes them. */
@@ -227,9 +280,11 @@ function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
 }
 
 function embeddedTargetProblems({ target, makes }: TargetOfModel, path: Path): string[] {
-  const known = makes === undefined ? [] : EMBEDDED_TARGETS[makes];
+  const known = makes === "other" ? [] : EMBEDDED_TARGETS[makes];
   if (typeof target.model !== "string" || known.includes(target.model)) return [];
-  const kind = makes === "image" ? "image model" : makes === "text" ? "language model" : "model of this kind";
+  const kind = { text: "language model", image: "image model", other: "model of this kind" }[
+    makes === "text" || makes === "image" ? makes : "other"
+  ];
   const list = known.length === 0 ? "" : `; known: ${known.join(", ")}`;
   return [formatProblem([...path, "model"], `The embedded upstream has no ${kind} "${target.model}"${list}`)];
 }

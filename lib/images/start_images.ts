@@ -4,7 +4,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../billing/meter.ts";
-import { attemptsWith, headersOfAttempt } from "../request/targets.ts";
+import { attemptsWith, headersOfAttempt, plainFacts } from "../request/targets.ts";
 import type { Permit } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
@@ -44,7 +44,7 @@ export interface Started {
  */
 export async function startImages(job: ImageJob): Promise<Started> {
   const { gateway, requestId, key, model, signal, hasLeft, meter } = job;
-  const { health, random, imageUpstreams } = gateway;
+  const { random, imageUpstreams } = gateway;
   let last: Attempt | undefined;
   try {
     const feed = await attemptTargets(attemptsWith(gateway, {
@@ -53,13 +53,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
       key,
       choices: planChoices({
         models: [{ model, price: { prompt: 0n, completion: 0n } }],
-        facts: (target) => ({
-          slugs: [],
-          isUp: health.isUp(target, key),
-          isNative: true,
-          isIssuer: false,
-          ...health.speed(target),
-        }),
+        facts: (target) => plainFacts(target, { gateway, key }),
         random,
       }).filter(({ target }) => imageUpstreams.has(target.upstream)),
       deadlineMs: gateway.config.images.total_ms,

@@ -6,6 +6,8 @@ import type { JsonObject } from "../json/mod.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import { countTokensSchema, messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
+import { embeddingsSchema } from "../retrieval/read_embeddings.ts";
+import { rerankSchema } from "../retrieval/read_rerank.ts";
 import { describePaths, jsonSchema, type Operation } from "./operation.ts";
 import {
   anthropicErrorSchema,
@@ -14,6 +16,7 @@ import {
   compatibleModelSchema,
   countReplySchema,
   describedSchema,
+  embeddingListSchema,
   healthSchema,
   imageResultSchema,
   messageSchema,
@@ -21,6 +24,7 @@ import {
   nativeModelSchema,
   openaiErrorSchema,
   ownUsageSchema,
+  rerankingSchema,
   responseSchema,
 } from "./schemas.ts";
 
@@ -76,6 +80,18 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     files: { image: "list", mask: "one" },
     reply: imageResultSchema,
     streams: true,
+    others: UPSTREAM,
+  },
+  "POST /v1/embeddings": {
+    summary: "Make vectors of texts",
+    body: embeddingsSchema,
+    reply: embeddingListSchema,
+    others: UPSTREAM,
+  },
+  "POST /v1/rerank": {
+    summary: "Order documents by their relevance to a query",
+    body: rerankSchema,
+    reply: rerankingSchema,
     others: UPSTREAM,
   },
   "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
@@ -137,7 +153,7 @@ export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuali
     info: {
       title: "Sluice",
       version: "1",
-      description: "Gateway for language and image models: three text protocols, images, one catalog.",
+      description: "Gateway for language and image models: three text protocols, images, embeddings, one catalog.",
     },
     paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
     components: {

@@ -17,6 +17,7 @@ const pricing = z.strictObject({
   input_cache_write_5m: priceSchema,
   input_cache_write_1h: priceSchema,
   input_image: priceSchema.optional().describe("Image models: per token of uploaded images that the upstream reports"),
+  request: priceSchema.optional().describe("Rerank models: per search"),
 }).describe("USD per token, as decimal strings");
 
 const topProvider = z.strictObject({
@@ -43,6 +44,12 @@ export const compatibleModelSchema = z.strictObject({
   supported_parameters: z.array(z.string()),
   default_parameters: z.record(z.string(), z.number().nullable()).nullable(),
   expiration_date: z.string().nullable(),
+  embedding: z.strictObject({
+    dimensions: z.number().int(),
+    min_dimensions: z.number().int().optional(),
+    max_input_tokens: z.number().int(),
+    space: z.string().nullable(),
+  }).optional().describe("Embedding models: their vectors"),
 });
 
 /** The list at `/v1/models`. */
@@ -196,6 +203,30 @@ export const ownUsageSchema = z.strictObject({
     resets_at: z.iso.datetime().nullable()
       .describe("When all of it is left again; null where it is, and for concurrency"),
   })).describe("Limits that only report and those of models are left out"),
+});
+
+/** The answer of `/v1/embeddings`. */
+export const embeddingListSchema = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(z.strictObject({
+    object: z.literal("embedding"),
+    index: z.number().int(),
+    embedding: z.union([z.array(z.number()), z.string()])
+      .describe("Numbers, or base64 of little-endian 32-bit floats"),
+  })),
+  model: z.string(),
+  usage: z.strictObject({ prompt_tokens: z.number().int(), total_tokens: z.number().int() }).describe("What is billed"),
+});
+
+/** The answer of `/v1/rerank`. */
+export const rerankingSchema = z.looseObject({
+  model: z.string(),
+  results: z.array(z.looseObject({
+    index: z.number().int().describe("Place of the document in the request"),
+    relevance_score: z.number(),
+    document: z.union([z.string(), z.looseObject({})]).nullish(),
+  })),
+  usage: z.looseObject({ total_tokens: z.number().int().optional() }).nullish(),
 });
 
 /** The answer of the health endpoints. */

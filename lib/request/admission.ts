@@ -43,14 +43,21 @@ export function admit(candidates: readonly Candidate[], under: Under): AllAdmitt
   const [only] = candidates;
   return only !== undefined && candidates.length === 1
     ? admitFirst(only, { ...under, others: [] })
-    : admitAny(candidates, under);
+    : admitAny(candidates, (first, others) => admitFirst(first, { ...under, others }));
 }
 
-async function admitAny(candidates: readonly Candidate[], under: Under): Promise<AllAdmitted> {
+/**
+ * Admits a request with the first candidate whose limits and budgets have room for it, and with those after that one.
+ * @throws {GatewayError} the first refusal where none has
+ */
+export async function admitAny<C, A>(
+  candidates: readonly C[],
+  admitWith: (first: C, others: readonly C[]) => A | Promise<A>,
+): Promise<A> {
   let refusal: unknown;
   for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
     try {
-      return await admitFirst(first, { ...under, others });
+      return await admitWith(first, others);
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
       refusal ??= error;

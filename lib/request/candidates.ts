@@ -5,6 +5,7 @@ import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import type { JsonObject } from "../json/mod.ts";
 import type { RouteContext } from "../server/router.ts";
 import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
@@ -40,12 +41,30 @@ export interface Candidates {
  */
 export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
   const { provider, fallbacks } = asked;
-  const preferences = provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(context.gateway));
+  const preferences = readPreferences(provider, context.gateway);
+  const ids = fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks]);
+  return {
+    preferences,
+    candidates: collectCandidates(ids, preferences, (id) => candidateOf(id, asked, { context, lost })),
+  };
+}
+
+/** Reads a client's `provider` object. @throws {GatewayError} as `parsePreferences` */
+export function readPreferences(provider: JsonObject | undefined, gateway: Gateway): ProviderPreferences {
+  return provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(gateway));
+}
+
+/** Makes the candidates of the models that a request names, by the rules of `findCandidates`. @throws as that */
+export function collectCandidates<C extends Pick<Candidate, "model" | "sheet">>(
+  ids: Iterable<string>,
+  preferences: ProviderPreferences,
+  candidateOf: (id: string) => C,
+): C[] {
   let refusal: GatewayError | undefined;
-  const able: Candidate[] = [];
-  for (const id of fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks])) {
+  const able: C[] = [];
+  for (const id of ids) {
     try {
-      const candidate = candidateOf(id, asked, { context, lost });
+      const candidate = candidateOf(id);
       // Another name of a model that is asked already.
       if (!able.some(({ model }) => model === candidate.model)) able.push(candidate);
     } catch (thrown) {
@@ -60,7 +79,7 @@ export function findCandidates(asked: Prompt, context: RouteContext, lost: reado
     ? able
     : able.filter(({ sheet }) => isPayable(preferences, unitPrices(sheet)));
   if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
-  return { preferences, candidates };
+  return candidates;
 }
 
 /** The error when the client's preferences exclude every target. A retry cannot help. */
@@ -73,7 +92,8 @@ function candidateOf(
   asked: Prompt,
   { context, lost }: { context: RouteContext; lost: readonly string[] },
 ): Candidate {
-  const model = id === asked.model ? findModel(id, context) : fallback(id, asked, context);
+  const param = asked.protocol === "messages" ? "fallbacks" : "models";
+  const model = id === asked.model ? findModel(id, context) : findNamedFallback(id, { context, param });
   const dropped = new UnsupportedParameters();
   for (const name of lost) dropped.add(name);
   const prompt = checkModelRules(asked, model, dropped);
@@ -82,14 +102,18 @@ function candidateOf(
   return { model, prompt, dropped, sheet: sheetAt(model, at), extraPrices: extraPricesAt(model, at) };
 }
 
-function fallback(id: string, { protocol }: Prompt, context: RouteContext): Model {
+/** Finds an alternative model that a request names in `param`. @throws {GatewayError} as `findFallback`, with `param` */
+export function findNamedFallback(
+  id: string,
+  { context, param, kind }: { context: RouteContext; param: string; kind?: "embedding" | "rerank" },
+): Model {
   try {
-    return findFallback(id, context);
+    return findFallback(id, context, kind);
   } catch (thrown) {
     const { kind, message, code } = toGatewayError(thrown);
     // Not found is what was asked for, not what is wrong with the rest of the request.
     throw new GatewayError(kind === "not_found" ? "invalid" : kind, message, {
-      param: protocol === "messages" ? "fallbacks" : "models",
+      param,
       ...(code !== undefined && { code }),
     });
   }

@@ -3,6 +3,7 @@ import { UnsupportedParameters } from "../protocols/canonical/unsupported_parame
 import { ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
 import type { Reply } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
+import type { Meter } from "../billing/meter.ts";
 import { memberNames } from "../observe/member_names.ts";
 import type { Choice } from "../routing/plan.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
@@ -77,7 +78,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const { prompt, client, cap } = admitted;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  await takeModelLimits(admitted, state);
+  await takeModelLimits(admitted, state.meter);
   const dropped = new UnsupportedParameters(client.echo);
   for (const name of admitted.dropped.names) dropped.add(name);
   const fitted = await fitContext(prompt, {
@@ -97,7 +98,10 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
 }
 
 /** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
-async function takeModelLimits(admitted: AdmittedModel, { meter }: RequestState): Promise<void> {
+export async function takeModelLimits(
+  admitted: Pick<AdmittedModel, "model" | "sheet" | "extraPrices" | "limitRequests">,
+  meter: Meter,
+): Promise<void> {
   try {
     await meter.switchModel(admitted);
   } catch (error) {

@@ -62,6 +62,20 @@ function factsOf(
   };
 }
 
+/** The facts of a target of a request that is no prompt. */
+export function plainFacts(
+  target: Target,
+  { gateway: { config, health }, key }: { gateway: Pick<Gateway, "config" | "health">; key: string },
+): TargetFacts {
+  return {
+    slugs: slugsOf(target.upstream, { config }),
+    isUp: health.isUp(target, key),
+    isNative: true,
+    isIssuer: false,
+    ...health.speed(target),
+  };
+}
+
 /** Who made the signatures that a prompt carries. */
 function issuersIn({ messages }: Prompt): Set<string> {
   const issuers = new Set<string>();

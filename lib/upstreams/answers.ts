@@ -15,7 +15,7 @@ import { type ContentFilter, redactSecrets, redactShapes } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 
 /** Largest whole answer, and largest error body, in bytes. */
-const ANSWER_BYTES = 64 * 1024 * 1024;
+export const ANSWER_BYTES = 64 * 1024 * 1024;
 const ERROR_BYTES = 64 * 1024;
 
 /** JSON limits for answers of upstreams. */

@@ -10,7 +10,7 @@ import { limitsFor } from "./limits_for_call.ts";
 import { writeLongInputs } from "./long_inputs.ts";
 import { createAttemptMaker } from "./prepare_attempt.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
-import type { Incoming, Outgoing } from "./transport.ts";
+import { type Outgoing, sendAgainIfStale } from "./transport.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
 import { addressOf } from "./vendors.ts";
 
@@ -52,14 +52,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       // A whole answer arrives at once when it is complete.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
-    let incoming: Incoming;
-    try {
-      incoming = await transport.send(outgoing);
-    } catch (error) {
-      // An idle connection may end at any time, so the request is sent again on a new one.
-      if (!(error instanceof GatewayError) || error.fault !== "stale") throw error;
-      incoming = await transport.send({ ...outgoing, fresh: true });
-    }
+    const incoming = await sendAgainIfStale(transport, outgoing);
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
     try {
       if (prompt.stream) return attempt.stream(incoming);

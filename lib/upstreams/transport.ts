@@ -117,6 +117,19 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1", g
   };
 }
 
+/**
+ * Sends a request; an idle connection may end at any time, so a request that met its end is sent again on a new one.
+ * @throws {GatewayError} as `Transport.send`
+ */
+export async function sendAgainIfStale(transport: Transport, outgoing: Outgoing): Promise<Incoming> {
+  try {
+    return await transport.send(outgoing);
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.fault !== "stale") throw error;
+    return await transport.send({ ...outgoing, fresh: true });
+  }
+}
+
 /** True if `send` failed before a connection existed, so the request cannot have arrived. */
 export function wasNeverSent(error: unknown): boolean {
   return error instanceof GatewayError && error.fault === "unreachable";

@@ -19,6 +19,10 @@ export interface Vendor {
   auth: (key: string) => Record<string, string>;
   /** True if it has OpenAI's images API. */
   images?: boolean;
+  /** Most inputs of one request for embeddings; absent: it makes none. Most vendors document OpenAI's number. */
+  embeddings?: number;
+  /** True if it has the rerank API that Cohere, Jina and vLLM share. */
+  rerank?: boolean;
   /** Paths that differ from the defaults. */
   paths?: Partial<Record<UpstreamProtocol, string>>;
 }
@@ -38,6 +42,7 @@ export const VENDORS = {
     hasLeastTokens: true,
     auth: bearer,
     images: true,
+    embeddings: 2_048,
   },
   anthropic: {
     issuer: "anthropic",
@@ -51,6 +56,8 @@ export const VENDORS = {
     baseUrl: "https://generativelanguage.googleapis.com/v1beta",
     protocols: ["gemini"],
     auth: (key) => ({ "x-goog-api-key": key }),
+    // "at most 100 requests can be in one batch" (https://github.com/geldata/gel/issues/9032)
+    embeddings: 100,
   },
   // The resource's own v1 address, such as https://NAME.openai.azure.com/openai/v1; a model is a deployment's name.
   azure: {
@@ -59,24 +66,46 @@ export const VENDORS = {
     hasLeastTokens: true,
     auth: (key) => ({ "api-key": key }),
     images: true,
+    embeddings: 2_048,
   },
   deepseek: { baseUrl: "https://api.deepseek.com/v1", protocols: ["chat"], auth: bearer },
-  glm: { baseUrl: "https://api.z.ai/api/paas/v4", protocols: ["chat"], auth: bearer },
+  glm: { baseUrl: "https://api.z.ai/api/paas/v4", protocols: ["chat"], auth: bearer, embeddings: 64 },
   groq: { baseUrl: "https://api.groq.com/openai/v1", protocols: ["chat"], auth: bearer },
   kimi: { baseUrl: "https://api.moonshot.ai/v1", protocols: ["chat"], auth: bearer },
-  mistral: { baseUrl: "https://api.mistral.ai/v1", protocols: ["chat"], auth: bearer },
+  mistral: { baseUrl: "https://api.mistral.ai/v1", protocols: ["chat"], auth: bearer, embeddings: 512 },
   xai: { baseUrl: "https://api.x.ai/v1", protocols: ["chat"], auth: bearer },
-  qwen: { baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", protocols: ["chat"], auth: bearer },
-  openrouter: { baseUrl: "https://openrouter.ai/api/v1", protocols: ["chat"], auth: bearer },
-  vllm: { protocols: ["chat"], perhaps: ["responses"], keyless: true, auth: bearer },
+  qwen: {
+    baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    protocols: ["chat"],
+    auth: bearer,
+    embeddings: 10,
+  },
+  openrouter: { baseUrl: "https://openrouter.ai/api/v1", protocols: ["chat"], auth: bearer, embeddings: 2_048 },
+  vllm: {
+    protocols: ["chat"],
+    perhaps: ["responses"],
+    keyless: true,
+    auth: bearer,
+    embeddings: 2_048,
+    rerank: true,
+  },
   ollama: {
     baseUrl: "http://127.0.0.1:11434/v1",
     protocols: ["chat"],
     perhaps: ["responses"],
     keyless: true,
     auth: bearer,
+    embeddings: 2_048,
   },
-  "openai-compatible": { protocols: ["chat"], perhaps: ["responses"], keyless: true, auth: bearer, images: true },
+  "openai-compatible": {
+    protocols: ["chat"],
+    perhaps: ["responses"],
+    keyless: true,
+    auth: bearer,
+    images: true,
+    embeddings: 2_048,
+    rerank: true,
+  },
 } as const satisfies Record<string, Vendor>;
 
 /** Name of a vendor that is reached over the network. */
@@ -119,6 +148,16 @@ export function addressOf(
 /** Returns the URL of image generations or edits. */
 export function imageAddressOf(baseUrl: string, kind: "generation" | "edit"): string {
   return `${withoutSlash(baseUrl)}/images/${kind === "edit" ? "edits" : "generations"}`;
+}
+
+/** Returns the URL of embeddings, or of Gemini's batches of them, or of reranking. */
+export function retrievalAddressOf(
+  baseUrl: string,
+  { kind, geminiModel }: { kind: "embeddings" | "rerank"; geminiModel?: string | undefined },
+): string {
+  const base = withoutSlash(baseUrl);
+  if (geminiModel === undefined) return `${base}/${kind}`;
+  return `${base}/models/${geminiModel.split("/").map(encodeURIComponent).join("/")}:batchEmbedContents`;
 }
 
 function withoutSlash(baseUrl: string): string {

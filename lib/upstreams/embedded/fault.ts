@@ -25,33 +25,53 @@ export function createFault(): Pick<Upstream, "generate"> {
       const { prompt } = call;
       const fault = requestedFault(prompt, { model: call.model.id, scope: "embedded" });
       const clock = startClock(call);
-      if (fault?.after === undefined) await playFaultBeforeAnswer(fault, { call, clock });
+      if (fault?.after === undefined) await playFaultBeforeAnswer(fault, { ...prompt, clock });
       return { type: "events", feed: createFeed(fault, clock) };
     },
   };
 }
 
+/** What faults need to know of a call. */
+type TimedCall = Pick<Call, "model" | "target" | "signal">;
+
+/**
+ * Plays the fault of an answer that is not streamed and has no protocol of texts. Faults that say something about events
+ * of an answer alone do nothing.
+ * @throws {GatewayError} if the fault prevents an answer
+ */
+export async function playFaultOfWhole(fault: RequestedFault | undefined, call: TimedCall): Promise<void> {
+  const clock = startClock(call);
+  await playFaultBeforeAnswer(fault, { stream: false, protocol: "chat", clock });
+  if (fault?.name === "slow") await clock.wait(fault.ms ?? 0, "no whole answer");
+  if (fault?.name === "garbage" || fault?.name === "half-event" || fault?.name === "no-end") {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
+  }
+}
+
 /** Plays the faults that happen before the answer. @throws {GatewayError} if the fault prevents an answer */
 async function playFaultBeforeAnswer(
   fault: RequestedFault | undefined,
-  { call, clock }: { call: Call; clock: Clock },
+  { stream, protocol, clock }: Pick<Call["prompt"], "stream" | "protocol"> & { clock: Clock },
 ): Promise<void> {
   switch (fault?.name) {
     case "status":
-      throw await statusError(fault, call);
+      throw await statusError(fault, protocol);
     case "error":
-      throw await statusError({ ...fault, status: 500 }, call);
+      throw await statusError({ ...fault, status: 500 }, protocol);
     case "refuse":
       throw new GatewayError("upstream", "Cannot reach the model's upstream", { fault: "unreachable" });
     case "cut":
       throw new GatewayError("upstream", "Cannot reach the model's upstream");
     case "stall":
-      await clock.wait(fault.ms ?? Infinity, call.prompt.stream ? "no answer" : "no whole answer");
+      await clock.wait(fault.ms ?? Infinity, stream ? "no answer" : "no whole answer");
   }
 }
 
 /** Makes the error of an upstream's answer with this status. */
-function statusError({ status = 500, retryAfter }: RequestedFault, { prompt }: Call): Promise<GatewayError> {
+function statusError(
+  { status = 500, retryAfter }: RequestedFault,
+  protocol: Call["prompt"]["protocol"],
+): Promise<GatewayError> {
   const message = `Rehearsal: status ${status}`;
   const body = writeJson({ error: { message, type: "rehearsal", code: null, param: null } });
   const incoming: Incoming = {
@@ -62,7 +82,7 @@ function statusError({ status = 500, retryAfter }: RequestedFault, { prompt }: C
     release: () => {},
     cancel: () => {},
   };
-  return readFailure(incoming, UPSTREAM_CODECS[prompt.protocol]);
+  return readFailure(incoming, UPSTREAM_CODECS[protocol]);
 }
 
 function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed {
@@ -135,7 +155,7 @@ interface Clock {
   stop(): void;
 }
 
-function startClock({ model, target, signal }: Call): Clock {
+function startClock({ model, target, signal }: TimedCall): Clock {
   const own = ownTimeouts({ model, target });
   const started = performance.now();
   const totalMs = own.total_ms ?? Infinity;

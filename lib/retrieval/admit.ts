@@ -1,0 +1,59 @@
+/** Admits requests for embeddings and reranked documents: limits and budgets are taken. */
+import { requireCaller } from "../access/caller.ts";
+import { budgetClaims } from "../billing/budgets.ts";
+import type { Amount } from "../billing/money.ts";
+import type { Meter } from "../billing/meter.ts";
+import { limitOwnerOf, limitRequestsOf } from "../limits/limit_requests.ts";
+import type { LimitRequest } from "../limits/limiter.ts";
+import { admitAny } from "../request/admission.ts";
+import { longestMs } from "../request/targets.ts";
+import type { RouteContext } from "../server/router.ts";
+import type { RetrievalCandidate } from "./candidates.ts";
+import type { RetrievalRequest } from "./types.ts";
+
+/** A candidate that may answer. */
+export interface AdmittedCandidate<R extends RetrievalRequest> extends RetrievalCandidate<R> {
+  /** Limits to take when this alternative answers; those of the first candidate are taken already. */
+  limitRequests: readonly LimitRequest[];
+}
+
+/**
+ * Takes what a request needs of limits and budgets. The held amount pays for the dearest model that may answer; models that
+ * a budget cannot pay for are left out.
+ * @returns the admitted candidates, at least one, the preferred one first
+ * @throws {GatewayError} `limited`
+ */
+export function admitRetrieval<R extends RetrievalRequest>(
+  candidates: readonly RetrievalCandidate<R>[],
+  { meter, context }: { meter: Meter; context: RouteContext },
+): Promise<AdmittedCandidate<R>[]> {
+  const { gateway } = context;
+  const caller = requireCaller(context.caller);
+  const limitsOf = ({ model, size }: RetrievalCandidate<R>) =>
+    limitRequestsOf({ caller, model, tokens: { input: size.expected, output: 0 } });
+  return admitAny(candidates, async (first, others) => {
+    let payable = others;
+    await meter.admit({
+      model: first.model,
+      sheet: first.sheet,
+      budgets: budgetClaims(caller, gateway.now()),
+      limitRequests: limitsOf(first),
+      most: dearest([first, ...others]),
+      within(left) {
+        payable = others.filter(({ most }) => most <= left);
+        return dearest([first, ...payable]);
+      },
+      forMs: [first, ...others].reduce((sum, { model }) => sum + longestMs(model, gateway.config), 0),
+      whole: true,
+    });
+    const isOfModel = (limit: LimitRequest) => limitOwnerOf(limit).type === "model";
+    return [
+      { ...first, limitRequests: [] },
+      ...payable.map((other) => ({ ...other, limitRequests: limitsOf(other).filter(isOfModel) })),
+    ];
+  });
+}
+
+function dearest(candidates: readonly Pick<RetrievalCandidate<RetrievalRequest>, "most">[]): Amount {
+  return candidates.reduce((dearest, { most }) => most > dearest ? most : dearest, 0n);
+}

@@ -1,0 +1,48 @@
+/** Reads requests to rerank documents. */
+import { z } from "zod";
+import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
+import type { JsonBody } from "../server/router.ts";
+import type { RerankRequest } from "./types.ts";
+
+/** Most documents of a request. Cohere advises against more than 1,000 (https://docs.cohere.com/reference/rerank). */
+const MOST_DOCUMENTS = 2_048;
+
+/**
+ * Body of `POST /v1/rerank`: the members that Cohere (https://docs.cohere.com/reference/rerank), Jina
+ * (https://api.jina.ai/redoc) and vLLM (https://docs.vllm.ai, "Re-rank API") share. Unknown members pass.
+ */
+export const rerankSchema = z.looseObject({
+  model: z.string().min(1).max(256),
+  query: z.string().min(1, { error: "Expected a text that is not empty" }),
+  documents: z.array(z.union([z.string(), z.looseObject({ text: z.string() })])).min(1).max(MOST_DOCUMENTS),
+  top_n: z.number().int().min(1).max(1_000_000).nullish().describe("Most results; absent: one for each document"),
+  return_documents: z.boolean().nullish(),
+  models: fallbacksField.nullish().describe("Models to try next"),
+  provider: providerField.nullish(),
+});
+
+/** The members that the gateway reads. */
+interface RerankBody {
+  query: string;
+  documents: (string | { text: string })[];
+  top_n?: number | null;
+  return_documents?: boolean | null;
+}
+
+/** Checks the body of a request. @throws {GatewayError} `invalid` */
+export function checkRerankBody(body: JsonBody): void {
+  checkBody(rerankSchema, body.value);
+}
+
+/** Reads a checked body. */
+export function readRerank(body: JsonBody): RerankRequest {
+  const { query, documents, top_n, return_documents } = body.value as unknown as RerankBody;
+  return {
+    kind: "rerank",
+    body,
+    query,
+    documents: documents.map((document) => typeof document === "string" ? document : document.text),
+    ...(typeof top_n === "number" && { topN: top_n }),
+    returnDocuments: return_documents === true,
+  };
+}

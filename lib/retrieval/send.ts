@@ -1,0 +1,109 @@
+/** Sends a request for embeddings or reranked documents to one target after another. */
+import { requireCaller } from "../access/caller.ts";
+import { GatewayError } from "../errors.ts";
+import { unitPrices } from "../billing/price.ts";
+import { nobodyLeft } from "../request/candidates.ts";
+import { ClientWatch } from "../request/client_watch.ts";
+import { beginDrain } from "../request/draining.ts";
+import type { MeteredWork } from "../request/run_metered.ts";
+import { takeModelLimits } from "../request/send_to_targets.ts";
+import { attemptsWith, deadlineMs, headersOfAttempt, plainFacts } from "../request/targets.ts";
+import { planChoices } from "../routing/plan.ts";
+import type { ProviderPreferences } from "../routing/preferences.ts";
+import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import type { RouteContext } from "../server/router.ts";
+import type { AdmittedCandidate } from "./admit.ts";
+import type { RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
+
+/** A request that is ready to be sent. */
+export interface RetrievalWork<R extends RetrievalRequest, A> {
+  client: Request;
+  context: RouteContext;
+  metered: MeteredWork;
+  admitted: readonly AdmittedCandidate<R>[];
+  preferences: ProviderPreferences;
+  ask: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
+}
+
+/** The answer of a target. */
+export interface RetrievalAnswer<R extends RetrievalRequest, A> {
+  answer: A;
+  candidate: AdmittedCandidate<R>;
+  /** True if the client left meanwhile; the answer is still billed. */
+  clientHasLeft: boolean;
+}
+
+/**
+ * Sends a request until a target answers. The answer's headers name the last target that was asked.
+ * @throws {GatewayError} as `attemptTargets`; the abort reason where the client left and the answer is not drained
+ */
+export async function sendRetrieval<R extends RetrievalRequest, A>(
+  work: RetrievalWork<R, A>,
+): Promise<RetrievalAnswer<R, A>> {
+  const { client, context, metered: { meter, interrupted } } = work;
+  const { gateway, requestId } = context;
+  const key = requireCaller(context.caller).keyId;
+  const upstreamCall = new AbortController();
+  const interrupt = () => upstreamCall.abort(interrupted.reason);
+  if (interrupted.aborted) interrupt();
+  else interrupted.addEventListener("abort", interrupt, { once: true });
+  let last: { attempt: Attempt; candidate: AdmittedCandidate<R> } | undefined;
+  const watch = new ClientWatch(client, {
+    stream: false,
+    timers: context.timers,
+    left: () => last !== undefined && isDrained(last.candidate, work) || upstreamCall.abort(),
+  });
+  const choices = choicesOf(work, key);
+  try {
+    const answer = await attemptTargets(attemptsWith(gateway, {
+      requestId,
+      signal: upstreamCall.signal,
+      key,
+      choices,
+      deadlineMs: deadlineMs(choices, gateway),
+      isOver: () => upstreamCall.signal.aborted || meter.ended || watch.hasLeft,
+      async ask(attempt) {
+        upstreamCall.signal.throwIfAborted();
+        const candidate = work.admitted.find(({ model }) => model === attempt.model);
+        const upstream = gateway.retrievalUpstreams.get(attempt.target.upstream);
+        if (candidate === undefined || upstream === undefined) {
+          throw new GatewayError("overloaded", `Model "${attempt.model.id}" has no upstream`);
+        }
+        await takeModelLimits({ ...candidate, extraPrices: undefined }, meter);
+        last = { attempt, candidate };
+        meter.attempt(attempt.target.upstream);
+        const { model, target } = attempt;
+        const { signal } = upstreamCall;
+        return { answer: await work.ask(upstream, { request: candidate.request, model, target, signal }), candidate };
+      },
+    }));
+    return { ...answer, clientHasLeft: watch.hasLeft };
+  } finally {
+    watch.stop();
+    interrupted.removeEventListener("abort", interrupt);
+    if (last !== undefined) context.answerHeaders.push(...headersOfAttempt(last.attempt));
+  }
+}
+
+function choicesOf<R extends RetrievalRequest, A>(
+  { admitted, preferences, context: { gateway } }: RetrievalWork<R, A>,
+  key: string,
+) {
+  const choices = planChoices({
+    models: admitted.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
+    preferences,
+    facts: (target) => plainFacts(target, { gateway, key }),
+    random: gateway.random,
+  });
+  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
+  return choices;
+}
+
+/** Returns true if the answer is read to its end for the bill: nothing of it was sent that could be counted. */
+function isDrained<R extends RetrievalRequest, A>(
+  { model, sheet, most }: AdmittedCandidate<R>,
+  { metered: { meter }, context }: RetrievalWork<R, A>,
+): boolean {
+  const wish = model.on_disconnect === "auto" ? most > 0n ? "drain" : "cancel" : model.on_disconnect;
+  return beginDrain({ model: { on_disconnect: wish }, sheet, isCountable: () => false, meter }, context);
+}

@@ -1,0 +1,78 @@
+/** The life of a request for embeddings or reranked documents; the steps have the numbers of docs/architecture.md. */
+import type { Model } from "../catalog/model.ts";
+import { runMetered } from "../request/run_metered.ts";
+import type { JsonBody, RouteContext } from "../server/router.ts";
+import { admitRetrieval } from "./admit.ts";
+import { findRetrievalCandidates } from "./candidates.ts";
+import { checkEmbeddingsBody, readEmbeddings } from "./read_embeddings.ts";
+import { checkRerankBody, readRerank } from "./read_rerank.ts";
+import { type RetrievalAnswer, sendRetrieval } from "./send.ts";
+import { type SettledRetrieval, settleRetrieval } from "./settle.ts";
+import type { Embeddings, Reranking, RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
+import { writeEmbeddings } from "./write_embeddings.ts";
+import { writeReranking } from "./write_reranking.ts";
+
+/** The parts in which the two endpoints differ. */
+interface RetrievalEndpoint<R extends RetrievalRequest, A> {
+  name: R["kind"];
+  kind: "embedding" | "rerank";
+  /** @throws {GatewayError} `invalid` */
+  check: (body: JsonBody) => void;
+  /** Reads a checked body for a model. @throws {GatewayError} `invalid` */
+  read: (body: JsonBody, model: Model) => R;
+  ask: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
+  write: (
+    answer: RetrievalAnswer<R, A>,
+    settled: SettledRetrieval,
+    context: RouteContext,
+  ) => Response | Promise<Response>;
+}
+
+/** `POST /v1/embeddings`. */
+export function createEmbeddings(client: Request, context: RouteContext): Promise<Response> {
+  return serveRetrieval<Extract<RetrievalRequest, { kind: "embeddings" }>, Embeddings>(client, context, {
+    name: "embeddings",
+    kind: "embedding",
+    check: checkEmbeddingsBody,
+    read: readEmbeddings,
+    ask: (upstream, call) => upstream.embed(call),
+    write: writeEmbeddings,
+  });
+}
+
+/** `POST /v1/rerank`. */
+export function rerankDocuments(client: Request, context: RouteContext): Promise<Response> {
+  return serveRetrieval<Extract<RetrievalRequest, { kind: "rerank" }>, Reranking>(client, context, {
+    name: "rerank",
+    kind: "rerank",
+    check: checkRerankBody,
+    read: readRerank,
+    ask: (upstream, call) => upstream.rerank(call),
+    write: writeReranking,
+  });
+}
+
+function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number; searches?: number }>(
+  client: Request,
+  context: RouteContext,
+  { name, kind, check, read, ask, write }: RetrievalEndpoint<R, A>,
+): Promise<Response> {
+  // 1. The app has matched the route and authenticated the key. From here on the request is metered.
+  return runMetered(client, { context, endpoint: name }, async (metered) => {
+    const { meter } = metered;
+    // 2, 3. Read the body and check it.
+    const body = await context.readJson();
+    check(body);
+    // 4, 5. Find the models, and check the request against each of them.
+    const { candidates, preferences } = findRetrievalCandidates(body, context, { kind, read });
+    // 6. Reserve limits and budget for the most that the request can cost.
+    const admitted = await admitRetrieval(candidates, { meter, context });
+    // 7, 8. Call one target after another until one answers.
+    const answer = await sendRetrieval({ client, context, metered, admitted, preferences, ask });
+    // 11. Settle: the ledger entry is durable before the first byte goes out.
+    const settled = await settleRetrieval(answer, meter);
+    // 12. Write the answer.
+    context.answerHeaders.push(["x-sluice-cost", settled.cost]);
+    return await write(answer, settled, context);
+  });
+}

@@ -1,0 +1,44 @@
+/** Settles answers with embeddings or reranked documents: usage, price, and a durable entry in the ledger. */
+import { readUsage } from "../billing/charge.ts";
+import { formatUsd } from "../billing/money.ts";
+import type { Meter } from "../billing/meter.ts";
+import { CLIENT_LEFT } from "../request/request_meter.ts";
+import { NO_TOKENS } from "../store/days.ts";
+import { billedSearches } from "./candidates.ts";
+import type { RetrievalAnswer } from "./send.ts";
+import { countRequest, countSearches } from "./size.ts";
+import type { RetrievalRequest } from "./types.ts";
+
+/** What an answer was charged. */
+export interface SettledRetrieval {
+  /** Tokens of the input. */
+  tokens: number;
+  /** Searches; 0 for embeddings. */
+  searches: number;
+  /** In USD. */
+  cost: string;
+}
+
+/**
+ * Charges an answer for the usage that its upstream reports, and for the counted usage where it reports none.
+ * @throws {GatewayError} `overloaded` where it cannot be entered in the ledger
+ */
+export async function settleRetrieval<R extends RetrievalRequest>(
+  { answer, candidate, clientHasLeft }: RetrievalAnswer<R, { tokens?: number; searches?: number }>,
+  meter: Meter,
+): Promise<SettledRetrieval> {
+  meter.first();
+  const { model, request, searchPrice } = candidate;
+  const { tokens: { prompt: reported }, missing } = readUsage({ prompt: answer.tokens, completion: 0 });
+  const tokens = missing.input ? await countRequest(request, model) : reported;
+  const searches = request.kind === "rerank" ? answer.searches ?? countSearches(request) : 0;
+  const extras = billedSearches(searches, searchPrice);
+  const cost = await meter.deliver({
+    status: clientHasLeft ? CLIENT_LEFT : 200,
+    ending: clientHasLeft ? "abandoned" : "end",
+    tokens: { ...NO_TOKENS, prompt: tokens },
+    source: missing.input ? "counted" : "upstream",
+    ...(extras.length > 0 && { details: { extras } }),
+  });
+  return { tokens, searches, cost: formatUsd(cost) };
+}

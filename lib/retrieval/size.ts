@@ -1,0 +1,70 @@
+/** Sizes of requests: what limits and budgets take for them, and what is counted where an upstream reports no usage. */
+import { Buffer } from "node:buffer";
+import type { Model } from "../catalog/model.ts";
+import { tokensOfBytes } from "../billing/prompt_parts.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
+import type { EmbeddingInput, RetrievalRequest } from "./types.ts";
+
+/** Most tokens that a model adds to one input: marks of its beginning and end, words about the task. */
+const INPUT_FRAME = 16;
+
+/**
+ * Documents of one search, and tokens of a document and its query beyond which a search counts the document once more:
+ * Cohere's search unit (https://cohere.com/pricing).
+ */
+const SEARCH_DOCUMENTS = 100;
+const SEARCH_TOKENS = 500;
+
+/** The size of a request. */
+export interface RetrievalSize {
+  /** Expected tokens, for limits. */
+  expected: number;
+  /** Most tokens that can be billed. */
+  most: number;
+  /** Most searches that can be billed; 0 for embeddings. */
+  mostSearches: number;
+}
+
+/** Most tokens of one input of a model. */
+function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "context_length">): number {
+  return embedding?.max_input_tokens ?? context_length;
+}
+
+/** Bytes of an input's text. No tokenizer that works on bytes makes more tokens of it. */
+function mostTokensOf(input: EmbeddingInput): number {
+  return typeof input === "string" ? Buffer.byteLength(input) : input.length;
+}
+
+/** Measures a request without a tokenizer. */
+export function measureRequest(request: RetrievalRequest, model: Model): RetrievalSize {
+  const limit = inputLimit(model);
+  let expected = 0;
+  let most = 0;
+  let chunks = 0;
+  const query = request.kind === "rerank" ? mostTokensOf(request.query) : 0;
+  for (const input of request.kind === "rerank" ? request.documents : request.inputs) {
+    const tokens = query + mostTokensOf(input);
+    expected += Math.min(limit, typeof input === "string" ? tokensOfBytes(tokens) : tokens);
+    most += Math.min(limit, tokens + INPUT_FRAME);
+    if (request.kind === "rerank") chunks += Math.max(1, Math.ceil(tokens / SEARCH_TOKENS));
+  }
+  return { expected, most, mostSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
+}
+
+/** Counts the o200k tokens of a request: a model reads the query of a reranking with each document. */
+export async function countRequest(request: RetrievalRequest, model: Model): Promise<number> {
+  const counter = await loadTokenCounter();
+  const limit = inputLimit(model);
+  const query = request.kind === "rerank" ? await counter.countLong(request.query) : 0;
+  let sum = 0;
+  for (const input of request.kind === "rerank" ? request.documents : request.inputs) {
+    const tokens = typeof input === "string" ? await counter.countLong(input) : input.length;
+    sum += Math.min(limit, query + tokens);
+  }
+  return sum;
+}
+
+/** Counts the searches of a request whose upstream reports none. */
+export function countSearches({ documents }: { documents: readonly string[] }): number {
+  return Math.ceil(documents.length / SEARCH_DOCUMENTS);
+}

@@ -1,0 +1,73 @@
+/** Requests for embeddings and for reranked documents, and the upstreams that answer them. */
+import type { Model, Target } from "../catalog/model.ts";
+import type { JsonObject, ObjectText } from "../json/mod.ts";
+
+/** One input of an embeddings request: a text, or the ids of its tokens. */
+export type EmbeddingInput = string | readonly number[];
+
+/** A body as the client wrote it, and its value. */
+export type RetrievalBody = ObjectText & { value: JsonObject };
+
+/** A request for embeddings. */
+export interface EmbeddingsRequest {
+  kind: "embeddings";
+  body: RetrievalBody;
+  inputs: readonly EmbeddingInput[];
+  /** Length of the vectors that the client asks for; absent: the model's. */
+  dimensions?: number;
+  /** True if the client wants base64 of little-endian 32-bit floats, false if it wants arrays of numbers. */
+  base64: boolean;
+}
+
+/** A request to rerank documents. */
+export interface RerankRequest {
+  kind: "rerank";
+  body: RetrievalBody;
+  query: string;
+  /** Texts of the documents. */
+  documents: readonly string[];
+  /** Most results; absent: all. */
+  topN?: number;
+  returnDocuments: boolean;
+}
+
+/** A request of either kind. */
+export type RetrievalRequest = EmbeddingsRequest | RerankRequest;
+
+/** One call of an upstream. */
+export interface RetrievalCall<R extends RetrievalRequest> {
+  request: R;
+  model: Model;
+  target: Target;
+  /** Aborts when the client leaves or the process ends. */
+  signal: AbortSignal;
+}
+
+/** The vectors of one request. */
+export interface Embeddings {
+  /** One for each input, in order, as JSON text in the format that the client asks for. */
+  vectors: readonly string[];
+  /** Tokens as reported by the upstream; absent: it reports none, or no plausible number. */
+  tokens?: number;
+}
+
+/** The reranked documents of one request. */
+export interface Reranking {
+  /** The answer as the upstream wrote it. */
+  body: ObjectText;
+  value: JsonObject;
+  /** As in `Embeddings`. */
+  tokens?: number;
+  /** Searches as reported by the upstream; absent: it reports none. */
+  searches?: number;
+}
+
+/** A source of embeddings and of reranked documents. */
+export interface RetrievalUpstream {
+  /** @throws {GatewayError} with fault `unfit` if the upstream cannot express the request and was not asked */
+  embed(call: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings>;
+  /** @throws {GatewayError} as `embed` */
+  rerank(call: RetrievalCall<RerankRequest>): Promise<Reranking>;
+  /** Frees connections. */
+  close(): void;
+}

@@ -1,0 +1,28 @@
+/** Writes answers with embeddings. */
+import { byteStream } from "../images/json_chunks.ts";
+import { jsonText } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import type { RetrievalAnswer } from "./send.ts";
+import type { SettledRetrieval } from "./settle.ts";
+import type { Embeddings, EmbeddingsRequest } from "./types.ts";
+
+/** Writes the vectors as they are. Large answers are sent as a stream. */
+export function writeEmbeddings(
+  { answer: { vectors }, candidate: { model } }: RetrievalAnswer<EmbeddingsRequest, Embeddings>,
+  { tokens }: SettledRetrieval,
+  { gateway, timers }: RouteContext,
+): Response {
+  const head = '{"object":"list","data":[';
+  const items = vectors.map((vector, index) =>
+    `${index > 0 ? "," : ""}{"object":"embedding","index":${index},"embedding":${vector}}`
+  );
+  const usage = JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens });
+  const pieces = [head, ...items, `],"model":${JSON.stringify(model.id)},"usage":${usage}}`];
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  if (length <= LONG_TEXT_CHARS) return jsonText(pieces.join(""));
+  const { answer_unread_ms: unreadMs } = gateway.config.limits;
+  return new Response(byteStream(pieces, { unreadMs, timers, ended() {} }), {
+    headers: { "content-type": "application/json" },
+  });
+}

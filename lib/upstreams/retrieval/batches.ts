@@ -1,0 +1,77 @@
+/** Splits requests for embeddings that exceed what a host takes at once. */
+import { Buffer } from "node:buffer";
+import type { EmbeddingInput } from "../../retrieval/types.ts";
+
+/**
+ * Most tokens of one request: "all embedding models enforce a maximum of 300,000 tokens summed across all inputs in a
+ * single request" (https://platform.openai.com/docs/api-reference/embeddings/create). A text has at most one token for
+ * each byte.
+ */
+const BATCH_TOKENS = 300_000;
+
+/** Most characters of one answer, and most characters of a number in it, with its comma. */
+const ANSWER_CHARS = 48 * 1024 * 1024;
+const NUMBER_CHARS = 24;
+
+/** Requests of one call that are sent at one time. */
+const CONCURRENCY = 4;
+
+/** Limits of a host. */
+export interface BatchLimits {
+  /** Most inputs of one request. */
+  inputs: number;
+  /** Length of the vectors. */
+  dimensions: number;
+}
+
+/** Splits inputs into batches, in order. An input that is too large by itself is a batch of its own. */
+export function splitInputs(inputs: readonly EmbeddingInput[], limits: BatchLimits): EmbeddingInput[][] {
+  const most = Math.max(1, Math.min(limits.inputs, Math.floor(ANSWER_CHARS / (limits.dimensions * NUMBER_CHARS))));
+  const batches: EmbeddingInput[][] = [];
+  let batch: EmbeddingInput[] = [];
+  let tokens = 0;
+  for (const input of inputs) {
+    const size = typeof input === "string" ? Buffer.byteLength(input) : input.length;
+    if (batch.length > 0 && (batch.length >= most || tokens + size > BATCH_TOKENS)) {
+      batches.push(batch);
+      batch = [];
+      tokens = 0;
+    }
+    batch.push(input);
+    tokens += size;
+  }
+  batches.push(batch);
+  return batches;
+}
+
+/**
+ * Sends the batches, some at one time. The first failure ends the others.
+ * @param signal aborts all of them
+ * @returns the answers, in the order of the batches
+ * @throws the first failure
+ */
+export async function sendBatches<B, A>(
+  batches: readonly B[],
+  signal: AbortSignal,
+  send: (batch: B, signal: AbortSignal) => Promise<A>,
+): Promise<A[]> {
+  const [only] = batches;
+  if (only !== undefined && batches.length === 1) return [await send(only, signal)];
+  const failed = new AbortController();
+  const either = AbortSignal.any([signal, failed.signal]);
+  const answers: A[] = [];
+  const queue = batches.entries();
+  const work = async () => {
+    for (const [index, batch] of queue) {
+      either.throwIfAborted();
+      answers[index] = await send(batch, either);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  } catch (error) {
+    failed.abort();
+    throw error;
+  }
+  return answers;
+}

@@ -1,0 +1,38 @@
+/** Embeddings of Gemini: `batchEmbedContents` (https://ai.google.dev/api/embeddings). */
+import { GatewayError } from "../../errors.ts";
+import { isObject, writeJson } from "../../json/mod.ts";
+import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
+import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+
+/** Writes the body of a batch. @throws {GatewayError} `invalid`, with fault `unfit`, for inputs given as tokens */
+export function writeGeminiBatch(
+  { request: { dimensions }, target }: RetrievalCall<EmbeddingsRequest>,
+  batch: readonly EmbeddingInput[],
+): string {
+  const requests = batch.map((input) => {
+    if (typeof input !== "string") {
+      throw new GatewayError("invalid", "Cannot embed tokens with this model: send texts", {
+        param: "input",
+        fault: "unfit",
+      });
+    }
+    return {
+      model: `models/${target.model}`,
+      content: { parts: [{ text: input }] },
+      ...(dimensions !== undefined && { outputDimensionality: dimensions }),
+    };
+  });
+  return writeJson({ requests });
+}
+
+/** Reads the answer to a batch, whose vectors are in the order of its requests. @throws {GatewayError} `upstream` */
+export async function readGeminiBatch(text: string, wanted: WantedVectors): Promise<Embeddings> {
+  const answer = await readVectors(text, "values", wanted);
+  requireVectors(answer, wanted);
+  const { embeddings, usageMetadata: usage } = answer.rest;
+  const isInOrder = Array.isArray(embeddings) && embeddings.length === wanted.count &&
+    embeddings.every((item, place) => isObject(item) && item.values === place);
+  if (!isInOrder) throw unreadable("expected one vector for each input");
+  const tokens = isObject(usage) && typeof usage.promptTokenCount === "number" ? usage.promptTokenCount : undefined;
+  return { vectors: answer.vectors, ...(tokens !== undefined && { tokens }) };
+}

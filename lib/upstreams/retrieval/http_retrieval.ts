@@ -1,0 +1,95 @@
+/** Embeddings and reranking at upstreams that are reached over the network. */
+import type {
+  Embeddings,
+  EmbeddingsRequest,
+  RetrievalCall,
+  RetrievalRequest,
+  RetrievalUpstream,
+} from "../../retrieval/types.ts";
+import { contentFilter } from "../../redact.ts";
+import type { HttpUpstreamOptions } from "../http_upstream_options.ts";
+import { ANSWER_BYTES, readFailure, readWhole } from "../answers.ts";
+import { limitsFor } from "../limits_for_call.ts";
+import { UPSTREAM_CODECS } from "../protocols.ts";
+import { type Incoming, type ResendableBody, sendAgainIfStale } from "../transport.ts";
+import { retrievalAddressOf } from "../vendors.ts";
+import { sendBatches, splitInputs } from "./batches.ts";
+import { readGeminiBatch, writeGeminiBatch } from "./gemini.ts";
+import { readEmbeddingsAnswer, readRerankAnswer, writeEmbeddingsBody, writeRerankBody } from "./openai.ts";
+import type { WantedVectors } from "./read_vectors.ts";
+
+/** Makes the upstream. */
+export function createHttpRetrieval(
+  options: Pick<HttpUpstreamOptions, "vendor" | "baseUrl" | "key" | "limits" | "transport">,
+): RetrievalUpstream {
+  const { vendor, baseUrl, key, transport } = options;
+  const isGemini = vendor.protocols[0] === "gemini";
+  const auth = key === undefined ? {} : vendor.auth(key.reveal());
+  const filter = contentFilter(key);
+
+  /** Sends a request and reads its answer. @throws {GatewayError} the upstream's error, or that of the connection */
+  async function post<T>(
+    call: RetrievalCall<RetrievalRequest>,
+    body: ResendableBody,
+    read: (incoming: Incoming) => Promise<T>,
+  ): Promise<T> {
+    const limits = limitsFor(call, options.limits, "text");
+    const incoming = await sendAgainIfStale(transport, {
+      url: retrievalAddressOf(baseUrl, {
+        kind: call.request.kind,
+        geminiModel: isGemini ? call.target.model : undefined,
+      }),
+      headers: { "content-type": "application/json", accept: "application/json", ...auth },
+      body,
+      signal: call.signal,
+      // An answer arrives at once when it is complete.
+      limits: { ...limits, firstByteMs: limits.totalMs },
+    });
+    if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[isGemini ? "gemini" : "chat"]);
+    try {
+      return await read(incoming);
+    } catch (error) {
+      incoming.cancel();
+      throw error;
+    }
+  }
+
+  async function readText(incoming: Incoming): Promise<string> {
+    const text = await incoming.text(ANSWER_BYTES);
+    return filter === undefined ? text : filter(text);
+  }
+
+  async function embed(call: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings> {
+    const { request, model, target } = call;
+    const dimensions = request.dimensions ?? model.embedding?.dimensions ?? 0;
+    const batches = splitInputs(request.inputs, { inputs: target.batch ?? vendor.embeddings ?? 1, dimensions });
+    const answers = await sendBatches(batches, call.signal, async (batch, signal) => {
+      const wanted: WantedVectors = { count: batch.length, dimensions, base64: request.base64 };
+      const part = { ...call, signal };
+      if (isGemini) {
+        return await post(
+          part,
+          writeGeminiBatch(part, batch),
+          async (incoming) => await readGeminiBatch(await readText(incoming), wanted),
+        );
+      }
+      const body = writeEmbeddingsBody(part, batches.length === 1 ? undefined : batch);
+      return await post(part, body, async (incoming) => await readEmbeddingsAnswer(await readText(incoming), wanted));
+    });
+    const vectors = answers.flatMap(({ vectors }) => vectors);
+    // A sum with a part missing is no usage.
+    const tokens = answers.reduce((sum, { tokens = NaN }) => sum + tokens, 0);
+    return { vectors, ...(!Number.isNaN(tokens) && { tokens }) };
+  }
+
+  return {
+    embed,
+    rerank: (call) =>
+      post(
+        call,
+        writeRerankBody(call),
+        async (incoming) => readRerankAnswer(await readWhole(incoming, filter), call.request),
+      ),
+    close: () => transport.close(),
+  };
+}

@@ -1,0 +1,82 @@
+/** Embeddings in OpenAI's protocol, and reranking in the shape that Cohere, Jina and vLLM share. */
+import type { Target } from "../../catalog/model.ts";
+import { type Edits, isObject, type Json, type JsonObject, spliceBody, writeJson } from "../../json/mod.ts";
+import type { Embeddings, Reranking, RerankRequest, RetrievalBody, RetrievalCall } from "../../retrieval/types.ts";
+import type { EmbeddingInput, EmbeddingsRequest } from "../../retrieval/types.ts";
+import type { WholeAnswer } from "../answers.ts";
+import type { ResendableBody } from "../transport.ts";
+import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
+
+/** Optional members that may be null. Some hosts refuse that. */
+const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
+
+/** Most searches of one request that an upstream is believed. */
+const MOST_SEARCHES = 1_000_000;
+
+/** Edits that every host needs: its own model id, and no members for the gateway alone. */
+function sharedEdits({ value }: RetrievalBody, { model }: Target): Edits {
+  const nulls = NULLABLE.filter((name) => value[name] === null).map((name) => [name, undefined]);
+  return { ...Object.fromEntries(nulls), provider: undefined, models: undefined, model: JSON.stringify(model) };
+}
+
+/** Writes the body of a request for embeddings. `batch`: some of the inputs; absent: all, as the client wrote them. */
+export function writeEmbeddingsBody(
+  { request, model, target }: RetrievalCall<EmbeddingsRequest>,
+  batch?: readonly EmbeddingInput[],
+): ResendableBody {
+  // Hosts with vectors of one length refuse the parameter.
+  const isFixed = request.dimensions !== undefined && model.embedding?.min_dimensions === undefined;
+  return spliceBody(request.body, {
+    ...sharedEdits(request.body, target),
+    ...(isFixed && { dimensions: undefined }),
+    ...(batch !== undefined && { input: writeJson(batch as Json) }),
+  });
+}
+
+/** Reads an answer with embeddings. @throws {GatewayError} `upstream` */
+export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors): Promise<Embeddings> {
+  const answer = await readVectors(text, "embedding", wanted);
+  requireVectors(answer, wanted);
+  const vectors: string[] = new Array(wanted.count);
+  const { data, usage } = answer.rest;
+  for (const [place, item] of (Array.isArray(data) ? data : []).entries()) {
+    if (!isObject(item) || typeof item.embedding !== "number") continue;
+    vectors[typeof item.index === "number" ? item.index : place] = answer.vectors[item.embedding] ?? "";
+  }
+  if (vectors.length !== wanted.count || vectors.includes("") || Object.keys(vectors).length !== wanted.count) {
+    throw unreadable("expected one vector for each input");
+  }
+  return { vectors, ...tokensOf(usage) };
+}
+
+/** Writes the body of a request to rerank. */
+export function writeRerankBody({ request, target }: RetrievalCall<RerankRequest>): ResendableBody {
+  return spliceBody(request.body, sharedEdits(request.body, target));
+}
+
+/** Reads an answer with reranked documents. @throws {GatewayError} `upstream` */
+export function readRerankAnswer(answer: WholeAnswer, { documents }: RerankRequest): Reranking {
+  const { value } = answer;
+  const isResult = (result: Json) =>
+    isObject(result) && typeof result.relevance_score === "number" && Number.isInteger(result.index) &&
+    documents[result.index as number] !== undefined;
+  if (!Array.isArray(value.results) || !value.results.every(isResult)) {
+    throw unreadable("expected a list of results, each with the index of a document and its relevance_score");
+  }
+  const meta = isObject(value.meta) ? value.meta : {};
+  const billed = isObject(meta.billed_units) ? meta.billed_units : {};
+  const searches = plausible(billed.search_units, MOST_SEARCHES);
+  const usage = isObject(value.usage) ? value.usage : isObject(meta.tokens) ? meta.tokens : undefined;
+  return { body: answer, value, ...tokensOf(usage), ...(searches !== undefined && { searches }) };
+}
+
+/** Tokens of the input by the names of OpenAI, Jina and Cohere. */
+function tokensOf(usage: Json | undefined): { tokens?: number } {
+  const { prompt_tokens, total_tokens, input_tokens }: JsonObject = isObject(usage) ? usage : {};
+  const tokens = [prompt_tokens, total_tokens, input_tokens].find((count) => typeof count === "number" && count > 0);
+  return typeof tokens === "number" ? { tokens } : {};
+}
+
+function plausible(count: Json | undefined, most: number): number | undefined {
+  return typeof count === "number" && Number.isInteger(count) && count > 0 && count <= most ? count : undefined;
+}
