@@ -93,12 +93,22 @@ function targetsOf({ targets }: Model): string[] {
 /** Prices in force, per million tokens: `USD per million tokens: prompt 1.25, completion 10`. */
 function priceText(model: Model, now: number): string {
   const pricing = pricingAt(model, now);
-  const { prompt, completion, input_image = "0", hosted_tools = {}, service_tiers, context_tiers, window } = pricing;
+  const {
+    prompt,
+    completion,
+    input_image = "0",
+    request = "0",
+    hosted_tools = {},
+    service_tiers,
+    context_tiers,
+    window,
+  } = pricing;
   const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
   const plain = [
     prompt,
     completion,
     input_image,
+    request,
     ...names.map((name) => pricing[name]),
     ...Object.values(hosted_tools),
   ];
@@ -116,6 +126,7 @@ function priceText(model: Model, now: number): string {
   const tools = Object.entries(hosted_tools).map(([name, price]) => `; USD per call of ${name}: ${price}`);
   const tiers = Object.entries(service_tiers ?? {}).map(([name, tier]) => `; in tier ${name}: ${tierText(tier)}`);
   const at = window === undefined ? "" : ` (${window})`;
+  if (pricing.request !== undefined) tools.push(`; USD per search: ${request}`);
   return `USD per million tokens${at}: ${texts.join(", ")}${contextText(pricing)}${tiers.join("")}${tools.join("")}`;
 }
 

@@ -22,10 +22,12 @@ export const embeddingsSchema = z.looseObject({
   model: z.string().min(1).max(256),
   input: z.union([
     textField,
-    z.array(textField).min(1).max(MOST_INPUTS),
+    z.array(textField).min(1),
     z.array(tokenField).min(1).max(MOST_TOKEN_IDS),
-    z.array(z.array(tokenField).min(1).max(MOST_TOKEN_IDS)).min(1).max(MOST_INPUTS),
+    z.array(z.array(tokenField).min(1).max(MOST_TOKEN_IDS)).min(1),
   ], { error: `Expected a text, or an array of 1 to ${MOST_INPUTS} texts, tokens or arrays of tokens` })
+    // Not in the branches: the union would report what the longest array is not.
+    .refine((input) => inputsOf(input).length <= MOST_INPUTS, { error: `Expected at most ${MOST_INPUTS} inputs` })
     .describe("One text or many, or their tokens"),
   dimensions: z.number().int().min(1).max(65_536).nullish(),
   encoding_format: z.enum(["float", "base64"]).nullish().describe("Default: float"),

@@ -67,13 +67,13 @@ Deno.test("a key narrows its group, and never widens it", () => {
 
 Deno.test("mayCall() wants the endpoint of group and key, and the protocol it speaks", () => {
   const cases: [Partial<Group>, KeyRules, Endpoint[]][] = [
-    [{}, {}, ["models", "chat", "responses", "messages", "images", "openapi", "usage"]],
+    [{}, {}, ["models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage"]],
     [{ endpoints: ["chat", "images"] }, {}, ["chat", "images"]],
     [{ endpoints: ["chat", "images"] }, { endpoints: ["*"] }, ["chat", "images"]],
     [{ endpoints: ["chat", "images"] }, { endpoints: ["images", "models"] }, ["images"]],
     [{}, { endpoints: [] }, []],
-    [{ protocols: ["messages"] }, {}, ["models", "messages", "images", "openapi", "usage"]],
-    [{ protocols: [] }, {}, ["models", "images", "openapi", "usage"]],
+    [{ protocols: ["messages"] }, {}, ["models", "messages", "images", "embeddings", "rerank", "openapi", "usage"]],
+    [{ protocols: [] }, {}, ["models", "images", "embeddings", "rerank", "openapi", "usage"]],
     [{ protocols: ["chat"], endpoints: ["responses"] }, {}, []],
   ];
   for (const [group, rules, endpoints] of cases) {

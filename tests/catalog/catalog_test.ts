@@ -116,7 +116,15 @@ Deno.test("nativeModel() writes every time that a row may have", () => {
 Deno.test("the catalog finds models by exact id and by vendor", () => {
   const models = [model("acme/one"), model("zeta/z"), model("acme/two")];
   const catalog = createCatalog({ models, embedded_models: true, upstreams: {} });
-  assertEquals(catalog.models.map(({ id }) => id), ["acme/one", "zeta/z", "acme/two", "sluice/echo", "sluice/canvas"]);
+  assertEquals(catalog.models.map(({ id }) => id), [
+    "acme/one",
+    "zeta/z",
+    "acme/two",
+    "sluice/echo",
+    "sluice/canvas",
+    "sluice/embed",
+    "sluice/rerank",
+  ]);
   assertEquals(catalog.vendors.get("acme")?.map(({ id }) => id), ["acme/one", "acme/two"]);
   assertEquals(catalog.find("acme/two")?.id, "acme/two");
   for (const id of ["acme/TWO", "acme", "", "constructor", "__proto__"]) assertEquals(catalog.find(id), undefined, id);

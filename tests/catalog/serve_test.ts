@@ -80,6 +80,8 @@ Deno.test("listModels() shows what the group may use; the native format models t
       "beta/b",
       "sluice/echo",
       "sluice/canvas",
+      "sluice/embed",
+      "sluice/rerank",
     ]],
     [["*"], "native", ["acme/one", "acme/two", "beta/b", "sluice/echo"]],
     [["acme/*"], "compatible", ["acme/one", "acme/two", "acme/paint"]],

@@ -124,8 +124,8 @@ Deno.test("each warning names the member and what to do", () => {
     [{ models: [model({ limits: { tokens_per_minute: 1_279 } })] }, [
       "models[0].limits.tokens_per_minute: 1279 are less than one usual request of about 1280 tokens",
     ]],
-    [{ groups: { team: { models: [] } } }, ["groups.team.models: None of the 2 models is allowed"]],
-    [{ groups: { team: { models: ["acme/*"] } } }, ["groups.team.models: None of the 2 models is allowed"]],
+    [{ groups: { team: { models: [] } } }, ["groups.team.models: None of the 4 models is allowed"]],
+    [{ groups: { team: { models: ["acme/*"] } } }, ["groups.team.models: None of the 4 models is allowed"]],
     [{ groups: { team: { models: ["sluice/*", "acme/*"] } } }, ['groups.team.models[1]: "acme/*" matches no model']],
     [{ groups: { team: { endpoints: [] } } }, ["groups.team.endpoints: No endpoint is allowed"]],
     [{ groups: { team: { endpoints: ["chat"], protocols: ["messages"] } } }, ["groups.team.endpoints: No endpoint is"]],

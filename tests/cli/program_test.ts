@@ -183,7 +183,7 @@ Deno.test("a running gateway obeys at the next request the rules, the expiry and
       return out;
     };
     const first = keyIn((await run(["keys", "add", "ci", "--models", "sluice/*"], { folder })).out);
-    assertEquals(await models(first), ["sluice/echo", "sluice/canvas"]);
+    assertEquals(await models(first), ["sluice/echo", "sluice/canvas", "sluice/embed", "sluice/rerank"]);
     assertStringIncludes(await change("--models", "*/canvas", "--expires", "1d"), "models:      */canvas\n");
     assertEquals(await models(first), ["sluice/canvas"]);
     await change("--models", "unset", "--endpoints", "models,chat");
@@ -191,7 +191,7 @@ Deno.test("a running gateway obeys at the next request the rules, the expiry and
     await change("--endpoints", "unset", "--ips", "192.0.2.1");
     assertEquals(await models(first), 403);
     await change("--ips", "unset", "--expires", "unset");
-    assertEquals(await models(first), ["sluice/echo", "sluice/canvas"]);
+    assertEquals(await models(first), ["sluice/echo", "sluice/canvas", "sluice/embed", "sluice/rerank"]);
 
     const second = keyIn((await run(["keys", "rotate", "ci"], { folder })).out);
     assertEquals([await models(first), await models(second)].map(Array.isArray), [true, true]);
@@ -346,7 +346,7 @@ Deno.test("check, help and version tell and do not touch the store", () =>
     const check = await run(["check"], { folder });
     assertEquals(check.code, 0);
     assertStringIncludes(check.out, "sluice/echo -> embedded:echo");
-    assertStringIncludes(check.out, "default: models * (2 of 2); endpoints *; protocols *");
+    assertStringIncludes(check.out, "default: models * (4 of 4); endpoints *; protocols *");
     assertStringIncludes((await run(["help"], { folder })).out, "keys add NAME");
     assertMatch((await run(["version"], { folder })).out, /^sluice \d+\.\d+\.\d+\n$/);
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);

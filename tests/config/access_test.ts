@@ -88,7 +88,7 @@ Deno.test("parseConfig() names the mistakes in groups and keys", () => {
     ],
     [
       key({ endpoints: ["chats"] }),
-      'keys[0].endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "openapi", "usage", "*", not "chats"',
+      'keys[0].endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage", "*", not "chats"',
     ],
     [key({ ips: [""] }), `keys[0].ips[0]: ${network}`],
     [

@@ -254,7 +254,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member of a model",
       model({ targets: [{ upstream: "embedded", model: "echo", wieght: 2 }] }),
-      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, images, timeouts, pricing, priority, weight",
+      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, images, batch, timeouts, pricing, priority, weight",
     ],
     [
       "an unknown member of an upstream",
@@ -282,7 +282,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown endpoint",
       { groups: { g: { endpoints: ["chats"] } } },
-      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "openapi", "usage", "*", not "chats"',
+      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage", "*", not "chats"',
     ],
     [
       "a wildcard origin",

@@ -10,6 +10,7 @@ const CLASSES: Readonly<Partial<Record<string, string>>> = {
   input_cache_write_1h: "tokens written to the cache for 1 hour",
   completion: "completion tokens",
   input_image: "tokens of uploaded images",
+  request: "searches",
 };
 
 /** Sources of numbers in words. */

@@ -131,7 +131,7 @@ export function readTolerance(text: string): Tolerance {
  * @throws {RangeError} where the text is something else
  */
 export function readUpstreamPrices(text: string): UpstreamPrices {
-  const known: readonly string[] = [...PRICE_CLASSES, "input_image"];
+  const known: readonly string[] = [...PRICE_CLASSES, "input_image", "request"];
   const prices = new Map<string, Readonly<UpstreamPriceSheet>>();
   for (const [model, row] of membersOf(readObject(text), "an object of models")) {
     const price: Record<string, string> = {};

@@ -39,7 +39,7 @@ export interface UpstreamSum {
 export type UpstreamPrices = ReadonlyMap<string, Readonly<UpstreamPriceSheet>>;
 
 /** Prices of an upstream's model. What it does not name beside the classes of tokens costs nothing there. */
-export type UpstreamPriceSheet = PriceSheet & { input_image?: string };
+export type UpstreamPriceSheet = PriceSheet & { input_image?: string; request?: string };
 
 /** Options of the sums. */
 export interface UpstreamQuery extends Period {
