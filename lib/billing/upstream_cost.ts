@@ -1,5 +1,6 @@
 /** Cost of a request at its upstream: the same tokens and calls, at the prices of the target. */
 import type { Target } from "../catalog/model.ts";
+import type { Pricing } from "../catalog/price_schema.ts";
 import { windowAt } from "../catalog/pricing.ts";
 import type { BilledExtra, BilledTokens } from "../store/ledger.ts";
 import { billUsed, type UsedExtras } from "./extras.ts";
@@ -30,10 +31,10 @@ export function costAtTarget(
     { used, tokens },
     { sheet: sheetOf(prices, of), extraPrices: extraPricesOf(prices, of), tier },
   );
-  const others = extras.map((extra) => ({ ...extra, price: priceOfItem(prices.input_image, extra) }));
+  const others = extras.map((extra) => ({ ...extra, price: priceOfItem(prices, extra) }));
   return costOfTokens(tokens, sheet) + costOfExtras([...others, ...details?.extras ?? []], sheet);
 }
 
-function priceOfItem(inputImage: string | undefined, { item }: BilledExtra): string {
-  return item === "input_image" ? inputImage ?? "0" : "0";
+function priceOfItem(prices: Pick<Pricing, "input_image" | "request">, { item }: BilledExtra): string {
+  return (item === "input_image" || item === "request" ? prices[item] : undefined) ?? "0";
 }

@@ -36,6 +36,7 @@ export function admitRetrieval<R extends RetrievalRequest>(
     await meter.admit({
       model: first.model,
       sheet: first.sheet,
+      extraPrices: first.extraPrices,
       budgets: budgetClaims(caller, gateway.now()),
       limitRequests: limitsOf(first),
       most: dearest([first, ...others]),

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { isObject } from "../json/mod.ts";
 import { mostCost } from "../billing/token_bound.ts";
 import type { Amount } from "../billing/money.ts";
-import { costOfExtras, sheetAt } from "../billing/price.ts";
+import { costOfExtras, type ExtraPrices, extraPricesAt, sheetAt } from "../billing/price.ts";
 import { collectCandidates, findNamedFallback, readPreferences } from "../request/candidates.ts";
 import { findModel } from "../request/find_model.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
@@ -22,6 +22,8 @@ export interface RetrievalCandidate<R extends RetrievalRequest> {
   size: RetrievalSize;
   /** Prices at the time of admission. */
   sheet: Readonly<PriceSheet>;
+  /** Prices of large inputs; absent: the same. */
+  extraPrices: ExtraPrices | undefined;
   /** USD per search; absent: searches cost nothing. */
   searchPrice: string | undefined;
   /** The most that the request can cost. */
@@ -74,12 +76,14 @@ function candidateOf<R extends RetrievalRequest>(
   { gateway, caller }: RouteContext,
 ): RetrievalCandidate<R> {
   const now = gateway.now();
-  const sheet = sheetAt(model, { factor: requireCaller(caller).group.price_factor, now });
+  const at = { factor: requireCaller(caller).group.price_factor, now };
+  const sheet = sheetAt(model, at);
+  const extraPrices = extraPricesAt(model, at);
   const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;
   const size = measureRequest(request, model);
-  const most = mostCost({ input: size.most, output: 0 }, sheet) +
+  const most = mostCost({ input: size.most, output: 0 }, extraPrices?.dearest ?? sheet) +
     costOfExtras(billedSearches(size.mostSearches, searchPrice), sheet);
-  return { model, request, size, sheet, searchPrice, most };
+  return { model, request, size, sheet, extraPrices, searchPrice, most };
 }
 
 /** Searches as an item of the bill; none where they cost nothing. */

@@ -69,10 +69,10 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         if (candidate === undefined || upstream === undefined) {
           throw new GatewayError("overloaded", `Model "${attempt.model.id}" has no upstream`);
         }
-        await takeModelLimits({ ...candidate, extraPrices: undefined }, meter);
+        await takeModelLimits(candidate, meter);
         last = { attempt, candidate };
-        meter.attempt(attempt.target.upstream);
         const { model, target } = attempt;
+        meter.attempt(target.upstream, target);
         const { signal } = upstreamCall;
         return { answer: await work.ask(upstream, { request: candidate.request, model, target, signal }), candidate };
       },

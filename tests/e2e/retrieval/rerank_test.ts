@@ -9,11 +9,16 @@ const ASK = { model: "acme/ranks", query: "reset a password", documents: ["shipp
 const RESULTS = [{ index: 1, relevance_score: 0.98 }, { index: 0, relevance_score: 0.01 }];
 
 /** What one answer costs at prices per token and per search, with the tokens and the source of the entry. */
-async function billOf(answer: ScriptedAnswer, pricing: JsonObject, ask: JsonObject = ASK) {
+async function billOf(answer: ScriptedAnswer, pricing: JsonObject, ask: JsonObject = ASK, bought?: JsonObject) {
   await using host = startUpstream(() => answer);
   await using gateway = startGateway({
     upstreams: { one: upstream("openai-compatible", host.url) },
-    models: [rerankRow("acme/ranks", ["one"], { pricing })],
+    models: [
+      rerankRow("acme/ranks", [], {
+        pricing,
+        targets: [{ upstream: "one", model: "vectors-1", ...(bought && { pricing: bought }) }],
+      }),
+    ],
   });
   const response = await post(gateway, PATH, ask);
   const body = await response.json();
@@ -45,6 +50,9 @@ Deno.test("rerank: searches are billed as the upstream reports them, or one for 
   assertEquals((await billOf(json({ results: RESULTS }), pricing)).cost, "0.002");
   const many = { ...ASK, documents: Array.from({ length: 101 }, () => "a") };
   assertEquals((await billOf(json({ results: [] }), pricing, many)).cost, "0.004");
+  const bought = { ...pricing, request: "0.001" };
+  const { entry } = await billOf(json({ results: RESULTS }), pricing, ASK, bought);
+  assertEquals(entry?.details?.upstream_usd, "0.001");
   const absurd = await billOf(json({ results: [], meta: { billed_units: { search_units: -1 } } }), pricing);
   assertEquals(absurd.cost, "0.002");
 });
