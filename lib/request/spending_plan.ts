@@ -72,7 +72,7 @@ function mostOf(
 }
 
 /** The dearest prices that a request with an input of at most this size can pay. */
-function dearestSheet(
+export function dearestSheet(
   { sheet, extraPrices }: Pick<Candidate, "sheet" | "extraPrices">,
   inputTokens: number,
 ): Readonly<PriceSheet> {

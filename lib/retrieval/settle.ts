@@ -4,7 +4,7 @@ import { formatUsd } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
 import { CLIENT_LEFT } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
-import { billedSearches } from "./candidates.ts";
+import { billedSearches } from "./candidate_prices.ts";
 import type { RetrievalAnswer } from "./send.ts";
 import { countRequest, countSearches } from "./size.ts";
 import type { RetrievalRequest } from "./types.ts";

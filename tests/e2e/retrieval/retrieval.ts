@@ -55,10 +55,13 @@ export async function statusOf(asking: Promise<Response>): Promise<number> {
 }
 
 /** An answer with vectors, each as its JSON text. */
-export function vectors(texts: readonly string[], usage: JsonObject | null = { prompt_tokens: 7, total_tokens: 7 }) {
+export function vectors(
+  texts: readonly string[],
+  usage: JsonObject | null = { prompt_tokens: 7, total_tokens: 7 },
+): ScriptedAnswer {
   const data = texts.map((text, index) => `{"object":"embedding","index":${index},"embedding":${text}}`);
   const body = `{"object":"list","data":[${data}],"model":"vectors-1","usage":${JSON.stringify(usage)}}`;
-  return { headers: { "content-type": "application/json" }, body } satisfies ScriptedAnswer;
+  return { headers: { "content-type": "application/json" }, body };
 }
 
 /** Two 32-bit floats as base64. */

@@ -1,0 +1,47 @@
+/** Prices of requests for embeddings and reranked documents. */
+import { requireCaller } from "../access/caller.ts";
+import type { Model } from "../catalog/model.ts";
+import { pricingAt } from "../catalog/pricing.ts";
+import type { Amount } from "../billing/money.ts";
+import { costOfExtras, type ExtraPrices, extraPricesAt, sheetAt } from "../billing/price.ts";
+import { mostCost } from "../billing/token_bound.ts";
+import { dearestSheet } from "../request/spending_plan.ts";
+import type { RouteContext } from "../server/router.ts";
+import type { BilledExtra, PriceSheet } from "../store/ledger.ts";
+import { measureRequest, type RetrievalSize } from "./size.ts";
+import type { RetrievalRequest } from "./types.ts";
+
+/** What a request can cost at a model. */
+export interface CandidatePrices {
+  size: RetrievalSize;
+  /** Prices at the time of admission. */
+  sheet: Readonly<PriceSheet>;
+  /** Prices of large inputs; absent: the same. */
+  extraPrices: ExtraPrices | undefined;
+  /** USD per search; absent: searches cost nothing. */
+  searchPrice: string | undefined;
+  /** The most that the request can cost. */
+  most: Amount;
+}
+
+/** Finds what a request that begins now can cost at a model. */
+export function candidatePrices(
+  request: RetrievalRequest,
+  model: Model,
+  { gateway, caller }: RouteContext,
+): CandidatePrices {
+  const now = gateway.now();
+  const at = { factor: requireCaller(caller).group.price_factor, now };
+  const sheet = sheetAt(model, at);
+  const extraPrices = extraPricesAt(model, at);
+  const searchPrice = request.kind === "rerank" ? pricingAt(model, now).request : undefined;
+  const size = measureRequest(request, model);
+  const most = mostCost({ input: size.most, output: 0 }, dearestSheet({ sheet, extraPrices }, size.most)) +
+    costOfExtras(billedSearches(size.mostSearches, searchPrice), sheet);
+  return { size, sheet, extraPrices, searchPrice, most };
+}
+
+/** Searches as an item of the bill; none where they cost nothing. */
+export function billedSearches(count: number, price: string | undefined): BilledExtra[] {
+  return price === undefined || count === 0 ? [] : [{ item: "request", count, price }];
+}
