@@ -49,10 +49,53 @@ export type Fault =
 export interface VendorError {
   /** HTTP status. */
   status: number;
+  /** The vendor's own code or type of the error, such as `insufficient_quota`. */
+  code?: string;
   message?: string;
   /** The vendor's id of the request, for its support. */
   requestId?: string;
 }
+
+/** The limit that refused a request. */
+export interface LimitRefusal {
+  scope: "key" | "group" | "model";
+  /** Id of the key or model, or name of the group. */
+  id: string;
+  unit: "requests" | "tokens" | "concurrency";
+  limit: number;
+  /** Amount that the request needed. */
+  needed: number;
+  /** Amount that was left; absent where it is not known. */
+  remaining?: number;
+  /** Milliseconds until there is room; absent where no wait helps. */
+  free_after_ms?: number;
+}
+
+/** The budget that refused a request. Amounts are exact USD, as decimal strings. */
+export interface BudgetRefusal {
+  scope: "key" | "group";
+  /** Id of the key, or name of the group. */
+  id: string;
+  period: "day" | "week" | "month" | "total";
+  budget_usd: string;
+  /** What was left of it, and how much of the rest was held for running requests. */
+  left_usd: string;
+  held_usd: string;
+  /** The most that the request could cost. */
+  needed_usd: string;
+  /** UTC day on which it starts anew, such as `2026-12-01`; absent for a budget that never does. */
+  resets_on?: string;
+}
+
+/** The permission that a request lacked. */
+export interface PermissionRefusal {
+  of: "endpoint" | "protocol" | "model";
+  /** Public id of the model, or `other` where the catalog has none of the name. */
+  name: string;
+}
+
+/** What exactly refused a request: facts for the operator, which the client does not get. */
+export type Refusal = { limit: LimitRefusal } | { budget: BudgetRefusal } | { permission: PermissionRefusal };
 
 /** Optional members of an error. */
 export interface ErrorOptions {
@@ -70,6 +113,8 @@ export interface ErrorOptions {
   fault?: Fault;
   /** The vendor's answer where it was an error; logged, never sent. */
   vendor?: VendorError;
+  /** What refused the request; entered in the ledger, never sent. */
+  refusal?: Refusal;
   /** The underlying error; logged, never sent. */
   cause?: unknown;
 }
@@ -89,6 +134,7 @@ export class GatewayError extends Error {
   readonly final: boolean;
   readonly fault: Fault | undefined;
   readonly vendor: VendorError | undefined;
+  readonly refusal: Refusal | undefined;
 
   constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
     super(redactSecrets(message), options.cause === undefined ? undefined : { cause: options.cause });
@@ -100,12 +146,13 @@ export class GatewayError extends Error {
     this.final = options.final ?? false;
     this.fault = options.fault;
     this.vendor = options.vendor;
+    this.refusal = options.refusal;
   }
 
   /** The same error but for these members. */
   with(changes: ErrorOptions): GatewayError {
-    const { kind, message, param, code, headers, retryAfterMs, final, fault, vendor, cause } = this;
-    const own = { param, code, headers, retryAfterMs, final, fault, vendor, cause };
+    const { kind, message, param, code, headers, retryAfterMs, final, fault, vendor, refusal, cause } = this;
+    const own = { param, code, headers, retryAfterMs, final, fault, vendor, refusal, cause };
     return new GatewayError(kind, message, { ...own, ...changes });
   }
 

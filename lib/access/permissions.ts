@@ -19,22 +19,33 @@ const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "respon
 /** @throws {GatewayError} `forbidden` where the caller may not call the endpoint */
 export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {
   if (allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint)) return;
-  throw new GatewayError("forbidden", `This API key may not use the endpoint "${endpoint}"`);
+  throw new GatewayError("forbidden", `This API key may not use the endpoint "${endpoint}"`, {
+    refusal: { permission: { of: "endpoint", name: endpoint } },
+  });
 }
 
 /** @throws {GatewayError} `forbidden` where the caller may not speak the protocol */
 export function requireProtocol({ group }: Permitted, protocol: Protocol): void {
   if (allows(group.protocols, protocol)) return;
-  throw new GatewayError("forbidden", `This API key may not use the protocol "${protocol}"`);
+  throw new GatewayError("forbidden", `This API key may not use the protocol "${protocol}"`, {
+    refusal: { permission: { of: "protocol", name: protocol } },
+  });
 }
 
 /**
- * @param name name of the model in the request
+ * @param names name of the model in the request; `isKnown` false: the catalog has none of that name
  * @throws {GatewayError} `forbidden` where the caller may not use the model
  */
-export function requireModel(caller: Permitted, modelId: string, name: string = modelId): void {
+export function requireModel(
+  caller: Permitted,
+  modelId: string,
+  { name = modelId, isKnown = true }: { name?: string; isKnown?: boolean } = {},
+): void {
   if (mayUse(caller, modelId)) return;
-  throw new GatewayError("forbidden", `This API key may not use model "${name}"`, { param: "model" });
+  throw new GatewayError("forbidden", `This API key may not use model "${name}"`, {
+    param: "model",
+    refusal: { permission: { of: "model", name: isKnown ? modelId : "other" } },
+  });
 }
 
 /** Returns true if a glob of the group, and one of the key if it has any, matches the whole id. */

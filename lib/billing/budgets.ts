@@ -1,7 +1,7 @@
 /** Budgets: the periods they are for, which of them a request counts against, and what is said where one stands against it. */
 import type { Caller } from "../access/caller.ts";
 import type { Budget } from "../config.ts";
-import { GatewayError } from "../errors.ts";
+import { type BudgetRefusal, GatewayError } from "../errors.ts";
 import { dayName, dayOf } from "../store/days.ts";
 import type { BudgetClaim, HoldAnswer } from "../store/ledger.ts";
 import { type Amount, formatUsd, parseUsd } from "./money.ts";
@@ -79,11 +79,21 @@ export function budgetError(
   const renewal = claim.until === undefined
     ? "It never starts anew"
     : `It starts anew on ${dayName(claim.until)} at 00:00 UTC`;
+  const refusal: BudgetRefusal = {
+    scope: claim.scope,
+    id: claim.id,
+    period: periodOf(claim),
+    budget_usd: formatUsd(claim.budget),
+    left_usd: formatUsd(left),
+    held_usd: formatUsd(onHold),
+    needed_usd: formatUsd(most),
+    ...(claim.until !== undefined && { resets_on: dayName(claim.until) }),
+  };
   return new GatewayError(
     "limited",
     `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +
       `${whose} (${amount}${state}). ${renewal}`,
-    { code: "insufficient_quota", final: true },
+    { code: "insufficient_quota", final: true, refusal: { budget: refusal } },
   );
 }
 
@@ -93,8 +103,13 @@ function leftText(left: Amount, onHold: Amount): string {
   return onHold > 0n ? `${rest} and ${formatUsd(onHold)} USD is held for requests that are still running` : rest;
 }
 
-function periodText({ since, until }: BudgetClaim): string {
-  if (until === undefined) return "in all";
+function periodText(claim: BudgetClaim): string {
+  const period = periodOf(claim);
+  return period === "total" ? "in all" : `per ${period}`;
+}
+
+function periodOf({ since, until }: BudgetClaim): Period {
+  if (until === undefined) return "total";
   const days = until - since;
-  return days === 1 ? "per day" : days === DAYS_PER_WEEK ? "per week" : "per month";
+  return days === 1 ? "day" : days === DAYS_PER_WEEK ? "week" : "month";
 }

@@ -65,7 +65,9 @@ export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
       const timer = setTimeout(late.resolve, graceMs);
       await Promise.race([Promise.all(stopped.map(({ meter }) => meter.done)), late.promise]);
       clearTimeout(timer);
-      await Promise.all(stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status)));
+      await Promise.all(
+        stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status, { code: "shutdown" })),
+      );
     },
   };
 }

@@ -1,6 +1,6 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model, Target } from "../catalog/model.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
 import type { AdmittedRequest, LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
@@ -8,7 +8,9 @@ import type {
   BudgetClaim,
   Ending,
   Entry,
+  EntryAttempt,
   EntryDetails,
+  EntryReason,
   MeteredEndpoint,
   PriceSheet,
   UsageSource,
@@ -100,8 +102,12 @@ export interface Meter {
    * Empty before `admit`.
    */
   limitStatuses(): LimitStatus[];
+  /** Notes for whom the client makes the request. */
+  attribute(attribution: Pick<EntryDetails, "user" | "tags">): void;
   /** An upstream is asked. `target`: the model there, with its prices where they are known. */
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void;
+  /** An attempt has ended. */
+  attempted(attempt: EntryAttempt): void;
   /** The first event or byte of the answer is there. */
   first(): void;
   /**
@@ -111,7 +117,7 @@ export interface Meter {
    */
   deliver(delivered: Delivered): Promise<Amount>;
   /** Ends it without a charge: `failed`, or `refused` where no upstream was asked. Never rejects. */
-  fail(status: number): Promise<void>;
+  fail(status: number, reason: EntryReason): Promise<void>;
   /** True once an upstream was asked. */
   readonly asked: boolean;
   /** True once it has ended. */
@@ -144,6 +150,9 @@ export function openMeter(parts: MeterParts, arrival: Arrival): Meter {
 /** The members of an entry about the end of a request and its cost. */
 type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "overrun" | "images">;
 
+/** Most attempts that an entry lists. */
+const MOST_ATTEMPTS = 16;
+
 /** The charge of a free request. */
 const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
 
@@ -163,6 +172,9 @@ class RequestMeter implements Meter {
   #attempts = 0;
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
+  #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
+  /** Attempts from the first; empty while none has failed. */
+  #attemptsMade: EntryAttempt[] | undefined;
   #firstMs: number | undefined;
   #ended = false;
   readonly #done = Promise.withResolvers<void>();
@@ -306,6 +318,16 @@ class RequestMeter implements Meter {
     this.#target = target;
   }
 
+  attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
+    this.#attribution = { ...attribution, ...this.#attribution };
+  }
+
+  attempted(attempt: EntryAttempt): void {
+    if (attempt.outcome === "success" && this.#attemptsMade === undefined) return;
+    this.#attemptsMade ??= [];
+    if (this.#attemptsMade.length < MOST_ATTEMPTS) this.#attemptsMade.push(attempt);
+  }
+
   first(): void {
     this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#start);
   }
@@ -319,7 +341,8 @@ class RequestMeter implements Meter {
     let released: Promise<unknown> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
-      const { sheet, details } = this.#bill(delivered, terms);
+      const { sheet, details: billed } = this.#bill(delivered, terms);
+      const details = this.#details(billed);
       const { cost, overrun } = computeCharge({ tokens, sheet, extras: details?.extras, held: this.#held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
@@ -334,7 +357,8 @@ class RequestMeter implements Meter {
       return paid;
     } catch (cause) {
       // Not completed, so not charged. The entry frees what was held as soon as it can be written.
-      await this.#note(cause instanceof GatewayError ? cause.status : 500, "failed");
+      const code = cause instanceof GatewayError ? "unavailable" : "internal";
+      await this.#note(toGatewayError(cause).status, "failed", { code });
       throw cause;
     } finally {
       released ??= this.#limits.end(limitedTokens(tokens));
@@ -356,7 +380,7 @@ class RequestMeter implements Meter {
     return { sheet, details };
   }
 
-  async fail(status: number): Promise<void> {
+  async fail(status: number, reason: EntryReason): Promise<void> {
     if (this.#ended) return;
     this.#ended = true;
     try {
@@ -367,14 +391,23 @@ class RequestMeter implements Meter {
     }
     const released = this.#limits.end(0);
     if (released !== undefined) await released;
-    await this.#note(status, this.#attempts > 0 ? "failed" : "refused");
+    await this.#note(status, this.#attempts > 0 ? "failed" : "refused", reason);
     this.#done.resolve();
   }
 
-  async #note(status: number, ending: "failed" | "refused"): Promise<void> {
+  async #note(status: number, ending: "failed" | "refused", reason: EntryReason): Promise<void> {
     const entry = this.#entry({ status, ending, ...FREE, now: this.#parts.monotonic() });
+    entry.details = this.#details({ reason });
     await this.#parts.ledger.note(entry);
     this.#parts.observer?.ended(entry);
+  }
+
+  #details(details: EntryDetails): EntryDetails;
+  #details(details: EntryDetails | undefined): EntryDetails | undefined;
+  #details(details: EntryDetails | undefined): EntryDetails | undefined {
+    const attempts = this.#attemptsMade;
+    if (attempts === undefined && this.#attribution === undefined) return details;
+    return { ...details, ...(attempts !== undefined && { attempts }), ...this.#attribution };
   }
 
   /** The entry, but for prices. One literal: this is made for every request, and all of one shape are read faster. */

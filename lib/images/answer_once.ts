@@ -3,7 +3,8 @@ import { requireCaller } from "../access/caller.ts";
 import type { Meter } from "../billing/meter.ts";
 import { toGatewayError } from "../errors.ts";
 import { admitReplay } from "../request/admit_images.ts";
-import { CLIENT_LEFT } from "../request/request_meter.ts";
+import { reasonOf } from "../request/reason.ts";
+import { failLeft } from "../request/request_meter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { makesImagesHere } from "./admit_and_start.ts";
 import { readIdempotencyKey } from "./idempotency_key.ts";
@@ -72,7 +73,9 @@ async function settled(
   try {
     return await make(signal);
   } catch (thrown) {
-    await meter.fail(signal.aborted ? CLIENT_LEFT : toGatewayError(thrown).status);
+    const error = toGatewayError(thrown);
+    if (signal.aborted) await failLeft(meter);
+    else await meter.fail(error.status, reasonOf(error));
     throw thrown;
   }
 }

@@ -1,7 +1,8 @@
 /** Charges image requests for the delivered images. */
 import type { Delivered } from "../billing/meter.ts";
 import { formatUsd } from "../billing/money.ts";
-import { CLIENT_LEFT } from "../request/request_meter.ts";
+import { reasonOf, SHUTDOWN } from "../request/reason.ts";
+import { failLeft } from "../request/request_meter.ts";
 import { billedExtras, billedTokens } from "./image_pricing.ts";
 import type { ImageBill } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";
@@ -15,7 +16,7 @@ export async function chargeDelivered(
   const { context: { gateway, record }, request, counter, metered: { meter } } = started;
   if (counter.count === 0) {
     gateway.observer.failed(record, counter.failure);
-    await meter.fail(200);
+    await meter.fail(200, reasonOf(counter.failure));
     return "0";
   }
   return formatUsd(
@@ -31,8 +32,8 @@ export async function chargeDelivered(
 /** Charges a client that left for the images it received; nothing if the gateway ended the stream. */
 export async function chargeAbandoned(started: StartedImages, received: ImageBill): Promise<void> {
   const { meter, interrupted } = started.metered;
-  if (interrupted.aborted) return await meter.fail(200);
-  if (received.sizes.length === 0) return await meter.fail(CLIENT_LEFT);
+  if (interrupted.aborted) return await meter.fail(200, SHUTDOWN);
+  if (received.sizes.length === 0) return await failLeft(meter);
   await meter.deliver({ status: 200, ending: "abandoned", ...chargeOf(received, started) });
 }
 

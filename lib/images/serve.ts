@@ -1,5 +1,6 @@
 /** The life of an image request; the steps have the numbers of docs/architecture.md. */
 import type { Model } from "../catalog/model.ts";
+import { attributeUser } from "../request/attribution.ts";
 import { findModel } from "../request/find_model.ts";
 import { runMetered } from "../request/run_metered.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -41,6 +42,7 @@ function serveImages(
   return runMetered(client, { context, endpoint }, async (metered) => {
     // 2, 4. Read and validate the body, and find the model.
     const work = { context, metered, ...await read(client, context) };
+    attributeUser(metered.meter, work.request);
     // A repeat with the same Idempotency-Key gets the first answer and skips the steps below.
     return await answerOnce(client, work, async (signal) => {
       // 6, 7, 8. Take limits, budget and memory, and start at the first target that accepts the request.

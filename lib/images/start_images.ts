@@ -27,7 +27,7 @@ export interface ImageJob {
   signal: AbortSignal;
   /** True once the client has left, even while its images are still made. */
   hasLeft: () => boolean;
-  meter: Pick<Meter, "attempt" | "first" | "ended">;
+  meter: Pick<Meter, "attempt" | "attempted" | "first" | "ended">;
 }
 
 /** Started work. */
@@ -50,6 +50,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
     const feed = await attemptTargets(attemptsWith(gateway, {
       requestId,
       signal,
+      meter,
       key,
       choices: planChoices({
         models: [{ model, price: { prompt: 0n, completion: 0n } }],

@@ -1,5 +1,5 @@
 /** The error that a client gets when a limit refuses its request. */
-import { GatewayError } from "../errors.ts";
+import { GatewayError, type LimitRefusal } from "../errors.ts";
 import { limitOwnerOf } from "./limit_requests.ts";
 import type { LimitDecision, LimitRequest, LimitUnit } from "./limiter.ts";
 
@@ -20,21 +20,30 @@ const UNIT_TEXTS: Readonly<Record<LimitUnit, string>> = {
  * Makes the error for a request that was not admitted. It names the limit with the longest wait. The error is final where
  * the request takes more than a whole limit, as no wait helps.
  */
-export function createLimitError({ over, retryAfterMs }: Pick<LimitDecision, "over" | "retryAfterMs">): GatewayError {
+export function createLimitError(
+  { over, retryAfterMs, statuses }: Pick<LimitDecision, "over" | "retryAfterMs" | "statuses">,
+): GatewayError {
   const refusing = over.find(({ reportOnly }) => !reportOnly);
   if (refusing === undefined) throw new RangeError("Cannot explain why a request was refused: no limit refuses it");
   const { unit, cost, limit } = refusing;
   const code = CODES[unit];
+  const { type: scope, id } = limitOwnerOf(refusing);
+  const status = statuses.find(({ limitRequest }) => limitRequest.name === refusing.name && limitRequest.unit === unit);
+  const facts: LimitRefusal = { scope, id, unit, limit, needed: cost };
+  if (status !== undefined) facts.remaining = status.remaining;
+  if (retryAfterMs !== Infinity) facts.free_after_ms = Math.ceil(retryAfterMs);
+  const refusal = { limit: facts };
   const rule = `${describeOwner(refusing)} is limited to ${limit} ${UNIT_TEXTS[unit]}`;
   if (retryAfterMs === Infinity) {
     return new GatewayError("limited", `Cannot take this request: it needs ${cost} ${unit}, and ${rule}`, {
       code,
       final: true,
+      refusal,
     });
   }
   // Codex and other clients look for these words, and for seconds, in the text.
   const wait = `Please try again in ${Math.ceil(retryAfterMs) / 1000}s`;
-  return new GatewayError("limited", `Cannot take this request now: ${rule}. ${wait}`, { code, retryAfterMs });
+  return new GatewayError("limited", `Cannot take this request now: ${rule}. ${wait}`, { code, retryAfterMs, refusal });
 }
 
 /** A client has one key and need not know its id. */

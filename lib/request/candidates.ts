@@ -110,11 +110,12 @@ export function findNamedFallback(
   try {
     return findFallback(id, context, kind);
   } catch (thrown) {
-    const { kind, message, code } = toGatewayError(thrown);
+    const { kind, message, code, refusal } = toGatewayError(thrown);
     // Not found is what was asked for, not what is wrong with the rest of the request.
     throw new GatewayError(kind === "not_found" ? "invalid" : kind, message, {
       param,
       ...(code !== undefined && { code }),
+      ...(refusal !== undefined && { refusal }),
     });
   }
 }

@@ -47,11 +47,11 @@ function findRow(name: string, context: RouteContext): Model {
   // Any other name is a text of the client's, which may hold anything.
   record.asked = model?.id ?? "other";
   if (model !== undefined) {
-    requireModel(caller, model.id, name);
+    requireModel(caller, model.id, { name });
     if (!isExpired(model, gateway.now())) return model;
   }
   const missing = missingModel(name, { gateway, caller });
   // A name that lacks only the vendor of a model that the caller may use is a mistake, not a breach.
-  if (model === undefined && missing.suggestion === undefined) requireModel(caller, name);
+  if (model === undefined && missing.suggestion === undefined) requireModel(caller, name, { isKnown: false });
   throw missing.error;
 }

@@ -6,12 +6,15 @@ import { documentSize } from "../json/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { type Screened, screenExtras, withExtras } from "./extras.ts";
+import { attributeRequest, attributeUser } from "./attribution.ts";
 import type { RequestState } from "./state.ts";
 
 /** Reads and checks the body. @throws {GatewayError} as `RouteContext.readJson`, and `invalid` */
-export async function readRequest({ codec, request, context }: RequestState): Promise<Screened> {
+export async function readRequest({ codec, request, context, meter }: RequestState): Promise<Screened> {
+  attributeRequest(meter, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
   const body = await context.readJson();
+  attributeUser(meter, body.value);
   checkBody(codec.schema, body.value);
   return screenExtras(body, codec, requireCaller(context.caller));
 }

@@ -4,6 +4,7 @@ import { type GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { writeLimitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../billing/meter.ts";
+import { LEFT, reasonOf } from "./reason.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
@@ -42,11 +43,27 @@ export function openRequestMeter(
 /** Ends the meter of a request that failed, if it is given, without a charge. @returns the error for the client */
 export async function settleFailure(
   thrown: unknown,
-  { request, endpoint, meter }: MeteredRequest & { meter?: Meter },
+  { request, context, endpoint, meter }: MeteredRequest & { meter?: Meter },
 ): Promise<GatewayError> {
   const error = toGatewayError(thrown);
-  await meter?.fail(request.signal.aborted ? CLIENT_LEFT : statusOf(error, endpoint));
+  if (meter !== undefined) {
+    if (request.signal.aborted) await failLeft(meter);
+    else await meter.fail(statusOf(error, endpoint), reasonOf(error, context.caller));
+  }
   return error.withHeaders({ "x-sluice-cost": "0" });
+}
+
+/** Ends the meter of a request whose client left before it got any of the answer. */
+export function failLeft(meter: Meter): Promise<void> {
+  return meter.fail(CLIENT_LEFT, LEFT);
+}
+
+/** Ends the meter of a request that failed after its response had begun. */
+export function failStream(
+  error: GatewayError,
+  { meter, context: { caller } }: { meter: Meter; context: RouteContext },
+): Promise<void> {
+  return meter.fail(200, reasonOf(error, caller));
 }
 
 /** Adds the limits that apply, and their statuses, to the response's headers. */

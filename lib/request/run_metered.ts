@@ -1,6 +1,7 @@
 /** Runs a request that is answered as a whole under a meter. */
 import type { RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
+import { attributeRequest } from "./attribution.ts";
 import { addLimitHeaders, openRequestMeter, settleFailure } from "./request_meter.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
@@ -24,6 +25,7 @@ export async function runMetered(
   const meter = openRequestMeter(metered, (reason) => interruption.abort(reason));
   let isOwn = true;
   try {
+    attributeRequest(meter, request.headers);
     return await work({ meter, interrupted: interruption.signal, handOver: () => void (isOwn = false) });
   } catch (thrown) {
     throw await settleFailure(thrown, { ...metered, ...(isOwn && { meter }) });

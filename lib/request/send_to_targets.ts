@@ -60,6 +60,7 @@ function sendToTargets<T>(
     attemptsWith(gateway, {
       requestId,
       signal,
+      meter,
       choices,
       key,
       deadlineMs: deadlineMs(choices, gateway),

@@ -12,7 +12,7 @@ import type { AdmittedModel, AdmittedModels } from "./admitted_model.ts";
 import { ClientWatch } from "./client_watch.ts";
 import { isCountable, type Shown } from "./countable.ts";
 import { beginDrain } from "./draining.ts";
-import { addLimitHeaders, CLIENT_LEFT, openRequestMeter, settleFailure } from "./request_meter.ts";
+import { addLimitHeaders, failLeft, failStream, openRequestMeter, settleFailure } from "./request_meter.ts";
 import { headersOfAttempt, targetMs } from "./targets.ts";
 
 const NOTHING_SHOWN: Shown = { reasoning: false, input: false };
@@ -128,14 +128,14 @@ export class RequestState {
 
   /** Settles a request whose client left and that no target answered. */
   settleUnanswered(): void {
-    this.context.gateway.backgroundTasks.add(this.meter.fail(CLIENT_LEFT));
+    this.context.gateway.backgroundTasks.add(failLeft(this.meter));
   }
 
   /** Settles a streamed response that no target answered. @returns the error frames for the client */
   failUnanswered(error: GatewayError): Frame[] {
     const { gateway, record } = this.context;
     gateway.observer.failed(record, error);
-    gateway.backgroundTasks.add(this.meter.fail(200));
+    gateway.backgroundTasks.add(failStream(error, this));
     logFailure(error, this.context);
     return this.errorFrames(error);
   }

@@ -1,6 +1,6 @@
 /** Charges a streamed answer. The frames that end it wait until the charge is durable. */
 import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
-import type { GatewayError } from "../errors.ts";
+import { type GatewayError, toGatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/mod.ts";
 import type { BackgroundTasks } from "../billing/background_tasks.ts";
 import type { Meter } from "../billing/meter.ts";
@@ -11,7 +11,8 @@ import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./billed_tokens.ts";
 import type { Shown } from "./countable.ts";
-import { CLIENT_LEFT } from "./request_meter.ts";
+import { LEFT, reasonOf, SHUTDOWN } from "./reason.ts";
+import { CLIENT_LEFT, failLeft } from "./request_meter.ts";
 
 /** Options of a stream meter. */
 export interface StreamCharge {
@@ -118,7 +119,7 @@ export class StreamMeter {
     if (this.#isComplete) return;
     this.#isAbandoned = !drain;
     const { backgroundTasks, isInterrupted, meter } = this.#charge;
-    if (isInterrupted()) backgroundTasks.add(meter.fail(200));
+    if (isInterrupted()) backgroundTasks.add(meter.fail(200, SHUTDOWN));
     else if (this.#isAbandoned) backgroundTasks.add(this.#abandon());
     else for (const events of this.#unsent.splice(0)) this.#observe(events);
   }
@@ -180,12 +181,12 @@ export class StreamMeter {
     }
     this.#stopCounting();
     if (error !== undefined) this.#charge.noteFailure(error);
-    await this.#charge.meter.fail(200);
+    await this.#charge.meter.fail(200, error === undefined ? LEFT : reasonOf(error));
   }
 
   async #abandon(): Promise<void> {
     const { meter } = this.#charge;
-    if (!this.#wasSent) return await meter.fail(CLIENT_LEFT);
+    if (!this.#wasSent) return await failLeft(meter);
     await meter.deliver({ status: 200, ending: "abandoned", ...await this.#read({ usage: this.#input }) });
   }
 
@@ -216,7 +217,7 @@ export class StreamMeter {
         countOutput: () => this.#count.finish(),
       });
     } catch (error) {
-      await meter.fail(200);
+      await meter.fail(200, reasonOf(toGatewayError(error)));
       throw error;
     }
   }

@@ -3,16 +3,15 @@ import type { Prompt } from "../protocols/canonical/types.ts";
 import { ownTimeouts } from "../catalog/timeouts.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
-import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import { unitPrices } from "../billing/price.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
-import type { Attempt, AttemptOptions } from "../routing/retry.ts";
+import type { Attempt } from "../routing/retry.ts";
 import { NO_PREFERENCES, type ProviderPreferences } from "../routing/preferences.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
-import { delay } from "../abort.ts";
+
+export { attemptsWith } from "./attempts.ts";
 
 /** What of a gateway chooses targets. */
 export type Routing = Pick<
@@ -85,53 +84,6 @@ function issuersIn({ messages }: Prompt): Set<string> {
     }
   }
   return issuers;
-}
-
-/** What every request's attempts are made with. */
-export function attemptsWith<T>(
-  gateway: Omit<Routing, "upstreams">,
-  { requestId, signal, choices, key, deadlineMs, once, ask, isOver }:
-    & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
-    & { requestId: string; signal: AbortSignal },
-): AttemptOptions<T> {
-  const { health, retries, config, observer, monotonic, random, log } = gateway;
-  return {
-    choices,
-    key,
-    deadlineMs,
-    once,
-    ask,
-    isOver,
-    health,
-    budgets: retries,
-    most: config.routing.attempts,
-    monotonic,
-    random,
-    pause: (ms) => delay(ms, signal),
-    ended({ model, target }, outcome, ms) {
-      observer.attempted({ upstream: target.upstream, model: model.id, outcome }, ms / 1000);
-    },
-    failed({ target: { upstream, model } }: Attempt, { kind, message, vendor, cause }: GatewayError) {
-      log({
-        level: "warn",
-        event: "target_failed",
-        request_id: requestId,
-        upstream,
-        model,
-        kind,
-        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
-        reason: message,
-        ...(vendor !== undefined && {
-          status: vendor.status,
-          vendor_message: vendor.message,
-          vendor_request_id: vendor.requestId,
-        }),
-        ...describeCause(cause),
-        // The place in the gateway's code says nothing about an upstream.
-        stack: undefined,
-      });
-    },
-  };
 }
 
 /** How long a target may take for a whole answer, in milliseconds. */

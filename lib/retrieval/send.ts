@@ -58,6 +58,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
     const answer = await attemptTargets(attemptsWith(gateway, {
       requestId,
       signal: upstreamCall.signal,
+      meter,
       key,
       choices,
       deadlineMs: deadlineMs(choices, gateway),

@@ -1,5 +1,6 @@
 /** The life of a request for embeddings or reranked documents; the steps have the numbers of docs/architecture.md. */
 import type { Model } from "../catalog/model.ts";
+import { attributeUser } from "../request/attribution.ts";
 import { runMetered } from "../request/run_metered.ts";
 import type { JsonBody, RouteContext } from "../server/router.ts";
 import { admitRetrieval } from "./admit.ts";
@@ -62,6 +63,7 @@ function serveRetrieval<R extends RetrievalRequest, A extends { tokens?: number;
     const { meter } = metered;
     // 2, 3. Read the body and check it.
     const body = await context.readJson();
+    attributeUser(meter, body.value);
     check(body);
     // 4, 5. Find the models, and check the request against each of them.
     const { candidates, preferences } = findRetrievalCandidates(body, context, { kind, read });

@@ -20,6 +20,17 @@ export interface Attempt extends Choice {
   number: number;
 }
 
+/** The end of an attempt. */
+export interface EndedAttempt {
+  /** `unfit`: the target cannot express the request, so nothing was sent. */
+  outcome: AttemptOutcome | "unfit";
+  ms: number;
+  /** Absent for a success, and where the client has left. */
+  error?: GatewayError;
+  /** True if the client may be at fault: the error may quote its request. */
+  isClients?: boolean;
+}
+
 /** Options of the attempts of one request. */
 export interface AttemptOptions<T> {
   /** The best first. */
@@ -44,8 +55,8 @@ export interface AttemptOptions<T> {
   ask: (attempt: Attempt) => Promise<T>;
   /** Returns true where no other attempt is wanted, as the client has left. */
   isOver: () => boolean;
-  /** Called for each attempt that was sent, with its milliseconds until the answer began or the attempt failed. */
-  ended?: (attempt: Attempt, outcome: AttemptOutcome, ms: number) => void;
+  /** Called for each attempt, with its milliseconds until the answer began or the attempt failed. */
+  ended?: (attempt: Attempt, ended: EndedAttempt) => void;
   /** Called for each attempt that failed by no fault of the client. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
@@ -124,7 +135,7 @@ class TargetAttempts<T> {
       try {
         const answer = await ask(attempt);
         health.report(permit, SUCCESS);
-        ended?.(attempt, "success", this.#parts.monotonic() - begunAt);
+        ended?.(attempt, { outcome: "success", ms: this.#parts.monotonic() - begunAt });
         return answer;
       } catch (error) {
         this.#failed(error, { candidate, attempt, begunAt });
@@ -236,10 +247,12 @@ class TargetAttempts<T> {
     // A client that has left says nothing about the target.
     const isDone = isOver();
     health.report(permit, isDone ? { type: "neither" } : failure.outcome);
-    const outcome = isDone ? "abandoned" : outcomeOfFailure(error, failure.outcome);
-    if (outcome !== undefined) this.#parts.ended?.(attempt, outcome, monotonic() - begunAt);
+    const ms = monotonic() - begunAt;
+    if (isDone) this.#parts.ended?.(attempt, { outcome: "abandoned", ms });
     if (isDone || !(error instanceof GatewayError)) throw error;
     const isReported = type !== "neither" || error.kind === "not_found" || error.fault === "access";
+    const outcome = error.fault === "unfit" ? "unfit" : outcomeOfFailure(error, failure.outcome);
+    if (outcome !== undefined) this.#parts.ended?.(attempt, { outcome, ms, error, isClients: !isReported });
     if (isReported) this.#parts.failed?.(attempt, error);
     // A target's failure is more informative than a target that could not express the request.
     if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;

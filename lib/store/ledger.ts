@@ -3,6 +3,8 @@
  * entries. Amounts are in 1e-12 USD.
  */
 
+import type { BudgetRefusal, LimitRefusal, PermissionRefusal } from "../errors.ts";
+
 /** An amount in 1e-12 USD. The type of `lib/billing/money.ts`, spelled out here as stores know nothing of metering. */
 type Amount = bigint;
 
@@ -63,6 +65,67 @@ export interface ContextTier {
   up_to?: number;
 }
 
+/** Why a request was refused, or failed. */
+export type ReasonCode =
+  /** A rate or concurrency limit. */
+  | "limit"
+  | "budget"
+  | "permission"
+  /** The gateway's rules about a request; `param` names the parameter. */
+  | "invalid"
+  | "model_not_found"
+  | "body_too_large"
+  | "media_type"
+  /** The client sent its body, or read its answer, too slowly. */
+  | "client_slow"
+  /** The client left. */
+  | "client_left"
+  /** The gateway had no room: request bodies, images, requests with the same Idempotency-Key. */
+  | "busy"
+  /** The gateway could not answer: its store or ledger is out of reach, or no target could be asked. */
+  | "unavailable"
+  | "shutdown"
+  /** The upstream rejected the request itself. */
+  | "upstream_rejected"
+  | "upstream_limit"
+  | "upstream_overloaded"
+  | "upstream_timeout"
+  | "upstream_failed"
+  | "internal";
+
+/** Why a request was refused or failed, with its facts. No text of the client is in it. */
+export interface EntryReason {
+  code: ReasonCode;
+  /** Code of the error that the client got, such as `context_length_exceeded`. */
+  error?: string;
+  /** Parameter at fault: a name of the protocols, or `other`. */
+  param?: string;
+  limit?: LimitRefusal;
+  budget?: BudgetRefusal;
+  permission?: PermissionRefusal;
+  /** Whose setting the key's limit or budget is: the key's own, or its group's for every key. */
+  set_by?: "key" | "group";
+}
+
+/** One attempt at a target. */
+export interface EntryAttempt {
+  upstream: string;
+  /** Public id of the model. */
+  model: string;
+  /** `success`, the outcome of a failure as in metrics, or `unfit`: the target cannot express the request. */
+  outcome: string;
+  /** Milliseconds until the answer began, or the attempt failed. */
+  ms: number;
+  /** HTTP status of the vendor's error. */
+  status?: number;
+  /** The vendor's code of the error. */
+  code?: string;
+  /** The vendor's message without secrets, or the gateway's where there was no answer; absent where it may quote a prompt. */
+  message?: string;
+  /** The vendor's id of the request. */
+  request_id?: string;
+}
+
 /** Facts that few entries have. They are kept as JSON text, so a new one needs no migration. */
 export interface EntryDetails {
   extras?: readonly BilledExtra[];
@@ -75,6 +138,14 @@ export interface EntryDetails {
   /** Cost at the upstream by the prices of the target, in USD as a decimal string; absent: the target has no prices. */
   upstream_usd?: string;
   image_sizes?: ImageSizes;
+  /** Why it was refused or failed. */
+  reason?: EntryReason;
+  /** Attempts, where one of them failed. */
+  attempts?: readonly EntryAttempt[];
+  /** The client's name of the person behind the request. */
+  user?: string;
+  /** The client's tags of the request. */
+  tags?: readonly string[];
 }
 
 /**

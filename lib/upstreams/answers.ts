@@ -72,9 +72,21 @@ function vendorError(incoming: Incoming, body: Json): VendorError {
   const requestId = incoming.header("x-request-id") ?? incoming.header("request-id") ?? "";
   return {
     status: incoming.status,
+    ...codeOf(body),
     ...(message !== "" && { message }),
     ...(/^[\x21-\x7e]{1,200}$/.test(requestId) && { requestId: redactSecrets(requestId) }),
   };
+}
+
+/** The code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */
+function codeOf(body: Json): Pick<VendorError, "code"> {
+  const value = Array.isArray(body) ? body[0] : body;
+  const error = isObject(value) ? value.error : undefined;
+  if (!isObject(error)) return {};
+  const code = stringOf(error.code) ?? stringOf(error.status) ?? stringOf(error.type);
+  // Anything else may hold a secret, or a text of the client's.
+  const isCode = code !== undefined && /^[A-Za-z0-9_.-]{1,64}$/.test(code) && redactSecrets(code) === code;
+  return isCode ? { code } : {};
 }
 
 /** Returns the message of an error body in the forms of OpenAI, Anthropic, Google and FastAPI; empty without one. */

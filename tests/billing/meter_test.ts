@@ -6,6 +6,7 @@ import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import { type AdmissionTerms, type Delivered, type Meter, openMeter } from "../../lib/billing/meter.ts";
 import { sheetAt } from "../../lib/billing/price.ts";
+import { LEFT } from "../../lib/request/reason.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -157,7 +158,7 @@ Deno.test("meter: without limits and budgets, and where nothing can cost, nobody
   }
   const failed = open("failed");
   await failed.admit(wish({ limitRequests: [], budgets: [] }));
-  await failed.fail(502);
+  await failed.fail(502, LEFT);
 });
 
 Deno.test("meter: it knows how its limits stand without asking, and how long ago that was", async () => {
@@ -173,7 +174,7 @@ Deno.test("meter: it knows how its limits stand without asking, and how long ago
   // What another one took since is not known.
   await open("b").admit(wish());
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
-  await meter.fail(500);
+  await meter.fail(500, LEFT);
   assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS));
   await clock.pass(100_000);
   assertEquals(meter.limitStatuses().map(({ resetMs }) => resetMs), [0, 0, 0]);
@@ -201,7 +202,7 @@ Deno.test("meter: how limits stand of what is told as a whole, after its end or 
   await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
   assertEquals(poor?.limitStatuses(), await limiter.statuses(CLAIMS));
   await second?.admit(wish(free));
-  await second?.fail(502);
+  await second?.fail(502, LEFT);
   assertEquals(second?.limitStatuses(), await limiter.statuses(CLAIMS));
   const tokens = { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 951, reportOnly: false } as const;
   await assertRejects(async () => await third?.admit(wish({ ...free, limitRequests: [tokens] })), GatewayError);
@@ -355,7 +356,7 @@ Deno.test("meter: what a limit refuses holds nothing, and is entered as refused"
   assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
   assertEquals(await remaining(limiter), [3, 400, 0]);
   assertEquals(await ledger.left(BUDGET), 2_000n);
-  await meter.fail(error.status);
+  await meter.fail(error.status, LEFT);
   assertEquals(await remaining(limiter), [3, 400, 0]);
   const entry = await store.find("c");
   assertEquals([entry?.ending, entry?.status, entry?.model, entry?.cost], ["refused", 429, "acme/one", 0n]);
@@ -368,7 +369,7 @@ Deno.test("meter: what a budget refuses takes nothing of limits", async () => {
   assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
   assertEquals(await ledger.left(BUDGET), 10_000n);
-  await meter.fail(error.status);
+  await meter.fail(error.status, LEFT);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
   assertEquals((await store.find("a"))?.held, 0n);
 });
@@ -377,7 +378,7 @@ Deno.test("meter: one end, whichever is first", async () => {
   const ends: Record<string, (meter: Meter) => Promise<unknown>> = {
     deliver: (meter) => meter.deliver(ANSWER),
     abandon: (meter) => meter.deliver({ ...ANSWER, ending: "abandoned" }),
-    fail: (meter) => meter.fail(502),
+    fail: (meter) => meter.fail(502, LEFT),
   };
   for (const [first, end] of Object.entries(ends)) {
     for (const [second, again] of Object.entries(ends)) {
@@ -420,7 +421,7 @@ Deno.test("meter: an end that comes while it is admitted frees what is taken lat
     const meter = open("a");
     const admitted = meter.admit(wish());
     await settle();
-    const failed = meter.fail(499);
+    const failed = meter.fail(499, LEFT);
     gate.resolve();
     await assertRejects(async () => await admitted, GatewayError);
     await failed;
@@ -455,11 +456,11 @@ Deno.test("meter: whatever call fails, nothing stays taken or held, and nobody p
           try {
             await meter.admit(wish(end === "refused" ? { most: 20_000n } : {}));
             meter.attempt("first");
-            if (end === "fail") return await meter.fail(502);
+            if (end === "fail") return await meter.fail(502, LEFT);
             await meter.deliver(ANSWER);
             isWhole = true;
           } catch {
-            await meter.fail(500);
+            await meter.fail(500, LEFT);
           }
         })();
         await clock.pass(6_000);
@@ -576,7 +577,7 @@ Deno.test("meter: a request that was never admitted is entered, and cannot be ch
   const { open, store } = benchOf();
   const meter = open("a");
   await assertRejects(() => meter.deliver(ANSWER), TypeError);
-  await meter.fail(400);
+  await meter.fail(400, LEFT);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.model, entry?.upstream, entry?.attempts], ["refused", "", "", 0]);
   await assertRejects(async () => await meter.admit({} as AdmissionTerms), TypeError);
@@ -632,7 +633,7 @@ Deno.test("meter: a request that turns to another model takes of its limits, pay
   meter.attempt("second");
   // 20 tokens at 2, and 30 at 20.
   assertEquals(await meter.deliver(ANSWER), 640n);
-  await full.fail(429);
+  await full.fail(429, LEFT);
   const [one, two] = await bench.store.entries({ after: 0, limit: 10 });
   assertEquals([one?.model, one?.sheet?.model, one?.cost], ["acme/other", "acme/other", 640n]);
   assertEquals(two?.model, "acme/one");
@@ -659,7 +660,7 @@ Deno.test("meter: an end that comes while it turns frees what is taken later", a
   const turning = assertRejects(async () =>
     await meter.switchModel({ model: OTHER, sheet: bench.wish().sheet, limitRequests: OWN })
   );
-  const failing = meter.fail(499);
+  const failing = meter.fail(499, LEFT);
   taking.resolve();
   await Promise.all([turning, failing]);
   assertEquals(await leftOf(bench, OWN), [1]);
@@ -675,6 +676,6 @@ Deno.test("meter: a request that was refused may wish for something else, one th
   await meter.admit(bench.wish());
   await assertRejects(async () => await meter.admit(bench.wish()), TypeError);
   await meter.deliver(ANSWER);
-  await holder.fail(500);
+  await holder.fail(500, LEFT);
   assertEquals((await leftOf(bench, [...CLAIMS, ...OWN])).slice(-2), [2, 1]);
 });

@@ -41,6 +41,30 @@ export const DETAILS: EntryDetails = {
   extras: [{ item: "input_image", count: 510, price: "0.0000012" }, { item: '\u00e4 "x"', count: 0, price: "0" }],
 };
 
+/** Why a request failed, and for whom it was made. */
+export const WHY: EntryDetails = {
+  reason: {
+    code: "limit",
+    error: "rate_limit_requests",
+    limit: { scope: "key", id: "key_1", unit: "requests", limit: 5, needed: 1, remaining: 0, free_after_ms: 12_000 },
+    set_by: "group",
+  },
+  attempts: [
+    {
+      upstream: "one",
+      model: "acme/one",
+      outcome: "limited",
+      ms: 40,
+      status: 429,
+      code: "rate",
+      message: '\u00e4 "x"',
+    },
+    { upstream: "two", model: "acme/one", outcome: "success", ms: 5, request_id: "req-1" },
+  ],
+  user: "\ud83d\ude00 anna",
+  tags: ["team:a", "b"],
+};
+
 /** An entry with usual members. */
 export function entry(change: Partial<Entry> = {}): Entry {
   return {
@@ -140,12 +164,14 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       entry({ held: 120n, overrun: 5n, images: 2, attempts: 3 }),
       failed({ id: "r2", model: "", upstream: "", status: 499 }),
       entry({ id: "r3", details: DETAILS }),
+      failed({ id: "r4", details: WHY }),
     ];
-    assertEquals(await ledger.append(all), [true, true, true]);
-    const [one, two, three] = await readChain(ledger);
+    assertEquals(await ledger.append(all), [true, true, true, true]);
+    const [one, two, three, four] = await readChain(ledger);
     assertEquals(one, { ...all[0], seq: 1, priceVersion: 1, check: one?.check } as KeptEntry);
     assertEquals(two, { ...all[1], seq: 2, check: two?.check } as KeptEntry);
     assertEquals(three, { ...all[2], seq: 3, priceVersion: 1, check: three?.check } as KeptEntry);
+    assertEquals(four, { ...all[3], seq: 4, check: four?.check } as KeptEntry);
     assertEquals([await ledger.find("r1"), await ledger.find("r2"), await ledger.find("r3")], [one, two, three]);
     assertEquals(await ledger.find("' OR 1=1 --"), undefined);
     assertEquals(await ledger.append([]), []);

@@ -1,4 +1,5 @@
 /** Bugs that others had, planted around the code: each must break an invariant. */
+import { LEFT } from "../../../lib/request/reason.ts";
 import { openMeter } from "../../../lib/billing/meter.ts";
 import { costOfTokens, sheetAt } from "../../../lib/billing/price.ts";
 import type { Ledger } from "../../../lib/billing/ledger.ts";
@@ -218,7 +219,7 @@ export const BUGS: readonly Bug[] = [
     breaks: ["I18"],
     variant: {
       async broken({ ware, customer, prompt, sent, at, meter }, again) {
-        await meter.fail(502);
+        await meter.fail(502, LEFT);
         const second = again();
         const sheet = sheetAt(ware.model, { factor: customer.factor, now: at });
         await second.admit({ model: ware.model, sheet, limitRequests: [], budgets: [], most: 1n, forMs: 1_000 });

@@ -1,4 +1,5 @@
 /** A simulated request on its way through the gateway: what the pipeline does, with everything outside decided by chance. */
+import { LEFT } from "../../../lib/request/reason.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { AdmissionTerms, Delivered, Meter } from "../../../lib/billing/meter.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
@@ -22,7 +23,7 @@ export interface Road {
 
 /** A request whose answer broke off costs nothing, and nobody else is asked. */
 export async function failBroken({ meter }: Truth): Promise<void> {
-  await meter.fail(502);
+  await meter.fail(502, LEFT);
 }
 
 /** Serves a request to its end. */
@@ -39,7 +40,7 @@ export async function live(truth: Truth, { wish, road }: { wish: AdmissionTerms;
 /** Whoever ends a request that has ended changes nothing, and charges nothing. */
 async function endAgain({ id, meter, prompt }: Truth, random: Random): Promise<void> {
   if (!meter.ended) return;
-  if (random.chance(0.3)) return await meter.fail(500);
+  if (random.chance(0.3)) return await meter.fail(500, LEFT);
   const cost = await meter.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, 90), source: "counted" });
   must(cost === 0n, "I9", () => `${id} was ended twice, and the second end costs ${cost}`);
 }
@@ -56,7 +57,7 @@ async function serve(
   { meter, wish, road }: { meter: Meter; wish: AdmissionTerms; road: Road },
 ): Promise<void> {
   const { random, gate } = road;
-  if (random.chance(0.04)) return await meter.fail(400);
+  if (random.chance(0.04)) return await meter.fail(400, LEFT);
   await gate();
   if (!await admit(truth, { meter, wish, road })) return;
   if (truth.repeats) return await repeat(truth);
@@ -71,7 +72,7 @@ async function serve(
     if (random.chance(0.75)) return await stream(truth, { meter, road });
     conclude(truth, "failed");
   }
-  await meter.fail(502);
+  await meter.fail(502, LEFT);
 }
 
 async function admit(
@@ -86,7 +87,7 @@ async function admit(
     return true;
   } catch (error) {
     truth.refusal = expected(error);
-    await meter.fail(truth.refusal.status);
+    await meter.fail(truth.refusal.status, LEFT);
     return false;
   }
 }
@@ -106,7 +107,7 @@ async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Ran
     });
   } catch (error) {
     const { kind, status } = expected(error);
-    if (kind !== "limited") await meter.fail(status);
+    if (kind !== "limited") await meter.fail(status, LEFT);
     return false;
   }
   truth.asked = asked;
@@ -178,7 +179,7 @@ export async function leave(truth: Truth): Promise<void> {
   const { meter, prompt, sent, got } = truth;
   truth.left = true;
   if (meter.ended || truth.drains) return;
-  if (!got) return await meter.fail(499);
+  if (!got) return await meter.fail(499, LEFT);
   truth.sentWhenLeft = sent;
   try {
     await meter.deliver({ status: 200, ending: "abandoned", tokens: tokensOf(prompt, sent), source: "counted" });

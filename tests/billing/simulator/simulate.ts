@@ -1,4 +1,5 @@
 /** One history, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
+import { LEFT } from "../../../lib/request/reason.ts";
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../../lib/billing/ledger.ts";
@@ -275,7 +276,7 @@ class World {
     const now = this.#clock.monotonic();
     for (const truth of this.#live) {
       const { meter, takenAt = now, forMs } = truth;
-      if (now >= takenAt + forMs && this.#random.chance(0.9)) this.#watch(truth, meter.fail(504));
+      if (now >= takenAt + forMs && this.#random.chance(0.9)) this.#watch(truth, meter.fail(504, LEFT));
     }
   }
 

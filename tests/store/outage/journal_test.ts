@@ -3,7 +3,7 @@ import type { Entry } from "../../../lib/store/ledger.ts";
 import { type Journal, type JournalParts, openJournal } from "../../../lib/store/outage/journal.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { seeded } from "../../support/random.ts";
-import { entry, SHEET } from "../behaviours_ledger.ts";
+import { entry, SHEET, WHY } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 
@@ -32,7 +32,7 @@ function ids(entries: readonly Entry[]): string[] {
 
 /** Entries that have everything, nothing that may be left out, and the largest numbers. */
 const VARIANTS: Entry[] = [
-  entry({ id: "whole" }),
+  entry({ id: "whole", details: WHY }),
   (({ sheet: _, firstMs: __, ...rest }) => ({ ...rest, id: "bare" }))(entry()),
   entry({
     id: "large",

@@ -1,0 +1,59 @@
+/** Why a request was refused or failed: from the error to the facts that its ledger entry keeps. */
+import type { Caller } from "../access/caller.ts";
+import type { GatewayError } from "../errors.ts";
+import { memberName } from "../observe/member_names.ts";
+import type { EntryReason, ReasonCode } from "../store/ledger.ts";
+
+/** The client left before its request ended. */
+export const LEFT: EntryReason = { code: "client_left" };
+
+/** The process ends before the request does. */
+export const SHUTDOWN: EntryReason = { code: "shutdown" };
+
+/** Gives the reason of an error. The texts of errors may quote a client, so none is part of it. */
+export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
+  const { code, param, refusal } = error;
+  const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };
+  if (code !== undefined) reason.error = code;
+  if (param !== undefined) reason.param = memberName(param.replace(/\[\d*\]/g, ""));
+  if (caller === undefined || refusal === undefined) return reason;
+  if ("limit" in refusal && refusal.limit.scope === "key") {
+    reason.set_by = caller.rules.limits === undefined ? "group" : "key";
+  }
+  if ("budget" in refusal && refusal.budget.scope === "key") {
+    reason.set_by = caller.rules.budget === undefined ? "group" : "key";
+  }
+  return reason;
+}
+
+function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): ReasonCode {
+  if (refusal !== undefined) return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
+  const isVendors = vendor !== undefined || fault === "status";
+  switch (kind) {
+    case "limited":
+      return "busy";
+    case "forbidden":
+    case "unauthenticated":
+      return "permission";
+    case "not_found":
+      return isVendors ? "upstream_rejected" : code === "model_not_found" ? "model_not_found" : "invalid";
+    case "too_large":
+      return isVendors ? "upstream_rejected" : "body_too_large";
+    case "too_slow":
+      return "client_slow";
+    case "unsupported_media_type":
+      return "media_type";
+    case "exhausted":
+      return "upstream_limit";
+    case "overloaded":
+      return isVendors ? "upstream_overloaded" : "unavailable";
+    case "timeout":
+      return "upstream_timeout";
+    case "upstream":
+      return "upstream_failed";
+    case "internal":
+      return "internal";
+    default:
+      return isVendors ? "upstream_rejected" : "invalid";
+  }
+}

@@ -1,0 +1,194 @@
+import { assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { EntryDetails } from "../../../lib/store/ledger.ts";
+import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
+import { json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { entriesOf } from "./world.ts";
+
+/** A gateway with two targets of one model. */
+function start(urls: readonly [string, string], more: JsonObject = {}): TestGateway {
+  const [one, two] = urls;
+  return startGateway({
+    upstreams: {
+      one: upstream("openai", one, { protocols: ["chat"] }),
+      two: upstream("openai", two, { protocols: ["chat"] }),
+    },
+    models: [
+      model("acme/one", [{ upstream: "one", model: "m" }, { upstream: "two", model: "m" }], {
+        pricing: { prompt: "0.00001", completion: "0.00001" },
+      }),
+      model("acme/other", [{ upstream: "one", model: "m" }]),
+    ],
+    ...more,
+  }, { described: false });
+}
+
+async function detailsOf(gateway: TestGateway, count = 1): Promise<(EntryDetails | undefined)[]> {
+  await gateway.gateway.backgroundTasks.done();
+  return (await entriesOf(gateway.store.ledger, count)).map(({ details }) => details);
+}
+
+function failing(status: number, error: JsonObject): ScriptedAnswer {
+  return json({ error }, { status, headers: { "x-request-id": `vendor-${status}` } });
+}
+
+Deno.test("a refused request is entered with what refused it, in each protocol", async () => {
+  await using up = startUpstream(() => json(WHOLE.chat));
+  for (const protocol of PROTOCOLS) {
+    await using gateway = start([up.url, up.url], {
+      groups: {
+        default: { key_limits: { requests_per_minute: 1 } },
+        narrow: { models: ["acme/other"] },
+        poor: { key_budget: { usd: "0.000001", period: "month" } },
+        limited: { limits: { tokens_per_minute: 1 } },
+      },
+    });
+    const ask = async (group: string | undefined, body: JsonObject | string): Promise<EntryDetails["reason"]> => {
+      const key = group === undefined ? undefined : await gateway.addKey({ group });
+      const before = (await gateway.store.ledger.entries({ after: 0, limit: 100 })).length;
+      const response = await gateway.ask(protocol, body, key === undefined ? {} : { key });
+      await response.text();
+      const [details] = (await detailsOf(gateway, before + 1)).slice(before);
+      return details?.reason;
+    };
+    const asked = prompt(protocol, { model: "acme/one" });
+    assertEquals(await ask(undefined, asked), undefined);
+    const limit = await ask(undefined, asked);
+    assertEquals({ ...limit, limit: { ...limit?.limit, free_after_ms: 0 } }, {
+      code: "limit",
+      error: "rate_limit_requests",
+      limit: {
+        scope: "key",
+        id: gateway.key.id,
+        unit: "requests",
+        limit: 1,
+        needed: 1,
+        remaining: 0,
+        free_after_ms: 0,
+      },
+      set_by: "group",
+    });
+    const tokens = await ask("limited", asked);
+    assertEquals([tokens?.code, tokens?.limit?.scope, tokens?.limit?.id, tokens?.limit?.unit, tokens?.set_by], [
+      "limit",
+      "group",
+      "limited",
+      "tokens",
+      undefined,
+    ]);
+    assertEquals(tokens?.limit?.free_after_ms, undefined, "no wait helps");
+    assertEquals(await ask("narrow", asked), {
+      code: "permission",
+      param: "model",
+      permission: { of: "model", name: "acme/one" },
+    });
+    assertEquals(await ask("narrow", prompt(protocol, { model: "my secret" })), {
+      code: "permission",
+      param: "model",
+      permission: { of: "model", name: "other" },
+    });
+    const budget = await ask("poor", asked);
+    assertEquals([budget?.code, budget?.set_by, budget?.budget?.scope, budget?.budget?.period], [
+      "budget",
+      "group",
+      "key",
+      "month",
+    ]);
+    assertEquals([budget?.budget?.budget_usd, budget?.budget?.left_usd, budget?.budget?.resets_on], [
+      "0.000001",
+      "0.000001",
+      "1970-02-01",
+    ]);
+    const other = await gateway.addKey();
+    const wrong = [
+      prompt(protocol, { model: "acme/none" }),
+      `{"model": "acme/one", "messages": "a secret"`,
+      prompt(protocol, { model: "acme/one", temperature: "a secret" }),
+    ];
+    for (const body of wrong) await (await gateway.ask(protocol, body, { key: other })).text();
+    const all = (await detailsOf(gateway, 9)).slice(6).map((details) => details?.reason);
+    assertEquals(all, [
+      { code: "model_not_found", error: "model_not_found", param: "model" },
+      { code: "invalid" },
+      { code: "invalid", param: "temperature" },
+    ]);
+  }
+});
+
+Deno.test("a failed attempt is entered with the vendor's error, and those after it", async () => {
+  let fails = true;
+  await using one = startUpstream(() =>
+    failing(429, { code: "rate_limit_exceeded", message: "Slow down, sk-abcdefghijklmnopqrstuvwx" })
+  );
+  await using two = startUpstream(() => fails ? failing(400, { message: "no 'a secret'" }) : json(WHOLE.chat));
+  await using gateway = start([one.url, two.url]);
+  await (await gateway.ask("chat", prompt("chat", { model: "acme/one" }))).text();
+  fails = false;
+  await (await gateway.ask("chat", prompt("chat", { model: "acme/one" }))).text();
+  const [failed, answered] = (await detailsOf(gateway, 2)).map((details) => ({
+    ...details,
+    attempts: details?.attempts?.map((attempt) => ({ ...attempt, ms: 0 })),
+  }));
+  const limited = {
+    upstream: "one",
+    model: "acme/one",
+    outcome: "limited",
+    ms: 0,
+    status: 429,
+    code: "rate_limit_exceeded",
+    message: "Slow down, [key]",
+    request_id: "vendor-429",
+  };
+  const rejected = {
+    upstream: "two",
+    model: "acme/one",
+    outcome: "rejected",
+    ms: 0,
+    status: 400,
+    request_id: "vendor-400",
+  };
+  assertEquals(failed, { reason: { code: "upstream_rejected" }, attempts: [limited, rejected] });
+  const success = { upstream: "two", model: "acme/one", outcome: "success", ms: 0 };
+  assertEquals(answered, { attempts: [limited, success] });
+});
+
+Deno.test("the end user and the tags of a request are entered", async () => {
+  await using up = startUpstream(() => json(WHOLE.chat));
+  await using gateway = start([up.url, up.url]);
+  const member = {
+    chat: { user: "anna" },
+    responses: { safety_identifier: "anna" },
+    messages: { metadata: { user_id: "anna" } },
+  };
+  for (const protocol of PROTOCOLS) {
+    await (await gateway.ask(protocol, prompt(protocol, { model: "acme/one", ...member[protocol] }))).text();
+  }
+  const headers = { "x-sluice-user": "ben 2", "x-sluice-tags": "team:a, job=7,team:a" };
+  await (await gateway.ask("chat", prompt("chat", { model: "acme/one", user: "anna" }), { headers })).text();
+  const anna = { user: "anna" };
+  assertEquals(await detailsOf(gateway, 4), [anna, anna, anna, { user: "ben 2", tags: ["team:a", "job=7"] }]);
+  const sent = up.requests.at(-1);
+  assertEquals([...(sent?.headers.keys() ?? [])].filter((name) => name.startsWith("x-sluice")), []);
+});
+
+Deno.test("a malformed header about the end user or the tags is refused, and entered", async () => {
+  await using up = startUpstream(() => json(WHOLE.chat));
+  await using gateway = start([up.url, up.url]);
+  const wrong: Record<string, string>[] = [
+    { "x-sluice-user": "" },
+    { "x-sluice-user": "a".repeat(257) },
+    { "x-sluice-user": "\u00e4" },
+    { "x-sluice-tags": "a,,b" },
+    { "x-sluice-tags": "a b" },
+    { "x-sluice-tags": "a".repeat(65) },
+    { "x-sluice-tags": Array.from({ length: 11 }, (_, index) => `t${index}`).join(",") },
+  ];
+  for (const headers of wrong) {
+    const response = await gateway.ask("chat", prompt("chat", { model: "acme/one" }), { headers });
+    const { error } = await response.json();
+    assertEquals([response.status, error.message.includes(`"${Object.keys(headers)[0]}"`)], [400, true]);
+  }
+  assertEquals(await detailsOf(gateway, wrong.length), wrong.map(() => ({ reason: { code: "invalid" } })));
+  assertEquals(up.requests.length, 0);
+});
