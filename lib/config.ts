@@ -272,6 +272,13 @@ const responsesSchema = z.strictObject({
       .describe("Memory of each process for them, in MiB; the least recently used go first"),
   }).nullable().prefault({})
     .describe("Recent responses that requests may refer to by `previous_response_id` and `item_reference`; null: none"),
+  websocket: z.strictObject({
+    connections: z.number().int().min(1).max(100_000).default(1000)
+      .describe("Most WebSockets of each process; clients beyond that are sent to plain requests"),
+    idle_seconds: z.number().int().min(1).max(86_400).default(600)
+      .describe("How long a WebSocket may stay open without a request, in seconds"),
+  }).nullable().prefault({})
+    .describe("WebSockets on /v1/responses; null: clients are sent to plain requests, as without `recall`"),
 });
 
 /** The whole file. */

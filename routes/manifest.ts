@@ -66,6 +66,6 @@ export const routes: Route[] = [
   { path: "/v1/models/[provider]", handlers: { GET: v1_models_provider.GET } },
   { path: "/v1/models/[provider]/[model_id]", handlers: { GET: v1_models_provider_model_id.GET } },
   { path: "/v1/rerank", handlers: { POST: v1_rerank.POST } },
-  { path: "/v1/responses", handlers: { POST: v1_responses.POST } },
+  { path: "/v1/responses", handlers: { GET: v1_responses.GET, POST: v1_responses.POST } },
   { path: "/v1/usage", handlers: { GET: v1_usage.GET } },
 ];

@@ -29,6 +29,8 @@ export interface Access {
   readonly endpoint?: Endpoint;
   /** Protocol of the route, if it has one, which is a permission as well. */
   readonly protocol?: Protocol;
+  /** True: the request opens a WebSocket. */
+  readonly websocket?: true;
   /** True: also served on the listener of the admin routes, where they have their own. */
   readonly everywhere?: true;
 }
@@ -41,6 +43,7 @@ const HEALTH: Access = { credential: "none", everywhere: true };
 const ADMIN: Access = { credential: "admin" };
 const MODELS: Access = { credential: "bearer", endpoint: "models" };
 const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models", protocol: "messages" };
+const RESPONSES: Access = { credential: "bearer", endpoint: "responses", protocol: "responses" };
 const IMAGES: Access = { credential: "bearer", endpoint: "images" };
 const MESSAGES: Access = { credential: "api_key", endpoint: "messages", protocol: "messages" };
 
@@ -55,7 +58,8 @@ export const ACCESS: AccessTable = {
   "GET /v1/models/[provider]": MODELS,
   "GET /v1/models/[provider]/[model_id]": MODELS,
   "POST /v1/chat/completions": { credential: "bearer", endpoint: "chat", protocol: "chat" },
-  "POST /v1/responses": { credential: "bearer", endpoint: "responses", protocol: "responses" },
+  "GET /v1/responses": { ...RESPONSES, websocket: true },
+  "POST /v1/responses": RESPONSES,
   "POST /v1/images/generations": IMAGES,
   "POST /v1/images/edits": IMAGES,
   "POST /v1/embeddings": { credential: "bearer", endpoint: "embeddings" },

@@ -60,6 +60,10 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     streams: true,
     others: UPSTREAM,
   },
+  "GET /v1/responses": {
+    summary: "Open a WebSocket; each of its `response.create` messages has the body of `POST /v1/responses`",
+    status: 101,
+  },
   "POST /v1/responses": {
     summary: "Create a response",
     body: responses.schema,

@@ -15,9 +15,10 @@ export interface Operation {
   bodyIsOptional?: boolean;
   /** The body is a form with these files beside the fields of `body`; those of a list are required. */
   files?: Readonly<Record<string, "one" | "list">>;
-  reply: z.ZodType;
+  /** Absent: the answer has no body. */
+  reply?: z.ZodType;
   /** Status of the answer, if not 200. */
-  status?: 201;
+  status?: 101 | 201;
   /** The answer may be a stream of server-sent events instead. */
   streams?: boolean;
   /** Statuses it may answer with beside those that its credential and its body bring. */
@@ -62,10 +63,12 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
     responses: {
       [status]: {
         description: streams === true ? "The answer; server-sent events with `stream: true`" : "The answer",
-        content: {
-          "application/json": { schema: jsonSchema(reply) },
-          ...(streams === true && { "text/event-stream": { schema: { type: "string" } } }),
-        },
+        ...(reply !== undefined && {
+          content: {
+            "application/json": { schema: jsonSchema(reply) },
+            ...(streams === true && { "text/event-stream": { schema: { type: "string" } } }),
+          },
+        }),
       },
       ...Object.fromEntries(
         [

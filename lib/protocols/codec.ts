@@ -47,6 +47,8 @@ export interface KeptAnswer {
 export interface AnswerKeeper {
   /** Id of the answer that the request continues, as the client named it. */
   readonly previousId?: string;
+  /** True where any later request of the key may refer to the answer. */
+  readonly isStored: boolean;
   /** Keeps an answer when it is complete; absent: answers are not kept. */
   keep?(answer: KeptAnswer): void;
   /** Resolves when other nodes can find the answer; absent: there is nothing to wait for. */

@@ -83,6 +83,11 @@ export class Recall {
       this.#adopt(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
   }
 
+  /** The memory of one connection, which ends with it. Its responses count towards the limits of all. */
+  openLocal(): LocalResponses {
+    return new LocalResponses(this.#recent);
+  }
+
   /** Forgets everything in this process. */
   async close(): Promise<void> {
     this.#recent.close();
@@ -96,5 +101,35 @@ export class Recall {
   #adopt({ keyId }: ResponseOwner, found: KeptResponse | undefined): KeptResponse | undefined {
     if (found !== undefined && this.#limits !== null) this.#recent.put(keyId, found);
     return found;
+  }
+}
+
+/** Responses that one connection alone can find. */
+export class LocalResponses {
+  readonly #recent: RecentResponses;
+  readonly #owner = crypto.randomUUID();
+  readonly #ids = new Set<string>();
+
+  constructor(recent: RecentResponses) {
+    this.#recent = recent;
+  }
+
+  put(response: KeptResponse): void {
+    this.#recent.put(this.#owner, response);
+    this.#ids.add(response.id);
+  }
+
+  find(id: string): KeptResponse | undefined {
+    return this.#recent.find(this.#owner, id);
+  }
+
+  findByItem(itemId: string): KeptResponse | undefined {
+    return this.#recent.findByItem(this.#owner, itemId);
+  }
+
+  /** Forgets everything. */
+  close(): void {
+    for (const id of this.#ids) this.#recent.remove(this.#owner, id);
+    this.#ids.clear();
   }
 }

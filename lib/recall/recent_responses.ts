@@ -105,6 +105,11 @@ export class RecentResponses {
     return this.#use(this.#items.get(keyOf(owner, itemId)));
   }
 
+  /** Forgets a response. */
+  remove(owner: string, id: string): void {
+    this.#remove(keyOf(owner, id));
+  }
+
   /** Forgets everything. */
   close(): void {
     this.#entries.clear();

@@ -1,8 +1,8 @@
 /** Replaces references to earlier responses and their items by the items themselves. */
-import type { Recall, ResponseOwner } from "../recall/recall.ts";
 import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
+import type { ResponseMemory } from "./response_memory.ts";
 
 /** Longest text of a reference: an item is only parsed if it is shorter. */
 const LONGEST_REFERENCE = 1_024;
@@ -11,12 +11,6 @@ const LONGEST_REFERENCE = 1_024;
 const LONGEST_CHAIN = 10_000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
-/** The memory of one client. */
-export interface OwnMemory {
-  recall: Recall;
-  owner: ResponseOwner;
-}
 
 /** True for an input item that only names another one. */
 export function isReference(item: Json | undefined): boolean {
@@ -29,13 +23,11 @@ export function isReference(item: Json | undefined): boolean {
  * Returns the items before those of a request, with the references among them: JSON texts with commas between them.
  * @throws {GatewayError} `invalid`, where one of the responses is not kept
  */
-export async function recallConversation(id: string, memory: OwnMemory): Promise<string> {
+export async function recallConversation(id: string, memory: ResponseMemory): Promise<string> {
   const parts: string[] = [];
   let next: KeptResponse["base"] = { id, withOutput: true };
   for (let length = 0; next !== undefined; length++) {
-    const found: KeptResponse | undefined = length < LONGEST_CHAIN
-      ? await memory.recall.find(memory.owner, next.id)
-      : undefined;
+    const found: KeptResponse | undefined = length < LONGEST_CHAIN ? await memory.find(next.id) : undefined;
     if (found === undefined) throw responseGone(id, memory);
     if (next.withOutput) parts.unshift(decoder.decode(found.output));
     parts.unshift(decoder.decode(found.input));
@@ -54,7 +46,7 @@ export interface ResolvedItems {
  * Replaces the references in a list of items. @param items JSON texts with commas between them
  * @throws {GatewayError} `invalid`, where an item is not kept
  */
-export async function resolveItems(items: string, memory: OwnMemory): Promise<ResolvedItems> {
+export async function resolveItems(items: string, memory: ResponseMemory): Promise<ResolvedItems> {
   const list = `[${items}]`;
   const texts: string[] = [];
   let last: KeptResponse | undefined;
@@ -65,7 +57,7 @@ export async function resolveItems(items: string, memory: OwnMemory): Promise<Re
       texts.push(text);
       continue;
     }
-    const found = await memory.recall.findByItem(memory.owner, id);
+    const found = await memory.findByItem(id);
     const item = found?.items.findLast((item) => item.id === id);
     if (found === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
     texts.push(decoder.decode(found.output.subarray(item.start, item.end)));
@@ -75,10 +67,10 @@ export async function resolveItems(items: string, memory: OwnMemory): Promise<Re
 }
 
 /** The input texts of a response and of those that it shares them with; absent where an output is between them. */
-export async function sharedInput(response: KeptResponse, { recall, owner }: OwnMemory): Promise<string | undefined> {
+export async function sharedInput(response: KeptResponse, memory: ResponseMemory): Promise<string | undefined> {
   const parts = [decoder.decode(response.input)];
   for (let { base } = response; base !== undefined;) {
-    const found = base.withOutput ? undefined : await recall.find(owner, base.id);
+    const found = base.withOutput ? undefined : await memory.find(base.id);
     if (found === undefined || parts.length > LONGEST_CHAIN) return undefined;
     parts.unshift(decoder.decode(found.input));
     base = found.base;
@@ -97,21 +89,21 @@ function referredId(text: string): string | undefined {
   return isReference(item) && isObject(item) && typeof item.id === "string" ? item.id : undefined;
 }
 
-function responseGone(id: string, memory: OwnMemory): GatewayError {
+function responseGone(id: string, memory: ResponseMemory): GatewayError {
   return new GatewayError("invalid", `Cannot continue response ${JSON.stringify(id)}: ${whyGone(memory)}`, {
     param: "previous_response_id",
     code: "previous_response_not_found",
   });
 }
 
-function itemGone(id: string, { index, memory }: { index: number; memory: OwnMemory }): GatewayError {
+function itemGone(id: string, { index, memory }: { index: number; memory: ResponseMemory }): GatewayError {
   return new GatewayError("invalid", `Cannot find item ${JSON.stringify(id)}: ${whyGone(memory)}`, {
     param: `input[${index}]`,
     code: "item_not_found",
   });
 }
 
-function whyGone({ recall: { limits } }: OwnMemory): string {
+function whyGone({ limits }: ResponseMemory): string {
   const why = limits === null
     ? "this gateway keeps no responses"
     : `responses are kept for ${limits.minutes} minutes after their last use, for the key that made them, as long as ` +

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { isAdminPath } from "./check_access.ts";
+import { createConnectionHost } from "./connection_host.ts";
 import { preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
@@ -35,24 +36,29 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
   const flight = preflight({ method, headers: head }, exchange.origins, allowed);
   if (flight !== undefined) return flight;
   const upgrade = head.get("upgrade");
-  if (upgrade !== null && /\bwebsocket\b/i.test(upgrade)) throw noUpgrade();
+  const isUpgrade = upgrade !== null && /\bwebsocket\b/i.test(upgrade);
   const found = methods.get(method);
+  if (isUpgrade && (method !== "GET" || found?.row?.websocket !== true)) throw noUpgrade();
   if (found === undefined) {
     throw new GatewayError("method_not_allowed", `Cannot use this method here: expected ${allowed.join(", ")}`, {
       headers: { allow: allowed.join(", ") },
     });
   }
-  if (server.drain.phase !== "serving" && turnsAway(server.drain, path)) throw stopping();
+  if (server.drain.phase !== "serving" && (isUpgrade || turnsAway(server.drain, path))) throw stopping();
   const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
-  return await handle(exchange, { ...found, params, caller }, server);
+  return await handle(exchange, { ...found, params, caller, isUpgrade }, server);
 }
 
 /** Runs a handler. The memory and the place that its request takes are given back when it has answered. */
 async function handle(
   exchange: Exchange,
-  { handler, row, params, caller }: RouteHandler & Pick<RouteContext, "params" | "caller">,
-  { budget, timers, clients }: ServerState,
+  { handler, row, params, caller, isUpgrade }:
+    & RouteHandler
+    & Pick<RouteContext, "params" | "caller">
+    & { isUpgrade: boolean },
+  server: ServerState,
 ): Promise<Response> {
+  const { budget, timers, clients } = server;
   const { request, head, requestId, gateway, record, settings, bodyArrived, answerHeaders, info } = exchange;
   let endConcurrent: (() => void) | undefined;
   if (caller !== undefined) {
@@ -78,6 +84,7 @@ async function handle(
       readJson: () => body.readJson(),
       reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
+      ...(isUpgrade && { connection: createConnectionHost(exchange, server) }),
     });
     isAnswered = true;
     return response;

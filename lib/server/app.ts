@@ -48,7 +48,7 @@ export function createApp(options: AppOptions): App {
   const { drain, timers } = server;
   const settingsOf = cacheSettings(options, server);
   const nextRequestId = options.nextRequestId ?? createRequestIds();
-  return async (request, info) => {
+  const app: App = async (request, info) => {
     const gateway = options.gateway();
     const { observer } = gateway;
     const exchange = beginExchange({ request, info, requestId: nextRequestId() }, settingsOf(gateway), server);
@@ -77,4 +77,6 @@ export function createApp(options: AppOptions): App {
     if (drain.phase !== "serving") answerHeaders.push(["connection", "close"]);
     return withHeaders(response, answerHeaders);
   };
+  server.app = app;
+  return app;
 }

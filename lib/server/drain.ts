@@ -19,6 +19,11 @@ export interface Drain {
    * their readers throw `BadResource`. So it must not, before this.
    */
   arrived(): Promise<void>;
+  /** Registers a connection that outlives its request; `leave` is called when the shutdown begins. The returned function
+   * ends the registration. */
+  connect(leave: () => void): () => void;
+  /** Connections that are registered. */
+  readonly connections: number;
 }
 
 /** When to try again: by then another process may listen here. */
@@ -29,12 +34,14 @@ export function createDrain(): Drain {
   let phase: DrainPhase = "serving";
   let arriving = 0;
   let waiting: (() => void)[] = [];
+  const connections = new Set<() => void>();
   return {
     get phase() {
       return phase;
     },
     leave() {
       if (phase === "serving") phase = "leaving";
+      for (const close of [...connections]) close();
     },
     refuse() {
       phase = "refusing";
@@ -49,6 +56,13 @@ export function createDrain(): Drain {
         for (const resolve of waiting) resolve();
         waiting = [];
       };
+    },
+    connect(leave) {
+      connections.add(leave);
+      return () => void connections.delete(leave);
+    },
+    get connections() {
+      return connections.size;
     },
     async arrived() {
       while (arriving > 0) await new Promise<void>((resolve) => waiting.push(resolve));

@@ -13,7 +13,7 @@ import { createRouteMatcher, type RouteMatch, type RouteMatcher } from "./route_
 import { type AnswerHeader, METHODS } from "./router.ts";
 import { routesOn, type Surface } from "./surface.ts";
 import { isAnthropicPath } from "./target.ts";
-import type { AppOptions } from "./app.ts";
+import type { App, AppOptions } from "./app.ts";
 
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
@@ -52,6 +52,8 @@ export interface ServerState {
   readonly routes: RouteMatcher;
   readonly budget: BodyBudget;
   readonly clients: ClientTracker;
+  /** The app itself, once it is made. */
+  app?: App;
 }
 
 /** Values that all requests under one gateway share. */

@@ -5,6 +5,7 @@ import type { JsonDocument, JsonObject } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { AnswerKeeper } from "../protocols/codec.ts";
+import type { ConnectionHost } from "./connection_host.ts";
 
 /** A request body: its text and its value. */
 export interface JsonBody extends JsonDocument {
@@ -43,6 +44,8 @@ export interface RouteContext {
    * @throws {GatewayError} `limited` where all bodies together take too much memory
    */
   reserve(bytes: number, received?: number): void;
+  /** The server, where the request opens a WebSocket. */
+  connection?: ConnectionHost;
   /** Keeps the answer for requests that refer to it; absent: nothing can. */
   keeper?: AnswerKeeper;
   /** Says that a body which the handler reads by itself is all there. */

@@ -31,12 +31,12 @@ Deno.test("whoever asks for hello needs no key", async () => {
   }
 });
 
-Deno.test("a WebSocket is refused with 426 at once, whatever the key", async () => {
+Deno.test("a WebSocket is refused with 426 at once where there is none, whatever the key", async () => {
   const { hostname, port } = new URL(gateway().url);
   for (const key of ["", `authorization: Bearer ${MAIN}\r\n`]) {
     using connection = await Deno.connect({ hostname, port: Number(port) });
     const lines = [
-      "GET /v1/responses HTTP/1.1",
+      "GET /v1/chat/completions HTTP/1.1",
       `host: ${hostname}`,
       "connection: Upgrade",
       "upgrade: websocket",

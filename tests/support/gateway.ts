@@ -5,6 +5,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Limiter } from "../../lib/limits/limiter.ts";
+import type { Drain } from "../../lib/server/drain.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
@@ -57,6 +58,8 @@ export interface GatewayOptions {
   upstreamKey?: string;
   /** False: its upstreams answer what no protocol has, and the gateway relays it. */
   described?: boolean;
+  /** Absent: it never shuts down. */
+  drain?: Drain;
   /** Told of each request before the gateway gets it. */
   arriving?: (request: Request) => void;
 }
@@ -129,6 +132,7 @@ export function startGateway(
     limiter,
     upstreamKey = UPSTREAM_KEY,
     described = true,
+    drain,
     arriving,
   }: GatewayOptions = {},
 ): TestGateway {
@@ -150,7 +154,11 @@ export function startGateway(
     ...(limiter !== undefined && { limiter }),
     ...(!breakers && { health: forgivingHealth() }),
   });
-  const { app, assertDescribed } = createDescribedApp({ routes, gateway: () => gateway });
+  const { app, assertDescribed } = createDescribedApp({
+    routes,
+    gateway: () => gateway,
+    ...(drain !== undefined && { drain }),
+  });
   const stop = new AbortController();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, (request, info) => {
     arriving?.(request);

@@ -45,7 +45,7 @@ export function responseWriter(echo: Echo): (progress: ResponseProgress) => Json
     reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? reasoning.generate_summary ?? null },
     safety_identifier: request.safety_identifier ?? null,
     service_tier: request.service_tier ?? "default",
-    store: echo.keeper?.keep !== undefined,
+    store: echo.keeper?.isStored === true,
     temperature: request.temperature ?? 1,
     top_p: request.top_p ?? 1,
     top_logprobs: request.top_logprobs ?? 0,

@@ -207,8 +207,8 @@ for (const kind of PROXIES) {
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
       ];
-      const refused = await exchange(proxy.port, head("GET /v1/responses", gateway.key, upgrade));
-      assert([426, 405].includes(refused.status ?? 0), refused.text);
+      const upgraded = await exchange(proxy.port, head("GET /v1/responses", gateway.key, upgrade));
+      assert([101, 426].includes(upgraded.status ?? 0), upgraded.text);
 
       for (
         const path of [

@@ -1,0 +1,117 @@
+/** Puts what a request refers to into its body, and keeps its answer for later requests. */
+import { Buffer } from "node:buffer";
+import { documentSize, memberText, spliceMembers } from "../json/mod.ts";
+import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
+import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
+import { bodyTooLarge } from "../server/body_head.ts";
+import { JSON_MEMORY_FACTOR } from "../server/body_limits.ts";
+import { parseBody } from "../server/body.ts";
+import type { JsonBody, RouteContext } from "../server/router.ts";
+import { isReference, joinItems, recallConversation, resolveItems, sharedInput } from "./resolve_references.ts";
+import type { ResponseMemory } from "./response_memory.ts";
+
+const encoder = new TextEncoder();
+
+/** A body without references, and what keeps its answer. */
+export interface RecalledBody {
+  body: JsonBody;
+  keeper: AnswerKeeper;
+}
+
+/** The items that a request adds to a conversation: JSON texts with commas between them. */
+type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuffer> };
+
+/**
+ * Replaces the references of a body by what they refer to.
+ * @throws {GatewayError} `invalid` for references to what is not kept, `too_large`, `limited`
+ */
+export async function recallBody(
+  body: JsonBody,
+  memory: ResponseMemory,
+  context: Pick<RouteContext, "gateway" | "reserve">,
+): Promise<RecalledBody> {
+  const { previous_response_id: previous, input } = body.value;
+  if (typeof previous === "string" && previous !== "") {
+    const items = inputItems(body);
+    const text = joinItems([await recallConversation(previous, memory), items]);
+    const added = { base: { id: previous, withOutput: true }, input: () => encoder.encode(items) };
+    return {
+      body: await withInput(body, (await resolveItems(text, memory)).text, context),
+      keeper: keeperOf(body, added, memory),
+    };
+  }
+  if (!Array.isArray(input) || !input.some(isReference)) {
+    return { body, keeper: keeperOf(body, { input: () => inputBytes(body) }, memory) };
+  }
+  const items = inputItems(body);
+  const { text, last } = await resolveItems(items, memory);
+  const added = await addedItems(items, last, memory);
+  return { body: await withInput(body, text, context), keeper: keeperOf(body, added, memory) };
+}
+
+/** An agent sends its whole conversation with each request: what the response before has already is not kept twice. */
+async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
+  const known = last === undefined ? undefined : await sharedInput(last, memory);
+  if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {
+    return { input: () => encoder.encode(items) };
+  }
+  return { base: { id: last.id, withOutput: false }, input: () => encoder.encode(items.slice(known.length + 1)) };
+}
+
+function keeperOf({ value }: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {
+  const previous = value.previous_response_id;
+  const isStored = memory.limits !== null && value.store !== false;
+  const keeper = { isStored, ...(typeof previous === "string" && previous !== "" && { previousId: previous }) };
+  if (memory.limits === null || !isStored && !memory.keepsAll) return keeper;
+  let written: Promise<void> | undefined;
+  return {
+    ...keeper,
+    keep({ id, output }) {
+      const response = { id, ...(base !== undefined && { base }), input: input(), ...keptOutput(output) };
+      written = memory.put(response, isStored);
+    },
+    written: () => written,
+  };
+}
+
+function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" | "items"> {
+  const bytes = encoder.encode(output.map(({ text }) => text).join(","));
+  const items: KeptItem[] = [];
+  let at = 0;
+  for (const { id, text } of output) {
+    const end = at + Buffer.byteLength(text);
+    if (id !== undefined) items.push({ id, start: at, end });
+    at = end + 1;
+  }
+  return { output: bytes, items };
+}
+
+/** A body with the whole conversation as its input. @throws {GatewayError} `too_large`, `limited` */
+async function withInput(
+  body: JsonBody,
+  items: string,
+  { gateway, reserve }: Pick<RouteContext, "gateway" | "reserve">,
+): Promise<JsonBody> {
+  const bytes = encoder.encode(spliceMembers(body, { input: `[${items}]`, previous_response_id: undefined }));
+  const { json_body_bytes: limit } = gateway.config.limits;
+  if (bytes.length > limit) throw bodyTooLarge(limit);
+  const growth = bytes.length - documentSize(body);
+  if (growth > 0) reserve(growth * JSON_MEMORY_FACTOR, 0);
+  return await parseBody(bytes);
+}
+
+/** The items of a body's input; a text is one item. */
+function inputItems(body: JsonBody): string {
+  const text = memberText(body, "input") ?? "[]";
+  return text.startsWith("[") ? text.slice(1, -1).trim() : `{"role":"user","content":${text}}`;
+}
+
+/** As `inputItems`, without decoding them. */
+function inputBytes(body: JsonBody): Uint8Array<ArrayBuffer> {
+  const { utf8 } = body;
+  const member = utf8?.members.find(({ name }) => name === "input");
+  if (utf8 === undefined || member === undefined || !Array.isArray(body.value.input)) {
+    return encoder.encode(inputItems(body));
+  }
+  return utf8.bytes.slice(member.start + 1, member.end - 1);
+}

@@ -1,0 +1,42 @@
+/** What one client can refer to: responses of its key, and of its connection. */
+import type { LocalResponses, Recall, ResponseOwner } from "../recall/recall.ts";
+import type { KeptResponse, RecallLimits } from "../recall/recent_responses.ts";
+
+/** Responses that one client can refer to. */
+export interface ResponseMemory {
+  /** `null`: nothing is kept. */
+  readonly limits: RecallLimits | null;
+  /** True where responses that are not stored are kept too. */
+  readonly keepsAll: boolean;
+  find(id: string): Promise<KeptResponse | undefined>;
+  /** Finds the response that has an output item. */
+  findByItem(itemId: string): Promise<KeptResponse | undefined>;
+  /** @param isStored other connections of the key may find it */
+  put(response: KeptResponse, isStored: boolean): Promise<void> | undefined;
+}
+
+/** Responses of one key. */
+export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory {
+  return {
+    limits: recall.limits,
+    keepsAll: false,
+    find: (id) => recall.find(owner, id),
+    findByItem: (itemId) => recall.findByItem(owner, itemId),
+    put: (response, isStored) => isStored ? recall.put(owner, response) : undefined,
+  };
+}
+
+/** Responses of one connection, and of its key. */
+export function connectionMemory(local: LocalResponses, ofKey: ResponseMemory): ResponseMemory {
+  return {
+    limits: ofKey.limits,
+    keepsAll: true,
+    find: async (id) => local.find(id) ?? await ofKey.find(id),
+    findByItem: async (itemId) => local.findByItem(itemId) ?? await ofKey.findByItem(itemId),
+    put(response, isStored) {
+      if (isStored) return ofKey.put(response, true);
+      local.put(response);
+      return undefined;
+    },
+  };
+}

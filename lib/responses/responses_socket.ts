@@ -1,0 +1,238 @@
+/** WebSockets on `/v1/responses`: each `response.create` message is a request of its own, its events are messages. */
+import { GatewayError } from "../errors.ts";
+import type { LocalResponses } from "../recall/recall.ts";
+import type { ConnectionHost } from "../server/connection_host.ts";
+import type { RouteContext } from "../server/router.ts";
+import { sseReader } from "../server/sse.ts";
+import {
+  type CreateMessage,
+  readMessage,
+  withStreamId,
+  writeErrorMessage,
+  writeMessageError,
+} from "./socket_message.ts";
+import { setTurn } from "./turn.ts";
+
+/** Time without a pong after which a connection counts as lost, in seconds. The runtime sends the pings. */
+const PONG_SECONDS = 60;
+
+/** Longest life of a connection, as at OpenAI, in milliseconds. */
+const LIFE_MS = 3_600_000;
+
+/** Most streams of one connection at one time. */
+const MOST_STREAMS = 8;
+
+/** Bytes that wait for the client before the next event is read, and the time between two looks, in milliseconds. */
+const MOST_BUFFERED = 1_048_576;
+const LOOK_MS = 10;
+
+/** Close codes (RFC 6455, 7.4.1). */
+const NORMAL = 1000, GOING_AWAY = 1001, FAILED = 1011;
+
+/** Headers of the upgrade that its requests do not have. */
+const OF_UPGRADE = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive)$/;
+
+/**
+ * `GET /v1/responses` with an upgrade.
+ * @throws {GatewayError} `upgrade_required` for a plain request, and where there are no WebSockets or too many
+ */
+export function openResponsesSocket(request: Request, { connection, gateway }: RouteContext): Response {
+  const { config: { responses: { websocket }, limits }, recall, monotonic } = gateway;
+  if (connection === undefined) throw plainRequest();
+  if (websocket === null || recall.limits === null) throw noSockets("this gateway has none");
+  if (connection.drain.connections >= websocket.connections) throw noSockets("too many are open");
+  // After the upgrade the request can no longer be read.
+  const { url } = request;
+  const headers = [...request.headers].filter(([name]) => !OF_UPGRADE.test(name));
+  const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: PONG_SECONDS });
+  new ResponsesSocket(socket, {
+    url,
+    headers: [...headers, ["content-type", "application/json"]],
+    host: connection,
+    local: recall.openLocal(),
+    mostBytes: limits.json_body_bytes,
+    idleMs: websocket.idle_seconds * 1000,
+    monotonic,
+  });
+  return response;
+}
+
+/** Options of a connection. */
+interface SocketOptions {
+  url: string;
+  /** Headers of each of its requests. */
+  headers: [string, string][];
+  host: ConnectionHost;
+  local: LocalResponses;
+  /** Most bytes of messages that wait. */
+  mostBytes: number;
+  /** Longest time without a request, in milliseconds. */
+  idleMs: number;
+  monotonic: () => number;
+}
+
+/** Messages of one stream that wait for the one before them. */
+type WaitingMessages = CreateMessage[];
+
+class ResponsesSocket {
+  readonly #socket: WebSocket;
+  readonly #options: SocketOptions;
+  /** Running streams by their name. */
+  readonly #streams = new Map<string | undefined, WaitingMessages>();
+  readonly #requests = new Set<AbortController>();
+  readonly #openedAt: number;
+  readonly #disconnect: () => void;
+  #waitingBytes = 0;
+  #isLeaving = false;
+  #idle: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(socket: WebSocket, options: SocketOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#openedAt = options.monotonic();
+    this.#disconnect = options.host.drain.connect(() => this.#leave());
+    socket.onmessage = ({ data }) => this.#receive(data);
+    socket.onclose = () => this.#closed();
+    // An error is followed by a close.
+    socket.onerror = () => {};
+    this.#startIdle();
+  }
+
+  #receive(data: unknown): void {
+    if (typeof data !== "string") return this.#refuse("Cannot read a binary message: expected text");
+    const { type, streamId, create } = readMessage(data);
+    if (create !== undefined) return this.#enqueue(create);
+    // Codex sends it after a compaction, and reads no answer.
+    if (type === "response.processed") return;
+    this.#refuse("Cannot read the message: expected a JSON object of type response.create", streamId);
+  }
+
+  #enqueue(message: CreateMessage): void {
+    const { streamId, body } = message;
+    const waiting = this.#streams.get(streamId);
+    if (waiting === undefined && this.#streams.size >= MOST_STREAMS) {
+      return this.#refuse(`Cannot open another stream: ${MOST_STREAMS} are running`, streamId);
+    }
+    if (waiting !== undefined && this.#waitingBytes + body.length > this.#options.mostBytes) {
+      return this.#refuse("Cannot take the message: too many bytes wait for the response before it", streamId);
+    }
+    if (this.#options.monotonic() - this.#openedAt > LIFE_MS) return this.#expire(streamId);
+    if (waiting === undefined) {
+      void this.#run(message);
+      return;
+    }
+    this.#waitingBytes += body.length;
+    waiting.push(message);
+  }
+
+  /** Runs a stream: one message after another. */
+  async #run(first: CreateMessage): Promise<void> {
+    const waiting: WaitingMessages = [];
+    clearTimeout(this.#idle);
+    this.#streams.set(first.streamId, waiting);
+    for (let message: CreateMessage | undefined = first; message !== undefined && this.#isOpen;) {
+      await this.#serve(message);
+      message = waiting.shift();
+      this.#waitingBytes -= message?.body.length ?? 0;
+    }
+    this.#streams.delete(first.streamId);
+    if (this.#streams.size > 0 || !this.#isOpen) return;
+    if (this.#isLeaving) this.#leave();
+    else this.#startIdle();
+  }
+
+  async #serve({ body, generate, streamId }: CreateMessage): Promise<void> {
+    const { url, headers, host, local } = this.#options;
+    const abort = new AbortController();
+    const completed = Promise.withResolvers<void>();
+    const arrived = host.drain.arrive();
+    this.#requests.add(abort);
+    const request = new Request(url, { method: "POST", headers, body, signal: abort.signal });
+    setTurn(request, { local, isWarmUp: !generate });
+    try {
+      const response = await host.serve(request, completed.promise);
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+      if (isStream && response.body !== null) await this.#forward(response.body, { streamId, signal: abort.signal });
+      else this.#send(await writeErrorMessage(response), streamId);
+    } catch {
+      // The answer broke off in a way that it could not say itself.
+      if (this.#isOpen) this.#socket.close(FAILED, "The answer broke off");
+    } finally {
+      this.#requests.delete(abort);
+      completed.resolve();
+      arrived();
+    }
+  }
+
+  /** Sends the events of a stream, as fast as the client reads them. */
+  async #forward(
+    body: ReadableStream<Uint8Array>,
+    { streamId, signal }: Pick<CreateMessage, "streamId"> & { signal: AbortSignal },
+  ): Promise<void> {
+    const reader = body.getReader();
+    signal.addEventListener("abort", () => void reader.cancel(), { once: true });
+    const decoder = new TextDecoder();
+    const events = sseReader(Infinity);
+    for (let { done, value } = await reader.read(); !done; { done, value } = await reader.read()) {
+      for (const { data } of events.push(decoder.decode(value, { stream: true }))) {
+        if (data !== "[DONE]") this.#send(data, streamId);
+      }
+      while (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      }
+      if (!this.#isOpen) return;
+    }
+  }
+
+  get #isOpen(): boolean {
+    return this.#socket.readyState === WebSocket.OPEN;
+  }
+
+  #send(event: string, streamId: string | undefined): void {
+    if (this.#isOpen) this.#socket.send(withStreamId(event, streamId));
+  }
+
+  #refuse(message: string, streamId?: string): void {
+    this.#send(writeMessageError(new GatewayError("invalid", message)), streamId);
+  }
+
+  #expire(streamId: string | undefined): void {
+    const minutes = LIFE_MS / 60_000;
+    const error = new GatewayError("invalid", `Cannot go on: this connection is ${minutes} minutes old, open another`, {
+      code: "websocket_connection_limit_reached",
+    });
+    this.#send(writeMessageError(error), streamId);
+    if (this.#streams.size === 0) this.#socket.close(NORMAL, "The connection is too old");
+  }
+
+  #startIdle(): void {
+    this.#idle = setTimeout(() => this.#socket.close(NORMAL, "The connection was idle"), this.#options.idleMs);
+    Deno.unrefTimer(this.#idle);
+  }
+
+  /** Closes the connection when its last request is done. */
+  #leave(): void {
+    this.#isLeaving = true;
+    if (this.#streams.size === 0) this.#socket.close(GOING_AWAY, "The gateway is shutting down");
+  }
+
+  #closed(): void {
+    clearTimeout(this.#idle);
+    this.#disconnect();
+    this.#options.local.close();
+    for (const request of this.#requests) request.abort();
+  }
+}
+
+function plainRequest(): GatewayError {
+  return new GatewayError("upgrade_required", "Cannot GET this: use POST, or open a WebSocket", {
+    headers: { upgrade: "websocket", connection: "upgrade" },
+  });
+}
+
+/** Clients go on with plain requests when they see this. */
+function noSockets(why: string): GatewayError {
+  return new GatewayError("upgrade_required", `Cannot open a WebSocket: ${why}; use POST`, {
+    headers: { upgrade: "HTTP/1.1", connection: "upgrade" },
+  });
+}

@@ -1,0 +1,68 @@
+/** Reads the messages of clients on a WebSocket, and writes errors as messages. */
+import { findValue, scanMembers, spliceMembers } from "../json/mod.ts";
+import type { GatewayError } from "../errors.ts";
+import { openaiErrorReply } from "../protocols/error_bodies.ts";
+
+/** A `response.create` message. */
+export interface CreateMessage {
+  /** Names the stream of this message and of the events that answer it; absent: the connection's own. */
+  streamId: string | undefined;
+  /** False: the client wants an id to continue from, and no answer. */
+  generate: boolean;
+  /** The body of the request, with `stream: true`. */
+  body: string;
+}
+
+/** A message of a client: its type, and for `response.create` what it asks. */
+export interface ClientMessage {
+  type: string | undefined;
+  /** As `CreateMessage`. */
+  streamId: string | undefined;
+  create?: CreateMessage;
+}
+
+/** Reads a message without parsing it as a whole: the request does that, with all limits. */
+export function readMessage(text: string): ClientMessage {
+  const scanned = scanMembers(text);
+  const valueOf = (wanted: string): string | undefined => {
+    const member = scanned.members.findLast(({ name }) => name === wanted);
+    return member && text.slice(member.start, member.end);
+  };
+  const type = stringIn(valueOf("type"));
+  const streamId = stringIn(valueOf("stream_id"));
+  if (type !== "response.create") return { type, streamId };
+  const edits = { type: undefined, stream_id: undefined, generate: undefined, stream: "true" };
+  const create = { streamId, generate: valueOf("generate") !== "false", body: spliceMembers(scanned, edits) };
+  return { type, streamId, create };
+}
+
+/** Headers of an error that tell a client when to try again, and what to ask the operator about. */
+const SENT_HEADERS = /^(?:retry-after(?:-ms)?|x-request-id|x-ratelimit-.*)$/;
+
+/**
+ * Writes an error response as a message. The headers are at both places: OpenAI's types have them in the error, Codex
+ * reads them beside it.
+ */
+export async function writeErrorMessage(response: Response): Promise<string> {
+  const text = await response.text();
+  const span = findValue(text, ["error"]);
+  const sent = [...response.headers].filter(([name]) => SENT_HEADERS.test(name));
+  const headers = JSON.stringify(Object.fromEntries(sent));
+  const error = span === undefined ? "{}" : spliceMembers(text.slice(span.start, span.end), { headers });
+  return `{"type":"error","status":${response.status},"error":${error},"headers":${headers}}`;
+}
+
+/** Writes an error about a message that is no request. */
+export function writeMessageError(error: GatewayError): string {
+  const { status, body } = openaiErrorReply(error, "");
+  return JSON.stringify({ type: "error", status, error: body.error ?? null });
+}
+
+/** Adds the stream's name to an event. */
+export function withStreamId(event: string, streamId: string | undefined): string {
+  return streamId === undefined ? event : spliceMembers(event, { stream_id: JSON.stringify(streamId) });
+}
+
+function stringIn(json: string | undefined): string | undefined {
+  return json === undefined ? undefined : /^"([^"\\]{1,256})"$/.exec(json)?.[1];
+}

@@ -1,0 +1,25 @@
+/** What a handler has that keeps its connection open after the request. */
+import type { Drain } from "./drain.ts";
+import type { Exchange, ServerState } from "./exchange.ts";
+
+/** The server, as an open connection sees it. */
+export interface ConnectionHost {
+  /**
+   * Serves a request of the connection's client as if it had come by itself. Never rejects.
+   * @param completed resolves when the whole answer has gone out
+   */
+  serve(request: Request, completed: Promise<void>): Promise<Response>;
+  /** `arrive`: the returned function lets a shutdown go on. `connect`: tells when one begins. */
+  drain: Pick<Drain, "arrive" | "connect" | "connections">;
+}
+
+/** Returns the host of a connection. */
+export function createConnectionHost({ info }: Pick<Exchange, "info">, { app, drain }: ServerState): ConnectionHost {
+  if (app === undefined) throw new TypeError("Cannot open a connection: the app is not ready");
+  // The request's own is gone after the upgrade.
+  const remoteAddr = info?.remoteAddr;
+  return {
+    serve: (request, completed) => app(request, remoteAddr && { remoteAddr, completed }),
+    drain,
+  };
+}

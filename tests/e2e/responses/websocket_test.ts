@@ -1,0 +1,275 @@
+/** WebSockets on `/v1/responses`: the same events as over HTTP, one request per message. */
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { createDrain } from "../../../lib/server/drain.ts";
+import { oneModel, startGateway, type TestGateway } from "../../support/gateway.ts";
+import { prompt, PROTOCOLS, STREAMED } from "../../upstream/replies.ts";
+import { events, type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
+import { openSocket } from "./sockets.ts";
+
+function chatUpstream(): FakeUpstream {
+  return startUpstream(() => events(STREAMED.chat.join("")));
+}
+
+/** Status of an upgrade. */
+async function upgradeStatus(gateway: TestGateway, key: string): Promise<number> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+  const lines = [
+    "GET /v1/responses HTTP/1.1",
+    "host: localhost",
+    "connection: Upgrade",
+    "upgrade: websocket",
+    "sec-websocket-version: 13",
+    "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==",
+    `authorization: Bearer ${key}`,
+  ];
+  await connection.write(new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`));
+  const bytes = new Uint8Array(4096);
+  const size = await connection.read(bytes);
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(new TextDecoder().decode(bytes.subarray(0, size ?? 0)))?.[1]);
+}
+
+/** Without the ids that each request has of its own. */
+function withoutIds(messages: string[]): string[] {
+  const id = /"id":"resp_([A-Za-z0-9]+)"/.exec(messages[0] ?? "")?.[1] ?? "?";
+  return messages.map((message) => message.replaceAll(id, "ID"));
+}
+
+for (const protocol of PROTOCOLS) {
+  Deno.test(`messages are byte for byte the data of the events over HTTP: ${protocol}`, async () => {
+    await using server = startUpstream(() => events(STREAMED[protocol].join("")));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    const request = { input: [{ role: "user", content: "Grüße" }], metadata: { a: "1" }, temperature: 0.5 };
+    const streamed = await (await gateway.ask("responses", prompt("responses", { ...request, stream: true }))).text();
+    const data = [...streamed.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => data).filter((data) =>
+      data !== "[DONE]"
+    );
+    using socket = await openSocket(gateway);
+    socket.send(request);
+    const messages = await socket.answer();
+    assert(messages.length > 5);
+    assertEquals(withoutIds(messages), withoutIds(data));
+    const [http, ws] = server.requests.map(({ body }) => body);
+    assertEquals(ws, http);
+    // A second answer over the same connection, with the name of its stream.
+    socket.send({ ...request, stream_id: "one" });
+    const named = await socket.answer();
+    assertEquals(withoutIds(named.map((text) => text.replace(/,"stream_id":"one"}$/, "}"))), withoutIds(messages));
+    assert(named.every((text) => JSON.parse(text).stream_id === "one"));
+  });
+}
+
+Deno.test("what is not stored can be continued on its connection alone", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using socket = await openSocket(gateway);
+  using other = await openSocket(gateway);
+  const first = await socket.ask({ store: false, input: "one" });
+  assertEquals([first.store, first.status], [false, "completed"]);
+  const next = { store: false, previous_response_id: first.id, input: "two" };
+  const second = await socket.ask(next);
+  assertEquals(second.previous_response_id, first.id);
+  await socket.ask({ store: false, previous_response_id: second.id, input: [{ role: "user", content: "three" }] });
+  const texts = server.requests[2]?.json.messages.map(({ content }: JsonObject) => content);
+  assertEquals(texts, ["one", "Hello thére 🙂", "two", "Hello thére 🙂", "three"]);
+  const refused = await other.ask(next);
+  assertEquals([refused.type, refused.status, refused.error.code], ["error", 400, "previous_response_not_found"]);
+  const plain = await gateway.ask("responses", prompt("responses", next));
+  assertEquals(plain.status, 400, await plain.text());
+  // What is stored is known to every connection of the key.
+  const stored = await other.ask({ input: "stored" });
+  assertEquals((await socket.ask({ previous_response_id: stored.id, input: "Go" })).status, "completed");
+  const { recall } = gateway.gateway;
+  const before = recall.bytes;
+  socket.close();
+  await socket.closed;
+  while (recall.bytes >= before) await new Promise((resolve) => setTimeout(resolve, 5));
+});
+
+Deno.test("a warm-up gives an id to continue from, asks no model and leaves no entry", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using socket = await openSocket(gateway);
+  socket.send({ generate: false, store: false, instructions: "Be kind", input: [{ role: "user", content: "one" }] });
+  const messages = (await socket.answer()).map((message) => JSON.parse(message));
+  assertEquals(messages.map(({ type }) => type), ["response.created", "response.in_progress", "response.completed"]);
+  const { response } = messages[2];
+  assertEquals([response.status, response.output, response.usage.total_tokens], ["completed", [], 0]);
+  await socket.ask({ store: false, instructions: "Be kind", previous_response_id: response.id, input: [] });
+  const empty = await socket.ask({ generate: false, store: false, input: [] });
+  await socket.ask({ store: false, previous_response_id: empty.id, input: "two" });
+  assertEquals(server.requests.map(({ json }) => json.messages.at(-1).content), ["one", "two"]);
+  const answered = gateway.requestLines.filter(({ status }) => status === 200);
+  const entries = await gateway.store.ledger.entries({ after: 0, limit: 100 });
+  assertEquals([answered.length, entries.length], [4, 2]);
+  const unknown = await socket.ask({ generate: false, model: "acme/none", input: "a" });
+  assertEquals([unknown.status, unknown.error.code], [404, "model_not_found"]);
+});
+
+Deno.test("messages of one stream are answered in turn, streams beside each other", async () => {
+  const first = Promise.withResolvers<void>();
+  const never = new Promise<void>(() => {});
+  const waits: Record<string, Promise<void>> = { slow: first.promise, held: never };
+  await using server = startUpstream(({ json }) => {
+    const before = waits[json.messages[0].content];
+    return events(STREAMED.chat.join(""), before && { before });
+  });
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using socket = await openSocket(gateway);
+  for (const input of ["slow", "second"]) socket.send({ input, stream_id: "a" });
+  socket.send({ input: "third", stream_id: "b" });
+  const streams = (await socket.answer()).map((message) => JSON.parse(message).stream_id);
+  assertEquals(new Set(streams), new Set(["b"]));
+  first.resolve();
+  await socket.answer();
+  await socket.answer();
+  assertEquals(server.requests.map(({ json }) => json.messages[0].content), ["slow", "third", "second"]);
+  for (let stream = 0; stream < 8; stream++) socket.send({ input: "held", stream_id: `s${stream}` });
+  socket.send({ input: "a", stream_id: "s8" });
+  const error = JSON.parse(await socket.message());
+  assertEquals([error.status, error.stream_id], [400, "s8"]);
+  assertStringIncludes(error.error.message, "8 are running");
+});
+
+Deno.test("each message is authenticated, limited and entered by itself", async () => {
+  await using server = chatUpstream();
+  const groups = { default: { key_limits: { requests_per_minute: 2 } } };
+  await using gateway = startGateway({ ...oneModel("chat", server.url), groups });
+  const key = await gateway.addKey();
+  using socket = await openSocket(gateway, key.key);
+  for (let turn = 0; turn < 2; turn++) assertEquals((await socket.ask({ input: "a" })).status, "completed");
+  const limited = await socket.ask({ input: "a" });
+  assertEquals([limited.status, limited.error.type], [429, "requests"]);
+  assertMatch(limited.headers["retry-after"], /^\d+$/);
+  assertEquals(limited.error.headers, limited.headers);
+  const lines = gateway.requestLines.filter(({ status }) => status === 200);
+  assertEquals(lines.map(({ key_id }) => key_id), [key.id, key.id]);
+  assertEquals(new Set(lines.map(({ request_id }) => request_id)).size, 2);
+  await gateway.store.keys.revoke(key.id, 0);
+  const revoked = await socket.ask({ input: "a" });
+  assertEquals([revoked.status, revoked.error.code], [401, "invalid_api_key"]);
+});
+
+Deno.test("a client that closes its connection cancels its requests", async () => {
+  const never = new Promise<void>(() => {});
+  await using server = startUpstream(() => events(STREAMED.chat.join(""), { beforeLast: never, chunkBytes: 100 }));
+  const limits = { drained_requests: 0 };
+  await using gateway = startGateway({ ...oneModel("chat", server.url), limits });
+  using socket = await openSocket(gateway);
+  socket.send({ input: "a" });
+  await socket.message();
+  socket.close();
+  await server.requests[0]?.gone;
+});
+
+Deno.test("messages that are no request get an error, and the connection goes on", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using socket = await openSocket(gateway);
+  const cases: [string | Uint8Array<ArrayBuffer>, number, RegExp][] = [
+    ["not JSON", 400, /expected a JSON object of type response.create/],
+    ['{"type":"response.steer","stream_id":"x"}', 400, /response.create/],
+    [new Uint8Array(3), 400, /binary/],
+    ['{"type":"response.create","model":"acme/one","input":}', 400, /as JSON/],
+    ['{"type":"response.create","model":"acme/one"}', 400, /input/],
+    ['{"type":"response.create","model":"acme/one","input":"a","background":true}', 400, /background/],
+    [`{"type":"response.create","input":"${"x".repeat(40_000_000)}"}`, 413, /33554432 bytes/],
+  ];
+  for (const [message, status, words] of cases) {
+    socket.send(message);
+    const event = JSON.parse(await socket.message());
+    assertEquals([event.type, event.status], ["error", status]);
+    assertMatch(event.error.message, words);
+  }
+  socket.send('{"type":"response.processed","response_id":"resp_1"}');
+  assertEquals((await socket.ask({ input: "a" })).status, "completed");
+});
+
+Deno.test("an upgrade needs a key, room and the memory; without them clients go on with POST", async () => {
+  await using server = chatUpstream();
+  const config = { ...oneModel("chat", server.url), responses: { websocket: { connections: 1 } } };
+  const drain = createDrain();
+  await using gateway = startGateway(config, { drain });
+  assertEquals(await upgradeStatus(gateway, "no-such-key-0123456789"), 401);
+  await assertRejects(() => openSocket(gateway, "no-such-key-0123456789"));
+  {
+    using socket = await openSocket(gateway);
+    assertEquals(await upgradeStatus(gateway, gateway.key.key), 426);
+    socket.close();
+    await socket.closed;
+  }
+  while (drain.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const plain = await fetch(`${gateway.url}/v1/responses`, { headers: { authorization: `Bearer ${gateway.key.key}` } });
+  assertEquals([plain.status, plain.headers.get("upgrade")], [426, "websocket"], await plain.text());
+  for (const responses of [{ websocket: null }, { recall: null }]) {
+    await using without = startGateway({ ...config, responses });
+    assertEquals(await upgradeStatus(without, without.key.key), 426);
+  }
+});
+
+Deno.test("a connection without requests is closed after its time", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway({
+    ...oneModel("chat", server.url),
+    responses: { websocket: { idle_seconds: 1 } },
+  });
+  using socket = await openSocket(gateway);
+  assertEquals((await socket.ask({ input: "a" })).status, "completed");
+  const { code, reason } = await socket.closed;
+  assertEquals([code, reason], [1000, "The connection was idle"]);
+});
+
+Deno.test("a shutdown closes idle connections, and the others after their answer", async () => {
+  const last = Promise.withResolvers<void>();
+  await using server = startUpstream(() =>
+    events(STREAMED.chat.join(""), { beforeLast: last.promise, chunkBytes: 100 })
+  );
+  const drain = createDrain();
+  await using gateway = startGateway(oneModel("chat", server.url), { drain });
+  using idle = await openSocket(gateway);
+  using busy = await openSocket(gateway);
+  busy.send({ input: "a" });
+  await busy.message();
+  drain.leave();
+  drain.refuse();
+  assertEquals((await idle.closed).code, 1001);
+  let isOver = false;
+  const arrived = drain.arrived().then(() => isOver = true);
+  assertEquals(await upgradeStatus(gateway, gateway.key.key), 503);
+  assert(!isOver);
+  last.resolve();
+  assertStringIncludes((await busy.answer()).at(-1) ?? "", "response.completed");
+  await arrived;
+  assertEquals((await busy.closed).code, 1001);
+  while (drain.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+});
+
+Deno.test("a slow reader slows its upstream", async () => {
+  const chunk = STREAMED.chat[1] ?? "";
+  const long = chunk.replace("Hello", "x".repeat(100_000));
+  let sent = 0;
+  function* steps(): Iterable<string> {
+    for (; sent < 1_000; sent++) yield long;
+    yield* STREAMED.chat.slice(3);
+  }
+  await using server = startUpstream(() => ({ steps: steps() }));
+  await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { drained_requests: 0 } });
+  // A client that reads nothing: the upgrade and a message by hand.
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+  const head = ["GET /v1/responses HTTP/1.1", "host: a", "connection: Upgrade", "upgrade: websocket"];
+  const more = ["sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="];
+  const lines = [...head, ...more, `authorization: Bearer ${gateway.key.key}`];
+  await connection.write(new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`));
+  await connection.read(new Uint8Array(4096));
+  const text = new TextEncoder().encode('{"type":"response.create","model":"acme/one","input":"a"}');
+  // A text frame with a mask of zeros.
+  await connection.write(new Uint8Array([0x81, 0x80 | text.length, 0, 0, 0, 0, ...text]));
+  let seen = -1;
+  while (sent !== seen) {
+    seen = sent;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+  assert(sent > 0 && sent < 900, String(sent));
+  connection.close();
+  await server.requests[0]?.gone;
+});
