@@ -208,7 +208,7 @@ for (const kind of PROXIES) {
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
       ];
       const upgraded = await exchange(proxy.port, head("GET /v1/responses", gateway.key, upgrade));
-      assert([101, 426].includes(upgraded.status ?? 0), upgraded.text);
+      assert(/^HTTP\/1\.1 (?:101|426) /.test(upgraded.text), upgraded.text);
 
       for (
         const path of [
