@@ -1,17 +1,21 @@
 /** Writes answers with reranked documents. */
-import { spliceMembers } from "../json/mod.ts";
+import { isObject, spliceMembers } from "../json/mod.ts";
 import { jsonText } from "../server/json_response.ts";
 import type { RetrievalAnswer } from "./send.ts";
 import type { SettledRetrieval } from "./settle.ts";
 import type { Reranking, RerankRequest } from "./types.ts";
 
-/** Writes the upstream's answer with the public id of the model and, if it reports no tokens, the counted ones. */
+/**
+ * Writes the upstream's answer with the public id of the model. Clients of Cohere need `meta`, and those of Jina `usage`:
+ * the one that the upstream leaves out says what is billed.
+ */
 export function writeReranking(
-  { answer: { body, tokens: reported }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,
-  { tokens }: SettledRetrieval,
+  { answer: { body, value }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,
+  { tokens, searches }: SettledRetrieval,
 ): Response {
   return jsonText(spliceMembers(body, {
     model: JSON.stringify(model.id),
-    ...(reported === undefined && { usage: JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens }) }),
+    ...(!isObject(value.usage) && { usage: JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens }) }),
+    ...(!isObject(value.meta) && { meta: JSON.stringify({ billed_units: { search_units: searches } }) }),
   }));
 }

@@ -16,7 +16,13 @@ const crossing = sharedCrossing();
 
 testOpenai("models are listed and found", gateway, async ({ client }) => {
   const listed = await Array.fromAsync(client.models.list());
-  assertEquals(listed.map(({ id }) => id).sort(), ["acme/parrot", "sluice/canvas", ECHO, "sluice/embed", "sluice/rerank"]);
+  assertEquals(listed.map(({ id }) => id).sort(), [
+    "acme/parrot",
+    "sluice/canvas",
+    ECHO,
+    "sluice/embed",
+    "sluice/rerank",
+  ]);
   for (const model of listed) {
     assertEquals(model.object, "model");
     assertEquals(JSON.parse(JSON.stringify(await client.models.retrieve(model.id))), JSON.parse(JSON.stringify(model)));

@@ -35,7 +35,7 @@ Deno.test("rerank: the answer of a compatible upstream is passed on, with the pu
     return_documents: null,
     max_tokens_per_doc: 512,
   });
-  assertEquals(body, { ...given, model: "acme/ranks" });
+  assertEquals(body, { ...given, model: "acme/ranks", meta: { billed_units: { search_units: 1 } } });
   assertEquals(sent?.path, "/v1/rerank");
   assertEquals(sent?.json, { ...ASK, model: "vectors-1", top_n: 2, max_tokens_per_doc: 512 });
   assertEquals([entry?.endpoint, entry?.tokens.prompt, entry?.source], ["rerank", 21, "upstream"]);
@@ -46,6 +46,7 @@ Deno.test("rerank: searches are billed as the upstream reports them, or one for 
   const pricing = { prompt: "0", completion: "0", request: "0.002" };
   const reported = await billOf(json({ results: RESULTS, meta: { billed_units: { search_units: 3 } } }), pricing);
   assertEquals(reported.cost, "0.006");
+  assertEquals(reported.body.meta, { billed_units: { search_units: 3 } });
   assertEquals(reported.entry?.details?.extras, [{ item: "request", count: 3, price: "0.002" }]);
   assertEquals((await billOf(json({ results: RESULTS }), pricing)).cost, "0.002");
   const many = { ...ASK, documents: Array.from({ length: 101 }, () => "a") };
