@@ -198,6 +198,8 @@ const LAYERS: Layers = {
     "lib/images/json_chunks.ts",
     "lib/limits",
     "lib/billing",
+    "lib/observe",
+    "lib/protocols/canonical",
     "lib/request",
     ...SHARED_BY_PROTOCOLS,
     "lib/routing",

@@ -1,18 +1,18 @@
 /** Sends a request for embeddings or reranked documents to one target after another. */
 import { requireCaller } from "../access/caller.ts";
 import { GatewayError } from "../errors.ts";
-import { unitPrices } from "../billing/price.ts";
-import { nobodyLeft } from "../request/candidates.ts";
+import { memberNames } from "../observe/member_names.ts";
+import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { ClientWatch } from "../request/client_watch.ts";
-import { beginDrain } from "../request/draining.ts";
+import { droppedHeader } from "../request/dropped_header.ts";
 import type { MeteredWork } from "../request/run_metered.ts";
 import { takeModelLimits } from "../request/send_to_targets.ts";
-import { attemptsWith, deadlineMs, headersOfAttempt, plainFacts } from "../request/targets.ts";
-import { planChoices } from "../routing/plan.ts";
+import { attemptsWith, deadlineMs, headersOfAttempt } from "../request/targets.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { AdmittedCandidate } from "./admit.ts";
+import { drainRetrieval, planRetrievalTargets } from "./plan_targets.ts";
 import type { RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
 
 /** A request that is ready to be sent. */
@@ -41,8 +41,9 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   work: RetrievalWork<R, A>,
 ): Promise<RetrievalAnswer<R, A>> {
   const { client, context, metered: { meter, interrupted } } = work;
-  const { gateway, requestId } = context;
+  const { gateway, requestId, record } = context;
   const key = requireCaller(context.caller).keyId;
+  const choices = planRetrievalTargets(work.admitted, { gateway, preferences: work.preferences, key });
   const upstreamCall = new AbortController();
   const interrupt = () => upstreamCall.abort(interrupted.reason);
   if (interrupted.aborted) interrupt();
@@ -51,9 +52,8 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
   const watch = new ClientWatch(client, {
     stream: false,
     timers: context.timers,
-    left: () => last !== undefined && isDrained(last.candidate, work) || upstreamCall.abort(),
+    left: () => last !== undefined && drainRetrieval(last.candidate, meter, context) || upstreamCall.abort(),
   });
-  const choices = choicesOf(work, key);
   try {
     const answer = await attemptTargets(attemptsWith(gateway, {
       requestId,
@@ -75,7 +75,11 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         const { model, target } = attempt;
         meter.attempt(target.upstream, target);
         const { signal } = upstreamCall;
-        return { answer: await work.ask(upstream, { request: candidate.request, model, target, signal }), candidate };
+        const dropped = new UnsupportedParameters();
+        const answer = await work.ask(upstream, { request: candidate.request, model, target, signal, dropped });
+        record.dropped = memberNames(dropped.names);
+        context.answerHeaders.push(...droppedHeader(dropped));
+        return { answer, candidate };
       },
     }));
     return { ...answer, clientHasLeft: watch.hasLeft };
@@ -84,27 +88,4 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
     interrupted.removeEventListener("abort", interrupt);
     if (last !== undefined) context.answerHeaders.push(...headersOfAttempt(last.attempt));
   }
-}
-
-function choicesOf<R extends RetrievalRequest, A>(
-  { admitted, preferences, context: { gateway } }: RetrievalWork<R, A>,
-  key: string,
-) {
-  const choices = planChoices({
-    models: admitted.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
-    preferences,
-    facts: (target) => plainFacts(target, { gateway, key }),
-    random: gateway.random,
-  });
-  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
-  return choices;
-}
-
-/** Returns true if the answer is read to its end for the bill: nothing of it was sent that could be counted. */
-function isDrained<R extends RetrievalRequest, A>(
-  { model, sheet, most }: AdmittedCandidate<R>,
-  { metered: { meter }, context }: RetrievalWork<R, A>,
-): boolean {
-  const wish = model.on_disconnect === "auto" ? most > 0n ? "drain" : "cancel" : model.on_disconnect;
-  return beginDrain({ model: { on_disconnect: wish }, sheet, isCountable: () => false, meter }, context);
 }

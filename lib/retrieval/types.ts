@@ -1,6 +1,7 @@
 /** Requests for embeddings and for reranked documents, and the upstreams that answer them. */
 import type { Model, Target } from "../catalog/model.ts";
 import type { JsonObject, ObjectText } from "../json/mod.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
 /** One input of an embeddings request: a text, or the ids of its tokens. */
 export type EmbeddingInput = string | readonly number[];
@@ -41,6 +42,8 @@ export interface RetrievalCall<R extends RetrievalRequest> {
   target: Target;
   /** Aborts when the client leaves or the process ends. */
   signal: AbortSignal;
+  /** Collects members of the body that the upstream cannot express. */
+  dropped: UnsupportedParameters;
 }
 
 /** The vectors of one request. */

@@ -4,11 +4,24 @@ import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
+/** Members of the body that are read here or by the gateway. */
+const EXPRESSED: ReadonlySet<string> = new Set([
+  "model",
+  "input",
+  "dimensions",
+  "encoding_format",
+  "models",
+  "provider",
+]);
+
 /** Writes the body of a batch. @throws {GatewayError} `invalid`, with fault `unfit`, for inputs given as tokens */
 export function writeGeminiBatch(
-  { request: { dimensions }, target }: RetrievalCall<EmbeddingsRequest>,
+  { request: { dimensions, body }, target, dropped }: RetrievalCall<EmbeddingsRequest>,
   batch: readonly EmbeddingInput[],
 ): string {
+  for (const [name, value] of Object.entries(body.value)) {
+    if (value !== null && !EXPRESSED.has(name)) dropped.add(name);
+  }
   const requests = batch.map((input) => {
     if (typeof input !== "string") {
       throw new GatewayError("invalid", "Cannot embed tokens with this model: send texts", {

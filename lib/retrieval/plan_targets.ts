@@ -1,0 +1,37 @@
+/** Which targets a request for embeddings or reranking is sent to, and whether their answers are drained. */
+import type { Meter } from "../billing/meter.ts";
+import { unitPrices } from "../billing/price.ts";
+import type { Gateway } from "../gateway.ts";
+import { nobodyLeft } from "../request/candidates.ts";
+import { beginDrain } from "../request/draining.ts";
+import { plainFacts } from "../request/targets.ts";
+import { type Choice, planChoices } from "../routing/plan.ts";
+import type { ProviderPreferences } from "../routing/preferences.ts";
+import type { RouteContext } from "../server/router.ts";
+import type { AdmittedCandidate } from "./admit.ts";
+import type { RetrievalRequest } from "./types.ts";
+
+/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */
+export function planRetrievalTargets(
+  admitted: readonly AdmittedCandidate<RetrievalRequest>[],
+  { gateway, preferences, key }: { gateway: Gateway; preferences: ProviderPreferences; key: string },
+): Choice[] {
+  const choices = planChoices({
+    models: admitted.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
+    preferences,
+    facts: (target) => plainFacts(target, { gateway, key }),
+    random: gateway.random,
+  });
+  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
+  return choices;
+}
+
+/** Begins to drain an answer whose client left: nothing of it was sent that could be counted. @returns as `beginDrain` */
+export function drainRetrieval(
+  { model, sheet, most }: AdmittedCandidate<RetrievalRequest>,
+  meter: Meter,
+  context: RouteContext,
+): boolean {
+  const wish = model.on_disconnect === "auto" ? most > 0n ? "drain" : "cancel" : model.on_disconnect;
+  return beginDrain({ model: { on_disconnect: wish }, sheet, isCountable: () => false, meter }, context);
+}
