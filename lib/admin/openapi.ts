@@ -43,7 +43,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     query: {
       since: `Beginning: ${MOMENT}; absent: the present month`,
       until: `End, not included: ${MOMENT}; absent: the end of the present day`,
-      by: "key (the default), group, model, day or upstream; by upstream each of its models and days is a line",
+      period: "today, yesterday, last-month, or a month such as 2026-10, by UTC; instead of since and until",
+      by:
+        "key (the default), group, model, day, two of them with a comma between, or upstream; by upstream each of its " +
+        "models and days is a line",
+      key: "Name or id of the only key; absent: all",
+      group: "Name of the only group; absent: all",
+      model: "Id of the only model; absent: all",
       upstream: "Name of the only one, with by=upstream; absent: all",
     },
     reply: usageSchema,

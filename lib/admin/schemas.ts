@@ -102,12 +102,17 @@ const figures = {
 
 const period = { since: time, until: time.describe("Not part of the period") };
 
+const grouping = z.enum(["key", "group", "model", "day"]);
+
 const bill = z.strictObject({
   ...period,
-  by: z.enum(["key", "group", "model", "day"]),
+  by: grouping,
+  then_by: grouping.optional().describe("The second grouping; absent where there is none"),
   lines: z.array(z.strictObject({
     id: z.string().optional().describe("Id of the key, where the lines are by key"),
     name: z.string(),
+    then_id: z.string().optional().describe("Id of the key, where that is the second grouping"),
+    then_name: z.string().optional().describe("Name within the second grouping"),
     ...figures,
   })),
   total: z.strictObject(figures),

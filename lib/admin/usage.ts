@@ -2,38 +2,55 @@
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
-import { type Period, readPeriod } from "../billing/reports/period.ts";
+import { type Period, type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
 import { type UpstreamReport, upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, UpstreamQueryError } from "../billing/reports/upstreams.ts";
-import { USAGE_BY, usageReport } from "../billing/reports/usage.ts";
+import { readGroupings, usageReport } from "../billing/reports/usage.ts";
+import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
 
-type Ends = Parameters<typeof readPeriod>[0];
+/** Names of the parameters. */
+const PARAMETERS = ["since", "until", "period", "by", "key", "group", "model", "upstream"] as const;
 
-/** The values of `by`. */
-const KNOWN_BY = [...USAGE_BY, "upstream"] as const;
-
-/** Sums from `since` to `until`, by key unless `by` says otherwise. @throws {GatewayError} `invalid` */
+/** Sums of a period, by key unless `by` says otherwise. @throws {GatewayError} `invalid` */
 export async function sumUsage(request: Request, { gateway }: RouteContext): Promise<Response> {
-  const { by: asked = "key", upstream, ...ends } = readQuery(request, ["since", "until", "by", "upstream"]);
-  const by = KNOWN_BY.find((name) => name === asked);
-  if (by === undefined) {
-    throw new GatewayError("invalid", `Cannot sum up by "${asked}": expected one of ${KNOWN_BY.join(", ")}`, {
-      param: "by",
-    });
-  }
+  const { by = "key", upstream, since, until, period: name, ...filter } = readQuery(request, PARAMETERS);
   if (upstream !== undefined && by !== "upstream") {
     throw new GatewayError("invalid", 'Cannot use "upstream" without "by=upstream"', { param: "upstream" });
   }
-  const { store, config, now } = gateway;
-  const { ledger, keys } = store;
+  const { store: { ledger, keys }, config, now } = gateway;
   const { signal } = request;
-  const period = periodOf(ends, now());
-  const report = by === "upstream"
-    ? await reportUpstreams({ ledger, config }, { ...period, signal, ...(upstream !== undefined && { upstream }) })
-    : await usageReport({ ledger, keys, config }, { ...period, signal, by });
-  return await streamedAdminResponse(report);
+  const texts = {
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+    ...(name !== undefined && { period: name }),
+  };
+  const period = periodOf(texts, now());
+  try {
+    const only = await readUsageFilter(filter, { keys, config });
+    const report = by === "upstream"
+      ? await reportUpstreams({ ledger, config }, {
+        ...period,
+        only,
+        signal,
+        ...(upstream !== undefined && { upstream }),
+      })
+      : await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
+    return await streamedAdminResponse(report);
+  } catch (error) {
+    if (!(error instanceof UsageFilterError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+  }
+}
+
+function groupingsOf(text: string): ReturnType<typeof readGroupings> {
+  try {
+    return readGroupings(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: "by", cause: error });
+  }
 }
 
 async function reportUpstreams(...[parts, query]: Parameters<typeof sumUpstreams>): Promise<UpstreamReport> {
@@ -55,20 +72,21 @@ export async function explainUsage(_request: Request, { gateway, params }: Route
   return adminResponse(explanation);
 }
 
-function periodOf(ends: Ends, now: number): Period {
+function periodOf(texts: PeriodTexts, now: number): Period {
   try {
-    return readPeriod(ends, now);
+    return readPeriod(texts, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     // Where each end can be read alone, the end lies before the beginning.
-    const param = ends.until === undefined || !isPeriod({ since: ends.since }, now) ? "since" : "until";
+    const isEnd = texts.until !== undefined && isPeriod(texts.since === undefined ? {} : { since: texts.since }, now);
+    const param = texts.period !== undefined ? "period" : isEnd ? "until" : "since";
     throw new GatewayError("invalid", error.message, { param, cause: error });
   }
 }
 
-function isPeriod({ since }: Ends, now: number): boolean {
+function isPeriod(texts: PeriodTexts, now: number): boolean {
   try {
-    readPeriod({ ...(since !== undefined && { since }) }, now);
+    readPeriod(texts, now);
     return true;
   } catch {
     return false;

@@ -33,7 +33,7 @@ const HALF_READ = 5n * 10n ** BigInt(DECIMALS - READ_DECIMALS - 1);
 
 /** Rounds what `formatUsd` writes to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
 export function roundUsd(usd: string): string {
-  if (usd.startsWith("-")) return `-${roundUsd(usd.slice(1))}`;
+  if (usd.startsWith("-")) return `-${roundUsd(usd.slice(1))}`.replace("-<", ">-");
   const amount = parseUsd(usd);
   if (amount === 0n) return "0";
   const digits = (amount + HALF_READ).toString().padStart(DECIMALS + 1, "0").slice(0, READ_DECIMALS - DECIMALS);

@@ -28,7 +28,8 @@ export const VALUE_FLAGS = {
   since: ["WHEN", "Start: a day such as 2027-01-01, or a span back from now such as 7d (default: this month)"],
   until: ["WHEN", "End, not included: a day or a span back from now (default: the end of today)"],
   always: ["FAULT", "Fault of every answer, such as status:429"],
-  by: ["WHAT", "Sum up by key (default), group, model, day or upstream"],
+  month: ["MONTH", "A whole month by UTC, such as 2026-10"],
+  by: ["WHAT", 'Sum up by key (default), group, model, day, two of them such as "group,model", or upstream'],
   upstream: ["NAME", "Only this upstream; needs --by upstream"],
   invoice: ["FILE", "Compare with this invoice of the upstream; needs --upstream"],
   prices: ["FILE", "Prices of the upstream, where they differ from the catalog's"],
@@ -44,6 +45,9 @@ export const VALUE_FLAGS = {
 export const SWITCHES = {
   json: "Print JSON",
   csv: "Print CSV",
+  "last-month": "The whole month before this one, by UTC",
+  today: "The present day, by UTC",
+  yesterday: "The day before, by UTC",
   exact: "Print amounts with all their decimals in tables, too",
   "report-only": "Report exceeded limits and refuse nothing",
   enforce: "Enforce limits that were only reported",
@@ -155,13 +159,20 @@ export const COMMANDS = {
     examples: ["sluice budgets", "sluice budgets --csv > budgets.csv"],
   },
   "usage": {
-    flags: [...FILES, "since", "until", "by", "upstream", "invoice", "prices", "tolerance", "json", "csv"],
+    flags: [
+      ...FILES,
+      ...["since", "until", "month", "last-month", "today", "yesterday"] as const,
+      ...["by", "group", "model", "key", "exact", "json", "csv"] as const,
+      ...["upstream", "invoice", "prices", "tolerance"] as const,
+    ],
     about: "Show usage and cost of a period, or compare them with an upstream's invoice",
     examples: [
       "sluice usage --since 30d --by group",
-      "sluice usage --by model --csv",
+      "sluice usage --last-month --by group,model --csv > bill.csv",
+      "sluice usage --today --key ci --by model",
       "sluice usage --by upstream --upstream openai --invoice invoice.csv",
     ],
+    help: { group: "Only this group", model: "Only this model", key: "Only this key, by its name or id" },
   },
   "explain": {
     operand: "REQUEST_ID",

@@ -1,7 +1,7 @@
 /** `usage --by upstream`: what went to upstreams, and where that differs from what one of them bills. */
 import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { formatUsd } from "../billing/money.ts";
+import { formatUsd, roundUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
   compareInvoice,
@@ -14,6 +14,7 @@ import {
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -48,23 +49,29 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
   const format = switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
   const comparison = await comparisonOf(values, period);
   const prices = await read(values.prices, readUpstreamPrices);
-  return await withStore(config, async ({ ledger }) => {
+  return await withStore(config, async ({ ledger, keys }) => {
     let sums: UpstreamSum[];
     try {
+      const only = await readUsageFilter(values, { keys, config });
       sums = await sumUpstreams({ ledger, config }, {
         ...period,
+        only,
         ...(upstream !== undefined && { upstream }),
         ...(prices !== undefined && { prices }),
       });
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
+      if (error instanceof UsageFilterError) throw new UsageError(error.message, { cause: error });
       if (!(error instanceof UpstreamQueryError)) writeErr(`${error.message}\n`);
       else if (error.param === "upstream") throw new UsageError(error.message, { cause: error });
       else writeErr(`${error.message}; ask with --since ${error.from}\n`);
       return 1;
     }
     if (comparison === undefined) {
-      writeOut(await sumsText(sums, { format, period }));
+      const usd = switches.has("exact") || format === "csv"
+        ? formatUsd
+        : (amount: bigint) => roundUsd(formatUsd(amount));
+      writeOut(await sumsText(sums, { format, period, usd }));
       return 0;
     }
     const lines = compareInvoice(sums, comparison);
@@ -81,6 +88,8 @@ async function comparisonOf(values: UpstreamCommand["values"], period: Period): 
     if (values.tolerance !== undefined) throw new UsageError("Cannot use --tolerance without --invoice");
     return undefined;
   }
+  const narrowed = (["key", "group", "model"] as const).find((flag) => values[flag] !== undefined);
+  if (narrowed !== undefined) throw new UsageError(`Cannot use --${narrowed} with --invoice: an invoice is for all`);
   if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream: whose is it?");
   if (invoice.byDay) requireDays(invoice, period);
   return { invoice, tolerance };
@@ -121,7 +130,7 @@ function parse<Read>(text: string, reader: (text: string) => Read): Read {
 
 async function sumsText(
   sums: readonly UpstreamSum[],
-  { format, period }: { format: Format; period: Period },
+  { format, period, usd }: { format: Format; period: Period; usd: (amount: bigint) => string },
 ): Promise<string> {
   if (format === "json") return `${JSON.stringify(await upstreamReport(sums, period), null, 2)}\n`;
   const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
@@ -131,13 +140,13 @@ async function sumsText(
       header,
       ...sums.map((
         sum,
-      ) => [...nameCells(sum), ...TOKEN_CLASSES.map((name) => String(sum.tokens[name])), ...endCells(sum)]),
+      ) => [...nameCells(sum), ...TOKEN_CLASSES.map((name) => String(sum.tokens[name])), ...endCells(sum, usd)]),
     ]);
   }
   const rows = sums.map((sum) => {
     const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion } = sum.tokens;
     const tokens = [prompt, input_cache_read, input_cache_write_5m + input_cache_write_1h, completion];
-    return [...nameCells(sum), ...tokens.map(String), ...endCells(sum)];
+    return [...nameCells(sum), ...tokens.map(String), ...endCells(sum, usd)];
   });
   const titles = [
     ...names.map((name) => name.toUpperCase()),
@@ -160,8 +169,8 @@ function nameCells({ upstream, model, day, requests, attempts, failed, counted }
   return [upstream, model, dayName(day), ...[requests, attempts, failed, counted].map(String)];
 }
 
-function endCells({ images, unpriced, upstreamCost, cost }: UpstreamSum): string[] {
-  return [images, unpriced].map(String).concat([upstreamCost, cost, cost - upstreamCost].map(formatUsd));
+function endCells({ images, unpriced, upstreamCost, cost }: UpstreamSum, usd: (amount: bigint) => string): string[] {
+  return [images, unpriced].map(String).concat([upstreamCost, cost, cost - upstreamCost].map(usd));
 }
 
 /** Every compared number, and the counts that cannot be compared. */

@@ -1,13 +1,15 @@
 /** `usage`: the bill of a period. */
 import type { Config } from "../config.ts";
-import { type Period, readPeriod } from "../billing/reports/period.ts";
+import { roundUsd } from "../billing/money.ts";
+import { type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
 import {
-  USAGE_BY,
+  readGroupings,
   type UsageFigures,
   type UsageLine,
   type UsageReport,
   usageReport,
 } from "../billing/reports/usage.ts";
+import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { TOKEN_CLASSES } from "../store/days.ts";
 import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
@@ -19,35 +21,49 @@ import { UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 /** Options of the command. */
 type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
 
-/** Prints the sums of a period, the dearest first. @throws {UsageError} where the period or `by` is none */
-export function usage({ config, values, switches }: UsageCommand): Promise<number> {
+/** Prints the sums of a period, the dearest first. @throws {UsageError} where a flag says something else than it should */
+export async function usage({ config, values, switches }: UsageCommand): Promise<number> {
   if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
-  const period = periodOf(values);
-  if (values.by === "upstream") return upstreamUsage({ config, values, switches, period });
+  const named = namedPeriod({ values, switches });
+  const period = parse(() => readPeriod({ ...endsOf(values), ...named }, Date.now()));
+  if (values.by === "upstream") return await upstreamUsage({ config, values, switches, period });
   const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
   if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
-  const query = { ...period, by: byOf(values.by ?? "key") };
-  return withStore(config, async ({ ledger, keys }) => {
-    const report = await usageReport({ ledger, keys, config }, query);
+  const groupings = parse(() => readGroupings(values.by ?? "key"));
+  return await withStore(config, async ({ ledger, keys }) => {
+    let report: UsageReport;
+    try {
+      const only = await readUsageFilter(values, { keys, config });
+      report = await usageReport({ ledger, keys, config }, { ...period, ...groupings, only });
+    } catch (error) {
+      if (error instanceof UsageFilterError) throw new UsageError(error.message, { cause: error });
+      throw error;
+    }
     if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
-    else writeOut(switches.has("csv") ? csv(report) : table(report));
+    else writeOut(switches.has("csv") ? csv(report) : table(report, switches.has("exact")));
     return 0;
   });
 }
 
-function periodOf(typed: { since?: string; until?: string }): Period {
+function endsOf({ since, until }: UsageCommand["values"]): PeriodTexts {
+  return { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
+}
+
+function parse<Parsed>(read: () => Parsed): Parsed {
   try {
-    return readPeriod(typed, Date.now());
+    return read();
   } catch (error) {
     if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
     throw error;
   }
 }
 
-function byOf(text: string): UsageBy {
-  const by = USAGE_BY.find((name) => name === text);
-  if (by === undefined) throw new UsageError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`);
-  return by;
+/** The period that a flag names. */
+function namedPeriod({ values, switches }: Omit<UsageCommand, "config">): { period?: string } {
+  const names = [...(["today", "yesterday", "last-month"] as const).filter((name) => switches.has(name))];
+  const [period, ...more] = values.month === undefined ? names : [values.month, ...names];
+  if (more.length > 0) throw new UsageError("Expected one of --month, --last-month, --today and --yesterday");
+  return period === undefined ? {} : { period };
 }
 
 /** Columns of the table after the name; all but the name are numbers. */
@@ -63,16 +79,22 @@ const HEADER = [
   "OVERRUN USD",
 ];
 
-function table({ since, until, by, lines, total }: UsageReport): string {
-  const names = by === "key" ? ["KEY", "ID"] : [by.toUpperCase()];
+function table(report: UsageReport, isExact: boolean): string {
+  const { since, until, lines, total } = report;
+  const usd = isExact ? (text: string) => text : roundUsd;
+  const names = groupingsOf(report).flatMap((by) => by === "key" ? ["KEY", "ID"] : [by.toUpperCase()]);
   const rows = [
     [...names, ...HEADER],
     // Requests without a model have no name to show.
-    ...lines.map((line) => [...nameCells(line).map((name) => name === "" ? "-" : name), ...tableCells(line)]),
-    [...names.map((_, column) => column === 0 ? "TOTAL" : ""), ...tableCells(total)],
+    ...lines.map((line) => [...nameCells(line).map((name) => name === "" ? "-" : name), ...tableCells(line, usd)]),
+    [...names.map((_, column) => column === 0 ? "TOTAL" : ""), ...tableCells(total, usd)],
   ];
   const right = HEADER.map((_, column) => names.length + column);
   return `From ${shortened(since)} to ${shortened(until)}\n\n${tableText(rows, { right })}`;
+}
+
+function groupingsOf({ by, then_by: thenBy }: UsageReport): UsageBy[] {
+  return thenBy === undefined ? [by] : [by, thenBy];
 }
 
 /** A time with milliseconds only where they are not zero. */
@@ -80,23 +102,24 @@ function shortened(moment: string): string {
   return moment.replace(".000Z", "Z");
 }
 
-function tableCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
+function tableCells(
+  { requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures,
+  usd: (text: string) => string,
+): string[] {
   const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
   const counts = [requests, failed, tokens.prompt, tokens.input_cache_read, written, tokens.completion, images];
-  return [...counts.map(String), cost_usd, overrun_usd];
+  return [...counts.map(String), usd(cost_usd), usd(overrun_usd)];
 }
 
-function csv({ by, lines }: UsageReport): string {
+/** Amounts are exact. Every line has the period, so that files of several periods can be put together. */
+function csv(report: UsageReport): string {
+  const { since, until, lines } = report;
   const header = [
-    ...(by === "key" ? ["key", "key_id"] : [by]),
-    "requests",
-    "failed",
-    ...TOKEN_CLASSES,
-    "images",
-    "cost_usd",
-    "overrun_usd",
+    ...["since", "until"],
+    ...groupingsOf(report).flatMap((by) => by === "key" ? ["key", "key_id"] : [by]),
+    ...["requests", "failed", ...TOKEN_CLASSES, "images", "cost_usd", "overrun_usd", "currency"],
   ];
-  return csvText([header, ...lines.map((line) => [...nameCells(line), ...csvCells(line)])]);
+  return csvText([header, ...lines.map((line) => [since, until, ...nameCells(line), ...csvCells(line), "USD"])]);
 }
 
 function csvCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
@@ -104,6 +127,9 @@ function csvCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: U
   return [...counts.map(String), cost_usd, overrun_usd];
 }
 
-function nameCells({ id, name }: UsageLine): string[] {
-  return id === undefined ? [name] : [name, id];
+function nameCells({ id, name, then_id: thenId, then_name: thenName }: UsageLine): string[] {
+  return [
+    ...(id === undefined ? [name] : [name, id]),
+    ...(thenName === undefined ? [] : thenId === undefined ? [thenName] : [thenName, thenId]),
+  ];
 }

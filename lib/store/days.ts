@@ -1,6 +1,6 @@
 /** Days of the bill, and sums over entries. */
-import { mapSliced, sortSliced } from "../scheduler.ts";
-import type { BilledTokens, DaySum, Ending, Entry, UsageBy, UsageSum } from "./ledger.ts";
+import { sortSliced } from "../scheduler.ts";
+import type { BilledTokens, Ending, Entry, UsageSum } from "./ledger.ts";
 
 /** Milliseconds of a day. */
 export const DAY_MS = 86_400_000;
@@ -50,8 +50,8 @@ export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The figures of a sum, without its name. */
-type Figures = Omit<UsageSum, "name">;
+/** The figures of a sum, without its names. */
+type Figures = Omit<UsageSum, "name" | "thenName">;
 
 /** A span of time as the days and pieces of days that it is made of. */
 export interface DaySpan {
@@ -101,46 +101,31 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Sums by name, each made of figures added to it. */
-export class Sums<Name extends string = string> {
-  readonly #sums = new Map<Name, Figures>();
+/** Sums by one or two names, each made of figures added to it. */
+export class Sums {
+  readonly #sums = new Map<string, UsageSum>();
 
-  /** Adds figures to the sum of this name. */
-  add(name: Name, figures: Figures): void {
-    const sum = this.#sums.get(name);
-    if (sum === undefined) {
-      const { requests, failed, tokens, images, cost, overrun } = figures;
-      this.#sums.set(name, { requests, failed, tokens: { ...tokens }, images, cost, overrun });
-      return;
-    }
-    addFigures(sum, figures);
+  /** Adds figures to the sum of these names. */
+  add({ name, thenName }: Pick<UsageSum, "name" | "thenName">, figures: Figures): void {
+    const both = thenName === undefined ? name : `${name}\n${thenName}`;
+    const sum = this.#sums.get(both);
+    if (sum !== undefined) return addFigures(sum, figures);
+    const { requests, failed, tokens, images, cost, overrun } = figures;
+    const names = { name, ...(thenName !== undefined && { thenName }) };
+    this.#sums.set(both, { ...names, requests, failed, tokens: { ...tokens }, images, cost, overrun });
   }
 
-  /** All sums, by name; in slices, as there may be one for each key. Nothing may be added meanwhile. */
+  /** All sums, by their names; in slices, as there may be one for each key. */
   async list(): Promise<UsageSum[]> {
-    const all = await mapSliced([...this.#sums], ([name, sum]) => ({ name, ...sum }));
-    return await sortSliced(all, byName);
+    return await sortSliced([...this.#sums.values()], byName);
   }
 }
 
 /** The order of sums by their names. */
-export function byName({ name: one }: { name: string }, { name: other }: { name: string }): number {
-  return one === other ? 0 : one < other ? -1 : 1;
+export function byName(one: Pick<UsageSum, "name" | "thenName">, other: Pick<UsageSum, "name" | "thenName">): number {
+  return compareTexts(one.name, other.name) || compareTexts(one.thenName ?? "", other.thenName ?? "");
 }
 
-/** Name of the group that an entry or a daily sum belongs to in a report by key, group, model or day. */
-export function nameBy(
-  by: UsageBy,
-  { day, keyId, group, model }: Pick<DaySum, "day" | "keyId" | "group" | "model">,
-): string {
-  switch (by) {
-    case "key":
-      return keyId;
-    case "group":
-      return group;
-    case "model":
-      return model;
-    case "day":
-      return dayName(day);
-  }
+function compareTexts(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1;
 }

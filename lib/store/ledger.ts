@@ -270,10 +270,31 @@ export type HoldAnswer =
 /** Grouping of sums. */
 export type UsageBy = "key" | "group" | "model" | "day";
 
+/** Which entries are summed up, and how they are grouped. */
+export interface UsageQuery {
+  /** From one moment up to, not including, another; Unix milliseconds. */
+  since: number;
+  until: number;
+  by: UsageBy;
+  /** A second grouping within the first; absent: none. */
+  thenBy?: UsageBy;
+  /** Only entries with these; absent members do not narrow anything. */
+  only?: UsageFilter;
+}
+
+/** A part of the entries. */
+export interface UsageFilter {
+  keyId?: string;
+  group?: string;
+  model?: string;
+}
+
 /** A sum over entries. */
 export interface UsageSum {
   /** Id of the key, name of the group, id of the model, or the day as `2026-11-21`. */
   name: string;
+  /** The same of the second grouping; absent: there is none. */
+  thenName?: string;
   /** All requests, those without charge included. */
   requests: number;
   /** Those that failed, were refused or lost. */
@@ -285,7 +306,7 @@ export interface UsageSum {
 }
 
 /** The sums of a day for one key, group and model. */
-export interface DaySum extends Omit<UsageSum, "name"> {
+export interface DaySum extends Omit<UsageSum, "name" | "thenName"> {
   /** Days since 1970-01-01, by UTC. */
   day: number;
   keyId: string;
@@ -346,10 +367,10 @@ export interface LedgerStore {
    */
   entriesWithin(span: { since: number; after: number; until: number; limit: number }): Promise<KeptEntry[]>;
   /**
-   * Sums from one moment up to, not including, another; Unix milliseconds. By day where single entries are gone.
+   * Sums over a span of time. By day where single entries are gone.
    * Where the signal is given up, it may end early, with its reason.
    */
-  usage(query: { since: number; until: number; by: UsageBy }, signal?: AbortSignal): Promise<UsageSum[]>;
+  usage(query: UsageQuery, signal?: AbortSignal): Promise<UsageSum[]>;
   /**
    * The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. With `enough`, only
    * those of as many whole days as it takes to have that many.

@@ -79,6 +79,9 @@ Deno.test("sums are of the period asked for, by what is asked for, exact to the 
     ["since=2026-03-01&until=2026-03-02&by=day", ["2026-03-01"], "1234567.89012345679"],
     ["since=2026-03-02&until=2026-03-03T00:00:00Z&by=model", ["acme/one"], "0.00000000001"],
     ["since=2026-03-01&until=2026-03-03&by=group", ["default"], "1234567.8901234568"],
+    ["period=2026-03&by=key,day", ["key_b", "key_a", "key_a"], "1234567.8901234568"],
+    ["period=2026-03&group=default&model=acme/one", ["key_b", "key_a"], "1234567.8901234568"],
+    ["period=2026-02", [], "0"],
     ["since=2026-03-03&until=2026-03-04", [], "0"],
     ["", [], "0"],
   ];
@@ -149,12 +152,20 @@ Deno.test("by upstream a line is what one of its models did on one day, and prun
 Deno.test("a question about usage that is wrong says which parameter", async () => {
   await using gateway = startAdmin();
   const cases: [query: string, param: string, message: string][] = [
-    ["by=hour", "by", "expected one of key, group, model, day, upstream"],
+    ["by=hour", "by", "known: key, group, model, day, upstream"],
+    ["by=group,hour", "by", "known: key, group, model, day, upstream"],
+    ["by=day,day", "by", "expected one or two different ones"],
     ["since=yesterday", "since", 'Cannot read the moment "yesterday"'],
     ["until=7x", "until", 'Cannot read the time "7x"'],
     ["since=2026-03-02&until=2026-03-01", "until", "the period ends at 2026-03-01"],
     ["since=2026-02-30", "since", "Cannot read the moment"],
-    ["group=default", "group", "known here: since, until, by, upstream"],
+    ["user=me", "user", "known here: since, until, period, by, key, group, model, upstream"],
+    ["period=tomorrow", "period", 'Cannot read the period "tomorrow"'],
+    ["period=today&since=1d", "period", "Cannot use a named period together"],
+    ["key=nobody", "key", 'Cannot find key "nobody"'],
+    ["group=nobody", "group", 'Cannot find group "nobody"'],
+    ["model=no/model", "model", 'Cannot find model "no/model"'],
+    ["by=upstream&key=nobody", "key", 'Cannot find key "nobody"'],
     ["by=key&by=day", "by", 'two values of "by"'],
     ["upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
     ["by=key&upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],

@@ -51,7 +51,7 @@ Deno.test("roundUsd() rounds half up to 4 decimals, and never shows something as
     ["2", "2.0000"],
     ["12.3456789", "12.3457"],
     ["-0.031608", "-0.0316"],
-    ["-0.000000000001", "-<0.0001"],
+    ["-0.000000000001", ">-0.0001"],
   ];
   for (const [usd, rounded] of cases) assertEquals(roundUsd(usd), rounded, usd);
 });

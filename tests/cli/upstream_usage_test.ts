@@ -17,11 +17,12 @@ Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is 
 
     const table = (await usage()).out.split("\n");
     assertEquals(table.slice(1), [
-      // 26 * 0.00000125 + 14 * 0.00001, and 0.8 of it.
       `embedded  echo   ${today}         2         2       0        0      26           0            0          14       0` +
-      "         2     0.0001725  0.000138  -0.0000345",
+      "         2        0.0002    0.0001    >-0.0001",
       "",
     ]);
+    // 26 * 0.00000125 + 14 * 0.00001, and 0.8 of it.
+    assertStringIncludes((await usage("--exact")).out, "  0.0001725  0.000138  -0.0000345\n");
     const json = JSON.parse((await usage("--json")).out);
     assertEquals([json.by, json.lines.length, json.lines[0].upstream_usd], ["upstream", 1, "0.0001725"]);
 

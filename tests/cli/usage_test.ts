@@ -39,22 +39,51 @@ Deno.test("usage shows the bill of a running gateway as a table, as JSON and as 
     const table = (await run(["usage", "--by", "group", "--since", "1d"], { folder })).out.split("\n");
     assertEquals(table.slice(2, 6), [
       "GROUP  REQUESTS  FAILED  PROMPT  CACHE READ  CACHE WRITE  COMPLETION  IMAGES  COST USD  OVERRUN USD",
-      "team          3       1      26           0            0          14       0  0.000138            0",
-      "TOTAL         3       1      26           0            0          14       0  0.000138            0",
+      "team          3       1      26           0            0          14       0    0.0001            0",
+      "TOTAL         3       1      26           0            0          14       0    0.0001            0",
       "",
     ]);
+
+    assertStringIncludes((await run(["usage", "--since", "1d", "--exact"], { folder })).out, "  0.000138  ");
 
     const models = (await run(["usage", "--by", "model", "--since", "1d"], { folder })).out;
     assertStringIncludes(models, "\n-                      1       1       0 ");
 
-    const csv = (await run(["usage", "--csv", "--by", "model", "--since", "1d"], { folder })).out;
+    const today = new Date().toISOString().slice(0, 10);
+    const csv = (await run(["usage", "--csv", "--by", "group,model", "--since", today], { folder })).out;
+    const span = JSON.parse((await run(["usage", "--json", "--since", today], { folder })).out);
     assertEquals(csv.split("\r\n"), [
-      "model,requests,failed,prompt,input_cache_read,input_cache_write_5m,input_cache_write_1h,completion,reasoning," +
-      "images,cost_usd,overrun_usd",
-      "acme/assistant,2,0,26,0,0,0,14,0,0,0.000138,0",
-      ",1,1,0,0,0,0,0,0,0,0,0",
+      "since,until,group,model,requests,failed,prompt,input_cache_read,input_cache_write_5m,input_cache_write_1h," +
+      "completion,reasoning,images,cost_usd,overrun_usd,currency",
+      `${span.since},${span.until},team,acme/assistant,2,0,26,0,0,0,14,0,0,0.000138,0,USD`,
+      `${span.since},${span.until},team,,1,1,0,0,0,0,0,0,0,0,0,USD`,
       "",
     ]);
+
+    const pairs = (await run(["usage", "--by", "model,key", "--since", "1d"], { folder })).out.split("\n");
+    assertEquals(pairs.slice(2, 4).map((line) => line.replace(/ +/g, " ")), [
+      "MODEL KEY ID REQUESTS FAILED PROMPT CACHE READ CACHE WRITE COMPLETION IMAGES COST USD OVERRUN USD",
+      `acme/assistant ci ${gateway.keyId} 2 0 26 0 0 14 0 0.0001 0`,
+    ]);
+    const requests = async (...flags: string[]) => {
+      const { code, out, err } = await run(["usage", "--json", ...flags], { folder });
+      assertEquals([code, err], [0, ""], flags.join(" "));
+      return JSON.parse(out).total.requests;
+    };
+    const month = today.slice(0, 7);
+    assertEquals(await requests("--month", month), 3);
+    assertEquals(await requests("--today") + await requests("--yesterday"), 3);
+    assertEquals(await requests("--month", "2026-01"), 0);
+    assertEquals(await requests("--last-month"), 0);
+    for (const [flag, used, unused] of [["key", "ci", "spare"], ["group", "team", "default"]] as const) {
+      if (flag === "key") await run(["keys", "add", "spare"], { folder });
+      assertEquals([await requests("--since", "1d", `--${flag}`, used), await requests(`--${flag}`, unused)], [3, 0]);
+    }
+    assertEquals(await requests("--since", "1d", "--model", "acme/assistant", "--group", "team"), 2);
+    const upstream = JSON.parse(
+      (await run(["usage", "--by", "upstream", "--key", "spare", "--json"], { folder })).out,
+    );
+    assertEquals(upstream.lines, []);
   }));
 
 Deno.test("usage says in one line what it cannot do, and makes no store", () =>
@@ -63,6 +92,11 @@ Deno.test("usage says in one line what it cannot do, and makes no store", () =>
       [["--since", "yesterday"], 2, 'Cannot read the moment "yesterday"'],
       [["--since", "1d", "--until", "2d"], 2, "Cannot sum up: the period ends at"],
       [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day, upstream'],
+      [["--by", "group,colour"], 2, 'Cannot sum up by "colour"'],
+      [["--by", "group,group"], 2, 'Cannot sum up by "group,group": expected one or two different ones'],
+      [["--month", "2026-13"], 2, 'Cannot read the period "2026-13"'],
+      [["--today", "--month", "2026-10"], 2, "Expected one of --month, --last-month, --today and --yesterday"],
+      [["--today", "--since", "1d"], 2, "Cannot use a named period together with a beginning or an end"],
       [["--json", "--csv"], 2, "Expected --json or --csv, not both"],
       [[], 1, 'Cannot read the store "./data/sluice.db": there is no such file'],
       [["--store", "memory:"], 1, 'Cannot read the store: it is "memory:"'],

@@ -548,6 +548,66 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       ["2026-11-21", 1, 0, 1000n],
     ]);
   },
+  "sums up by two things and by parts exactly what single entries make": async (ledger) => {
+    const random = seeded(23);
+    const entries = Array.from({ length: 300 }, (_, index) => {
+      const change = {
+        id: `r${index}`,
+        at: MIDNIGHT + random.below(4 * 24) * HOUR + random.below(HOUR),
+        keyId: random.pick(["key_1", "key_2", "config:web"]),
+        group: random.pick(["default", "team"]),
+        model: random.pick(["acme/one", "acme/two", ""]),
+      };
+      return random.chance(0.2)
+        ? failed(change)
+        : entry({ ...change, cost: LARGEST / 300n - BigInt(random.below(1000)), overrun: BigInt(random.below(5)) });
+    });
+    await ledger.append(entries);
+    const nameOf = (by: UsageBy, { at, keyId, group, model }: Entry): string =>
+      ({ key: keyId, group, model, day: new Date(at).toISOString().slice(0, 10) })[by];
+    const all: readonly UsageBy[] = ["key", "group", "model", "day"];
+    for (let round = 0; round < 200; round++) {
+      const edge = () => MIDNIGHT + (random.chance(0.5) ? 24 : 1) * HOUR * random.below(5) + random.below(3);
+      const [one, other] = [edge(), edge()];
+      const { keyId, group, model } = random.pick(entries);
+      const query = {
+        since: Math.min(one, other),
+        until: Math.max(one, other),
+        by: random.pick(all),
+        ...(random.chance(0.7) && { thenBy: random.pick(all) }),
+        only: {
+          ...(random.chance(0.3) && { keyId }),
+          ...(random.chance(0.3) && { group }),
+          ...(random.chance(0.3) && { model }),
+        },
+      };
+      const expected = new Map<string, unknown[]>();
+      for (const each of entries) {
+        if (each.at < query.since || each.at >= query.until) continue;
+        const { only } = query;
+        if (Object.entries(only).some(([name, value]) => each[name as keyof typeof only] !== value)) continue;
+        const thenName = query.thenBy === undefined ? undefined : nameOf(query.thenBy, each);
+        const names = [nameOf(query.by, each), thenName];
+        const known = expected.get(names.join()) ?? [...names, 0, 0, 0, 0n, 0n];
+        expected.set(names.join(), [
+          ...names,
+          Number(known[2]) + 1,
+          Number(known[3]) + (each.ending === "failed" ? 1 : 0),
+          Number(known[4]) + each.tokens.completion,
+          (known[5] as bigint) + each.cost,
+          (known[6] as bigint) + each.overrun,
+        ]);
+      }
+      const sums = await ledger.usage(query);
+      assertEquals(
+        sums.map(({ name, thenName, requests, failed, tokens, cost, overrun }) => [
+          ...[name, thenName, requests, failed, tokens.completion, cost, overrun],
+        ]),
+        [...expected].toSorted(([one], [other]) => one < other ? -1 : 1).map(([, sum]) => sum),
+        JSON.stringify(query),
+      );
+    }
+  },
   "sums up one state of the ledger, whatever is entered meanwhile": async (ledger) => {
     const [days, keys] = [15, 400];
     for (let day = 0; day < days; day++) {

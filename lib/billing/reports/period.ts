@@ -8,12 +8,24 @@ export interface Period {
   until: number;
 }
 
+/** Texts that a period is read from. */
+export interface PeriodTexts {
+  since?: string;
+  until?: string;
+  /** `today`, `yesterday`, `last-month`, or a month such as `2026-10`; excludes the other two. */
+  period?: string;
+}
+
 /**
  * Reads the ends of a period: spans such as `7d` count back from now, days such as `2026-11-01` begin at midnight UTC.
  * Without `since` it begins with the present month, without `until` it ends with the present day, both by UTC.
  * @throws {RangeError} for any other text, and where the end is not after the beginning
  */
-export function readPeriod(typed: { since?: string; until?: string }, now: number): Period {
+export function readPeriod(typed: PeriodTexts, now: number): Period {
+  if (typed.period !== undefined) {
+    if (typed.since === undefined && typed.until === undefined) return readNamedPeriod(typed.period, now);
+    throw new RangeError("Cannot use a named period together with a beginning or an end");
+  }
   const since = typed.since === undefined ? startOfMonth(now) : readPast(typed.since, now);
   const until = typed.until === undefined ? startOfDay(now) + DAY_MS : readPast(typed.until, now);
   if (until > since) return { since, until };
@@ -22,6 +34,23 @@ export function readPeriod(typed: { since?: string; until?: string }, now: numbe
       new Date(since).toISOString()
     }`,
   );
+}
+
+/** A day or a month by UTC, whole also where it is not over yet. @throws {RangeError} for a name that is none */
+function readNamedPeriod(name: string, now: number): Period {
+  const today = startOfDay(now);
+  if (name === "today") return { since: today, until: today + DAY_MS };
+  if (name === "yesterday") return { since: today - DAY_MS, until: today };
+  if (name === "last-month") return { since: startOfMonth(startOfMonth(now) - 1), until: startOfMonth(now) };
+  const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(name) ?? [];
+  if (year === undefined || month === undefined) {
+    throw new RangeError(
+      `Cannot read the period "${name}": expected today, yesterday, last-month, or a month such as 2026-10`,
+    );
+  }
+  const since = Date.parse(`${year}-${month}-01`);
+  // Longer than any month, and shorter than two.
+  return { since, until: startOfMonth(since + 31 * DAY_MS) };
 }
 
 function readPast(text: string, now: number): number {

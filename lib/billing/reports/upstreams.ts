@@ -4,7 +4,7 @@ import { type Amount, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
-import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../../store/ledger.ts";
+import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet, UsageFilter } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
 
 /** Requests of one upstream for one of its models on one day. */
@@ -46,6 +46,8 @@ export interface UpstreamQuery extends Period {
   /** The only one; absent: all. */
   upstream?: string;
   prices?: UpstreamPrices;
+  /** Only requests with these. */
+  only?: UsageFilter;
   /** Cancels the work. */
   signal?: AbortSignal;
 }
@@ -77,7 +79,7 @@ export async function sumUpstreams(
     ledger: Pick<LedgerStore, "entriesWithin" | "start">;
     config: Pick<Config, "models" | "upstreams">;
   },
-  { since, until, upstream, prices, signal }: UpstreamQuery,
+  { since, until, upstream, prices, only = {}, signal }: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
   const sums = new Map<string, UpstreamSum>();
   const modelOf = upstreamModels(config);
@@ -89,6 +91,7 @@ export async function sumUpstreams(
     page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE });
     for (const entry of page) {
       if (entry.upstream === "" || (upstream !== undefined && entry.upstream !== upstream)) continue;
+      if (!isWanted(entry, only)) continue;
       const model = modelOf(entry);
       const day = dayOf(entry.at);
       const name = [entry.upstream, model, day].join("\n");
@@ -111,6 +114,11 @@ export async function sumUpstreams(
     [...sums.values()],
     (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
   );
+}
+
+function isWanted(entry: KeptEntry, { keyId, group, model }: UsageFilter): boolean {
+  return (keyId === undefined || entry.keyId === keyId) && (group === undefined || entry.group === group) &&
+    (model === undefined || entry.model === model);
 }
 
 async function requireEntries(ledger: Pick<LedgerStore, "start">, since: number): Promise<void> {

@@ -1,13 +1,13 @@
-/** The bill: sums over the ledger by key, group, model or day. */
+/** The bill: sums over the ledger by key, group, model or day, or by two of them. */
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
 import { addFigures, byName, NO_TOKENS } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
-import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../../store/ledger.ts";
-import type { Period } from "./period.ts";
+import { requireKnown } from "./usage_filter.ts";
+import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
-/** Groupings of the sums. */
+/** Groupings of the sums. Two of them can be combined. */
 export const USAGE_BY: readonly UsageBy[] = ["key", "group", "model", "day"];
 
 /** Sums over requests. Amounts are exact USD, as decimal strings. */
@@ -30,6 +30,9 @@ export interface UsageLine extends UsageFigures {
   id?: string;
   /** Name of the key (its id where the key is not known any more), group or model, or the day as `2026-11-21`. */
   name: string;
+  /** The same of the second grouping; absent where there is none. */
+  then_id?: string;
+  then_name?: string;
 }
 
 /** The bill of a period. */
@@ -38,7 +41,9 @@ export interface UsageReport {
   since: string;
   until: string;
   by: UsageBy;
-  /** The dearest first; days in their order. */
+  /** The second grouping; absent: there is none. */
+  then_by?: UsageBy;
+  /** The dearest first, days in their order; with a second grouping, lines of one name follow each other. */
   lines: UsageLine[];
   total: UsageFigures;
 }
@@ -47,41 +52,63 @@ export interface UsageReport {
 export interface UsageParts {
   ledger: Pick<LedgerStore, "usage">;
   keys: Pick<KeyStore, "names">;
-  config: Pick<Config, "keys">;
+  config: Pick<Config, "keys" | "groups" | "models">;
 }
 
 /** Ids whose names are asked for at once. */
 const NAMES_AT_ONCE = 500;
 
 /** Which bill is made. */
-export interface UsageQuery extends Period {
-  by: UsageBy;
+export interface UsageReportQuery extends UsageQuery {
   /** Cancels the work. */
   signal?: AbortSignal;
 }
 
+/** Reads one grouping, or two with a comma between. @throws {RangeError} for any other text */
+export function readGroupings(text: string): Pick<UsageQuery, "by" | "thenBy"> {
+  const [by, thenBy, ...more] = text.split(",").map(readGrouping);
+  if (by === undefined || more.length > 0 || by === thenBy) {
+    throw new RangeError(`Cannot sum up by "${text}": expected one or two different ones of ${USAGE_BY.join(", ")}`);
+  }
+  return { by, ...(thenBy !== undefined && { thenBy }) };
+}
+
+function readGrouping(text: string): UsageBy {
+  const by = USAGE_BY.find((name) => name === text);
+  if (by !== undefined) return by;
+  throw new RangeError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`);
+}
+
 /**
  * Makes the bill of a period, a slice at a time: there may be as many lines as keys.
- * @throws the reason of the signal, where it is given up
+ * @throws {UsageFilterError} where nothing was used of a group or model, and it is not configured; the reason of the
+ * signal, where it is given up
  */
 export async function usageReport(
   { ledger, keys, config }: UsageParts,
-  { since, until, by, signal }: UsageQuery,
+  { signal, ...query }: UsageReportQuery,
 ): Promise<UsageReport> {
-  const sums = await ledger.usage({ since, until, by }, signal);
+  const { since, until, by, thenBy } = query;
+  const sums = await ledger.usage(query, signal);
   signal?.throwIfAborted();
-  const names = by === "key" ? await keyNames({ keys, config }, sums.map(({ name }) => name)) : undefined;
-  const ordered = await sortSliced(sums, by === "day" ? byName : byCost);
+  if (sums.length === 0) requireKnown(query.only ?? {}, config);
+  const ids = by === "key" ? sums.map(({ name }) => name) : sums.map(({ thenName = "" }) => thenName);
+  const names = by === "key" || thenBy === "key" ? await keyNames({ keys, config }, [...new Set(ids)]) : new Map();
   const total = emptySum();
+  const shown = (by: UsageBy | undefined, name: string) => by === "key" ? names.get(name) ?? name : name;
   return {
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     by,
-    lines: await mapSliced(ordered, (sum) => {
+    ...(thenBy !== undefined && { then_by: thenBy }),
+    lines: await mapSliced(await sortSums(sums, query), (sum): UsageLine => {
+      const { name, thenName } = sum;
       addFigures(total, sum);
       return {
-        ...(names !== undefined && { id: sum.name }),
-        name: names?.get(sum.name) ?? sum.name,
+        ...(by === "key" && { id: name }),
+        name: shown(by, name),
+        ...(thenBy === "key" && thenName !== undefined && { then_id: thenName }),
+        ...(thenName !== undefined && { then_name: shown(thenBy, thenName) }),
         ...figures(sum),
       };
     }),
@@ -89,9 +116,28 @@ export async function usageReport(
   };
 }
 
+/** The dearest first, days in their order; those of one first name together. */
+async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): Promise<UsageSum[]> {
+  if (thenBy === undefined) return await sortSliced(sums, by === "day" ? byName : byCost);
+  const totals = new Map<string, Sum>();
+  for (const sum of sums) {
+    const total = totals.get(sum.name) ?? emptySum();
+    addFigures(total, sum);
+    totals.set(sum.name, total);
+  }
+  const first = await sortSliced(
+    [...totals].map(([name, total]) => ({ name, ...total })),
+    by === "day" ? byName : byCost,
+  );
+  const places = new Map(first.map(({ name }, place) => [name, place]));
+  const placeOf = ({ name }: UsageSum) => places.get(name) ?? 0;
+  const second = thenBy === "day" ? byName : byCost;
+  return await sortSliced(sums, (one, other) => placeOf(one) - placeOf(other) || second(one, other));
+}
+
 /** Names of the keys with these ids: those of the configuration, and those of the store, ended ones included. */
 export async function keyNames(
-  { keys, config }: Pick<UsageParts, "keys" | "config">,
+  { keys, config }: Pick<UsageParts, "keys"> & { config: Pick<Config, "keys"> },
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map(config.keys.map(({ name }) => [`config:${name}`, name]));
@@ -102,8 +148,8 @@ export async function keyNames(
   return names;
 }
 
-/** A sum without its name. */
-type Sum = Omit<UsageSum, "name">;
+/** A sum without its names. */
+type Sum = Omit<UsageSum, "name" | "thenName">;
 
 function figures({ requests, failed, tokens, images, cost, overrun }: Sum): UsageFigures {
   return { requests, failed, tokens, images, cost_usd: formatUsd(cost), overrun_usd: formatUsd(overrun) };

@@ -1,8 +1,8 @@
 /** The sums per day in the database, and the reports made from them. */
 import { mapSliced, sortSliced } from "../../scheduler.ts";
-import { byName, cutSpan, nameBy } from "../days.ts";
+import { byName, cutSpan, dayName } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
-import type { BudgetClaim, DaySum, Spender, Spending, UsageBy, UsageSum } from "../ledger.ts";
+import type { BudgetClaim, DaySum, Spender, Spending, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
 /** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
@@ -49,11 +49,15 @@ export async function readDays(sql: Sql, since: number, enough: number): Promise
  */
 export async function readUsage(
   sql: Sql,
-  { since, until, by }: { since: number; until: number; by: UsageBy },
+  { since, until, by, thenBy, only = {} }: UsageQuery,
 ): Promise<UsageSum[]> {
   const { whole, pieces } = cutSpan({ since, until });
   const name = sql(NAME_COLUMNS[by]);
-  const rows = await sql<(FigureRow & { name: string })[]>`
+  const thenName = sql(NAME_COLUMNS[thenBy ?? by]);
+  const { keyId = null, group = null, model = null } = only;
+  const isWanted = sql`(${keyId}::text IS NULL OR key_id = ${keyId}) AND
+    (${group}::text IS NULL OR group_name = ${group}) AND (${model}::text IS NULL OR model = ${model})`;
+  const rows = await sql<(FigureRow & { name: string; then_name: string })[]>`
     WITH pieces AS (
       SELECT piece.*, piece.day <= (SELECT day FROM ledger_start) OR NOT (
         EXISTS (SELECT FROM entries WHERE at >= piece.day * 86400000 AND at < piece.since) OR
@@ -63,37 +67,38 @@ export async function readUsage(
       -- There are no more, which the server cannot know: it would read all entries for the hundred that it counts on.
       LIMIT 2
     ), parts AS (
-      SELECT ${name}::text AS name, requests, failed, prompt, input_cache_read, input_cache_write_5m,
+      SELECT ${name}::text AS name, ${thenName}::text AS then_name, requests, failed, prompt, input_cache_read, input_cache_write_5m,
         input_cache_write_1h, completion, reasoning, images, cost, overrun
       FROM days
-      WHERE day >= ${whole.from} AND day < ${whole.until}
+      WHERE day >= ${whole.from} AND day < ${whole.until} AND ${isWanted}
       UNION ALL
-      SELECT ${name}::text, requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h,
+      SELECT ${name}::text, ${thenName}::text, requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h,
         completion, reasoning, images, cost, overrun
-      FROM pieces JOIN days USING (day) WHERE is_whole
+      FROM pieces JOIN days USING (day) WHERE is_whole AND ${isWanted}
       UNION ALL
-      SELECT ${name}::text, 1, (ending IN ('failed', 'refused', 'lost'))::integer, prompt, input_cache_read,
+      SELECT ${name}::text, ${thenName}::text, 1, (ending IN ('failed', 'refused', 'lost'))::integer, prompt, input_cache_read,
         input_cache_write_5m, input_cache_write_1h, completion, reasoning, images, cost, overrun
       FROM (
         SELECT entries.*, day FROM pieces JOIN entries ON at >= since AND at < until WHERE NOT is_whole
-      ) entry
+      ) entry WHERE ${isWanted}
     )
-    SELECT name, sum(requests) AS requests, sum(failed) AS failed, sum(prompt) AS prompt,
+    SELECT name, then_name, sum(requests) AS requests, sum(failed) AS failed, sum(prompt) AS prompt,
       sum(input_cache_read) AS input_cache_read, sum(input_cache_write_5m) AS input_cache_write_5m,
       sum(input_cache_write_1h) AS input_cache_write_1h, sum(completion) AS completion, sum(reasoning) AS reasoning,
       sum(images) AS images, sum(cost) AS cost, sum(overrun) AS overrun
-    FROM parts GROUP BY name`;
+    FROM parts GROUP BY name, then_name`;
   const sums = await mapSliced(rows, (row) => ({
-    name: by === "day" ? dayName(row.name) : row.name,
+    name: nameOf(by, row.name),
+    ...(thenBy !== undefined && { thenName: nameOf(thenBy, row.then_name) }),
     ...toFigures(row),
   }));
   return await sortSliced(sums, byName);
 }
 
-function dayName(day: string): string {
-  return nameBy("day", { day: Number(day), keyId: "", group: "", model: "" });
+function nameOf(by: UsageBy, text: string): string {
+  return by === "day" ? dayName(Number(text)) : text;
 }
 
-function toFigures(row: FigureRow): Omit<UsageSum, "name"> {
+function toFigures(row: FigureRow): Omit<UsageSum, "name" | "thenName"> {
   return { ...toCounts(row), cost: BigInt(row.cost), overrun: BigInt(row.overrun) };
 }

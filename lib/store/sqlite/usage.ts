@@ -2,16 +2,14 @@
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
-import { cutSpan, DAY_MS, type DaySpan, nameBy, Sums, TOKEN_CLASSES } from "../days.ts";
+import { cutSpan, DAY_MS, dayName, type DaySpan, Sums, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
-import type { LedgerStore, Spender, UsageBy } from "../ledger.ts";
+import type { LedgerStore, Spender, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
 import { whenFree } from "./transaction.ts";
 
 /** Rows that are summed between two looks at the clock: about a millisecond of work, at most three. */
 const ROWS_AT_ONCE = 500;
-
-type Query = Parameters<LedgerStore["usage"]>[0];
 
 /** Sums of a file. */
 export interface SqliteUsage {
@@ -74,7 +72,7 @@ export function openSqliteUsage(file: string): SqliteUsage {
 
 /** Computations that read a few rows at a time, within a transaction. */
 export interface UsageWork {
-  sumUp(query: Query): Generator<void, Sums>;
+  sumUp(query: UsageQuery): Generator<void, Sums>;
   charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
 }
 
@@ -84,9 +82,13 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
 }
 
 class StatementSums implements UsageWork {
+  readonly #db: DatabaseSync;
   readonly #statements: ReturnType<typeof prepareStatements>;
+  /** Statements that sum up rows, by their texts. */
+  readonly #sums = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
 
   constructor(db: DatabaseSync) {
+    this.#db = db;
     this.#statements = prepareStatements(db);
   }
 
@@ -103,37 +105,52 @@ class StatementSums implements UsageWork {
     return sum;
   }
 
-  *sumUp({ since, until, by }: Query): Generator<void, Sums> {
+  *sumUp(query: UsageQuery): Generator<void, Sums> {
     const total = new Sums();
-    const { whole, pieces } = cutSpan({ since, until });
-    if (whole.from < whole.until) yield* this.#addDays(total, by, whole);
+    const { whole, pieces } = cutSpan(query);
+    if (whole.from < whole.until) yield* this.#addDays(total, query, whole);
     for (const piece of pieces) {
       yield;
-      if (this.#isWhole(piece)) yield* this.#addDays(total, by, { from: piece.day, until: piece.day + 1 });
-      else yield* this.#addEntries(total, by, piece);
+      if (this.#isWhole(piece)) yield* this.#addDays(total, query, { from: piece.day, until: piece.day + 1 });
+      else yield* this.#addEntries(total, query, piece);
     }
     return total;
   }
 
-  *#addDays(total: Sums, by: UsageBy, { from, until }: DaySpan["whole"]): Generator<void> {
+  *#addDays(total: Sums, query: UsageQuery, { from, until }: DaySpan["whole"]): Generator<void> {
+    const { statement, values } = this.#select("days", query);
     for (const range of this.#dayRanges(from, until)) {
-      addRows(total, by, { rows: this.#statements.ofDays[by].all(...range) });
+      addRows(total, query, { rows: statement.all(...range, ...values) });
       yield;
     }
   }
 
   /** Sums of single entries. */
-  *#addEntries(total: Sums, by: UsageBy, { day, since, until }: DaySpan["pieces"][number]): Generator<void> {
-    const { entryEnd, ofEntries } = this.#statements;
+  *#addEntries(total: Sums, query: UsageQuery, { day, since, until }: DaySpan["pieces"][number]): Generator<void> {
+    const { entryEnd } = this.#statements;
+    const { statement, values } = this.#select("entries", query);
     let place = [since - 1, Number.MAX_SAFE_INTEGER];
     for (;;) {
       const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;
       const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [row.at, row.seq];
-      addRows(total, by, { rows: ofEntries[by].all(...place, ...end), day });
+      addRows(total, query, { rows: statement.all(...place, ...end, ...values), day });
       if (row === undefined) return;
       place = end;
       yield;
     }
+  }
+
+  /** The statement that sums up a range of rows, and the values that follow the range. */
+  #select(table: "days" | "entries", { by, thenBy, only = {} }: UsageQuery) {
+    const filters = FILTERS.flatMap(([name, column]) => only[name] === undefined ? [] : [{ column, text: only[name] }]);
+    const text = sumText(table, { by, thenBy, columns: filters.map(({ column }) => column) });
+    let statement = this.#sums.get(text);
+    if (statement === undefined) {
+      statement = this.#db.prepare(text);
+      statement.setReadBigInts(true);
+      this.#sums.set(text, statement);
+    }
+    return { statement, values: filters.map(({ text }) => text) };
   }
 
   /**
@@ -159,14 +176,47 @@ class StatementSums implements UsageWork {
   }
 }
 
+/** Columns that sums are narrowed by. */
+const FILTERS = [["keyId", "key_id"], ["group", "group_name"], [
+  "model",
+  "model",
+]] as const satisfies readonly (readonly [
+  keyof UsageFilter,
+  string,
+])[];
+
+const RANGES = {
+  days: "(day, key_id, group_name, model) > (?, ?, ?, ?) AND (day, key_id, group_name, model) <= (?, ?, ?, ?)",
+  entries: "(at, seq) > (?, ?) AND (at, seq) <= (?, ?)",
+} as const;
+
+const COUNTED = {
+  days: COUNTS.split(", ").map((name) => `sum(${name}) AS ${name}`).join(", "),
+  entries: `count(*) AS requests, sum(ending IN ('failed', 'refused', 'lost')) AS failed,
+    ${TOKEN_CLASSES.map((kind) => `sum(${kind}) AS ${kind}`).join(", ")}, sum(images) AS images`,
+} as const;
+
+function sumText(
+  table: "days" | "entries",
+  { by, thenBy, columns }: Pick<UsageQuery, "by"> & { thenBy: UsageBy | undefined; columns: readonly string[] },
+): string {
+  // Within a day all entries have the same.
+  const column = (by: UsageBy | undefined) =>
+    by === undefined || (by === "day" && table === "entries") ? "''" : NAME_COLUMNS[by];
+  const where = [RANGES[table], ...columns.map((name) => `${name} = ?`)].join(" AND ");
+  return `SELECT ${column(by)} AS name, ${column(thenBy)} AS then_name, ${COUNTED[table]},
+    ${halves("cost")}, ${halves("overrun")} FROM ${table} WHERE ${where} GROUP BY 1, 2`;
+}
+
 function addRows(
   total: Sums,
-  by: UsageBy,
+  { by, thenBy }: UsageQuery,
   { rows, day }: { rows: readonly Record<string, unknown>[]; day?: number },
 ): void {
+  const nameOf = (by: UsageBy, value: unknown) => by === "day" ? dayName(day ?? Number(value)) : String(value);
   for (const row of rows) {
-    const name = by === "day" ? dayName(day ?? Number(row.name)) : String(row.name);
-    total.add(name, {
+    const thenName = thenBy === undefined ? {} : { thenName: nameOf(thenBy, row.then_name) };
+    total.add({ name: nameOf(by, row.name), ...thenName }, {
       ...toCounts(row as unknown as CountRow),
       cost: toAmount(row.cost_high, row.cost_low),
       overrun: toAmount(row.overrun_high, row.overrun_low),
@@ -175,15 +225,6 @@ function addRows(
 }
 
 function prepareStatements(db: DatabaseSync) {
-  function byName(text: (column: string) => string): Readonly<Record<UsageBy, ReturnType<DatabaseSync["prepare"]>>> {
-    const statement = (by: UsageBy) => {
-      const prepared = db.prepare(text(NAME_COLUMNS[by]));
-      prepared.setReadBigInts(true);
-      return prepared;
-    };
-    return { key: statement("key"), group: statement("group"), model: statement("model"), day: statement("day") };
-  }
-
   const goneDay = db.prepare("SELECT day FROM ledger_start");
   const outside = db.prepare("SELECT 1 FROM entries WHERE at >= ? AND at < ? LIMIT 1");
   const dayRows = "(day, key_id, group_name, model) > (?, ?, ?, ?)";
@@ -200,20 +241,7 @@ function prepareStatements(db: DatabaseSync) {
      AND group_name = ?`,
   );
   ofGroup.setReadBigInts(true);
-  const sums = COUNTS.split(", ").map((name) => `sum(${name}) AS ${name}`).join(", ");
-  const amounts = `${halves("cost")}, ${halves("overrun")}`;
-  const ofDays = byName((name) =>
-    `SELECT ${name} AS name, ${sums}, ${amounts} FROM days
-     WHERE ${dayRows} AND (day, key_id, group_name, model) <= (?, ?, ?, ?) GROUP BY 1`
-  );
-  const ofEntries = byName((name) =>
-    // Within a day all have the same.
-    `SELECT ${name === "day" ? "''" : name} AS name, count(*) AS requests,
-       sum(ending IN ('failed', 'refused', 'lost')) AS failed,
-       ${TOKEN_CLASSES.map((kind) => `sum(${kind}) AS ${kind}`).join(", ")}, sum(images) AS images, ${amounts}
-     FROM entries WHERE ${entryRows} AND (at, seq) <= (?, ?) GROUP BY 1`
-  );
-  return { goneDay, outside, dayEnd, entryEnd, ofGroup, ofDays, ofEntries };
+  return { goneDay, outside, dayEnd, entryEnd, ofGroup };
 }
 
 /** A value of a key of the table. */
@@ -225,8 +253,4 @@ interface DayPlace {
   key_id: string;
   group_name: string;
   model: string;
-}
-
-function dayName(day: number): string {
-  return nameBy("day", { day, keyId: "", group: "", model: "" });
 }

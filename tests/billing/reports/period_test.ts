@@ -17,6 +17,30 @@ Deno.test("readPeriod() reads spans, days and moments, and begins with the month
   }
 });
 
+Deno.test("readPeriod() reads days and months by name, whole and by UTC", () => {
+  const cases: [name: string, now: string, since: string, until: string][] = [
+    ["today", "2026-11-21T15:30", "2026-11-21", "2026-11-22"],
+    ["yesterday", "2026-11-01T00:00", "2026-10-31", "2026-11-01"],
+    ["last-month", "2026-01-31T23:59", "2025-12-01", "2026-01-01"],
+    ["last-month", "2026-03-01T00:00", "2026-02-01", "2026-03-01"],
+    ["2026-10", "2026-11-21T15:30", "2026-10-01", "2026-11-01"],
+    ["2024-02", "2026-11-21T15:30", "2024-02-01", "2024-03-01"],
+    ["2026-12", "2026-11-21T15:30", "2026-12-01", "2027-01-01"],
+  ];
+  for (const [period, now, since, until] of cases) {
+    const read = readPeriod({ period }, Date.parse(`${now}:00Z`));
+    assertEquals([read.since, read.until], [Date.parse(since), Date.parse(until)], `${period} at ${now}`);
+  }
+  for (const period of ["", "2026-13", "2026-1", "tomorrow", "2026-10-01", "26-10"]) {
+    assertThrows(() => readPeriod({ period }, NOW), RangeError, `Cannot read the period "${period}"`);
+  }
+  assertThrows(
+    () => readPeriod({ period: "today", since: "1d" }, NOW),
+    RangeError,
+    "Cannot use a named period together",
+  );
+});
+
 Deno.test("readPeriod() refuses what is no moment, and a period that ends before it begins", () => {
   for (const typed of [{ since: "yesterday" }, { until: "2026-02-31" }, { since: "" }, { since: "7w" }]) {
     assertThrows(() => readPeriod(typed, NOW), RangeError, "Cannot read the ");

@@ -1,12 +1,13 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { readUsageFilter, UsageFilterError } from "../../../lib/billing/reports/usage_filter.ts";
 import { formatUsd } from "../../../lib/billing/money.ts";
-import { usageReport } from "../../../lib/billing/reports/usage.ts";
+import { readGroupings, usageReport } from "../../../lib/billing/reports/usage.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { UsageBy } from "../../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, someEntries, tokensOf } from "./entries.ts";
 
 const WHOLE = { since: DAY_ONE, until: DAY_ONE + 3 * DAY_MS };
-const NO_KEYS = { keys: openMemoryStore().keys, config: { keys: [] } };
+const NO_KEYS = { keys: openMemoryStore().keys, config: { keys: [], groups: {}, models: [] } };
 
 Deno.test("usageReport() sums exactly, whatever it is asked by", async () => {
   const entries = someEntries(2000);
@@ -46,7 +47,11 @@ Deno.test("usageReport() names keys of the store and of the configuration, ended
   await ledger.append(
     ids.map((keyId, index) => entryOf({ id: `r${index}`, keyId, tokens: tokensOf({ prompt: 9 - index }) })),
   );
-  const config = { keys: [{ name: "web", hash: "b".repeat(64), group: "default", rules: {} }] };
+  const config = {
+    keys: [{ name: "web", hash: "b".repeat(64), group: "default", rules: {} }],
+    groups: {},
+    models: [],
+  };
   const { lines } = await usageReport({ ledger, keys, config }, { ...WHOLE, by: "key" });
   assertEquals(lines.map(({ id, name }) => [id, name]), [["key_1", "ci"], ["config:web", "web"], [
     "key_gone",
@@ -68,7 +73,10 @@ Deno.test("usageReport() of many keys is what it is of few: in order, named, and
     (_, each) => entryOf({ id: `r${each}`, keyId: `key_${each}`, tokens: tokensOf({ prompt: each * 7919 % 40 }) }),
   );
   await ledger.append(entries);
-  const { lines, total } = await usageReport({ ledger, keys, config: { keys: [] } }, { ...WHOLE, by: "key" });
+  const { lines, total } = await usageReport({ ledger, keys, config: { keys: [], groups: {}, models: [] } }, {
+    ...WHOLE,
+    by: "key",
+  });
   const expected = entries.toSorted((a, b) =>
     a.cost === b.cost ? (a.keyId < b.keyId ? -1 : 1) : a.cost > b.cost ? -1 : 1
   );
@@ -94,4 +102,73 @@ Deno.test("usageReport() takes the beginning in and leaves the end out", async (
 Deno.test("usageReport() of nothing has no lines and a total of 0", async () => {
   const { lines, total } = await usageReport({ ledger: openMemoryStore().ledger, ...NO_KEYS }, { ...WHOLE, by: "key" });
   assertEquals([lines, total.requests, total.cost_usd, total.overrun_usd], [[], 0, "0", "0"]);
+});
+
+Deno.test("readGroupings() reads one or two different groupings", () => {
+  assertEquals(readGroupings("model"), { by: "model" });
+  assertEquals(readGroupings("day,key"), { by: "day", thenBy: "key" });
+  for (const text of ["", "hour", "group,hour", "group,", "group,group", "key,group,model", "upstream,model"]) {
+    assertThrows(() => readGroupings(text), RangeError, "Cannot sum up by", text);
+  }
+});
+
+Deno.test("usageReport() by two things has the lines of the dearest first name together, and names keys in both places", async () => {
+  const { keys, ledger } = openMemoryStore();
+  const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
+  await keys.add({ ...record, id: "key_1", name: "ci" });
+  const used: [group: string, keyId: string, prompt: number][] = [
+    ["small", "key_1", 9],
+    ["big", "key_1", 3],
+    ["big", "key_2", 8],
+    ["big", "key_1", 2],
+  ];
+  await ledger.append(
+    used.map(([group, keyId, prompt], index) =>
+      entryOf({ id: `r${index}`, group, keyId, at: DAY_ONE + index * DAY_MS / 2, tokens: tokensOf({ prompt }) })
+    ),
+  );
+  const report = (text: string) => usageReport({ ledger, ...NO_KEYS, keys }, { ...WHOLE, ...readGroupings(text) });
+  const lines = async (text: string) =>
+    (await report(text)).lines.map(({ id, name, then_id, then_name, tokens }) => [
+      ...[id, name, then_id, then_name, tokens.prompt],
+    ]);
+  assertEquals(await lines("group,key"), [
+    [undefined, "big", "key_2", "key_2", 8],
+    [undefined, "big", "key_1", "ci", 5],
+    [undefined, "small", "key_1", "ci", 9],
+  ]);
+  assertEquals(await lines("key,day"), [
+    ["key_1", "ci", undefined, "2026-11-20", 12],
+    ["key_1", "ci", undefined, "2026-11-21", 2],
+    ["key_2", "key_2", undefined, "2026-11-21", 8],
+  ]);
+  assertEquals((await lines("day,group")).map(([, name, , then]) => [name, then]), [
+    ["2026-11-20", "small"],
+    ["2026-11-20", "big"],
+    ["2026-11-21", "big"],
+  ]);
+  const { by, then_by, total } = await report("day,group");
+  assertEquals([by, then_by, total.tokens.prompt], ["day", "group", 22]);
+});
+
+Deno.test("a filter finds keys by name and id, and what is neither used nor configured is not known", async () => {
+  const { keys, ledger } = openMemoryStore();
+  const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
+  await keys.add({ ...record, id: "key_1", name: "ci" });
+  const config = {
+    keys: [{ name: "web", hash: "b".repeat(64), group: "default", rules: {} }],
+    groups: {},
+    models: [],
+  };
+  for (
+    const [key, keyId] of [["ci", "key_1"], ["key_1", "key_1"], ["web", "config:web"], ["config:web", "config:web"]]
+  ) {
+    assertEquals(await readUsageFilter({ key: key ?? "" }, { keys, config }), { keyId: keyId ?? "" });
+  }
+  await assertRejects(() => readUsageFilter({ key: "x" }, { keys, config }), UsageFilterError, 'Cannot find key "x"');
+  await ledger.append([entryOf({ id: "a", group: "gone", model: "acme/gone" })]);
+  const report = (only: object) => usageReport({ ledger, keys, config }, { ...WHOLE, by: "key", only });
+  assertEquals((await report({ group: "gone", model: "acme/gone" })).total.requests, 1);
+  await assertRejects(() => report({ group: "gnoe" }), UsageFilterError, 'Cannot find group "gnoe"');
+  await assertRejects(() => report({ model: "acme/x" }), UsageFilterError, 'Cannot find model "acme/x"');
 });

@@ -64,7 +64,11 @@ async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }
   const within = entries.filter(isWithin);
   const span = `from ${since} to ${until}`;
   for (const by of USAGE_BY) {
-    const report = await usageReport({ ledger, keys: openMemoryStore().keys, config: { keys: [] } }, {
+    const report = await usageReport({
+      ledger,
+      keys: openMemoryStore().keys,
+      config: { keys: [], groups: {}, models: [] },
+    }, {
       since,
       until,
       by,
