@@ -70,7 +70,14 @@ const LAYERS: Layers = {
     "lib/store",
     "lib/upstreams/vendors.ts",
   ],
-  "lib/catalog": ["lib/protocols/canonical", "lib/config.ts", "lib/access", "lib/gateway.ts", "lib/server"],
+  "lib/catalog": [
+    "lib/protocols/canonical",
+    "lib/config.ts",
+    "lib/access",
+    "lib/gateway.ts",
+    "lib/server",
+    "lib/upstreams/vendors.ts",
+  ],
   "lib/store": DATA,
   "lib/limits": ["lib/access", "lib/catalog/model.ts", "lib/config/address.ts", "lib/store/ledger.ts"],
   "lib/billing": [

@@ -2,17 +2,18 @@
 import { mayUse } from "../access/permissions.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
-import type { TieredPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import type { Config, Group } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
+import { writtenPath } from "../config/expand_models.ts";
 import { listenersOf } from "../server/surface.ts";
-import { formatUsd, parseUsd } from "../billing/money.ts";
+import { catalogWarnings } from "./warnings/catalog.ts";
 import { type Warning, warningText } from "./warnings/warning.ts";
 import { configWarnings } from "./warnings/warnings.ts";
 import { journalWarnings } from "./warnings/journal.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
+import { priceText } from "./price_text.ts";
 
 /** Input of `check` and its output format. */
 export interface CheckOptions {
@@ -21,6 +22,8 @@ export interface CheckOptions {
   path?: string;
   /** Name of the variable that holds the text; absent: none does. */
   variable?: string;
+  /** For each model its index in the file; absent: they are the same. */
+  places?: readonly number[];
   /** True: as JSON. */
   json?: boolean;
   /** True: a warning is a failure. */
@@ -30,10 +33,15 @@ export interface CheckOptions {
 }
 
 /** Prints what would be served, and every warning. Returns 1 if there is one and `strict` is set. */
-export function check(
-  { config, path, variable, json = false, strict = false, now = Date.now() }: CheckOptions,
-): number {
-  const warnings = [...configWarnings(config, now), ...journalWarnings(config)];
+export async function check(
+  { config, path, variable, places, json = false, strict = false, now = Date.now() }: CheckOptions,
+): Promise<number> {
+  const found = [
+    ...configWarnings(config, now),
+    ...await catalogWarnings(config, { now, usesCatalog: places !== undefined }),
+    ...journalWarnings(config),
+  ];
+  const warnings = found.map(({ path, message }) => ({ path: writtenPath(path, places), message }));
   const { models } = createCatalog(config);
   const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
   writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));
@@ -88,58 +96,6 @@ function checkObject({ config, source, models, warnings, now }: CheckResult): Re
 
 function targetsOf({ targets }: Model): string[] {
   return targets.map(({ upstream, model }) => `${upstream}:${model}`);
-}
-
-/** Prices in force, per million tokens: `USD per million tokens: prompt 1.25, completion 10`. */
-function priceText(model: Model, now: number): string {
-  const pricing = pricingAt(model, now);
-  const {
-    prompt,
-    completion,
-    input_image = "0",
-    request = "0",
-    hosted_tools = {},
-    service_tiers,
-    context_tiers,
-    window,
-  } = pricing;
-  const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
-  const plain = [
-    prompt,
-    completion,
-    input_image,
-    request,
-    ...names.map((name) => pricing[name]),
-    ...Object.values(hosted_tools),
-  ];
-  const isFree = (service_tiers ?? context_tiers) === undefined && plain.every((price) => parseUsd(price) === 0n);
-  if (isFree) return "free";
-  const prices: [name: string, price: string][] = [
-    ["prompt", prompt],
-    ["completion", completion],
-    ...names.map((name): [string, string] => [name, pricing[name]]).filter(([, price]) =>
-      price !== prompt && price !== "0"
-    ),
-    ...(pricing.input_image === undefined ? [] : [["input_image", input_image] as [string, string]]),
-  ];
-  const texts = prices.map(([name, price]) => `${name} ${perMillion(price)}`);
-  const tools = Object.entries(hosted_tools).map(([name, price]) => `; USD per call of ${name}: ${price}`);
-  const tiers = Object.entries(service_tiers ?? {}).map(([name, tier]) => `; in tier ${name}: ${tierText(tier)}`);
-  const at = window === undefined ? "" : ` (${window})`;
-  if (pricing.request !== undefined) tools.push(`; USD per search: ${request}`);
-  return `USD per million tokens${at}: ${texts.join(", ")}${contextText(pricing)}${tiers.join("")}${tools.join("")}`;
-}
-
-function tierText(tier: TieredPrices): string {
-  return `prompt ${perMillion(tier.prompt)}, completion ${perMillion(tier.completion)}${contextText(tier)}`;
-}
-
-function contextText({ context_tiers = [] }: TieredPrices): string {
-  return context_tiers.map((tier) => `; above ${tier.above} tokens of input: ${tierText(tier)}`).join("");
-}
-
-function perMillion(price: string): string {
-  return formatUsd(parseUsd(price) * 1_000_000n);
 }
 
 function usableBy(group: Group, models: readonly Model[]): number {

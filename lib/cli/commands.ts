@@ -185,6 +185,29 @@ export const COMMANDS = {
     about: "Recalculate the whole ledger and list every difference",
     examples: ["sluice audit", "sluice audit --store sqlite:data/backup.db"],
   },
+  "models list": {
+    flags: ["config", "json"],
+    about: "List the models whose facts and prices ship with this release",
+    examples: ["sluice models list"],
+  },
+  "models show": {
+    operand: "ID",
+    flags: ["config"],
+    about: "Show the facts about one of these models, their date and source",
+    examples: ["sluice models show openai/gpt-5"],
+  },
+  "models diff": {
+    flags: ["config", "json"],
+    about: "Show where the configured models differ from the catalog of this release",
+    examples: ["sluice models diff"],
+  },
+  "models import": {
+    operand: "FILE",
+    flags: ["config", "json"],
+    about: "Show where the configured models differ from LiteLLM's or models.dev's list; changes nothing",
+    help: { json: "Print JSON, with rows for the configuration" },
+    examples: ["sluice models import model_prices_and_context_window.json", "sluice models import api.json --json"],
+  },
   "prune": {
     flags: FILES,
     about: "Delete requests older than ledger.keep_days now; the sums per day stay",

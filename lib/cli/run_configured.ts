@@ -8,6 +8,7 @@ import type { CommandName } from "./commands.ts";
 import { health } from "./health.ts";
 import { keys } from "./keys.ts";
 import { checkExporter } from "./otel_exporter.ts";
+import { models } from "./models.ts";
 import { prune } from "./prune.ts";
 import { REPORTS } from "./reports.ts";
 import { serve } from "./serve.ts";
@@ -22,7 +23,7 @@ export type ConfiguredInvocation = Invocation & { command: Exclude<CommandName, 
 /** Runs one command and returns its exit code. @throws {UsageError} @throws {ConfigError} @throws {StoreError} */
 export async function runConfigured(
   invocation: ConfiguredInvocation,
-  { config, path, variable }: LoadedConfig,
+  { config, path, variable, places }: LoadedConfig,
   routes: readonly Route[],
 ): Promise<number> {
   const { command } = invocation;
@@ -31,10 +32,11 @@ export async function runConfigured(
       await checkExporter(config.private_networks);
       return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
     case "check":
-      return check({
+      return await check({
         config,
         ...(path !== undefined && { path }),
         ...(variable !== undefined && { variable }),
+        ...(places !== undefined && { places }),
         json: invocation.switches.has("json"),
         strict: invocation.switches.has("strict"),
       });
@@ -64,6 +66,11 @@ export async function runConfigured(
     case "explain":
     case "usage":
       return await REPORTS[command]({ ...invocation, config });
+    case "models list":
+    case "models show":
+    case "models diff":
+    case "models import":
+      return await models(command, { ...invocation, config });
     case "prune":
       return await prune({ config });
     case "backup":

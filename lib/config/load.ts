@@ -11,6 +11,7 @@ import {
   STORE_PATTERN,
 } from "./address.ts";
 import type { ReadEnvironment } from "../secret.ts";
+import { expandModels, writtenPath } from "./expand_models.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
@@ -58,6 +59,8 @@ export interface ConfigOrigin {
 /** A configuration and where it came from. */
 export interface LoadedConfig extends ConfigOrigin {
   config: Config;
+  /** For each model its index in the file; absent: they are the same. */
+  places?: readonly number[];
 }
 
 /** The text of a configuration and its origin; no text: no file is named, and the default one does not exist. */
@@ -73,7 +76,7 @@ export interface ConfigText extends ConfigOrigin {
  */
 export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
   rememberEnvironment(sources.env);
-  return readConfig(await findConfig(sources), sources);
+  return await readConfig(await findConfig(sources), sources);
 }
 
 /**
@@ -82,25 +85,27 @@ export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
  * @param change transforms the file before flags and environment override it
  * @throws {ConfigError} with every mistake
  */
-export function readConfig(
+export async function readConfig(
   { text, ...place }: ConfigText,
   { flags, env: own, change = (file) => file }: Omit<ConfigInputs, "readTextFile"> & {
     change?: (file: Json) => Json;
   },
-): LoadedConfig {
+): Promise<LoadedConfig> {
   const isDeployed = isOnDeploy(own);
   const env = isDeployed ? deployEnv(own) : own;
   const file = change(text === undefined ? {} : parseFile(text, placeName(place)));
   const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
+  const { file: expanded, problems: unknown, places } = await expandModels(merged);
+  problems.push(...unknown);
   try {
-    const parsed = parseConfig(isDeployed ? deployFile(merged) : merged, env);
+    const parsed = parseConfig(isDeployed ? deployFile(expanded) : expanded, env);
     const config = isDeployed ? deployConfig(parsed) : parsed;
     if (isDeployed) problems.push(...deployProblems(config, env));
-    if (problems.length === 0) return { config, ...place };
+    if (problems.length === 0) return { config, ...place, ...(places !== undefined && { places }) };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    problems.push(...error.problems);
+    problems.push(...error.problems.map((problem) => writtenPath(problem, places)));
   }
   throw new ConfigError(problems);
 }

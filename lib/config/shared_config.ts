@@ -18,7 +18,7 @@ export interface SharedConfigParts {
   /** Finds the text of the node's own file. @throws {ConfigError} */
   find: () => Promise<ConfigText>;
   /** Parses a text after the change, with the node's flags and environment over it. @throws {ConfigError} */
-  read: (text: ConfigText, change?: (file: Json) => Json) => LoadedConfig;
+  read: (text: ConfigText, change?: (file: Json) => Json) => Promise<LoadedConfig>;
   log: (line: Line) => void;
 }
 
@@ -45,7 +45,7 @@ export interface SharedConfigSource {
  */
 export async function openSharedConfig({ configs, find, read, log }: SharedConfigParts): Promise<SharedConfigSource> {
   const started = await find();
-  const own = read(started);
+  const own = await read(started);
   const ownFile = parseJsonc(textOf(started));
   /** The text of this node's file that was published last, or that the store's text replaced. */
   let ownText = textOf(started);
@@ -71,7 +71,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     }
   }
 
-  function readShared({ text, version }: SharedConfig): LoadedConfig {
+  function readShared({ text, version }: SharedConfig): Promise<LoadedConfig> {
     return read({ text, shared: version }, (file) => withOwn(file, ownFile));
   }
 
@@ -85,7 +85,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     }
     let loaded: LoadedConfig;
     try {
-      loaded = readShared(found);
+      loaded = await readShared(found);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       // The first reload after the start reports its problems.
@@ -108,12 +108,12 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
       const found = trigger === "store" ? undefined : await find();
       // A file that is only touched is no wish to have its text back in place of what others put since.
       if (found !== undefined && (trigger !== "file" || textOf(found) !== ownText)) {
-        const own = read(found);
+        const own = await read(found);
         return loaded = { ...own, shared: await put(textOf(found)) };
       }
       const shared = await look();
       // A store that was emptied under its nodes changes nothing for them.
-      return loaded = shared === undefined ? loaded : readShared(shared);
+      return loaded = shared === undefined ? loaded : await readShared(shared);
     },
   };
 }

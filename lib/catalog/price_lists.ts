@@ -1,0 +1,168 @@
+/** Reads public price lists: LiteLLM's `model_prices_and_context_window.json`, and models.dev's `api.json`. */
+import { isObject, isRawNumber, type Json, type JsonObject } from "../json/mod.ts";
+import type { CatalogSnapshot } from "./snapshot.ts";
+import { type VendorName, VENDORS } from "../upstreams/vendors.ts";
+
+/** What a list says about one model. */
+export interface ListedModel {
+  vendor: VendorName;
+  /** The vendor's id of it. */
+  model: string;
+  context_length?: number;
+  max_completion_tokens?: number;
+  /** Members of `pricing`, in USD per token. */
+  pricing: JsonObject;
+}
+
+/** Vendors by the names that the lists give them, where these differ. */
+const VENDOR_NAMES: Readonly<Record<string, VendorName>> = { google: "gemini", moonshotai: "kimi", zai: "glm" };
+
+/**
+ * Reads a list of either format. Entries of other vendors, and those without prices of tokens, are passed over.
+ * @throws {RangeError} for another format, or without any model
+ */
+export function readPriceList(list: Json): ListedModel[] {
+  if (!isObject(list)) throw new RangeError("Cannot read the price list: expected a JSON object");
+  const entries = Object.entries(list);
+  const isModelsDev = entries.some(([, entry]) => isObject(entry) && isObject(entry.models));
+  const models = entries.flatMap(([name, entry]): ListedModel[] => {
+    if (!isObject(entry)) return [];
+    return isModelsDev ? modelsDevModels(name, entry) : liteLlmModel(name, entry);
+  });
+  if (models.length > 0) return models;
+  throw new RangeError(
+    "Cannot read the price list: expected LiteLLM's model_prices_and_context_window.json or models.dev's api.json, " +
+      "with models of the known vendors",
+  );
+}
+
+/** The catalog of the release as a list. */
+export function listSnapshot({ models }: CatalogSnapshot): ListedModel[] {
+  return models.map(({ vendor, model, row }) => {
+    const { context_length, top_provider, pricing } = row;
+    return {
+      vendor,
+      model,
+      ...countOf("context_length", context_length),
+      ...countOf("max_completion_tokens", isObject(top_provider) ? top_provider.max_completion_tokens : undefined),
+      pricing: isObject(pricing) ? pricing : {},
+    };
+  });
+}
+
+function vendorNamed(name: Json | undefined): VendorName | undefined {
+  if (typeof name !== "string") return undefined;
+  const known = Object.hasOwn(VENDOR_NAMES, name) ? VENDOR_NAMES[name] : name;
+  return known !== undefined && Object.hasOwn(VENDORS, known) ? known as VendorName : undefined;
+}
+
+function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
+  const vendor = vendorNamed(name);
+  if (vendor === undefined || !isObject(models)) return [];
+  return Object.entries(models).flatMap(([model, entry]) => {
+    if (!isObject(entry) || !isObject(entry.cost)) return [];
+    const { cost, limit = null } = entry;
+    const pricing = pricesOfMillion(cost);
+    if (pricing === undefined) return [];
+    const old = cost.context_over_200k;
+    const listed = (Array.isArray(cost.tiers) ? cost.tiers : []).flatMap((tier) =>
+      isObject(tier) && isObject(tier.tier) ? tierOf(tier.tier.size, tier) : []
+    );
+    const tiers = listed.length === 0 && isObject(old) ? tierOf(200_000, old) : listed;
+    return [{
+      vendor,
+      model,
+      ...countOf("context_length", isObject(limit) ? limit.context : undefined),
+      ...countOf("max_completion_tokens", isObject(limit) ? limit.output : undefined),
+      pricing: { ...pricing, ...(tiers.length > 0 && { context_tiers: tiers }) },
+    }];
+  });
+}
+
+function tierOf(above: Json | undefined, cost: JsonObject): JsonObject[] {
+  const prices = pricesOfMillion(cost);
+  return typeof above === "number" && prices !== undefined ? [{ above, ...prices }] : [];
+}
+
+/** Prices of tokens in USD per million; `undefined` without those of input and output. */
+function pricesOfMillion({ input, output, cache_read, cache_write }: JsonObject): JsonObject | undefined {
+  const price = (value: Json | undefined) => decimalOf(value, 6);
+  return tokenPrices({
+    prompt: price(input),
+    completion: price(output),
+    input_cache_read: price(cache_read),
+    input_cache_write_5m: price(cache_write),
+  });
+}
+
+/** Suffixes of LiteLLM's members for prices above a number of tokens. */
+const ABOVE = /^input_cost_per_token(_above_(\d+)k_tokens)$/;
+
+function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
+  const vendor = vendorNamed(entry.litellm_provider);
+  if (vendor === undefined || (entry.mode !== "chat" && entry.mode !== "responses")) return [];
+  const prices = (suffix: string): JsonObject | undefined => {
+    const price = (name: string) => decimalOf(entry[`${name}${suffix}`], 0);
+    return tokenPrices({
+      prompt: price("input_cost_per_token"),
+      completion: price("output_cost_per_token"),
+      input_cache_read: price("cache_read_input_token_cost"),
+      input_cache_write_5m: price("cache_creation_input_token_cost"),
+      input_cache_write_1h: price("cache_creation_input_token_cost_above_1hr"),
+    });
+  };
+  const pricing = prices("");
+  if (pricing === undefined) return [];
+  const tiers = Object.keys(entry).flatMap((name) => {
+    const [, suffix, thousands] = ABOVE.exec(name) ?? [];
+    const tier = suffix === undefined ? undefined : prices(suffix);
+    return tier === undefined ? [] : [{ above: Number(thousands) * 1000, ...tier }];
+  });
+  const priority = prices("_priority");
+  return [{
+    vendor,
+    model: key.startsWith(`${String(entry.litellm_provider)}/`) ? key.slice(key.indexOf("/") + 1) : key,
+    ...countOf("max_completion_tokens", entry.max_output_tokens),
+    pricing: {
+      ...pricing,
+      ...(tiers.length > 0 && { context_tiers: tiers }),
+      ...(priority !== undefined && { service_tiers: { priority } }),
+    },
+  }];
+}
+
+/** Only the classes that the list names; `undefined` without those of input and output. */
+function tokenPrices(prices: Record<string, string | undefined>): JsonObject | undefined {
+  if (prices.prompt === undefined || prices.completion === undefined) return undefined;
+  return Object.fromEntries(
+    Object.entries(prices).flatMap(([name, price]): [string, string][] => price === undefined ? [] : [[name, price]]),
+  );
+}
+
+function countOf(name: "context_length" | "max_completion_tokens", value: Json | undefined): JsonObject {
+  return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? { [name]: value } : {};
+}
+
+/** Decimals of a price. */
+const DECIMALS = 12;
+
+/**
+ * A number times 10 to the power of -`shift`, as a decimal string; `undefined` for what is no price. Binary fractions such
+ * as 4.9999999999999996e-6 are rounded to 12 decimals, the most that a price has.
+ */
+function decimalOf(value: Json | undefined, shift: number): string | undefined {
+  const text = isRawNumber(value) ? value.rawJSON : typeof value === "number" ? String(value) : "";
+  const [, whole, fraction = "", exponent = "0"] = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  // The digits as a whole number of 10 to the power of -places.
+  const places = fraction.length - Number(exponent) + shift;
+  let units = BigInt(whole + fraction);
+  if (places <= DECIMALS) units *= 10n ** BigInt(DECIMALS - places);
+  else {
+    const unit = 10n ** BigInt(places - DECIMALS);
+    units = (units + unit / 2n) / unit;
+  }
+  const digits = units.toString().padStart(DECIMALS + 1, "0");
+  const decimals = digits.slice(-DECIMALS).replace(/0+$/, "");
+  return `${digits.slice(0, -DECIMALS)}${decimals === "" ? "" : `.${decimals}`}`;
+}

@@ -1,0 +1,123 @@
+/** `models`: the catalog of the release, and how the configuration differs from it or from a public price list. */
+import { listDifferences, type ListedDifference, matchModels } from "../catalog/price_differences.ts";
+import { type ListedModel, listSnapshot, readPriceList } from "../catalog/price_lists.ts";
+import { type CatalogModel, type CatalogSnapshot, loadSnapshot } from "../catalog/snapshot.ts";
+import type { Config } from "../config.ts";
+import { messageOf } from "../errors.ts";
+import { formatUsd, parseUsd } from "../billing/money.ts";
+import { isObject, type Json, JSON_LIMITS, parseJson } from "../json/mod.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import type { CommandName } from "./commands.ts";
+import { writeErr, writeOut } from "./output.ts";
+import { tableText } from "./table.ts";
+
+/** Names of the commands. */
+export type ModelsCommand = Extract<CommandName, `models ${string}`>;
+
+/** Runs one of the commands. Returns the exit code: 1 where the configuration differs, or a model is unknown. */
+export async function models(
+  command: ModelsCommand,
+  { config, operand, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
+): Promise<number> {
+  const isJson = switches.has("json");
+  if (command === "models import") {
+    return compare(config, await readList(operand), { isJson, name: operand });
+  }
+  const snapshot = await loadSnapshot();
+  switch (command) {
+    case "models list":
+      return list(snapshot, { config, isJson });
+    case "models show":
+      return show(snapshot, operand);
+    case "models diff":
+      return compare(config, listSnapshot(snapshot), { isJson, name: `the catalog of ${snapshot.date}` });
+  }
+}
+
+function list(snapshot: CatalogSnapshot, { config, isJson }: { config: Config; isJson: boolean }): number {
+  if (isJson) writeOut(`${JSON.stringify(snapshot, null, 2)}\n`);
+  else {
+    const configured = new Set(matchModels(config, listSnapshot(snapshot)).map(({ listed }) => nameOf(listed)));
+    const header = ["MODEL", "VENDOR", "CONTEXT", "OUTPUT", "PROMPT", "COMPLETION", "FACTS OF", "CONFIGURED"];
+    const rows = snapshot.models.map((model) => [...cellsOf(model), configured.has(nameOf(model)) ? "yes" : "no"]);
+    writeOut(tableText([header, ...rows], { right: [2, 3, 4, 5] }));
+    writeOut(`\nUSD per million tokens. Catalog of ${snapshot.date}: ${snapshot.models.length} models\n`);
+  }
+  return 0;
+}
+
+function nameOf({ vendor, model }: Pick<ListedModel, "vendor" | "model">): string {
+  return `${vendor} ${model}`;
+}
+
+function cellsOf({ vendor, date, row }: CatalogModel): string[] {
+  const { context_length, top_provider, pricing } = row;
+  const output = isObject(top_provider) ? top_provider.max_completion_tokens : undefined;
+  const perMillion = (price: Json | undefined) => formatUsd(parseUsd(String(price)) * 1_000_000n);
+  const prices = isObject(pricing) ? [perMillion(pricing.prompt), perMillion(pricing.completion)] : ["", ""];
+  return [row.id, vendor, String(context_length), String(output), ...prices, date];
+}
+
+function show({ models }: CatalogSnapshot, id: string): number {
+  const found = models.find(({ row }) => row.id === id);
+  if (found === undefined) {
+    writeErr(`"${id}" is not in the catalog of this release; "sluice models list" shows it\n`);
+    return 1;
+  }
+  writeOut(`${JSON.stringify(found, null, 2)}\n`);
+  return 0;
+}
+
+/** LiteLLM's list has 2,600 models of 30 members, models.dev's 5,000. */
+const LIST_LIMITS = { ...JSON_LIMITS, nodes: 2_000_000 };
+
+/** @throws {UsageError} for a file that is no price list */
+async function readList(path: string): Promise<ListedModel[]> {
+  try {
+    return readPriceList(parseJson(await Deno.readTextFile(path), LIST_LIMITS));
+  } catch (error) {
+    throw new UsageError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Prints what differs. It changes nothing: prices are the operator's to write. */
+function compare(
+  config: Config,
+  list: readonly ListedModel[],
+  { isJson, name }: { isJson: boolean; name: string },
+): number {
+  const matched = matchModels(config, list);
+  const differences = matched.flatMap((match) => listDifferences(match));
+  if (isJson) {
+    const models = matched.filter((match) => listDifferences(match).length > 0).map(rowOf);
+    writeOut(`${JSON.stringify({ compared: matched.length, differences: differences.map(told), models }, null, 2)}\n`);
+  } else if (differences.length === 0) {
+    writeOut(`No differences found: ${matched.length} of the configured models are in ${name}\n`);
+  } else {
+    const header = ["MODEL", "UPSTREAM", "MEMBER", "CONFIGURED", "LISTED"];
+    const rows = differences.map(({ id, upstream, member, configured, listed }) => [
+      ...[id, upstream, member],
+      ...[configured, listed].map((value) => value === null ? "-" : String(value)),
+    ]);
+    writeOut(tableText([header, ...rows]));
+    writeOut(
+      `\n${differences.length} differences from ${name}. Nothing was changed; --json prints rows for the file\n`,
+    );
+  }
+  return differences.length === 0 ? 0 : 1;
+}
+
+function told({ index: _, ...difference }: ListedDifference): Omit<ListedDifference, "index"> {
+  return difference;
+}
+
+/** What the list says about a model, as members of its row. */
+function rowOf({ model, listed }: ReturnType<typeof matchModels>[number]): Record<string, unknown> {
+  const { context_length, max_completion_tokens, pricing } = listed;
+  return {
+    id: model.id,
+    ...(context_length !== undefined && { context_length }),
+    ...(max_completion_tokens !== undefined && { top_provider: { max_completion_tokens } }),
+    pricing,
+  };
+}

@@ -1,0 +1,51 @@
+/** Warnings about prices that differ from the catalog of the release, or that come from an old one. */
+import { listDifferences, matchModels } from "../../catalog/price_differences.ts";
+import { listSnapshot } from "../../catalog/price_lists.ts";
+import { type CatalogSnapshot, loadSnapshot } from "../../catalog/snapshot.ts";
+import type { Config } from "../../config.ts";
+import { DAY_MS } from "../../store/days.ts";
+import type { Warning } from "./warning.ts";
+
+/** Age of facts from which on they are doubtful, in days. */
+const OLD_DAYS = 90;
+
+/**
+ * Warnings about models that the catalog knows.
+ * @param options `now`: Unix time in milliseconds; `usesCatalog`: true if models take members from the catalog
+ */
+export async function catalogWarnings(
+  config: Pick<Config, "models" | "upstreams">,
+  { now, usesCatalog }: { now: number; usesCatalog: boolean },
+): Promise<Warning[]> {
+  const snapshot = await loadSnapshot();
+  return [...(usesCatalog ? ageWarnings(config, { snapshot, now }) : []), ...priceWarnings(config, snapshot)];
+}
+
+function ageWarnings(
+  { models }: Pick<Config, "models">,
+  { snapshot, now }: { snapshot: CatalogSnapshot; now: number },
+): Warning[] {
+  const ids = new Set(models.map(({ id }) => id));
+  const old = snapshot.models.filter(({ row, date }) => ids.has(row.id) && now - Date.parse(date) > OLD_DAYS * DAY_MS);
+  const oldest = old.map(({ date }) => date).sort()[0];
+  if (oldest === undefined) return [];
+  return [{
+    path: "models",
+    message: `The catalog's facts about ${old.length} of them are older than ${OLD_DAYS} days (from ${oldest} on): ` +
+      'compare them with a newer list, "sluice models import FILE", or with the pages that "sluice models show" names',
+  }];
+}
+
+function priceWarnings(config: Pick<Config, "models" | "upstreams">, snapshot: CatalogSnapshot): Warning[] {
+  return matchModels(config, listSnapshot(snapshot)).flatMap((match): Warning[] => {
+    const prices = listDifferences(match).filter(({ member }) => /\.(prompt|completion|input_cache_\w+)$/.test(member));
+    const [first, ...others] = prices;
+    if (first === undefined) return [];
+    const more = others.length === 0 ? "" : `, and ${others.length} more prices differ`;
+    return [{
+      path: `models[${first.index}].${first.member}`,
+      message: `${first.configured ?? "none"} is not ${first.listed ?? "none"}, as in the catalog of ${snapshot.date}` +
+        `${more}: see "sluice models diff"; write what the vendor charges you into targets[].pricing`,
+    }];
+  });
+}

@@ -1,0 +1,147 @@
+/** Fills in models of the configuration from the catalog that ships with the release. */
+import { mayUse } from "../access/permissions.ts";
+import { type CatalogModel, type CatalogSnapshot, loadSnapshot } from "../catalog/snapshot.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
+import { formatProblem } from "./problems.ts";
+
+/** A configuration in which every model is written out. */
+export interface ExpandedConfig {
+  file: Json;
+  problems: string[];
+  /** For each model its index in `models` as it is written; absent: they are the same. */
+  places?: readonly number[];
+}
+
+/** Members that a model must have. One without some of them takes them from the catalog. */
+const REQUIRED = ["created", "context_length", "pricing", "targets"] as const;
+
+/** Objects whose members are taken one by one. Prices are not: a price of one's own must not mix with another list's. */
+const MERGED = ["architecture", "top_provider", "reasoning", "features"] as const;
+
+/**
+ * Writes out the models that are ids or globs, such as `"openai/*"`, or that lack members. A model that is complete stays
+ * as it is. Passes over what has the wrong form, which the schema reports.
+ */
+export async function expandModels(file: Json): Promise<ExpandedConfig> {
+  if (!isObject(file) || !Array.isArray(file.models) || !file.models.some(isIncomplete)) return { file, problems: [] };
+  const snapshot = await loadSnapshot();
+  const expansion = new Expansion(file, snapshot);
+  for (const [index, item] of file.models.entries()) expansion.add(item, index);
+  return { ...expansion.result(), problems: [...dateProblems(file, snapshot), ...expansion.problems] };
+}
+
+function isIncomplete(item: Json): boolean {
+  return typeof item === "string" ||
+    isObject(item) && typeof item.id === "string" && REQUIRED.some((name) => item[name] === undefined);
+}
+
+/** A release with another catalog must not change prices silently. */
+function dateProblems({ catalog_date }: JsonObject, { date }: CatalogSnapshot): string[] {
+  if (typeof catalog_date !== "string" || catalog_date === date) return [];
+  return [
+    formatProblem(
+      ["catalog_date"],
+      `This release has the catalog of ${date}, not of ${catalog_date}: look at "sluice models list", then set the date`,
+    ),
+  ];
+}
+
+class Expansion {
+  readonly problems: string[] = [];
+  readonly #file: JsonObject;
+  readonly #catalog: readonly CatalogModel[];
+  readonly #models: Json[] = [];
+  readonly #places: number[] = [];
+  /** Ids that are in the list, or will be: globs leave them out. */
+  readonly #ids: Set<string>;
+
+  constructor(file: JsonObject, { models }: CatalogSnapshot) {
+    this.#file = file;
+    this.#catalog = models;
+    const written = Array.isArray(file.models) ? file.models.filter(isObject) : [];
+    this.#ids = new Set(written.flatMap(({ id }) => typeof id === "string" ? [id] : []));
+  }
+
+  add(item: Json, index: number): void {
+    if (typeof item === "string") this.#addAll(item, index);
+    else this.#push(isObject(item) && isIncomplete(item) ? this.#complete(item, index) : item, index);
+  }
+
+  result(): Omit<ExpandedConfig, "problems"> {
+    return { file: { ...this.#file, models: this.#models }, places: this.#places };
+  }
+
+  #push(model: Json, index: number): void {
+    this.#models.push(model);
+    this.#places.push(index);
+  }
+
+  #complete(model: JsonObject, index: number): JsonObject {
+    const found = this.#catalog.find(({ row }) => row.id === model.id);
+    if (found === undefined) {
+      if (REQUIRED.every((name) => model[name] === undefined)) {
+        this.problems.push(formatProblem(
+          ["models", index, "id"],
+          `"${String(model.id)}" is not in the catalog of this release, which "sluice models list" shows: write it out`,
+        ));
+      }
+      return model;
+    }
+    const merged: JsonObject = { ...found.row, ...model };
+    for (const name of MERGED) {
+      const [theirs, own] = [found.row[name], model[name]];
+      if (isObject(theirs) && isObject(own)) merged[name] = { ...theirs, ...own };
+    }
+    if (model.targets !== undefined) return merged;
+    const target = this.#targetOf(found, index);
+    return target === undefined ? merged : { ...merged, targets: [target] };
+  }
+
+  #addAll(glob: string, index: number): void {
+    const matching = this.#catalog.filter(({ row }) => mayUse({ group: { models: [glob] }, rules: {} }, row.id));
+    if (matching.length === 0) {
+      this.problems.push(formatProblem(
+        ["models", index],
+        `"${glob}" matches no model of the catalog of this release, which "sluice models list" shows`,
+      ));
+    }
+    const reachable = matching.filter(({ vendor }) => this.#upstreamsOf(vendor).length > 0);
+    // Without any upstream, the first model's problem names the vendor.
+    for (const found of reachable.length > 0 ? reachable : matching.slice(0, 1)) {
+      if (this.#ids.has(found.row.id)) continue;
+      const target = this.#targetOf(found, index);
+      // One problem for all models of a vendor.
+      if (target === undefined) return;
+      this.#ids.add(found.row.id);
+      this.#push({ ...found.row, targets: [target] }, index);
+    }
+  }
+
+  /** Names of the upstreams of a vendor. */
+  #upstreamsOf(vendor: string): string[] {
+    const upstreams = isObject(this.#file.upstreams) ? this.#file.upstreams : {};
+    return Object.entries(upstreams).filter(([, row]) => isObject(row) && row.vendor === vendor).map(([name]) => name);
+  }
+
+  #targetOf({ vendor, model, row: { id } }: CatalogModel, index: number): JsonObject | undefined {
+    const [upstream, ...others] = this.#upstreamsOf(vendor);
+    if (upstream !== undefined && others.length === 0) return { upstream, model };
+    const names = [upstream, ...others].map((name) => `"${name}"`).join(", ");
+    this.problems.push(formatProblem(
+      ["models", index],
+      upstream === undefined
+        ? `"${id}" needs an upstream of vendor "${vendor}": add one to upstreams, or set targets`
+        : `Several upstreams are of vendor "${vendor}" (${names}): write { "id": "${id}", "targets": […] } and name one`,
+    ));
+    return undefined;
+  }
+}
+
+/** A text that names models by their index, with the index that is written in the file. */
+export function writtenPath(text: string, places: readonly number[] | undefined): string {
+  if (places === undefined) return text;
+  return text.replaceAll(/(?<![.\w])models\[(\d+)\]/g, (all, index) => {
+    const place = places[Number(index)];
+    return place === undefined ? all : `models[${place}]`;
+  });
+}

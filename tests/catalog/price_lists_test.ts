@@ -1,0 +1,161 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { listDifferences, matchModels } from "../../lib/catalog/price_differences.ts";
+import { listSnapshot, readPriceList } from "../../lib/catalog/price_lists.ts";
+import { loadSnapshot } from "../../lib/catalog/snapshot.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { type JsonObject, parseJson } from "../../lib/json/mod.ts";
+
+/** In the form of LiteLLM's list, with invented models. */
+const LITELLM = `{
+  "sample_spec": { "litellm_provider": "one of the providers", "mode": "one of chat", "input_cost_per_token": 0.0 },
+  "small": {
+    "litellm_provider": "openai", "mode": "chat", "max_input_tokens": 272000, "max_output_tokens": 128000,
+    "input_cost_per_token": 1.25e-06, "output_cost_per_token": 1e-05, "cache_read_input_token_cost": 1.2500000000000001e-07,
+    "input_cost_per_token_above_200k_tokens": 2.5e-06, "output_cost_per_token_above_200k_tokens": 1.5e-05,
+    "input_cost_per_token_priority": 2.5e-06, "output_cost_per_token_priority": 2e-05
+  },
+  "gemini/flash": {
+    "litellm_provider": "gemini", "mode": "chat", "input_cost_per_token": 0.0000003, "output_cost_per_token": 0.0000025
+  },
+  "long": {
+    "litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05,
+    "cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06
+  },
+  "embed": { "litellm_provider": "openai", "mode": "embedding", "input_cost_per_token": 1e-07, "output_cost_per_token": 0 },
+  "painter": { "litellm_provider": "openai", "mode": "image_generation", "output_cost_per_image": 0.04 },
+  "elsewhere": { "litellm_provider": "bedrock", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06 }
+}`;
+
+/** The same in the form of models.dev's list. */
+const MODELS_DEV = `{
+  "openai": { "id": "openai", "models": {
+    "small": {
+      "limit": { "context": 400000, "output": 128000 },
+      "cost": { "input": 1.25, "output": 10, "cache_read": 0.125,
+        "tiers": [{ "tier": { "type": "context", "size": 200000 }, "input": 2.5, "output": 15 }] }
+    },
+    "free": { "limit": { "context": 1 } }
+  } },
+  "google": { "id": "google", "models": {
+    "flash": { "cost": { "input": 0.30, "output": 2.50, "context_over_200k": { "input": 0.6, "output": 5 } } }
+  } },
+  "unknown-host": { "id": "unknown-host", "models": { "small": { "cost": { "input": 1, "output": 1 } } } }
+}`;
+
+Deno.test("LiteLLM's list is read exactly, with its tiers", () => {
+  assertEquals(readPriceList(parseJson(LITELLM)), [
+    {
+      vendor: "openai",
+      model: "small",
+      max_completion_tokens: 128_000,
+      pricing: {
+        prompt: "0.00000125",
+        completion: "0.00001",
+        input_cache_read: "0.000000125",
+        context_tiers: [{ above: 200_000, prompt: "0.0000025", completion: "0.000015" }],
+        service_tiers: { priority: { prompt: "0.0000025", completion: "0.00002" } },
+      },
+    },
+    { vendor: "gemini", model: "flash", pricing: { prompt: "0.0000003", completion: "0.0000025" } },
+    {
+      vendor: "anthropic",
+      model: "long",
+      pricing: {
+        prompt: "0.000003",
+        completion: "0.000015",
+        input_cache_write_5m: "0.00000375",
+        input_cache_write_1h: "0.000006",
+      },
+    },
+  ]);
+});
+
+Deno.test("models.dev's list is read exactly, with its tiers of both forms", () => {
+  assertEquals(readPriceList(parseJson(MODELS_DEV)), [
+    {
+      vendor: "openai",
+      model: "small",
+      context_length: 400_000,
+      max_completion_tokens: 128_000,
+      pricing: {
+        prompt: "0.00000125",
+        completion: "0.00001",
+        input_cache_read: "0.000000125",
+        context_tiers: [{ above: 200_000, prompt: "0.0000025", completion: "0.000015" }],
+      },
+    },
+    {
+      vendor: "gemini",
+      model: "flash",
+      pricing: {
+        prompt: "0.0000003",
+        completion: "0.0000025",
+        context_tiers: [{ above: 200_000, prompt: "0.0000006", completion: "0.000005" }],
+      },
+    },
+  ]);
+});
+
+Deno.test("what is no list of these is refused", () => {
+  for (const text of ["[]", "{}", '"x"', '{"a": 1}', '{"a": {"models": {}}}', '{"a": {"litellm_provider": "x"}}']) {
+    assertThrows(() => readPriceList(parseJson(text)), RangeError, "Cannot read the price list", text);
+  }
+});
+
+Deno.test("differences are those of the prices that the vendor charges: the target's, else the model's", () => {
+  const pricing = {
+    prompt: "0.00000125",
+    completion: "0.0000100",
+    input_cache_read: "0.000000125",
+    hosted_tools: { web_search: "0.01" },
+    context_tiers: [{ above: 200_000, prompt: "0.0000025", completion: "0.000015" }],
+    service_tiers: { priority: { prompt: "0.0000025", completion: "0.00002" } },
+  };
+  const model = (id: string, row: JsonObject, target: JsonObject = {}): JsonObject => ({
+    id,
+    created: 1,
+    context_length: 400_000,
+    top_provider: { max_completion_tokens: 128_000 },
+    pricing: row,
+    targets: [{ upstream: "mine", model: "small", ...target }],
+  });
+  const { context_tiers: _, ...flat } = pricing;
+  const { models, upstreams } = parseConfig({
+    upstreams: {
+      mine: { vendor: "openai", api_key: { env: "KEY" } },
+      other: { vendor: "groq", api_key: { env: "KEY" } },
+    },
+    models: [
+      model("acme/same", pricing),
+      model("acme/dear", { ...pricing, prompt: "0.000002" }),
+      model("acme/resold", { ...pricing, prompt: "0.000002" }, { pricing }),
+      model("acme/flat", flat),
+      model("acme/tiered", {
+        ...pricing,
+        context_tiers: [...pricing.context_tiers, { above: 9, prompt: "1", completion: "2" }],
+      }),
+      { ...model("acme/elsewhere", { ...pricing, prompt: "7" }), targets: [{ upstream: "other", model: "small" }] },
+    ],
+  }, () => "secret-0123456789abcdef");
+  const found = matchModels({ models, upstreams }, readPriceList(parseJson(LITELLM))).flatMap(listDifferences);
+  assertEquals(found.map(({ id, member, configured, listed }) => [id, member, configured, listed]), [
+    ["acme/dear", "pricing.prompt", "0.000002", "0.00000125"],
+    ["acme/flat", "pricing.context_tiers[above 200000].prompt", null, "0.0000025"],
+    ["acme/flat", "pricing.context_tiers[above 200000].completion", null, "0.000015"],
+    ["acme/tiered", "pricing.context_tiers[above 9]", "1, 2", null],
+  ]);
+});
+
+Deno.test("the catalog of the release does not differ from itself", async () => {
+  const snapshot = await loadSnapshot();
+  const config = parseConfig({
+    upstreams: Object.fromEntries(
+      snapshot.models.map(({ vendor }) => [vendor, { vendor, api_key: { env: "KEY" } }]),
+    ),
+    models: snapshot.models.map(({ vendor, model, row }) => ({ ...row, targets: [{ upstream: vendor, model }] })),
+  }, () => "secret-0123456789abcdef");
+  const matched = matchModels(config, listSnapshot(snapshot));
+  assertEquals(matched.length, snapshot.models.length);
+  assert(matched.some(({ listed }) => listed.pricing.context_tiers !== undefined));
+  assertEquals(matched.flatMap(listDifferences), []);
+});
