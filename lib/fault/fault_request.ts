@@ -51,6 +51,8 @@ export function parseRequest({ path, body }: RawRequest, codecs: readonly Codec[
   if (codec !== undefined) return textRequest(codec, body);
   if (path.endsWith("/images/generations")) return imageRequest(parse(body));
   if (path.endsWith("/images/edits")) return imageRequest(formMembers(body));
+  if (path.endsWith("/embeddings")) return embeddingsRequest(parse(body));
+  if (path.endsWith("/rerank")) return rerankRequest(parse(body));
   return undefined;
 }
 
@@ -104,6 +106,43 @@ function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
       if (fault?.name !== "no-end") yield { text: completed, isPiece: false };
     },
     streamError: () => `event: error\ndata: ${errorText("chat", 500)}\n\n`,
+    errorBody: (status) => errorText("chat", status),
+  };
+}
+
+/** Vectors of the first numbers that are not 0, as many as the request asks for; the last text asks for the fault. */
+function embeddingsRequest({ input, model, dimensions }: JsonObject): FaultRequest {
+  const inputs = Array.isArray(input) && typeof input[0] !== "number" ? input : [input];
+  const vector = Array.from({ length: typeof dimensions === "number" ? dimensions : 8 }, (_, index) => index + 1);
+  const data = inputs.map((_, index) => ({ object: "embedding", index, embedding: vector }));
+  return wholeRequest({ asks: inputs.at(-1), model, answer: { object: "list", data, model: String(model ?? "") } });
+}
+
+/** Scores that fall from document to document; the query asks for the fault. */
+function rerankRequest({ query, documents, model }: JsonObject): FaultRequest {
+  const results = (Array.isArray(documents) ? documents : []).map((_, index) => ({
+    index,
+    relevance_score: 1 / (index + 1),
+  }));
+  return wholeRequest({ asks: query, model, answer: { model: String(model ?? ""), results } });
+}
+
+/** A request that is never streamed. */
+function wholeRequest(
+  { asks, model, answer }: { asks: Json | undefined; model: Json | undefined; answer: JsonObject },
+): FaultRequest {
+  const name = String(model ?? "");
+  return {
+    model: name,
+    stream: false,
+    fault: findFault(String(asks ?? ""), "wire") ?? faultOfModel(name, "wire"),
+    whole(fault) {
+      const tokens = fault?.name === "wrong-usage" ? -5 : 10;
+      const usage = fault?.name === "no-usage" ? null : { prompt_tokens: tokens, total_tokens: tokens };
+      return JSON.stringify({ ...answer, usage });
+    },
+    *steps() {},
+    streamError: () => "",
     errorBody: (status) => errorText("chat", status),
   };
 }

@@ -102,7 +102,7 @@ Deno.test("what is no request of any protocol is refused", async () => {
   const cases: [path: string, body: string, status: number][] = [
     ["/v1/chat/completions", "{", 400],
     ["/v1/messages", "[]", 400],
-    ["/v1/embeddings", "{}", 404],
+    ["/v1/moderations", "{}", 404],
   ];
   for (const [path, body, status] of cases) {
     const response = await fetch(server.url + path, { method: "POST", body });

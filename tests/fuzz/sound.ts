@@ -70,6 +70,21 @@ export function soundRequests({ key, admin }: Asker): Sound[] {
       ])
     ),
     post("/anthropic/v1/messages/count_tokens", { model: "sluice/echo", ...conversation() }),
+    post("/v1/embeddings", {
+      model: "sluice/embed",
+      input: ["A lake", "Ein See", "湖"],
+      dimensions: 64,
+      encoding_format: "base64",
+      user: "u",
+    }),
+    post("/v1/embeddings", { model: "sluice/embed", input: [[1, 2, 3], [4]], models: ["sluice/embed"] }),
+    post("/v1/rerank", {
+      model: "sluice/rerank",
+      query: "lake",
+      documents: ["A lake", { text: "A hill" }],
+      top_n: 1,
+      return_documents: true,
+    }),
     ...images(bearer),
   ];
 }

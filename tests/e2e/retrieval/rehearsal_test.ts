@@ -1,0 +1,95 @@
+import { assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import { startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
+import { startServer } from "../../fault/start_server.ts";
+import { embeddingRow, entriesOf, post, rerankRow, statusOf } from "./retrieval.ts";
+
+const WAYS = ["embedded", "wire"] as const;
+
+/** The endpoints, with a request that asks for a fault. */
+const ENDPOINTS = [
+  {
+    path: "/v1/embeddings",
+    row: embeddingRow,
+    body: (ask: string) => ({ input: ["a text", ask] }),
+    more: { embedding: { dimensions: 8 } },
+  },
+  {
+    path: "/v1/rerank",
+    row: rerankRow,
+    body: (ask: string) => ({ query: ask, documents: ["one", "two"] }),
+    more: {},
+  },
+];
+
+/** Faults that the client sees, with their statuses. */
+const FATAL: [ask: string, status: number][] = [
+  ["status:400", 400],
+  ["status:429", 429],
+  ["status:500", 502],
+  ["status:503", 503],
+  ["error", 502],
+  ["garbage", 502],
+  ["half-event", 502],
+  ["cut", 502],
+  ["refuse", 502],
+  ["stall", 504],
+];
+
+/** Faults of the wire alone. */
+const WIRE: [ask: string, status: number][] = [
+  ["cut-after:1", 502],
+  ["reset-after:1", 502],
+  ["wrong-type", 502],
+  ["redirect", 502],
+  ["huge-headers:2mb", 502],
+  ["bad-chunk", 502],
+  ["junk", 502],
+];
+
+const TIMEOUTS = { total_ms: 400 };
+
+function gatewayFor(url: string, way: typeof WAYS[number]): TestGateway {
+  const target = way === "embedded"
+    ? { upstream: "embedded", model: "fault" }
+    : { upstream: "faulty", model: "real-one" };
+  const sound = (model: string) => ({ upstream: "embedded", model, priority: 1 });
+  const rows = ENDPOINTS.flatMap(({ path, row, more }): JsonObject[] => [
+    row(`acme/alone-${path.slice(4)}`, [], { ...more, targets: [{ ...target, timeouts: TIMEOUTS }] }),
+    row(`acme/two-${path.slice(4)}`, [], {
+      ...more,
+      targets: [{ ...target, timeouts: TIMEOUTS }, sound(path === "/v1/rerank" ? "rerank" : "embed")],
+    }),
+  ]);
+  return startGateway({ upstreams: { faulty: upstream("openai-compatible", url) }, models: rows });
+}
+
+for (const way of WAYS) {
+  for (const { path, body } of ENDPOINTS) {
+    Deno.test(`${path}, ${way}: faults are told to the client, charged to nobody, and passed over by another target`, async () => {
+      await using server = startServer();
+      await using gateway = gatewayFor(server.url, way);
+      for (const [ask, status] of [...FATAL, ...(way === "wire" ? WIRE : [])]) {
+        const alone = post(gateway, path, { model: `acme/alone-${path.slice(4)}`, ...body(ask) });
+        assertEquals(await statusOf(alone), status, ask);
+        const two = post(gateway, path, { model: `acme/two-${path.slice(4)}`, ...body(ask) });
+        // A bad request is bad anywhere, and a host that took all of its time leaves none for another.
+        const isFinal = ask === "status:400" || (ask === "stall" && way === "wire");
+        assertEquals(await statusOf(two), isFinal ? status : 200, `${ask}, with another target`);
+      }
+      for (const { ending, cost, model } of await entriesOf(gateway)) {
+        if (model.startsWith("acme/alone")) assertEquals([ending, cost], ["failed", 0n]);
+      }
+    });
+
+    Deno.test(`${path}, ${way}: usage that is missing or impossible is counted`, async () => {
+      await using server = startServer();
+      await using gateway = gatewayFor(server.url, way);
+      for (const ask of ["no-usage", "wrong-usage"]) {
+        const response = post(gateway, path, { model: `acme/alone-${path.slice(4)}`, ...body(ask) });
+        assertEquals(await statusOf(response), 200);
+      }
+      for (const { source, ending } of await entriesOf(gateway)) assertEquals([source, ending], ["counted", "end"]);
+    });
+  }
+}
