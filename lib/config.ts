@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Endpoint } from "./access/access_table.ts";
 import { limitsSchema, modelSchema } from "./catalog/model.ts";
+import { ALERT_TYPES } from "./alerts/event.ts";
 import { extraNameSchema } from "./catalog/price_schema.ts";
 import { timeoutsSchema } from "./catalog/timeouts.ts";
 import { isNetwork } from "./access/networks.ts";
@@ -234,6 +235,16 @@ const routingSchema = z.strictObject({
   }).prefault({}).describe("Circuit breaker of each upstream and model"),
 });
 
+const alertsSchema = z.strictObject({
+  webhook: secretSchema.describe("Address that alerts are sent to; it may hold a password of the receiver"),
+  secret: secretSchema.optional().describe("Key of the signature: 16 to 256 visible ASCII characters"),
+  format: z.enum(["sluice", "slack"]).default("sluice")
+    .describe("Body of a webhook: all facts as JSON, or one sentence as Slack and similar services take it"),
+  budget_percent: z.array(z.number().int().min(1).max(100)).max(10).default([50, 80, 100])
+    .describe("Parts of a budget, in percent, that are reported when they are reached; empty: none"),
+  events: z.array(z.enum(ALERT_TYPES)).optional().describe("Only these alerts; absent: all"),
+});
+
 const shutdownSchema = z.strictObject({
   ready_delay_ms: z.number().int().min(0).max(600_000).default(0)
     .describe("Time during which requests are still served but /readyz answers 503, in milliseconds"),
@@ -316,6 +327,7 @@ export const configSchema = z.strictObject({
   images: imagesSchema.prefault({}).describe("The image endpoints"),
   responses: responsesSchema.prefault({}).describe("The responses endpoint"),
   routing: routingSchema.prefault({}).describe("Attempts, and the handling of failing targets"),
+  alerts: alertsSchema.optional().describe("Webhooks about budgets, upstreams, the store and the ledger; absent: none"),
   shutdown: shutdownSchema.prefault({}).describe("Shutdown of the gateway"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
     .describe("Time without data on a stream after which a keep-alive is sent, in seconds"),
@@ -353,15 +365,22 @@ export interface AdminConfig {
   listen?: { hostname: string; port: number };
 }
 
+/** Alerts: where they are sent, signed with which key, and which. */
+export type AlertsConfig = Omit<z.output<typeof alertsSchema>, "webhook" | "secret"> & {
+  webhook: Secret;
+  secret?: Secret;
+};
+
 type Parsed = z.output<typeof configSchema>;
 
 /** The configuration in force: every default filled in, `default` among the groups, `embedded` among the upstreams. */
 export type Config = Readonly<
-  Omit<Parsed, "$schema" | "keys" | "upstreams" | "admin" | "store" | "limits_store"> & {
+  Omit<Parsed, "$schema" | "keys" | "upstreams" | "admin" | "alerts" | "store" | "limits_store"> & {
     store: StoreAddress;
     limits_store: LimitsAddress;
     keys: readonly ConfiguredKey[];
     admin?: AdminConfig;
+    alerts?: AlertsConfig;
     upstreams: Readonly<Record<string, UpstreamConfig>>;
   }
 >;

@@ -62,7 +62,7 @@ const LAYERS: Layers = {
   "lib/http1": [],
   "lib/canvas": [],
   "lib/routing": ["lib/protocols/canonical", "lib/catalog/model.ts"],
-  "lib/config.ts": ["lib/config", "lib/catalog", "lib/access", "lib/upstreams/vendors.ts"],
+  "lib/config.ts": ["lib/alerts/event.ts", "lib/config", "lib/catalog", "lib/access", "lib/upstreams/vendors.ts"],
   "lib/config": [
     "lib/config.ts",
     "lib/catalog",
@@ -115,6 +115,16 @@ const LAYERS: Layers = {
     "lib/request",
     "lib/server",
   ],
+  "lib/alerts": [
+    "lib/alerts/event.ts",
+    "lib/billing",
+    "lib/config.ts",
+    "lib/gateway.ts",
+    "lib/server/cause.ts",
+    "lib/store",
+    "lib/upstreams",
+  ],
+  "lib/alerts/event.ts": [],
   "lib/gateway.ts": [
     "lib/recall",
     "lib/protocols/quirks",

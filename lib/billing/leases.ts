@@ -1,6 +1,7 @@
 /** Holds of requests that run: kept alive as long as their requests may last, and swept when they are over. */
 import { nameOf } from "../errors.ts";
-import type { Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
+import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
+import { formatUsd } from "./money.ts";
 import { type Later, type Log, notEntered } from "./entry_queue.ts";
 
 /** Parts. */
@@ -34,6 +35,9 @@ export interface Leases {
 /** Renewals within the time that a hold lives without one: two may fail. */
 const RENEWALS = 3;
 
+/** Most budgets that are remembered to have refused a request. */
+const MOST_EXHAUSTED = 1_000;
+
 /** The hold of a request, in Unix milliseconds. */
 interface Lease {
   /** End of the lease, as far as is known. */
@@ -52,6 +56,8 @@ export function createLeases(parts: LeasesParts): Leases {
 class LeaseKeeper implements Leases {
   readonly #parts: LeasesParts;
   readonly #open = new Map<string, Lease>();
+  /** Budgets that have refused a request in their period. */
+  readonly #exhausted = new Set<string>();
   #offset = 0;
   #sweeps = 0;
   #cancel: (() => void) | undefined;
@@ -68,13 +74,25 @@ class LeaseKeeper implements Leases {
     this.#schedule();
     try {
       const answer = await this.#parts.store.hold({ ...hold, leaseUntil: lease.until });
-      if (!answer.held) this.#open.delete(hold.id);
+      if (!answer.held) {
+        this.#open.delete(hold.id);
+        this.#report(answer.claim);
+      }
       return answer;
     } catch (cause) {
       // It may be held all the same.
       lease.lives = false;
       throw notEntered(cause);
     }
+  }
+
+  /** Logs the first refusal of a budget in its period. */
+  #report({ scope, id, budget, since }: BudgetClaim): void {
+    const name = `${scope} ${id} ${budget} ${since}`;
+    if (this.#exhausted.has(name)) return;
+    if (this.#exhausted.size === MOST_EXHAUSTED) this.#exhausted.clear();
+    this.#exhausted.add(name);
+    this.#parts.log({ level: "warn", event: "budget_exhausted", scope, id, budget_usd: formatUsd(budget) });
   }
 
   end(id: string, kept: boolean): void {

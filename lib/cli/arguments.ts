@@ -7,6 +7,7 @@ import {
   type CommandSyntax,
   type Flag,
   isCommand,
+  isFamily,
   isSwitch,
   type Switch,
   SWITCHES,
@@ -27,16 +28,13 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** First words of commands that have two. */
-const GROUPS: ReadonlySet<string> = new Set(["keys", "models"]);
-
 /** Parses a command line. Without a command, or with a flag first, it is `serve`. @throws {UsageError} */
 export function parseArguments(args: readonly string[]): Invocation {
   if (args[0] === "--help" || args[0] === "-h") return parseFlags("help", args.slice(1));
   if (args[0] === "--version" || args[0] === "-V") return parseFlags("version", args.slice(1));
   if (args[0] === "help") return helpFor(args.slice(1));
   if (args[0] === undefined || args[0].startsWith("-")) return parseFlags("serve", args);
-  const words = GROUPS.has(args[0]) && args[1] !== undefined && !args[1].startsWith("-") ? 2 : 1;
+  const words = isFamily(args[0]) && args[1] !== undefined && !args[1].startsWith("-") ? 2 : 1;
   const command = args.slice(0, words).join(" ");
   if (asksForHelp(args)) return helpFor(args.slice(0, words));
   if (!isCommand(command)) throw unknownCommand(command);
@@ -45,7 +43,7 @@ export function parseArguments(args: readonly string[]): Invocation {
 
 function helpFor(words: readonly string[]): Invocation {
   const operand = words.filter((word) => !word.startsWith("-")).join(" ");
-  if (operand !== "" && !GROUPS.has(operand) && !isCommand(operand)) throw unknownCommand(operand);
+  if (operand !== "" && !isFamily(operand) && !isCommand(operand)) throw unknownCommand(operand);
   return { command: "help", operand, values: {}, switches: new Set() };
 }
 

@@ -230,6 +230,11 @@ export const COMMANDS = {
     help: { key: "API key of the gateway at --url", model: "Model to test streams with (default: sluice/echo)" },
     examples: ["sluice doctor", "sluice doctor --url https://llm.example.com --key sk-sluice-…"],
   },
+  "alerts test": {
+    flags: ["config"],
+    about: "Send a test alert to the webhook of the configuration, and show the answer",
+    examples: ["sluice alerts test"],
+  },
   "conform": {
     operand: "URL",
     flags: ["key", "model", "image-model", "only", "concurrency", "json"],
@@ -275,6 +280,11 @@ export type CommandName = keyof typeof COMMANDS;
 /** True for a flag without a value. */
 export function isSwitch(flag: Flag): flag is Switch {
   return Object.hasOwn(SWITCHES, flag);
+}
+
+/** True for the first word of commands that have two. */
+export function isFamily(word: string): boolean {
+  return Object.keys(COMMANDS).some((name) => name.startsWith(`${word} `));
 }
 
 /** True for the name of a command. */

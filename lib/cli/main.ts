@@ -58,14 +58,16 @@ function load({ command, values }: Invocation): Promise<LoadedConfig> {
 }
 
 /** Commands that need the secrets of the configuration. All others work without them. */
-const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor"]);
+const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor", "alerts test"]);
 
-/** The environment, with a placeholder for each secret that is not set. */
+/** The environment, with a placeholder for each secret that is not set: an address, as the secret may be one. */
 function envWithout(name: string): string | undefined {
   const value = Deno.env.get(name);
   if (value !== undefined && value !== "") return value;
   if (PLAIN_VARIABLES.has(name)) return value;
-  return /^SLUICE_(CONFIG|HOSTNAME|PORT|ADMIN_PORT|STORE|LIMITS_STORE)$/.test(name) ? value : `no-secret-in-${name}`;
+  return /^SLUICE_(CONFIG|HOSTNAME|PORT|ADMIN_PORT|STORE|LIMITS_STORE)$/.test(name)
+    ? value
+    : `https://no-secret-in-${name}`;
 }
 
 function print(text: string): number {

@@ -2,6 +2,7 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { Route } from "../server/router.ts";
 import type { Invocation } from "./arguments.ts";
+import { testAlerts } from "./alerts.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
 import type { CommandName } from "./commands.ts";
@@ -40,6 +41,8 @@ export async function runConfigured(
         json: invocation.switches.has("json"),
         strict: invocation.switches.has("strict"),
       });
+    case "alerts test":
+      return await testAlerts(config);
     case "translate":
       return await translate({
         config,

@@ -7,12 +7,11 @@ import type { Route } from "../server/router.ts";
 import { listenAll, ListenError, type Server, shutdownAll } from "./listen.ts";
 import { readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
 import { openLoadedConfig } from "./loaded_config.ts";
-import { createLog, createLogWriter } from "./log.ts";
 import { flushKeys, startMaintenance } from "./maintenance.ts";
 import { openStores } from "./open_stores.ts";
 import { writeErr } from "./output.ts";
+import { openServeLog } from "./serve_log.ts";
 import { listenForStopSignals, type ShutdownOutcome, shutDownServer, type StopSignals } from "./shutdown.ts";
-import { logUncaughtErrors } from "./uncaught_errors.ts";
 import { welcome } from "./welcome.ts";
 
 /** Longest time for closing the store after a second signal, in milliseconds: it survives without. */
@@ -32,14 +31,12 @@ export interface ServeOptions {
 
 /** Serves until a signal stops it. Returns the exit code. @throws {StoreError} where the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
-  const lines = createLogWriter(Deno.stderr);
   let level = () => config.log.level;
-  const log = createLog({ write: lines.write, now: Date.now, level: () => level() });
+  const { log, lines, alerts, forget } = openServeLog(() => level());
   const stores = await openStores(config, log);
   const { store } = stores;
   const loaded = { config, ...(path !== undefined && { path }) };
   const origin = await openLoadedConfig({ loaded, flags, store, log });
-  const forget = logUncaughtErrors(log);
   const current = startLiveGateway({ ...origin, ...stores, now: Date.now, log });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
@@ -53,6 +50,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     signals = listenForStopSignals();
     const { first, second } = signals;
     const endReloading = startReloading(current(), path);
+    alerts.start(current);
     try {
       await welcome({ gateway: current(), servers, flags });
       await first;
@@ -71,7 +69,10 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     endMaintenance();
     // The signal listeners stay: a repetition of the first signal would otherwise kill the process while it writes.
     const cut = signals?.second.then(() => new Promise<void>((resolve) => setTimeout(resolve, CUT_MS)));
-    const isClosed = await Promise.race([close(current()).then(() => true), cut?.then(() => false) ?? never]);
+    const isClosed = await Promise.race([
+      alerts.end().then(() => close(current())).then(() => true),
+      cut?.then(() => false) ?? never,
+    ]);
     if (!isClosed) code = 1;
     await lines.flush();
   }

@@ -2,6 +2,7 @@
 import { hashKey } from "../access/keys.ts";
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import {
+  type AlertsConfig,
   type Config,
   ConfigError,
   configSchema,
@@ -16,6 +17,11 @@ import { parseLimitsAddress, parseStoreAddress } from "./address.ts";
 import type { ReadEnvironment } from "../secret.ts";
 import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
+
+/** Shortest path of a webhook that is kept out of texts, in characters: shorter ones are words. */
+const LEAST_PATH = 16;
+
+type ParsedAlerts = NonNullable<z.output<typeof configSchema>["alerts"]>;
 
 /** Without an environment every variable is unset. */
 const NO_ENV: ReadEnvironment = () => undefined;
@@ -32,7 +38,7 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
     ...validateReferences(file, env),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
-  const { $schema: _, admin, ...config } = parsed.data;
+  const { $schema: _, admin, alerts, ...config } = parsed.data;
   const adminKey = admin === undefined ? "" : env(admin.key.env) ?? "";
   rememberSecret(adminKey);
   return {
@@ -51,9 +57,22 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
       hash: hashKey(env(key.env) ?? ""),
       rules,
     })),
+    ...(alerts !== undefined && { alerts: withSecrets(alerts, env) }),
     ...(admin !== undefined && {
       admin: { hash: hashKey(adminKey), ...(admin.listen !== undefined && { listen: admin.listen }) },
     }),
+  };
+}
+
+function withSecrets({ webhook, secret, ...rest }: ParsedAlerts, env: ReadEnvironment): AlertsConfig {
+  const address = env(webhook.env) ?? "";
+  // The path is a password of the receiver at Slack and others.
+  const { pathname = "", search = "" } = URL.parse(address) ?? {};
+  if (pathname.length + search.length >= LEAST_PATH) rememberSecret(pathname + search);
+  return {
+    ...rest,
+    webhook: new Secret(address),
+    ...(secret !== undefined && { secret: new Secret(env(secret.env) ?? "") }),
   };
 }
 

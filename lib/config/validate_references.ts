@@ -21,6 +21,7 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
     ...validatePrices(file),
     ...keyProblems(file, env),
     ...adminProblems(file, env),
+    ...alertProblems(file, env),
     ...nodeProblems(file),
     ...reusePortProblems(file),
   ];
@@ -345,6 +346,33 @@ function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
     );
   }
   return problems;
+}
+
+/** A webhook has an address, and a key where its receiver checks the signature. */
+function alertProblems({ alerts }: JsonObject, env: ReadEnvironment): string[] {
+  if (!isObject(alerts)) return [];
+  const problems: string[] = [];
+  const webhook = variableOf(alerts.webhook);
+  const wrong = webhook === undefined ? undefined : webhookProblem(webhook, env(webhook));
+  if (wrong !== undefined) problems.push(formatProblem(["alerts", "webhook", "env"], wrong));
+  const secret = variableOf(alerts.secret);
+  const weak = secret === undefined ? undefined : secretProblem(secret, env(secret));
+  if (weak !== undefined) problems.push(formatProblem(["alerts", "secret", "env"], weak));
+  if (alerts.secret === undefined && alerts.format !== "slack") {
+    problems.push(formatProblem(["alerts", "secret"], 'Missing: webhooks of format "sluice" are signed'));
+  }
+  return problems;
+}
+
+/** Never shows the value. */
+function webhookProblem(variable: string, value: string | undefined): string | undefined {
+  const problem = upstreamSecretProblem(variable, value);
+  if (problem !== undefined || value === undefined) return problem;
+  const url = URL.parse(value);
+  const isAddress = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "" &&
+    url.hash === "";
+  if (isAddress) return undefined;
+  return `The environment variable "${variable}" must hold an http or https address without a user`;
 }
 
 /** Addresses that mean every interface. */

@@ -72,6 +72,8 @@ export interface KeyStore {
   page(from: { after: number; limit: number }): Promise<KeyPage>;
   /** Finds the key with this id, else the active key with this name, else the last key that had this name. */
   find(nameOrId: string): Promise<KeyRecord | undefined>;
+  /** The keys with these ids, in any order; ended ones included, unknown ones left out. */
+  findIds(ids: readonly string[]): Promise<KeyRecord[]>;
   /** Names of the keys with these ids, by id; ended ones included, unknown ones left out. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes a key. False where no key in use has this id. */

@@ -326,6 +326,19 @@ export interface LedgerStart {
   day: number;
 }
 
+/** Most entries that one look for those who were charged goes through. */
+export const SPENDERS_AT_ONCE = 50_000;
+
+/** Who was charged in a part of the ledger. */
+export interface Spenders {
+  /** Place of the last entry that was looked at. */
+  seq: number;
+  /** Ids. */
+  keys: string[];
+  /** Names. */
+  groups: string[];
+}
+
 /** Stores the ledger. */
 export interface LedgerStore {
   /** True while requests that cost may begin: their entries can be written, as far as is known; absent: always. */
@@ -359,6 +372,8 @@ export interface LedgerStore {
   /** Open holds, void ones not included. */
   holds(): Promise<Hold[]>;
   find(id: string): Promise<KeptEntry | undefined>;
+  /** The keys and groups that entries after this one charge; without one, only where the ledger ends. */
+  spenders(from: { after?: number }): Promise<Spenders>;
   /** Entries in their order, from after `seq` on; at most `limit`. */
   entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
   /**

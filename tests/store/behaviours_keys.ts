@@ -114,6 +114,14 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
     assertEquals(await keys.names([]), new Map());
     assertEquals(await keys.names(["b", "nobody", "a"]), new Map([["a", "name a"], ["b", "name b"]]));
   },
+  "finds keys by their ids, ended ones too": async (keys) => {
+    for (const letter of "abc") await keys.add(key({ id: letter, name: `name ${letter}`, hash: hash(letter) }));
+    await keys.revoke("b", 2000);
+    assertEquals(await keys.findIds([]), []);
+    const found = await keys.findIds(["b", "nobody", "a", "a"]);
+    assertEquals(new Map(found.map(({ id, revokedAt }) => [id, revokedAt])), new Map([["a", undefined], ["b", 2000]]));
+    assertEquals(found.length, 2);
+  },
   "disables and enables a key": async (keys) => {
     await keys.add(key());
     assertEquals(await keys.change("key_1", { disabled: true }), true);

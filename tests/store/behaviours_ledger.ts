@@ -358,6 +358,24 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     await ledger.append([entry({ id: "e", cost: 7n, held: 20n })]);
     assertEquals((await read())[0], [12n, 0n]);
   },
+  "tells who was charged after an entry": async (ledger) => {
+    assertEquals(await ledger.spenders({}), { seq: 0, keys: [], groups: [] });
+    assertEquals(await ledger.spenders({ after: 0 }), { seq: 0, keys: [], groups: [] });
+    await ledger.append([
+      entry({ id: "a", cost: 10n }),
+      entry({ id: "b", keyId: "key_2", cost: 1n }),
+      entry({ id: "c", keyId: "key_2", group: "other", cost: 1n }),
+      failed({ id: "d", keyId: "key_3" }),
+    ]);
+    const sorted = async (from: { after?: number }) => {
+      const { seq, keys, groups } = await ledger.spenders(from);
+      return [seq, keys.sort(), groups.sort()];
+    };
+    assertEquals(await sorted({}), [4, [], []]);
+    assertEquals(await sorted({ after: 0 }), [4, ["key_1", "key_2"], ["default", "other"]]);
+    assertEquals(await sorted({ after: 2 }), [4, ["key_2"], ["other"]]);
+    assertEquals(await sorted({ after: 3 }), [4, [], []]);
+  },
   "keeps as many periods apart as it is asked for": async (ledger) => {
     await ledger.append([entry({ id: "a", cost: 10n })]);
     const since = Array.from({ length: 30 }, (_, day) => DAY - day);

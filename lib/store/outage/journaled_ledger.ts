@@ -68,6 +68,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
       entries.waiting > 0 || reach.upMs < leaseMs ? Promise.resolve([]) : reach.ask(() => ledger.expire(now)),
     holds: () => reach.askLong(() => ledger.holds()),
     find: (id) => reach.ask(() => ledger.find(id)),
+    spenders: (from) => reach.askLong(() => ledger.spenders(from)),
     entries: (from) => reach.askLong(() => ledger.entries(from)),
     entriesWithin: (span) => reach.askLong(() => ledger.entriesWithin(span)),
     usage: (query, signal) => reach.askLong(() => ledger.usage(query, signal)),

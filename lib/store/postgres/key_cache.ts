@@ -114,6 +114,10 @@ class CachedKeys implements KeyStore {
     return this.#parts.keys.find(nameOrId);
   }
 
+  findIds(ids: readonly string[]): Promise<KeyRecord[]> {
+    return this.#parts.keys.findIds(ids);
+  }
+
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     return this.#parts.keys.names(ids);
   }

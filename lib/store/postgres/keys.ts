@@ -46,6 +46,11 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         ORDER BY id = ${nameOrId} DESC, revoked_at IS NULL DESC, place DESC LIMIT 1`;
       return row === undefined ? undefined : toKeyRecord(row);
     },
+    async findIds(ids) {
+      const rows = await sql<KeyRow[]>`
+        SELECT * FROM keys WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))`;
+      return rows.map(toKeyRecord);
+    },
     async names(ids) {
       const rows = await sql<Pick<KeyRow, "id" | "name">[]>`
         SELECT id, name FROM keys

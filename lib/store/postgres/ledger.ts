@@ -7,7 +7,7 @@ import type { Sql } from "./client.ts";
 import { createServerClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
-import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue } from "./ledger_rows.ts";
+import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue, readSpenders } from "./ledger_rows.ts";
 import { readDays, readLeft, readSpending, readUsage } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
@@ -104,6 +104,7 @@ export function openPostgresLedger(
       return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) + wasSet }));
     },
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
+    spenders: (from) => readSpenders(sql, from),
     entries: (from) => readEntries(sql, from),
     entriesWithin: (span) => readEntriesWithin(sql, span),
     // One statement, which runs to its end: to call it off by its connection could hit the next one there.

@@ -1,7 +1,14 @@
 /** Entries, price sheets and holds as rows of the database. */
 import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
 import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
-import type { Hold, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
+import {
+  type Hold,
+  type KeptEntry,
+  type LedgerStore,
+  type PriceSheet,
+  type Spenders,
+  SPENDERS_AT_ONCE,
+} from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
 /** A row of `price_sheets`. */
@@ -34,6 +41,21 @@ interface Which {
 /** Entries after a place, in their order. */
 export async function readEntries(sql: Sql, { after, limit }: { after: number; limit: number }): Promise<KeptEntry[]> {
   return await readPage(sql, { condition: sql`seq > ${after}`, order: "seq", limit });
+}
+
+/** As `LedgerStore.spenders`. */
+export async function readSpenders(sql: Sql, { after }: { after?: number }): Promise<Spenders> {
+  const begin = after ?? Number.MAX_SAFE_INTEGER;
+  const [row] = await sql<{ seq: bigint; keys: string[]; groups: string[] }[]>`
+    WITH charged AS MATERIALIZED (
+      SELECT DISTINCT key_id, group_name FROM entries
+      WHERE seq > ${begin}::bigint AND seq <= ${begin}::bigint + ${SPENDERS_AT_ONCE} AND cost > 0
+    )
+    SELECT least((SELECT seq FROM ledger_head), ${begin}::bigint + ${SPENDERS_AT_ONCE}) AS seq,
+      (SELECT coalesce(json_agg(DISTINCT key_id), '[]') FROM charged) AS keys,
+      (SELECT coalesce(json_agg(DISTINCT group_name), '[]') FROM charged) AS groups`;
+  if (row === undefined) throw new Error("Cannot read the ledger: the database said nothing");
+  return { ...row, seq: Number(row.seq) };
 }
 
 /** As `LedgerStore.entriesWithin`. */

@@ -58,6 +58,9 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
         statements.byFormerName.get(nameOrId);
       return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
     },
+    async findIds(ids) {
+      return statements.byIds.all(JSON.stringify(ids)).map((row) => toKeyRecord(row as unknown as KeyRow));
+    },
     async names(ids) {
       return new Map(statements.names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
     },
@@ -104,6 +107,9 @@ function prepareStatements(db: DatabaseSync) {
   const byId = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id = ?`);
   const byName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? AND revoked_at IS NULL`);
   const byFormerName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? ORDER BY rowid DESC LIMIT 1`);
+  const byIds = db.prepare(
+    `SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`,
+  );
   const names = db.prepare("SELECT keys.id, name FROM json_each(?) AS asked CROSS JOIN keys ON keys.id = asked.value");
   // One statement each: what another process changes at the same time is not lost.
   const change = db.prepare(
@@ -133,6 +139,7 @@ function prepareStatements(db: DatabaseSync) {
     byId,
     byName,
     byFormerName,
+    byIds,
     names,
     change,
     revoke,

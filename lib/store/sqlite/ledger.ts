@@ -27,7 +27,7 @@ export interface LedgerRows {
 /** The operations of a ledger that need no ownership. */
 export type LedgerReader = Pick<
   LedgerStore,
-  "find" | "entries" | "entriesWithin" | "usage" | "days" | "prune" | "start"
+  "find" | "spenders" | "entries" | "entriesWithin" | "usage" | "days" | "prune" | "start"
 >;
 
 /** Sums over a span of time. */
@@ -60,6 +60,7 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
   const prune = openPruning(db, start);
   return {
     find: async (id) => entries.find(id),
+    spenders: async ({ after }) => entries.spenders(after),
     entries: async ({ after, limit }) => entries.after(after, limit),
     entriesWithin: async (span) => entries.within(span),
     usage,

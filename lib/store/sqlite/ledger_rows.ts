@@ -10,7 +10,14 @@ import {
   toEntry,
 } from "../entry_row.ts";
 import { type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
-import type { Hold, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
+import {
+  type Hold,
+  type KeptEntry,
+  type LedgerStore,
+  type PriceSheet,
+  type Spenders,
+  SPENDERS_AT_ONCE,
+} from "../ledger.ts";
 
 /** Big integers for all columns would be slow, so that amounts leave SQLite as text. */
 const SELECTED = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
@@ -24,6 +31,8 @@ export interface EntryRows {
   lastSeq(): number;
   has(id: string): boolean;
   find(id: string): KeptEntry | undefined;
+  /** As `LedgerStore.spenders`. */
+  spenders(after: number | undefined): Spenders;
   /** Entries after a place, in their order. */
   after(seq: number, limit: number): KeptEntry[];
   /** As `LedgerStore.entriesWithin`. */
@@ -42,6 +51,9 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
   const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
   const after = db.prepare(`SELECT ${SELECTED} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
+  const charged = db.prepare(
+    `SELECT DISTINCT key_id AS "key", group_name AS "group" FROM entries WHERE seq > ? AND seq <= ? AND cost > 0`,
+  );
   const within = db.prepare(
     `SELECT ${SELECTED} FROM entries WHERE (at, seq) > (?, ?) AND at < ? ORDER BY at, seq LIMIT ?`,
   );
@@ -59,6 +71,17 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
     find(id) {
       const row = find.get(id);
       return row === undefined ? undefined : toEntry(row as unknown as EntryRow, sheets.reader());
+    },
+    spenders(after) {
+      const last = Number(lastSeq.get()?.seq);
+      if (after === undefined) return { seq: last, keys: [], groups: [] };
+      const seq = Math.min(last, after + SPENDERS_AT_ONCE);
+      const rows = charged.all(after, seq) as { key: string; group: string }[];
+      return {
+        seq,
+        keys: [...new Set(rows.map(({ key }) => key))],
+        groups: [...new Set(rows.map(({ group }) => group))],
+      };
     },
     after: (seq, limit) => toEntries(after.all(seq, limit)),
     within: ({ since, after, until, limit }) => toEntries(within.all(since, after, until, limit)),

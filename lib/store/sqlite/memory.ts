@@ -2,6 +2,7 @@
 /** A store that ends with the process: the SQLite store on `:memory:`. */
 import { DatabaseSync } from "node:sqlite";
 import { runToEnd } from "../../scheduler.ts";
+import type { AlertStore } from "../alerts.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
 import { openSqliteAnswers } from "./answers.ts";
@@ -22,6 +23,13 @@ export function openMemoryStore(): Store {
     ledger: openOwnedLedger(db, { sync: { durable: () => Promise.resolve() }, ...openMemoryUsage(db) }),
     close: async () => db.close(),
   };
+}
+
+/** Opens alerts that end with the process. */
+export function openMemoryAlerts(): AlertStore {
+  const db = new DatabaseSync(":memory:");
+  makeTables(db);
+  return openSqliteAlerts(db);
 }
 
 /** A database in memory has one connection, which cannot read an old state while it writes: sums are read in one step. */

@@ -121,6 +121,7 @@ function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
     hold: then(store.hold),
     left: then(store.left),
     spending: then(store.spending),
+    spenders: then(store.spenders),
     renew: then(store.renew),
     append: then(store.append),
     expire: then(store.expire),

@@ -37,6 +37,7 @@ function farAway(mood: () => Mood): LedgerStore {
     hold: far(ledger.hold),
     left: far(ledger.left),
     spending: far(ledger.spending),
+    spenders: far(ledger.spenders),
     renew: far(ledger.renew),
     append: far(ledger.append),
     expire: far(ledger.expire),

@@ -1,0 +1,200 @@
+/** The alerts of a serving process: what it watches, and the loops that send them. */
+import type { Gateway, LogEntry } from "../gateway.ts";
+import { describeCause } from "../server/cause.ts";
+import type { AlertStore } from "../store/alerts.ts";
+import { DAY_MS } from "../store/days.ts";
+import { openMemoryAlerts } from "../store/sqlite/memory.ts";
+import { BudgetWatch } from "./budget_watch.ts";
+import { deliverDue } from "./delivery.ts";
+import type { AlertDraft } from "./event.ts";
+import { alertOf } from "./log_alerts.ts";
+import { publish, type PublisherParts } from "./publisher.ts";
+import { sendAlert } from "./webhook.ts";
+import { Worker } from "./worker.ts";
+
+/** Time between two looks at budgets and at alerts that are due, in milliseconds. */
+const LOOK_MS = 5_000;
+
+/** Time between two rounds of pruning, in milliseconds. */
+const PRUNE_MS = 3_600_000;
+
+/** How long delivered alerts are kept, in milliseconds. */
+const KEEP_MS = 30 * DAY_MS;
+
+/** Time within which the same line of the log is passed over, in milliseconds: requests repeat it. */
+const SAME_MS = 10_000;
+
+/** Most alerts that wait for the store, and subjects whose last line is remembered. */
+const MOST_WAITING = 100;
+const MOST_SEEN = 1_000;
+
+/** Reads the log from the start of the process, and sends alerts from `start` to `end`. */
+export interface Alerts {
+  /** Writes lines to the log, and reads alerts from them. */
+  readonly log: (entry: LogEntry) => void;
+  /** Begins to keep and send alerts. */
+  start(current: () => Gateway): void;
+  /** Stops. What was not sent is sent after the next start, or by another node. */
+  end(): Promise<void>;
+}
+
+/** Watches a log. @param write writes a line */
+export function createAlerts(write: (entry: LogEntry) => void): Alerts {
+  const budgets = new BudgetWatch();
+  const lines = new LineWatch();
+  let sending: AlertLoops | undefined;
+  return {
+    log(entry) {
+      write(entry);
+      budgets.read(entry);
+      if (lines.read(entry)) sending?.collect();
+    },
+    start(current) {
+      sending = new AlertLoops({ current, write, budgets, lines });
+    },
+    async end() {
+      await sending?.end();
+    },
+  };
+}
+
+/** Alerts of the log that wait to be kept. */
+class LineWatch {
+  #waiting: AlertDraft[] = [];
+  readonly #seen = new Map<string, { type: string; at: number }>();
+
+  /** Returns true where the line is worth an alert. */
+  read(entry: LogEntry): boolean {
+    const draft = alertOf(entry);
+    if (draft === undefined || this.#waiting.length === MOST_WAITING || this.#isRepeated(draft)) return false;
+    this.#waiting.push(draft);
+    return true;
+  }
+
+  take(): AlertDraft[] {
+    const drafts = this.#waiting;
+    this.#waiting = [];
+    return drafts;
+  }
+
+  #isRepeated({ type, subject }: AlertDraft): boolean {
+    const at = performance.now();
+    const last = this.#seen.get(subject);
+    if (last !== undefined && last.type === type && at - last.at < SAME_MS) return true;
+    const [oldest] = this.#seen.keys();
+    if (this.#seen.size === MOST_SEEN && oldest !== undefined) this.#seen.delete(oldest);
+    this.#seen.set(subject, { type, at });
+    return false;
+  }
+}
+
+interface AlertLoopParts {
+  current: () => Gateway;
+  write: (entry: LogEntry) => void;
+  budgets: BudgetWatch;
+  lines: LineWatch;
+}
+
+/** Collects alerts, and delivers those of the store and those in memory, each in a loop of its own. */
+class AlertLoops {
+  readonly #parts: AlertLoopParts;
+  /** Takes alerts while the store does not. */
+  #fallback: AlertStore | undefined;
+  readonly #ending = new AbortController();
+  readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+  readonly #collector: Worker;
+  readonly #watcher: Worker;
+  readonly #pruner: Worker;
+  readonly #senders: Worker[];
+
+  constructor(parts: AlertLoopParts) {
+    const { current } = parts;
+    this.#parts = parts;
+    this.#collector = this.#worker("collect", () => this.#publishLines());
+    this.#watcher = this.#worker("budgets", () => this.#lookAtBudgets());
+    this.#pruner = this.#worker("prune", () => prune(current()));
+    const stores = [() => current().store.alerts, () => this.#fallback];
+    this.#senders = stores.map((store): Worker => {
+      const worker: Worker = this.#worker("deliver", () => this.#deliver(store(), () => worker.wake()));
+      return worker;
+    });
+    this.#repeat(LOOK_MS, [this.#collector, this.#watcher, ...this.#senders]);
+    this.#repeat(PRUNE_MS, [this.#pruner]);
+  }
+
+  collect(): void {
+    this.#collector.wake();
+  }
+
+  async end(): Promise<void> {
+    this.#ending.abort(new Error("The gateway is shutting down"));
+    for (const timer of this.#timers) clearTimeout(timer);
+    const workers = [this.#collector, this.#watcher, this.#pruner, ...this.#senders];
+    await Promise.all(workers.map((worker) => worker.end()));
+  }
+
+  #worker(step: string, run: () => Promise<void>): Worker {
+    return new Worker(run, (error) => {
+      this.#parts.write({ level: "warn", event: "alerts_failed", step, ...describeCause(error) });
+    });
+  }
+
+  #repeat(ms: number, workers: readonly Worker[]): void {
+    for (const worker of workers) worker.wake();
+    this.#later(ms, () => this.#repeat(ms, workers));
+  }
+
+  #later(ms: number, run: () => void): void {
+    if (this.#ending.signal.aborted) return;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      run();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  async #publishLines(): Promise<void> {
+    const drafts = this.#parts.lines.take();
+    const parts = this.#publisher();
+    if (parts === undefined || drafts.length === 0) return;
+    for (const draft of drafts) await publish(draft, parts);
+    for (const sender of this.#senders) sender.wake();
+  }
+
+  async #lookAtBudgets(): Promise<void> {
+    const parts = this.#publisher();
+    if (parts === undefined) return;
+    let isNew = false;
+    await this.#parts.budgets.look(this.#parts.current(), async (draft, isSent) => {
+      await publish(draft, parts, isSent);
+      isNew ||= isSent;
+    });
+    if (isNew) { for (const sender of this.#senders) sender.wake(); }
+  }
+
+  /** Absent: no alerts are configured. */
+  #publisher(): PublisherParts | undefined {
+    const { config: { alerts }, store, now } = this.#parts.current();
+    if (alerts === undefined) return undefined;
+    this.#fallback ??= openMemoryAlerts();
+    return { store: store.alerts, fallback: this.#fallback, events: alerts.events, now };
+  }
+
+  async #deliver(store: AlertStore | undefined, wake: () => void): Promise<void> {
+    const { config: { alerts, private_networks }, now } = this.#parts.current();
+    if (alerts === undefined || store === undefined) return;
+    const { signal } = this.#ending;
+    const target = { alerts, ...(private_networks !== undefined && { private_networks }) };
+    await deliverDue({
+      store,
+      send: (body) => sendAlert(body, target, { now: now(), signal }),
+      log: this.#parts.write,
+      retryAfter: (ms) => this.#later(ms, wake),
+      isOver: () => signal.aborted,
+    });
+  }
+}
+
+async function prune({ config, store, now }: Gateway): Promise<void> {
+  if (config.alerts !== undefined) await store.alerts.prune({ until: now() - KEEP_MS, now: now() });
+}

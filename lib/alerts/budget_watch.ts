@@ -1,0 +1,155 @@
+/** Finds budgets that have passed a threshold, by looking from time to time at who was charged since the last look. */
+import { budgetClaim } from "../billing/budgets.ts";
+import { formatUsd } from "../billing/money.ts";
+import { budgetOfKey } from "../billing/reports/budget_report.ts";
+import { type Budget, groupOf } from "../config.ts";
+import type { Gateway, LogEntry } from "../gateway.ts";
+import { DAY_MS, dayName } from "../store/days.ts";
+import type { BudgetClaim, LedgerStore, Spending } from "../store/ledger.ts";
+import type { AlertDraft } from "./event.ts";
+
+/** Entries of this time are looked through at the start, in milliseconds: the process before may not have. */
+const FIRST_LOOK_MS = 3_600_000;
+
+/** A whole budget, in percent. */
+const WHOLE = 100;
+
+/** Most thresholds that are remembered to have been passed, to ask the store once. */
+const MOST_PASSED = 10_000;
+
+/** A key or a group with a budget. */
+interface BudgetHolder {
+  scope: BudgetClaim["scope"];
+  id: string;
+  name: string;
+  group: string;
+  budget: Budget;
+}
+
+/** Parts of a gateway that the watch reads. */
+type Watched = Pick<Gateway, "config" | "store" | "now">;
+
+/** Keeps an alert; `isSent` false: its threshold counts as reported. */
+type Publish = (draft: AlertDraft, isSent: boolean) => Promise<void>;
+
+/** Watches budgets. Each threshold is reported once in a period; of several that were passed at one time, the highest. */
+export class BudgetWatch {
+  readonly #passed = new Set<string>();
+  /** Keys and groups whose budget refused a request, such as `key key_1`. */
+  readonly #exhausted = new Set<string>();
+  #after: number | undefined;
+  #lookedAt: number | undefined;
+
+  /** Reads a line of the log: a budget that refuses requests is used up, although the last amount is not spent. */
+  read({ event, scope, id }: LogEntry): void {
+    if (event === "budget_exhausted") this.#exhausted.add(`${scope} ${id}`);
+  }
+
+  /** Looks at the budgets of those who were charged since the last look. @throws whatever the store rejects with */
+  async look({ config, store, now }: Watched, publish: Publish): Promise<void> {
+    const percents = config.alerts?.budget_percent ?? [];
+    if (percents.length === 0) return;
+    const at = now();
+    const exhausted = new Set(this.#exhausted);
+    this.#after ??= await firstSeq(store.ledger, at);
+    const { seq, keys, groups } = await store.ledger.spenders({ after: this.#after });
+    for (const spender of exhausted) {
+      const [scope, id = ""] = spender.split(" ");
+      (scope === "key" ? keys : groups).push(id);
+    }
+    const holders = await holdersOf({ keys, groups }, { config, store });
+    // A period that ended between two looks is looked at once more.
+    for (const moment of new Set([this.#lookedAt ?? at, at])) {
+      const claims = holders.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now: moment }));
+      const amounts = claims.length === 0 ? [] : await store.ledger.spending(claims);
+      for (const [index, holder] of holders.entries()) {
+        const [claim, spending] = [claims[index], amounts[index]];
+        if (claim === undefined || spending === undefined || claim.budget === 0n) continue;
+        const isExhausted = moment === at && exhausted.has(`${holder.scope} ${holder.id}`);
+        await this.#report({ holder, claim, spending, isExhausted }, { percents, publish });
+      }
+    }
+    // Only now: a look that failed is repeated.
+    this.#after = seq;
+    this.#lookedAt = at;
+    for (const spender of exhausted) this.#exhausted.delete(spender);
+  }
+
+  async #report(
+    state: { holder: BudgetHolder; claim: BudgetClaim; spending: Spending; isExhausted: boolean },
+    { percents, publish }: { percents: readonly number[]; publish: Publish },
+  ): Promise<void> {
+    const { claim, spending, isExhausted } = state;
+    const passed = percents.filter((percent) =>
+      spending.charged * BigInt(WHOLE) >= claim.budget * BigInt(percent) || (isExhausted && percent <= WHOLE)
+    ).sort((a, b) => b - a);
+    for (const [index, percent] of passed.entries()) {
+      const draft = budgetAlert(state, percent);
+      if (this.#passed.has(draft.subject)) continue;
+      await publish(draft, index === 0);
+      if (this.#passed.size === MOST_PASSED) this.#passed.clear();
+      this.#passed.add(draft.subject);
+    }
+  }
+}
+
+/** The place to begin at: before the first entry of the last hour, else behind the last of all. */
+async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
+  const [first] = await ledger.entriesWithin({ since: now - FIRST_LOOK_MS, after: 0, until: now + 1, limit: 1 });
+  return first === undefined ? (await ledger.spenders({})).seq : first.seq - 1;
+}
+
+async function holdersOf(
+  { keys, groups }: { keys: readonly string[]; groups: readonly string[] },
+  { config, store }: Pick<Gateway, "config" | "store">,
+): Promise<BudgetHolder[]> {
+  const configured = config.keys.map((key) => ({ ...key, id: `config:${key.name}` }));
+  const records = [...configured.filter(({ id }) => keys.includes(id)), ...await store.keys.findIds(keys)];
+  return [
+    ...records.flatMap(({ id, name, group, rules }): BudgetHolder[] => {
+      const budget = budgetOfKey({ group, rules }, config);
+      return budget === undefined ? [] : [{ scope: "key", id, name, group, budget }];
+    }),
+    ...[...new Set(groups)].flatMap((name): BudgetHolder[] => {
+      const budget = groupOf(config, name)?.budget;
+      return budget === undefined ? [] : [{ scope: "group", id: name, name, group: name, budget }];
+    }),
+  ];
+}
+
+function budgetAlert(
+  { holder, claim, spending, isExhausted }: {
+    holder: BudgetHolder;
+    claim: BudgetClaim;
+    spending: Spending;
+    isExhausted: boolean;
+  },
+  percent: number,
+): AlertDraft {
+  const { scope, id, name, group, budget: { period } } = holder;
+  const { budget, since, until } = claim;
+  const spent = formatUsd(spending.charged);
+  const whose = scope === "key" ? `Key "${name}"` : `Group "${name}"`;
+  const whole = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
+  const refused = isExhausted ? "; a request was refused because it may cost more than is left" : "";
+  return {
+    type: "budget.threshold",
+    // The amount is in it: a budget that was raised has its thresholds before it again.
+    subject: `budget of ${scope} ${id}, ${formatUsd(budget)} USD from day ${since}: ${percent}%`,
+    begins: true,
+    rememberUntil: until === undefined ? Number.MAX_SAFE_INTEGER : (until + 1) * DAY_MS,
+    text: `${whose} has reached ${percent}% of its budget: ${spent} of ${whole}${refused}`,
+    data: {
+      scope,
+      id,
+      name,
+      group,
+      percent,
+      budget_usd: formatUsd(budget),
+      spent_usd: spent,
+      period,
+      period_start: period === "total" ? null : dayName(since),
+      resets_at: until === undefined ? null : new Date(until * DAY_MS).toISOString(),
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/**
+ * Delivers kept alerts: each is claimed, sent and then marked, so one that was sent and not marked is sent again with the
+ * same id. A failed attempt is repeated after a growing pause, a bounded number of times.
+ */
+import { nameOf } from "../errors.ts";
+import type { LogEntry } from "../gateway.ts";
+import type { AlertStore, ClaimedAlert } from "../store/alerts.ts";
+import type { AlertBody } from "./event.ts";
+import { SEND_MS } from "./webhook.ts";
+
+/** Lease of a claimed alert, in milliseconds: longer than one attempt takes. */
+const LEASE_MS = SEND_MS + 5_000;
+
+/** Most attempts for one alert. With the pauses between them they take about seven hours. */
+const MOST_ATTEMPTS = 12;
+
+/** First pause, its growth from one to the next, and the longest, in milliseconds. */
+const FIRST_PAUSE_MS = 1_000;
+const GROWTH = 3;
+const LONGEST_PAUSE_MS = 7_200_000;
+
+/** The status of a receiver that wants no more. */
+const GONE = 410;
+
+/** Parts of a delivery. */
+export interface DeliveryParts {
+  store: AlertStore;
+  /** Sends an alert and returns the status of the answer; rejects without one. */
+  send: (body: AlertBody) => Promise<number>;
+  log: (entry: LogEntry) => void;
+  /** Called with the time in milliseconds after which an attempt is due again. */
+  retryAfter: (ms: number) => void;
+  /** Returns true once nothing more may be claimed. */
+  isOver: () => boolean;
+}
+
+/** Sends everything that is due, one after the other, the oldest first. @throws whatever the store rejects with */
+export async function deliverDue(parts: DeliveryParts): Promise<void> {
+  while (!parts.isOver()) {
+    const alert = await parts.store.claim(LEASE_MS);
+    if (alert === undefined) return;
+    await deliver(alert, parts);
+  }
+}
+
+async function deliver(alert: ClaimedAlert, { store, send, log, retryAfter, isOver }: DeliveryParts): Promise<void> {
+  const body: AlertBody = JSON.parse(alert.body);
+  const facts = { alert_id: alert.id, type: body.type, attempts: alert.attempts };
+  const problem = await problemOf(() => send(body));
+  if (problem === undefined) {
+    await store.finish(alert, "delivered");
+    log({ level: "info", event: "alert_delivered", ...facts });
+    return;
+  }
+  // An attempt that the shutdown cut off is repeated after the lease.
+  if (isOver()) return;
+  if (problem.status === GONE || alert.attempts >= MOST_ATTEMPTS) {
+    await store.finish(alert, "given_up");
+    log({ level: "error", event: "alert_given_up", ...facts, ...problem });
+    return;
+  }
+  const pauseMs = pauseAfter(alert.attempts);
+  await store.retry(alert, pauseMs);
+  log({ level: "warn", event: "alert_not_delivered", ...facts, ...problem, retry_ms: pauseMs });
+  retryAfter(pauseMs);
+}
+
+/** Pause after so many failed attempts, in milliseconds. */
+export function pauseAfter(attempts: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * GROWTH ** (attempts - 1));
+}
+
+/** Why an attempt failed: a status that is not 2xx, or the name of an error. Messages may hold the webhook's address. */
+async function problemOf(send: () => Promise<number>): Promise<{ status?: number; cause?: string } | undefined> {
+  try {
+    const status = await send();
+    return status >= 200 && status < 300 ? undefined : { status };
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    return { cause: nameOf(cause) };
+  }
+}

@@ -1,0 +1,83 @@
+/** Keeps alerts for delivery: in the store, or in memory while the store cannot take them. */
+import { createHash } from "node:crypto";
+import type { AlertsConfig } from "../config.ts";
+import { DAY_MS } from "../store/days.ts";
+import type { AddedAlert, AlertStore, NewAlert } from "../store/alerts.ts";
+import type { AlertBody, AlertDraft } from "./event.ts";
+
+/** How long subjects are remembered that say nothing about it, in milliseconds. */
+const REMEMBER_MS = 30 * DAY_MS;
+
+/** Time within which two nodes see the same thing, in milliseconds. */
+const SAME_MS = 60_000;
+
+/** Longest time for the store to take an alert, in milliseconds. */
+const STORE_MS = 3_000;
+
+/** Parts of a publisher. */
+export interface PublisherParts {
+  store: AlertStore;
+  /** Takes alerts while the store does not. */
+  fallback: AlertStore;
+  /** Types that are sent; absent: all. */
+  events: AlertsConfig["events"];
+  /** Unix time in milliseconds. */
+  now: () => number;
+}
+
+/**
+ * Keeps an alert unless its subject is in that state already. Nodes that see the same thing within a minute give it the
+ * same id, so that a receiver can recognize an alert that two nodes had to send while their store was out of reach.
+ * @param isSent false: only the subject changes
+ */
+export async function publish(draft: AlertDraft, parts: PublisherParts, isSent = true): Promise<void> {
+  const { store, fallback, events, now } = parts;
+  const { type, subject, begins, repeatMs, text, data } = draft;
+  const at = now();
+  const isWanted = isSent && (events === undefined || events.includes(type));
+  const add = (to: AlertStore) =>
+    addUnderFreeId(to, (count) => {
+      const id = idOf([type, subject, Math.floor(at / SAME_MS), count]);
+      const body: AlertBody = { id, type, created: new Date(at).toISOString(), text, data };
+      const rememberUntil = draft.rememberUntil ?? at + REMEMBER_MS;
+      return {
+        id,
+        at,
+        body: JSON.stringify(body),
+        subject,
+        begins,
+        ...(repeatMs !== undefined && { repeatMs }),
+        rememberUntil,
+        isSent: isWanted,
+      };
+    });
+  // What began in memory ends there.
+  if (!begins && await add(fallback) === "added") return;
+  try {
+    await withinTime(add(store));
+  } catch {
+    await add(fallback);
+  }
+}
+
+async function addUnderFreeId(to: AlertStore, alert: (count: number) => NewAlert): Promise<AddedAlert> {
+  for (let count = 0;; count++) {
+    const added = await to.add(alert(count));
+    if (added !== "taken") return added;
+  }
+}
+
+function idOf(facts: readonly (string | number)[]): string {
+  return `evt_${createHash("sha256").update(facts.join("\n")).digest("hex").slice(0, 24)}`;
+}
+
+async function withinTime(added: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error("The store does not answer")), STORE_MS);
+  try {
+    await Promise.race([added, late.promise]);
+  } finally {
+    clearTimeout(timer);
+    added.catch(() => {});
+  }
+}

@@ -1,0 +1,81 @@
+/** Sends one alert to the webhook, signed, over the same kinds of connections as requests to upstreams. */
+import { createHmac } from "node:crypto";
+import type { AlertsConfig, Config } from "../config.ts";
+import { createAddressGuard } from "../upstreams/address_guard.ts";
+import { createTransportSelector } from "../upstreams/select_transport.ts";
+import type { AlertBody } from "./event.ts";
+
+/** Timeout of one attempt, in milliseconds. */
+export const SEND_MS = 10_000;
+
+/** Most of an answer that is read, in bytes: a rest ends the connection. */
+const ANSWER_BYTES = 64 * 1024;
+
+/** Parts of the configuration that decide how alerts are sent. */
+export interface WebhookTarget {
+  alerts: Pick<AlertsConfig, "webhook" | "secret" | "format">;
+  private_networks?: Config["private_networks"];
+}
+
+/** Circumstances of one attempt. */
+export interface SendOptions {
+  /** Unix time in milliseconds. */
+  now: number;
+  signal: AbortSignal;
+  /** Absent: 10 seconds. */
+  timeoutMs?: number;
+}
+
+/**
+ * Sends an alert and returns the status of the answer. Redirects are not followed.
+ * @throws {GatewayError} where the receiver cannot be reached, is at a closed address, or does not answer in time
+ */
+export async function sendAlert(
+  body: AlertBody,
+  { alerts, private_networks }: WebhookTarget,
+  { now, signal, timeoutMs = SEND_MS }: SendOptions,
+): Promise<number> {
+  const url = alerts.webhook.reveal();
+  const text = alerts.format === "slack" ? slackText(body) : JSON.stringify(body);
+  const transport = createTransportSelector({
+    url,
+    wanted: "auto",
+    guard: createAddressGuard(private_networks),
+    onFallback: () => {},
+  }).open({ idleConnections: 0 });
+  try {
+    const answer = await transport.send({
+      url,
+      headers: {
+        "content-type": "application/json",
+        ...(alerts.secret !== undefined && {
+          "sluice-signature": signatureOf(text, { secret: alerts.secret.reveal(), now }),
+        }),
+      },
+      body: text,
+      signal,
+      limits: { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
+    });
+    // A receiver that counts on its answer being read.
+    await answer.text(ANSWER_BYTES).catch(() => answer.cancel());
+    return answer.status;
+  } finally {
+    transport.close();
+  }
+}
+
+/**
+ * The signature of a body, as in Stripe's webhooks: `t` is the time in Unix seconds, `v1` the HMAC-SHA256, hexadecimal, of
+ * the time, a dot and the body.
+ * @param now Unix time in milliseconds
+ */
+export function signatureOf(body: string, { secret, now }: { secret: string; now: number }): string {
+  const time = Math.floor(now / 1000);
+  return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
+}
+
+/** Slack reads &, < and > as its own marks. */
+function slackText({ text }: AlertBody): string {
+  const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return JSON.stringify({ text: `Sluice: ${escaped}` });
+}

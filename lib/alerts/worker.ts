@@ -1,0 +1,41 @@
+/** Runs a step again whenever it is woken: one at a time, and once more for all wakes during a run. */
+export class Worker {
+  readonly #step: () => Promise<void>;
+  readonly #failed: (error: unknown) => void;
+  #running: Promise<void> | undefined;
+  #isWoken = false;
+  #isOver = false;
+
+  /** @param failed called with what a step rejects with, once until a step succeeds */
+  constructor(step: () => Promise<void>, failed: (error: unknown) => void) {
+    this.#step = step;
+    this.#failed = failed;
+  }
+
+  /** Runs the step now, or after the one that is running. */
+  wake(): void {
+    this.#isWoken = true;
+    this.#running ??= this.#run();
+  }
+
+  /** Runs no further step. Resolves when the running one has ended. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    let isFailing = false;
+    while (this.#isWoken && !this.#isOver) {
+      this.#isWoken = false;
+      try {
+        await this.#step();
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing && !this.#isOver) this.#failed(error);
+        isFailing = true;
+      }
+    }
+    this.#running = undefined;
+  }
+}

@@ -1,0 +1,121 @@
+import { assertEquals } from "@std/assert";
+import { BudgetWatch } from "../../lib/alerts/budget_watch.ts";
+import type { AlertDraft } from "../../lib/alerts/event.ts";
+import { parseUsd } from "../../lib/billing/money.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
+import type { Store } from "../../lib/store/store.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
+import { DAY_MS } from "../../lib/store/days.ts";
+import { issueKey } from "../../lib/access/keys.ts";
+import { entryOf } from "../billing/reports/entries.ts";
+
+/** A Wednesday, shortly before midnight. */
+const EVENING = Date.UTC(2026, 10, 25, 23, 59);
+
+const GROUPS = {
+  team: { budget: { usd: "100", period: "month" }, key_budget: { usd: "10", period: "day" } },
+  free: {},
+};
+
+/** A store with a key, a watch that looks at it, and what it published. */
+class WatchedStore {
+  readonly store: Store = openMemoryStore();
+  readonly #watch = new BudgetWatch();
+  readonly #published: [AlertDraft, boolean][] = [];
+  readonly key = issueKey({ name: "ci", group: "team", now: 0 }).record;
+  now = EVENING;
+  #entries = 0;
+
+  async charge(usd: string, group = "team", at = this.now): Promise<void> {
+    const [id, keyId] = [`r${this.#entries++}`, group === "team" ? this.key.id : "key_other"];
+    await this.store.ledger.append([entryOf({ id, at, keyId, group, cost: parseUsd(usd) })]);
+  }
+
+  /** Texts of what a look publishes; those that are not sent in brackets. */
+  async look(groups: JsonObject = GROUPS, alerts: JsonObject = {}): Promise<string[]> {
+    const file = {
+      groups,
+      alerts: { webhook: { env: "URL" }, format: "slack", ...alerts },
+    };
+    const config = parseConfig(file, () => "http://127.0.0.1:1/");
+    this.#published.length = 0;
+    await this.#watch.look({ config, store: this.store, now: () => this.now }, (draft, isSent) => {
+      this.#published.push([draft, isSent]);
+      return Promise.resolve();
+    });
+    return this.#published.map(([{ data }, isSent]) => {
+      const text = `${data.name} ${data.percent}% ${data.spent_usd}`;
+      return isSent ? text : `(${text})`;
+    });
+  }
+
+  subjects(): string[] {
+    return this.#published.map(([{ subject }]) => subject);
+  }
+
+  refuse(scope: "key" | "group", id: string): void {
+    this.#watch.read({ level: "warn", event: "budget_exhausted", scope, id });
+  }
+}
+
+async function watched(): Promise<WatchedStore> {
+  const world = new WatchedStore();
+  await world.store.keys.add(world.key);
+  return world;
+}
+
+Deno.test("thresholds are published once, the highest of several, for the key and the group", async () => {
+  const world = await watched();
+  assertEquals(await world.look(), []);
+  await world.charge("4.99");
+  assertEquals(await world.look(), []);
+  await world.charge("0.01");
+  assertEquals(await world.look(), ["ci 50% 5"]);
+  await world.charge("1");
+  assertEquals(await world.look(), []);
+  await world.charge("44");
+  assertEquals(await world.look(), ["ci 100% 50", "(ci 80% 50)", "team 50% 50"]);
+  await world.charge("1000", "free");
+  assertEquals(await world.look(), []);
+});
+
+Deno.test("a new period and another amount have thresholds of their own, and the period that ended is looked at", async () => {
+  const world = await watched();
+  await world.charge("5");
+  assertEquals(await world.look(), ["ci 50% 5"]);
+  await world.charge("3");
+  world.now += 2 * 60_000;
+  // Charged before midnight, seen after it.
+  assertEquals(await world.look(), ["ci 80% 8"]);
+  await world.charge("6");
+  assertEquals(await world.look(), ["ci 50% 6"]);
+  await world.charge("0.5");
+  const raised = { team: { key_budget: { usd: "13", period: "day" } } };
+  assertEquals(await world.look(raised), ["ci 50% 6.5"]);
+  assertEquals(world.subjects(), [`budget of key ${world.key.id}, 13 USD from day ${EVENING / DAY_MS + 1 | 0}: 50%`]);
+});
+
+Deno.test("a budget that refuses a request is used up", async () => {
+  const world = await watched();
+  await world.charge("9");
+  assertEquals(await world.look(), ["ci 80% 9", "(ci 50% 9)"]);
+  world.refuse("key", world.key.id);
+  assertEquals(await world.look(), ["ci 100% 9"]);
+  world.refuse("key", world.key.id);
+  assertEquals(await world.look(), []);
+  world.refuse("group", "team");
+  assertEquals(await world.look(GROUPS, { budget_percent: [90] }), ["team 90% 9"]);
+  assertEquals(await world.look(GROUPS, { budget_percent: [] }), []);
+});
+
+Deno.test("a new process looks at the last hour, and a look that failed is repeated", async () => {
+  const world = await watched();
+  await world.charge("60", "team", EVENING - 30 * 60_000);
+  const { ledger } = world.store;
+  const broken = { ...world.store, ledger: { ...ledger, spending: () => Promise.reject(new Error("away")) } };
+  Object.assign(world, { store: broken });
+  await world.look().then(() => Promise.reject(new Error("It did not fail")), () => {});
+  Object.assign(world, { store: { ...broken, ledger } });
+  assertEquals(await world.look(), ["ci 100% 60", "(ci 80% 60)", "(ci 50% 60)", "team 50% 60"]);
+});

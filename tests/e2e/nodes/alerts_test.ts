@@ -1,0 +1,103 @@
+/** Alerts of two gateways on one database: one webhook for each event, also when a gateway or the database ends. */
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
+import { eventually, soon } from "../../support/soon.ts";
+import { assertSigned, startReceiver } from "../../support/webhook_receiver.ts";
+import { type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { ask, configWith, counted, envFor, SECRET, webhooksOf } from "../alerts/alerted.ts";
+import { end, type Node, startCluster } from "./cluster.ts";
+
+const ignore = !(HAS_POSTGRES && HAS_REDIS);
+
+/** Time in which another webhook would come: a gateway looks every 5 seconds. */
+const QUIET_MS = 7_000;
+
+function quiet(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+}
+
+Deno.test({
+  name: "two gateways send one webhook for each threshold, and for each upstream that is down and up",
+  ignore,
+  async fn() {
+    await using receiver = startReceiver();
+    let answer: ScriptedAnswer = counted();
+    await using upstream = startUpstream(() => answer);
+    const config = configWith(upstream, {
+      groups: { team: {} },
+      keys: [{ name: "client", key: { env: "CLIENT_KEY" }, group: "team", budget: { usd: "8", period: "total" } }],
+      routing: { attempts: 1, breaker: { consecutive_failures: 2, open_ms: 100 } },
+    });
+    await using cluster = await startCluster({ config, env: envFor(receiver), nodes: 2 });
+    const [one, two] = cluster.nodes as [Node, Node];
+    const percents = () =>
+      receiver.received.flatMap(({ body: { type, data } }) => type === "budget.threshold" ? [data.percent] : []);
+    for (const node of [one, two, one, two]) assertEquals(await ask(node), 200);
+    await webhooksOf(receiver, "budget.threshold", 1);
+    answer = { status: 500, body: '{"error":{"message":"broken"}}' };
+    for (const node of [one, two, one, two]) await ask(node);
+    const [down] = await webhooksOf(receiver, "upstream.down", 1);
+    assertEquals(down?.body.data.upstream, "one");
+    answer = counted();
+    for (const node of [one, two]) await eventually(async () => assertEquals(await ask(node), 200));
+    await webhooksOf(receiver, "upstream.up", 1);
+    await eventually(async () => assertEquals(await ask(one), 429));
+    await eventually(() => Promise.resolve(assertStringIncludes(String(percents()), "100")));
+    await quiet();
+    const types = receiver.received.map(({ body }) => body.type);
+    assertEquals(types.filter((type) => type.startsWith("upstream.")), ["upstream.down", "upstream.up"]);
+    // 80 % is passed over where the last two answers came between two looks.
+    assertEquals(percents().filter((percent) => percent !== 80), [50, 100]);
+    for (const webhook of receiver.received) assertSigned(webhook, SECRET);
+  },
+});
+
+Deno.test({
+  name: "what a gateway sent and did not mark when it was killed, the other one sends again with the same id",
+  ignore,
+  async fn() {
+    await using receiver = startReceiver();
+    const unanswered = Promise.withResolvers<Response>();
+    const arrived = Promise.withResolvers<void>();
+    receiver.answer = () => {
+      arrived.resolve();
+      return unanswered.promise;
+    };
+    await using upstream = startUpstream(counted);
+    await using cluster = await startCluster({ config: configWith(upstream), env: envFor(receiver), nodes: 1 });
+    const [one] = cluster.nodes as [Node];
+    for (let count = 0; count < 2; count++) assertEquals(await ask(one), 200);
+    await soon("a webhook", arrived.promise);
+    end(one);
+    await one.ended;
+    unanswered.resolve(new Response(null));
+    receiver.answer = () => new Response(null, { status: 200 });
+    const two = await cluster.add();
+    const [once, again] = await webhooksOf(receiver, "budget.threshold", 2);
+    assertEquals(again?.body, once?.body);
+    await quiet();
+    assertEquals(receiver.received.length, 2);
+    two.kill("SIGTERM");
+    assertStringIncludes((await two.ended).err, `"event":"alert_delivered","alert_id":"${once?.body.id}"`);
+  },
+});
+
+Deno.test({
+  name: "gateways report that their database is out of reach while it is, and that it is back",
+  ignore,
+  async fn() {
+    await using receiver = startReceiver();
+    await using upstream = startUpstream(counted);
+    await using cluster = await startCluster({ config: configWith(upstream), env: envFor(receiver), nodes: 2 });
+    await cluster.postgres.stop();
+    const down = await webhooksOf(receiver, "store.down", 2);
+    assertEquals(down.map(({ body }) => body.data), [{ store: "store" }, { store: "store" }]);
+    await cluster.postgres.start();
+    await webhooksOf(receiver, "store.up", 2);
+    // What is kept in the database works again.
+    const [one] = cluster.nodes as [Node];
+    await eventually(async () => assertEquals(await ask(one), 200));
+    await ask(one);
+    await webhooksOf(receiver, "budget.threshold", 1);
+  },
+});
