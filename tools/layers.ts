@@ -39,6 +39,7 @@ const SHARED_BY_PROTOCOLS = [
   "relay.ts",
   "fields.ts",
   "members.ts",
+  "plain_contents.ts",
   "error_bodies.ts",
   "extras.ts",
 ]

@@ -22,6 +22,11 @@ export type PromptPart = string | ContentBlockOf<"media"> | { type: "sealed"; va
 /** Everything outside the messages. A generator, because writing large JSON takes time: it can pause between parts. */
 export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<PromptPart> {
   for (const tool of tools) yield* toolParts(tool);
+  yield* formatParts(format);
+}
+
+/** The form of the answer. */
+export function* formatParts(format: Prompt["format"]): Generator<string> {
   if (format?.type !== "json_schema") return;
   if (format.name !== undefined) yield format.name;
   if (format.description !== undefined) yield format.description;
@@ -108,8 +113,9 @@ function* mediaIn(messages: readonly { blocks: readonly ContentBlock[] }[]): Gen
 }
 
 /** Returns whether a prompt has images or files, whose tokens are estimated and not counted. */
-export function isEstimated({ messages }: Pick<Prompt, "messages">): boolean {
-  for (const media of mediaIn(messages)) {
+export function isEstimated(prompt: Pick<Prompt, "messages" | "plain">): boolean {
+  if (prompt.plain !== undefined) return false;
+  for (const media of mediaIn(prompt.messages)) {
     if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;
   }
   return false;

@@ -8,10 +8,10 @@ import {
   ESCAPED,
   findStrings,
   forgetNames,
-  type FoundStrings,
   hasSlashes,
   pieceOf,
   PLAIN,
+  readCopied,
   readName,
   type Source,
   STRING_WORDS,
@@ -48,10 +48,17 @@ interface Level {
  * of that.
  */
 export function parseFast(source: Source, limits: JsonLimits): ParsedJson | undefined {
-  const found = findStrings(source);
+  return parseFound(source, findStrings(source), limits);
+}
+
+/** As `parseFast`, of a text whose strings were found last. */
+export function parseFound(source: Source, length: number | undefined, limits: JsonLimits): ParsedJson | undefined {
   let read: ParsedJson | undefined;
   try {
-    if (found !== undefined) read = walk(typeof source === "string" ? source : "", found, limits);
+    const copied = length === undefined ? undefined : readCopied();
+    if (length !== undefined && copied !== undefined) {
+      read = walk(typeof source === "string" ? source : "", { length, copied }, limits);
+    }
   } catch (error) {
     // Of numbers, words, and strings that need a parser.
     if (!(error instanceof SyntaxError)) throw error;
@@ -61,7 +68,11 @@ export function parseFast(source: Source, limits: JsonLimits): ParsedJson | unde
 }
 
 /** The text is there where strings that stand as they are were not copied. */
-function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): ParsedJson | undefined {
+function walk(
+  text: string,
+  { length, copied }: { length: number; copied: string },
+  limits: JsonLimits,
+): ParsedJson | undefined {
   // Imports are looked up at each use: 27 thousand instructions for 11 KB of tools. Locals are not.
   const codes = bytes;
   const words = tape;
@@ -255,7 +266,7 @@ function inText(members: readonly Member[], extras: readonly number[]): Member[]
 }
 
 /** Returns the end of the bytes that may belong to a number. */
-function numberBytesEnd(codes: Uint8Array, start: number): number {
+export function numberBytesEnd(codes: Uint8Array, start: number): number {
   let at = start;
   while (true) {
     const code = codes[at] ?? 0;
@@ -273,7 +284,7 @@ function wordEnd(codes: Uint8Array, at: number): number {
 }
 
 /** Returns the first offset from `at` on that is not white space. */
-function skipSpace(codes: Uint8Array, at: number): number {
+export function skipSpace(codes: Uint8Array, at: number): number {
   while (true) {
     const code = codes[at] ?? 0;
     if (code > SPACE || (code !== SPACE && code !== 0x0a && code !== 0x0d && code !== 0x09)) return at;

@@ -1,7 +1,10 @@
 /** JSON with limits and without loss: parsing, edits of its text, writing. See README.md. */
 export { JSON_LIMITS, JsonError, type JsonLimits, type Member, type SourcePosition } from "./lexer.ts";
-export { type JsonDocument, parseDocument, parseJson, type ParseOptions } from "./parse.ts";
+export { type JsonDocument, parseDocument, parseJson, type ParseOptions, type Scanned } from "./parse.ts";
 export { parsePlain } from "./plain.ts";
+export type { ContentSizes, ScanPlan } from "./scan.ts";
+export * as shapes from "./shape.ts";
+export type { Shape } from "./shape.ts";
 export {
   documentSize,
   type Edits,

@@ -1,10 +1,12 @@
 /** Parsing JSON with limits and without loss: a fast parser first, and a careful one for what is long or has a fault. */
 import { parseSteps } from "./careful_parser.ts";
-import { parseFast } from "./fast_parser.ts";
+import { isUtf8 } from "node:buffer";
+import { parseFast, parseFound } from "./fast_parser.ts";
 import { JSON_LIMITS, JsonError, type JsonLimits, type Member, type ParsedJson, type SourcePosition } from "./lexer.ts";
-import type { ObjectBytes } from "./splice.ts";
-import { MOST_BYTES } from "./strings.ts";
-import { isRawNumber, type Json, toDouble } from "./values.ts";
+import { type ContentSizes, scanBody, type ScannedBody, type ScanPlan } from "./scan.ts";
+import { type ObjectBytes, scanMembers } from "./splice.ts";
+import { findStrings, MOST_BYTES } from "./strings.ts";
+import { isObject, isRawNumber, type Json, type JsonObject, toDouble } from "./values.ts";
 import { LARGE_BODY_BYTES, runSliced, runSlicedNow, runToEnd } from "../scheduler.ts";
 import { decodeUtf8, decodeUtf8Steps } from "../text.ts";
 
@@ -20,6 +22,8 @@ export interface ParseOptions {
   limits?: JsonLimits;
   /** Outer levels in which raw numbers that are near a double become that double. */
   doubleLevels?: number;
+  /** Members that need not be parsed before they are read. */
+  scan?: ScanPlan | undefined;
 }
 
 /** A JSON text with its value and the positions of its top-level members. */
@@ -32,6 +36,15 @@ export interface JsonDocument {
   utf8?: ObjectBytes;
   /** True where all strings are known to be ASCII. */
   isAscii: boolean;
+  /** Members that were recognized and not parsed; absent: none. The value is parsed when it is first read. */
+  readonly scanned?: Scanned | undefined;
+}
+
+/** What is known of a document without its recognized members. */
+export interface Scanned {
+  /** The other members. */
+  head: JsonObject;
+  sizes: ContentSizes;
 }
 
 /**
@@ -55,11 +68,21 @@ export function parseAtOnce(text: string, limits: JsonLimits = JSON_LIMITS): Par
  */
 export async function parseDocument(
   source: string | Uint8Array<ArrayBuffer>,
-  { limits = JSON_LIMITS, doubleLevels = 0 }: ParseOptions = {},
+  { limits = JSON_LIMITS, doubleLevels = 0, scan }: ParseOptions = {},
 ): Promise<JsonDocument> {
   const given = typeof source === "string" ? source : withoutMark(source);
   if (given.length <= MOST_BYTES) {
-    const parsed = parseFast(given, { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) });
+    const few = { ...limits, nodes: Math.min(limits.nodes, FEW_VALUES) };
+    const length = findStrings(given);
+    if (scan !== undefined && length !== undefined && typeof given !== "string" && isUtf8(given)) {
+      const scanned = scanBody(length, few, scan);
+      const head = scanned && parseHead(scanned, few, doubleLevels);
+      if (scanned !== undefined && head !== undefined) {
+        return new ScannedDocument(given, scanned.members, { head, sizes: scanned.sizes }, doubleLevels);
+      }
+      if (scanned !== undefined) findStrings(given);
+    }
+    const parsed = parseFound(given, length, few);
     if (parsed !== undefined) {
       if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
       return typeof given === "string" ? documentOf(given, parsed) : new BytesDocument(given, parsed);
@@ -119,6 +142,52 @@ class BytesDocument implements JsonDocument {
 
   get text(): string {
     return this.#text ??= decodeUtf8(this.utf8.bytes);
+  }
+}
+
+/** Parses what a scan has left of a body; undefined where that has a fault. */
+function parseHead({ head, nodes }: ScannedBody, limits: JsonLimits, doubleLevels: number): JsonObject | undefined {
+  const parsed = parseFast(head, { ...limits, nodes: limits.nodes - nodes });
+  if (parsed === undefined || !isObject(parsed.value)) return undefined;
+  if (parsed.hasRaw) runToEnd(roundSteps(parsed.value, doubleLevels));
+  return parsed.value;
+}
+
+/** A document whose value is parsed when it is first read. */
+class ScannedDocument implements JsonDocument {
+  readonly scanned: Scanned;
+  readonly utf8: ObjectBytes;
+  /** Not known. */
+  readonly isAscii = false;
+  readonly #doubleLevels: number;
+  #text: string | undefined;
+  #members: readonly Member[] | undefined;
+  #value: JsonObject | undefined;
+
+  constructor(bytes: Uint8Array<ArrayBuffer>, members: readonly Member[], scanned: Scanned, doubleLevels: number) {
+    this.scanned = scanned;
+    this.utf8 = { bytes, members };
+    this.#doubleLevels = doubleLevels;
+  }
+
+  get value(): JsonObject {
+    return this.#value ??= this.#parse();
+  }
+
+  get text(): string {
+    return this.#text ??= decodeUtf8(this.utf8.bytes);
+  }
+
+  get members(): readonly Member[] {
+    return this.#members ??= scanMembers(this.text).members;
+  }
+
+  #parse(): JsonObject {
+    const { value, hasRaw, literals } = parseFast(this.utf8.bytes, JSON_LIMITS) ?? parseAtOnce(this.text);
+    if (!isObject(value)) throw new TypeError("Cannot parse a body that was recognized");
+    if (hasRaw) runToEnd(roundSteps(value, this.#doubleLevels));
+    this.utf8.literals = literals;
+    return value;
   }
 }
 

@@ -47,7 +47,7 @@ export const PLAIN = -1;
 /** With a parser. */
 export const ESCAPED = -2;
 /** It is a name of those that were seen: of smaller numbers the first is that of place 0. */
-const NAMED = -3;
+export const NAMED = -3;
 
 /** Whether what was given last was a text, all of which has bytes. */
 let isText = false;
@@ -62,16 +62,8 @@ const encoder = new TextEncoder();
 /** A mark of byte order at its start belongs to a string. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** The strings of a text, as far as they are not in the tape. */
-export interface FoundStrings {
-  /** Bytes of the text. */
-  length: number;
-  /** What those say that were copied, each with its closing quote: of a text those with escapes, of bytes all but names. */
-  copied: string;
-}
-
-/** Finds the strings of a text; `undefined` where there is something wrong with a string, or too much. */
-export function findStrings(source: Source): FoundStrings | undefined {
+/** Finds the strings of a text. Returns its bytes; `undefined` where there is something wrong with a string, or too much. */
+export function findStrings(source: Source): number | undefined {
   let length = source.length;
   if (length > MOST_BYTES) return undefined;
   isText = typeof source === "string";
@@ -83,9 +75,16 @@ export function findStrings(source: Source): FoundStrings | undefined {
     if (read < length) return undefined;
     length = written;
   } else bytes.set(source);
-  if (find(length, isText ? 0 : 1) < 0) return undefined;
+  return find(length, isText ? 0 : 1) < 0 ? undefined : length;
+}
+
+/**
+ * What those strings say that were copied, each with its closing quote: of a text those with escapes, of bytes all but names.
+ * `undefined` where it is not UTF-8, or may not be.
+ */
+export function readCopied(): string | undefined {
   const copied = textOf(said, 0, outputBytes.value);
-  return !isText && copied.includes(REPLACED) ? undefined : { length, copied };
+  return !isText && copied.includes(REPLACED) ? undefined : copied;
 }
 
 /** True if one of the strings has the escape `\/`, which `writeJson` does not write. */

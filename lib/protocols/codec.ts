@@ -2,8 +2,9 @@
 import type { z } from "zod";
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent, TokenUsage } from "./canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
-import type { JsonDocument, JsonObject } from "../json/mod.ts";
+import type { ContentSizes, JsonDocument, JsonObject } from "../json/mod.ts";
 import type { ExtrasTable } from "./extras.ts";
+import type { PlainContents } from "./plain_contents.ts";
 
 /** One server-sent event. `data` holds no line break. */
 export interface Frame {
@@ -112,6 +113,14 @@ export interface Codec {
    * @throws {GatewayError} `invalid`, for what a schema cannot say
    */
   readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt;
+  /** Contents that need not be decoded before a step asks for them. */
+  readonly plainContents: PlainContents;
+  /**
+   * Reads a body whose contents are plain, as `readPrompt`.
+   * @param body decodes the contents when the prompt's messages or tools are first read
+   * @throws {GatewayError} as `readPrompt`
+   */
+  readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt;
   /** What a body can ask of a vendor beyond tokens. */
   readonly extras: ExtrasTable;
   /** Writes a whole answer. */

@@ -113,6 +113,26 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
   if (!result.success) throw invalidBody(result.error);
 }
 
+/** What is made once of each schema without the contents. */
+const sureHeads = new WeakMap<z.ZodType, FastPathValidator>();
+
+/**
+ * True where the schema surely accepts a body, the contents aside.
+ * @param contents names of members that are right already
+ */
+export function acceptsHead(
+  schema: z.ZodObject<z.ZodRawShape, z.core.$loose>,
+  contents: Iterable<string>,
+  head: JsonObject,
+): boolean {
+  let isSure = sureHeads.get(schema);
+  if (isSure === undefined) {
+    const others = schema.omit(Object.fromEntries(Array.from(contents, (name) => [name, true])));
+    sureHeads.set(schema, isSure = fastPathValidator(others));
+  }
+  return isSure(head);
+}
+
 /** The error for a failed check: the deepest issue of the best-fitting branch, as path and message. */
 function invalidBody(error: z.ZodError): GatewayError {
   const { path, issue } = firstIssue(error.issues, []);

@@ -20,7 +20,7 @@ export interface Relay {
   /** What the body of a request for a stream must have or lose, whatever the client sent; absent: nothing. */
   streamEdits?(body: ObjectText): Edits;
   /** What the body of any request must have or lose so that its answer can be kept; absent: nothing. */
-  keeperEdits?(echo: Echo): Edits;
+  keeperEdits?(echo: Echo, body: ObjectText): Edits;
   /** Keeps a whole answer, if it is to be kept. */
   keepReply?(answer: ObjectText, echo: Echo): void;
   machine(echo: Echo): RelayMachine;

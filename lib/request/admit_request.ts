@@ -49,7 +49,10 @@ function withClientRequest(
         completedAt,
         model: model.id,
         ...(state.context.keeper !== undefined && { keeper: state.context.keeper }),
-        request: cap === undefined ? body.value : { ...body.value, [cap.param]: cap.tokens },
+        // Few answers repeat their request.
+        get request() {
+          return cap === undefined ? body.value : { ...body.value, [cap.param]: cap.tokens };
+        },
         prompt,
       },
       body: cap === undefined ? body : scanMembers(spliceMembers(body, { [cap.param]: String(cap.tokens) })),

@@ -31,7 +31,7 @@ export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): b
   if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
   // Rejected prediction tokens are billed but not shown.
   if (mayReason(prompt, asked) || prompt.unknownMembers?.members.prediction !== undefined) return false;
-  return shown.input || !prompt.messages.some(hasFile);
+  return shown.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
 }
 
 /** True if the model can reason and reasoning is not effectively disabled. */

@@ -5,7 +5,7 @@
  */
 import type { Extras, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
-import type { JsonBody } from "../server/router.ts";
+import { headOf, type JsonBody } from "../server/router.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { Codec, Permits } from "../protocols/codec.ts";
 import { asksForSomething, extraOfMember, namesState, OWN_NAMES, usualName } from "../protocols/extras.ts";
@@ -55,20 +55,25 @@ export function withExtras(prompt: Prompt, { extras, permits: { vendorState } }:
 
 class Screening implements Permits {
   readonly #body: JsonBody;
+  /** The members that are screened. Contents that a scan recognized need none. */
+  readonly #head: JsonObject;
   readonly #codec: Codec;
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
   readonly #tools: ToolScreening;
 
   constructor(body: JsonBody, codec: Codec, caller: ExtrasCaller) {
-    const { value } = body;
+    const value = headOf(body);
     const { groupName } = caller;
     this.#body = body;
+    this.#head = value;
     this.#codec = codec;
     this.#permissions = new ExtraPermissions(value, caller);
     this.#edits = new BodyEdits(body);
     const { extras: table } = codec;
-    this.#tools = new ToolScreening({ value, table, permissions: this.#permissions, edits: this.#edits, groupName });
+    const scanned = body.scanned?.sizes.entries.get("tools") ?? 0;
+    const permissions = this.#permissions;
+    this.#tools = new ToolScreening({ value, scanned, table, permissions, edits: this.#edits, groupName });
   }
 
   get vendorState(): boolean {
@@ -77,7 +82,7 @@ class Screening implements Permits {
 
   run(): Screened {
     const { members } = this.#codec.extras;
-    for (const name in this.#body.value) {
+    for (const name in this.#head) {
       if (Object.hasOwn(members, name)) this.#screenMember(name);
       else this.#screenSpelling(name);
     }
@@ -97,7 +102,7 @@ class Screening implements Permits {
 
   #screenMember(name: string): void {
     const rule = this.#codec.extras.members[name];
-    const extra = rule && extraOfMember(this.#body.value[name], rule);
+    const extra = rule && extraOfMember(this.#head[name], rule);
     if (extra === undefined || this.#permissions.takes(extra)) return;
     if (rule?.asks === "vendor_state") throw this.#permissions.refusal(extra, name, rule.code);
     this.#permissions.drop(extra, name);

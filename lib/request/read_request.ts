@@ -1,10 +1,12 @@
 /** Reads a text request: its body within limits, without what its key may not ask for, and its canonical prompt. */
 import { requireCaller } from "../access/caller.ts";
-import type { Prompt } from "../protocols/canonical/types.ts";
+import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
+import type { Gateway } from "../gateway.ts";
 import { documentSize } from "../json/mod.ts";
-import { checkBody } from "../protocols/fields.ts";
+import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { headOf } from "../server/router.ts";
 import { type Screened, screenExtras, withExtras } from "./extras.ts";
 import { attributeRequest, attributeUser } from "./attribution.ts";
 import type { RequestState } from "./state.ts";
@@ -13,15 +15,32 @@ import type { RequestState } from "./state.ts";
 export async function readRequest({ codec, request, context, meter }: RequestState): Promise<Screened> {
   attributeRequest(meter, request.headers);
   codec.checkHeaders?.((name) => request.headers.get(name));
-  const body = await context.readJson();
-  attributeUser(meter, body.value);
-  checkBody(codec.schema, body.value);
+  const isWanted = (model: string) => isRelayed(model, codec.protocol, context.gateway);
+  const { schema, plainContents } = codec;
+  const body = await context.readJson({ ...plainContents, isWanted });
+  attributeUser(meter, headOf(body));
+  const isRight = body.scanned !== undefined && acceptsHead(schema, plainContents.shapes.keys(), body.scanned.head);
+  if (!isRight) checkBody(schema, body.value);
   return screenExtras(body, codec, requireCaller(context.caller));
 }
 
-/** Decodes the prompt, in slices where it is long. @throws {GatewayError} `invalid` */
+/** True where all targets of a model speak the client's protocol: their requests need no canonical prompt. */
+function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway): boolean {
+  const targets = catalog.find(id)?.targets ?? [];
+  return targets.every((target) => upstreams.get(target.upstream)?.protocolFor?.(client, target) === client);
+}
+
+/**
+ * Returns the prompt. One of a body that a scan has recognized is decoded when a step first reads its messages; any other is
+ * decoded here, in slices where it is long.
+ * @throws {GatewayError} `invalid`
+ */
 export async function decodePrompt(screened: Screened, { codec }: RequestState): Promise<Prompt> {
   const { body, permits } = screened;
+  const { scanned } = body;
+  if (scanned !== undefined) {
+    return withExtras(codec.readPlainPrompt(scanned.head, scanned.sizes, () => body.value), screened);
+  }
   const isLong = documentSize(body) > LONG_TEXT_CHARS;
   const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
   const prompt = withExtras(codec.readPrompt(body.value, texts, permits), screened);

@@ -64,12 +64,15 @@ function checkMaxTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: M
   );
 }
 
-function checkTools({ tools }: Prompt, { id, supported_parameters }: Model): void {
-  if (tools.length === 0 || supported_parameters.includes("tools")) return;
+function checkTools(prompt: Prompt, { id, supported_parameters }: Model): void {
+  const count = prompt.plain === undefined ? prompt.tools.length : prompt.plain.tools;
+  if (count === 0 || supported_parameters.includes("tools")) return;
   throw new GatewayError("invalid", `Cannot give tools to ${id}: it calls none`, { param: "tools" });
 }
 
-function checkMedia({ messages, protocol, vendorState = false }: Prompt, model: Model): void {
+function checkMedia(prompt: Prompt, model: Model): void {
+  if (prompt.plain !== undefined) return;
+  const { messages, protocol, vendorState = false } = prompt;
   const asked = { protocol, model, vendorState };
   for (const { blocks } of messages) checkBlocks(blocks, asked);
 }

@@ -13,7 +13,10 @@ interface ToolList {
 
 /** What tools are screened with. */
 export interface ToolScreeningParts {
+  /** The body, with 0 in place of tools that a scan recognized. */
   value: JsonObject;
+  /** Number of those tools: none of them is hosted. */
+  scanned: number;
   table: ExtrasTable;
   permissions: ExtraPermissions;
   edits: BodyEdits;
@@ -24,6 +27,7 @@ export interface ToolScreeningParts {
 /** Screens the tools of one body. */
 export class ToolScreening {
   readonly #value: JsonObject;
+  readonly #scanned: number;
   readonly #table: ExtrasTable;
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
@@ -31,8 +35,9 @@ export class ToolScreening {
   /** Names of tools that were taken out. */
   readonly #gone = new Set<string>();
 
-  constructor({ value, table, permissions, edits, groupName }: ToolScreeningParts) {
+  constructor({ value, scanned, table, permissions, edits, groupName }: ToolScreeningParts) {
     this.#value = value;
+    this.#scanned = scanned;
     this.#table = table;
     this.#permissions = permissions;
     this.#edits = edits;
@@ -68,6 +73,7 @@ export class ToolScreening {
   /** @returns whether any tool is left */
   #screenTools(): boolean {
     const { tools } = this.#value;
+    if (this.#scanned > 0) return true;
     if (!Array.isArray(tools) || tools.length === 0) return false;
     const list = this.#screenList(tools, "tools");
     if (list.cuts.length === 0) return true;

@@ -18,7 +18,7 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
   try {
     // 2. Read the body, check it against the protocol's schema, and drop or refuse what the key may not use.
     const body = await readRequest(state);
-    // 3. Decode the canonical prompt, once.
+    // 3. Decode the canonical prompt, once: at once, or when a step first reads messages that a scan recognized.
     const prompt = await decodePrompt(body, state);
     // 4, 5. Find the models that the key may use, and check the prompt against each model's rules.
     const { candidates, preferences } = findCandidates(prompt, context, body.dropped);

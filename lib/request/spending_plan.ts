@@ -64,10 +64,7 @@ function mostOf(
     return costsAnything(dearest) || tools > 0n ? 1n : 0n;
   }
   const maxTokens = cap?.tokens ?? atLeast(prompt, model, gateway);
-  const tokens = mostTokens(
-    maxTokens === undefined ? prompt : { ...prompt, maxTokens },
-    boundsOf({ prompt, model }, gateway),
-  );
+  const tokens = mostTokens(prompt, boundsOf({ prompt, model }, gateway), maxTokens);
   return mostCost(tokens, dearestSheet({ sheet, extraPrices }, tokens.input)) + tools;
 }
 

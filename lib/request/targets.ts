@@ -76,9 +76,11 @@ export function plainFacts(
 }
 
 /** Who made the signatures that a prompt carries. */
-function issuersIn({ messages }: Prompt): Set<string> {
+function issuersIn(prompt: Prompt): Set<string> {
   const issuers = new Set<string>();
-  for (const { blocks } of messages) {
+  const { plain } = prompt;
+  if (plain !== undefined) return plain.signatures === undefined ? issuers : issuers.add(plain.signatures.issuer);
+  for (const { blocks } of prompt.messages) {
     for (const block of blocks) {
       if (block.type === "reasoning" && block.signature !== undefined) issuers.add(block.signature.issuer);
     }

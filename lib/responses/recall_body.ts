@@ -1,22 +1,27 @@
 /** Puts what a request refers to into its body, and keeps its answer for later requests. */
 import { Buffer } from "node:buffer";
-import { documentSize, memberText, spliceMembers } from "../json/mod.ts";
+import { documentSize, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
 import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
 import { bodyTooLarge } from "../server/body_head.ts";
 import { JSON_MEMORY_FACTOR } from "../server/body_limits.ts";
 import { parseBody } from "../server/body.ts";
-import type { JsonBody, RouteContext } from "../server/router.ts";
+import { headOf, type JsonBody, type RouteContext } from "../server/router.ts";
 import { isReference, joinItems, recallConversation, resolveItems, sharedInput } from "./resolve_references.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
 const encoder = new TextEncoder();
+
+const OPEN_ARRAY = 0x5b;
 
 /** A body without references, and what keeps its answer. */
 export interface RecalledBody {
   body: JsonBody;
   keeper: AnswerKeeper;
 }
+
+/** The context of a request, and the members of its body that need not be parsed. */
+type RecallContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: ScanPlan | undefined };
 
 /** The items that a request adds to a conversation: JSON texts with commas between them. */
 type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuffer> };
@@ -28,9 +33,10 @@ type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuff
 export async function recallBody(
   body: JsonBody,
   memory: ResponseMemory,
-  context: Pick<RouteContext, "gateway" | "reserve">,
+  context: RecallContext,
 ): Promise<RecalledBody> {
-  const { previous_response_id: previous, input } = body.value;
+  // Input that a scan recognized has no references.
+  const { previous_response_id: previous, input } = headOf(body);
   if (typeof previous === "string" && previous !== "") {
     const items = inputItems(body);
     const text = joinItems([await recallConversation(previous, memory), items]);
@@ -58,9 +64,9 @@ async function addedItems(items: string, last: KeptResponse | undefined, memory:
   return { base: { id: last.id, withOutput: false }, input: () => encoder.encode(items.slice(known.length + 1)) };
 }
 
-function keeperOf({ value }: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {
-  const previous = value.previous_response_id;
-  const isStored = memory.limits !== null && value.store !== false;
+function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {
+  const { previous_response_id: previous, store } = headOf(body);
+  const isStored = memory.limits !== null && store !== false;
   const keeper = { isStored, ...(typeof previous === "string" && previous !== "" && { previousId: previous }) };
   if (memory.limits === null || !isStored && !memory.keepsAll) return keeper;
   let written: Promise<void> | undefined;
@@ -90,14 +96,14 @@ function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" |
 async function withInput(
   body: JsonBody,
   items: string,
-  { gateway, reserve }: Pick<RouteContext, "gateway" | "reserve">,
+  { gateway, reserve, scan }: RecallContext,
 ): Promise<JsonBody> {
   const bytes = encoder.encode(spliceMembers(body, { input: `[${items}]`, previous_response_id: undefined }));
   const { json_body_bytes: limit } = gateway.config.limits;
   if (bytes.length > limit) throw bodyTooLarge(limit);
   const growth = bytes.length - documentSize(body);
   if (growth > 0) reserve(growth * JSON_MEMORY_FACTOR, 0);
-  return await parseBody(bytes);
+  return await parseBody(bytes, scan);
 }
 
 /** The items of a body's input; a text is one item. */
@@ -110,7 +116,7 @@ function inputItems(body: JsonBody): string {
 function inputBytes(body: JsonBody): Uint8Array<ArrayBuffer> {
   const { utf8 } = body;
   const member = utf8?.members.find(({ name }) => name === "input");
-  if (utf8 === undefined || member === undefined || !Array.isArray(body.value.input)) {
+  if (utf8 === undefined || member === undefined || utf8.bytes[member.start] !== OPEN_ARRAY) {
     return encoder.encode(inputItems(body));
   }
   return utf8.bytes.slice(member.start + 1, member.end - 1);

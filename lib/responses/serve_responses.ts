@@ -19,8 +19,8 @@ export function serveResponses(request: Request, context: RouteContext): Promise
   const memory = turn === undefined ? ofKey : connectionMemory(turn.local, ofKey);
   const own: RouteContext = {
     ...context,
-    readJson: async () => {
-      const { body, keeper } = await recallBody(await context.readJson(), memory, context);
+    readJson: async (scan) => {
+      const { body, keeper } = await recallBody(await context.readJson(scan), memory, { ...context, scan });
       own.keeper = keeper;
       return body;
     },

@@ -81,7 +81,7 @@ async function handle(
       caller,
       answerHeaders,
       timers,
-      readJson: () => body.readJson(),
+      readJson: (scan) => body.readJson(scan),
       reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
       ...(isUpgrade && { connection: createConnectionHost(exchange, server) }),

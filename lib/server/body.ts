@@ -1,6 +1,6 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
-import { isObject, type JsonDocument, JsonError, parseDocument } from "../json/mod.ts";
+import { isObject, type JsonDocument, JsonError, parseDocument, type ScanPlan } from "../json/mod.ts";
 import { LARGE_BODY_BYTES } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
@@ -43,9 +43,10 @@ export interface ReadBody {
  * Reads the body as a JSON object. `reservedBytes` stay reserved in the budget until the caller releases them; on failure
  * nothing stays reserved. Curl's default media types are read as JSON. The limit holds for the body as it is sent and as
  * it is inflated.
+ * @param scan members that need not be parsed
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */
-export async function readJsonBody(request: Request, rules: BodyRules): Promise<ReadBody> {
+export async function readJsonBody(request: Request, rules: BodyRules, scan?: ScanPlan): Promise<ReadBody> {
   const { headers, limits, timers } = rules;
   checkMediaType(headers);
   const coding = readCoding(headers);
@@ -54,9 +55,9 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
   const sent = new Held(rules);
   try {
     const bytes = await readBytes(request, { limits, keeper: sent, length, timers });
-    if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules });
+    if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules, scan });
     sent.takeForReading();
-    return readBodyOf(await parseBody(bytes), sent);
+    return readBodyOf(await parseBody(bytes, scan), sent);
   } catch (error) {
     sent.release();
     throw error;
@@ -65,7 +66,7 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
 
 function parseInflated(
   bytes: Uint8Array<ArrayBuffer>,
-  { coding, sent, rules }: { coding: Coding; sent: Held; rules: BodyRules },
+  { coding, sent, rules, scan }: { coding: Coding; sent: Held; rules: BodyRules; scan: ScanPlan | undefined },
 ): Promise<ReadBody> {
   return mostInflated(bytes, coding) > LARGE_BODY_BYTES ? largeInflated.run(parse) : parse();
 
@@ -76,7 +77,7 @@ function parseInflated(
       const whole = await inflate(bytes, { coding, limitBytes, reserve: (size) => inflated.take(size) });
       sent.release();
       inflated.takeForReading();
-      return readBodyOf(await parseBody(whole), inflated);
+      return readBodyOf(await parseBody(whole, scan), inflated);
     } catch (error) {
       inflated.release();
       throw error;
@@ -108,8 +109,8 @@ function readBodyOf(body: JsonBody, { bytes, reservedBytes }: Held): ReadBody {
 }
 
 /** Parses a request body. @throws {GatewayError} `invalid` */
-export async function parseBody(bytes: Uint8Array<ArrayBuffer>): Promise<JsonBody> {
-  const document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS }).catch((error) => {
+export async function parseBody(bytes: Uint8Array<ArrayBuffer>, scan?: ScanPlan): Promise<JsonBody> {
+  const document = await parseDocument(bytes, { doubleLevels: PARAMETER_LEVELS, scan }).catch((error) => {
     throw badBody(bytes, error);
   });
   if (!hasObject(document)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
@@ -117,7 +118,7 @@ export async function parseBody(bytes: Uint8Array<ArrayBuffer>): Promise<JsonBod
 }
 
 function hasObject(document: JsonDocument): document is JsonBody {
-  return isObject(document.value);
+  return document.scanned !== undefined || isObject(document.value);
 }
 
 function badBody(bytes: Uint8Array, cause: unknown): unknown {

@@ -1,5 +1,6 @@
 /** The body of one request, and the memory that is reserved for it. */
 import type { RequestRecord } from "../observe/request_record.ts";
+import type { ScanPlan } from "../json/mod.ts";
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { type BodyRules, readJsonBody } from "./body.ts";
 import type { JsonBody } from "./router.ts";
@@ -27,8 +28,8 @@ export class RequestBody {
   }
 
   /** As `RouteContext.readJson`. */
-  readJson(): Promise<JsonBody> {
-    return this.#reading ??= this.#read();
+  readJson(scan?: ScanPlan): Promise<JsonBody> {
+    return this.#reading ??= this.#read(scan);
   }
 
   /** As `RouteContext.reserve`. */
@@ -46,10 +47,10 @@ export class RequestBody {
     if (!isAnswered) this.#reading?.catch(() => {});
   }
 
-  async #read(): Promise<JsonBody> {
+  async #read(scan: ScanPlan | undefined): Promise<JsonBody> {
     const { record, bodyArrived } = this.#progress;
     try {
-      const { body, bytes, reservedBytes } = await readJsonBody(this.#request, this.#rules);
+      const { body, bytes, reservedBytes } = await readJsonBody(this.#request, this.#rules, scan);
       record.bytesIn += bytes;
       if (this.#isOver) this.#rules.budget.release(reservedBytes);
       else this.#reserved += reservedBytes;

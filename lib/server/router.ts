@@ -1,7 +1,7 @@
 /** The form of a route file, and the router that finds the route of a request. */
 import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
-import type { JsonDocument, JsonObject } from "../json/mod.ts";
+import type { JsonDocument, JsonObject, ScanPlan } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { AnswerKeeper } from "../protocols/codec.ts";
@@ -9,7 +9,12 @@ import type { ConnectionHost } from "./connection_host.ts";
 
 /** A request body: its text and its value. */
 export interface JsonBody extends JsonDocument {
-  value: JsonObject;
+  readonly value: JsonObject;
+}
+
+/** The members of a body that were parsed: those that a scan recognized are 0. Reading it parses nothing. */
+export function headOf(body: Pick<JsonBody, "scanned" | "value">): JsonObject {
+  return body.scanned?.head ?? body.value;
 }
 
 /** Name and value of a header. */
@@ -35,9 +40,10 @@ export interface RouteContext {
   readonly timers: PhaseTimers;
   /**
    * The request body, read within the limits of size, time and shape. May be called once.
+   * @param scan members that need not be parsed
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
-  readJson(): Promise<JsonBody>;
+  readJson(scan?: ScanPlan): Promise<JsonBody>;
   /**
    * Counts bytes of a body that the handler reads by itself, before it keeps them, until there is an answer.
    * @param received how many of them the client has sent; absent: all

@@ -25,16 +25,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { prepare, issuerOf, protocolFor, leastTokens } = createAttemptMaker(options, filter);
   const addresses: Partial<Record<UpstreamProtocol, string>> = {};
 
-  function generate(call: Call): Promise<Answer> {
-    return hasReasoning(call) ? generateSigned(call) : attemptOnce(call);
-  }
-
-  async function generateSigned(call: Call): Promise<Answer> {
+  async function generate(call: Call): Promise<Answer> {
     try {
       return await attemptOnce(call);
     } catch (error) {
       // With signatures that the vendor no longer accepts, the conversation would always fail.
-      if (!isSignatureError(error)) throw error;
+      if (!isSignatureError(error) || !hasReasoning(call)) throw error;
       call.dropped.add(PARAMETER_NAMES[call.prompt.protocol].signed);
       return await attemptOnce(withoutReasoning(call));
     }

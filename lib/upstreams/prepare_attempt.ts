@@ -47,10 +47,15 @@ export function createAttemptMaker(
    */
   function canRelay(call: Call, protocol: UpstreamProtocol): boolean {
     const { prompt, client } = call;
-    if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
+    if (protocol !== prompt.protocol || prompt !== client.echo.prompt) return false;
     const { maxTokens = Infinity } = prompt;
     if (vendor.hasLeastTokens === true && maxTokens < leastTokens(prompt.protocol, call.target)) return false;
     const own = issuerOf(call.target);
+    if (prompt.plain !== undefined) {
+      const { issuer = own } = prompt.plain.signatures ?? {};
+      // None of them is in an envelope.
+      return issuer === own || !options.issuers.has(issuer);
+    }
     const isPassable = (signature: Signature) =>
       // Its own signature may be in an envelope of the gateway, which a relay could not remove.
       signature.issuer === own ? client.body.text.includes(signature.value) : !options.issuers.has(signature.issuer);

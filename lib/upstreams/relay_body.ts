@@ -12,6 +12,7 @@ import {
   spliceMembers,
   writeJson,
 } from "../json/mod.ts";
+import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
@@ -39,10 +40,10 @@ export function relayBody(
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
   const ofStream = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
-  const ofKeeper = relay.keeperEdits?.(client.echo) ?? NOTHING;
+  const ofKeeper = relay.keeperEdits?.(client.echo, body) ?? NOTHING;
   const needed = ofKeeper === NOTHING ? ofStream : { ...ofStream, ...ofKeeper };
   const quirkChanges = quirk.body === undefined ? NOTHING : quirkEdits(
-    sentBody(client.echo.request, { lost, needed }),
+    sentBody(parsedPart(client, { prompt, quirk }), { lost, needed }),
     (body) => quirk.body?.(body, prompt, dropped) ?? body,
   );
   requireAllParameters(prompt, dropped);
@@ -58,6 +59,15 @@ export function relayBody(
   };
   // Encoding 60 KB of text takes 4 µs, or 50 µs for Chinese.
   return spliceBody(body, edits);
+}
+
+/** The part of the body that the quirk changes: most quirks change plain messages only of rare forms. */
+function parsedPart(
+  { body: { scanned }, echo }: Call["client"],
+  { prompt: { plain }, quirk }: { prompt: Prompt; quirk: Quirk },
+): JsonObject {
+  const isUsual = plain !== undefined && !plain.hasRareForms && quirk.changesAllMessages !== true;
+  return isUsual && scanned !== undefined ? scanned.head : echo.request;
 }
 
 /** Returns the body's text without the dropped members, given by names or paths. */

@@ -3,7 +3,7 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { ObjectText } from "../json/mod.ts";
+import type { ObjectText, Scanned } from "../json/mod.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
@@ -44,8 +44,8 @@ export type Answer =
 /** The request as it came, for upstreams that speak its protocol. */
 export interface ClientRequest {
   echo: Echo;
-  /** The body as it was written. */
-  body: ObjectText;
+  /** The body as it was written; `scanned` where its contents are not parsed. */
+  body: ObjectText & { scanned?: Scanned | undefined };
   /** A header of the request. */
   header: (name: string) => string | null;
 }

@@ -2,10 +2,10 @@
  * Signatures travel through clients as opaque strings. A signature of another issuer than the protocol's own vendor
  * travels in an envelope that names the issuer, so that it returns to that issuer only.
  */
-import { isObject, parsePlain } from "../../json/mod.ts";
+import { isObject, parsePlain, shapes } from "../../json/mod.ts";
 import type { Signature } from "./types.ts";
 
-const PREFIX = "sluice1.";
+const PREFIX = shapes.SEAL_PREFIX;
 
 /**
  * Writes a signature as one string.

@@ -215,6 +215,22 @@ export interface Prompt {
   /** True if the client may refer to state that the vendor keeps. */
   vendorState?: boolean;
   unknownMembers?: UnknownMembers;
+  /** Present where messages and tools are plain, and decoded when they are first read. Copies of the prompt have it not. */
+  readonly plain?: PlainSizes;
+}
+
+/** Sizes of messages of texts, calls of the client's tools and their results, and of these tools. */
+export interface PlainSizes {
+  /** Bytes of all that a model reads, as JSON. */
+  textBytes: number;
+  /** Number of texts, names and schemas. */
+  texts: number;
+  messages: number;
+  tools: number;
+  /** Bytes of all signatures, and who made them; absent: there are none. */
+  signatures?: { bytes: number; count: number; issuer: string } | undefined;
+  /** True where a message has a form that not every server of the protocol knows. */
+  hasRareForms: boolean;
 }
 
 /**

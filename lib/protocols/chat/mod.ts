@@ -4,7 +4,8 @@ import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { chatExtras } from "./extras.ts";
-import { readPrompt } from "./read_prompt.ts";
+import { plainContents } from "./plain_contents.ts";
+import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { writeReply } from "./write_reply.ts";
 import { chatRequest } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -18,6 +19,8 @@ export const chat: Codec = {
   protocol: "chat",
   schema: chatRequest,
   readPrompt,
+  plainContents,
+  readPlainPrompt,
   extras: chatExtras,
   writeReply,
   writer: streamWriter,

@@ -1,10 +1,11 @@
 /** Reads a chat request. */
 import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isInteger, type Json, type JsonObject } from "../../json/mod.ts";
+import { type ContentSizes, isInteger, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
+import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
 import { optional, unknownMembersOf } from "./members.ts";
 import { readMessages } from "./read_messages.ts";
 import { readReasoningOptions } from "./read_reasoning_options.ts";
@@ -53,6 +54,22 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
   const tools = readTools(body);
   const messages = readMessages(body, permits);
   limitImages(messages);
+  return { ...readSettings(body, { count: tools.length, list: () => tools }), messages, tools };
+}
+
+/** Reads a request whose messages and tools are plain. @throws {GatewayError} `invalid`, as `readPrompt` */
+export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt {
+  if (usesLegacyFunctions(head)) return readPrompt(body());
+  refuseAudio(head);
+  const plain = plainSizes(sizes, { messages: sizes.entries.get("messages") ?? 0, issuer: "" });
+  return plainPrompt(
+    readSettings(head, { count: plain.tools, list: () => readTools(body()) }),
+    plain,
+    () => ({ messages: readMessages(body()), tools: readTools(body()) }),
+  );
+}
+
+function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages" | "tools"> {
   const stream = body.stream === true;
   const endUser = stringOf(body.safety_identifier);
   return {
@@ -71,8 +88,6 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
     }),
     protocol: "chat",
     model: stringOf(body.model) ?? "",
-    messages,
-    tools,
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
     stream,

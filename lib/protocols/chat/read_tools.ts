@@ -4,6 +4,7 @@ import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import type { ToolList } from "../plain_contents.ts";
 import { optional, unknownMembersOf } from "./members.ts";
 
 /** True for a request with the deprecated `functions`, whose answer has a `function_call`. */
@@ -27,7 +28,7 @@ export function readTools(body: JsonObject): Tool[] {
  * Reads `tool_choice`, or the deprecated `function_call`.
  * @throws {GatewayError} `invalid`, if it names a tool that the request does not have
  */
-export function readToolChoice(body: JsonObject, tools: readonly Tool[]): ToolChoice | undefined {
+export function readToolChoice(body: JsonObject, tools: ToolList): ToolChoice | undefined {
   const old = body.function_call !== undefined && body.function_call !== null;
   const param = old ? "function_call" : "tool_choice";
   const choice = old ? functionChoiceOf(body.function_call) : choiceOf(body.tool_choice);
@@ -110,9 +111,11 @@ function nameOf(choice: JsonObject): string | undefined {
 }
 
 /** Returns the reason why a choice cannot be met, if there is one. */
-function missingTool(choice: ToolChoice, tools: readonly Tool[]): string | undefined {
-  if (choice.type === "required") return tools.length > 0 ? undefined : "the request has no tools";
+function missingTool(choice: ToolChoice, { count, list }: ToolList): string | undefined {
+  if (choice.type === "required") return count > 0 ? undefined : "the request has no tools";
   const names = choice.type === "tool" ? [choice.name] : choice.type === "allowed" ? choice.names : [];
+  if (names.length === 0) return undefined;
+  const tools = list();
   const missing = names.find((name) => !tools.some((tool) => tool.type !== "hosted" && tool.name === name));
   return missing === undefined ? undefined : `the request has no tool called "${missing}"`;
 }

@@ -4,7 +4,8 @@ import { spliceMembers } from "../../json/mod.ts";
 import type { Codec } from "../codec.ts";
 import { anthropicErrorReply } from "../error_bodies.ts";
 import { messagesExtras } from "./extras.ts";
-import { readPrompt } from "./read_prompt.ts";
+import { plainContents } from "./plain_contents.ts";
+import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { writeReply } from "./write_reply.ts";
 import { schema } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -24,6 +25,8 @@ export const messages: Codec = {
   checkHeaders: (header) => checkVersion(header("anthropic-version")),
   writeTexts: writeInputs,
   readPrompt,
+  plainContents,
+  readPlainPrompt,
   extras: messagesExtras,
   writeReply,
   writer: streamWriter,

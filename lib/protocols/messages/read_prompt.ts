@@ -1,10 +1,11 @@
 /** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
 import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
+import { type ContentSizes, isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, stringOf } from "../members.ts";
+import { plainPrompt, plainSizes } from "../plain_contents.ts";
 import { readMessages, readSystem } from "./read_content.ts";
 import {
   readArray,
@@ -16,7 +17,8 @@ import {
 } from "./members.ts";
 import { readToolChoice, readTools } from "./read_tools.ts";
 
-const CACHE_MARKS = 4;
+/** Most marks of the prompt cache. */
+export const CACHE_MARKS = 4;
 
 const MODELLED = new Set([
   "model",
@@ -43,20 +45,47 @@ const METADATA = new Set(["user_id"]);
 
 /** Reads a messages request. @throws {GatewayError} `invalid`, for what the schema cannot check */
 export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  const prompt = readCountPrompt(body, texts, permits);
+  const { messages, tools } = readContents(body, texts, permits);
+  return { ...readRequestSettings(body), messages, tools };
+}
+
+/** Reads a request whose contents are plain. @throws {GatewayError} `invalid`, as `readPrompt` */
+export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt {
+  const messages = (sizes.entries.get("messages") ?? 0) + (sizes.entries.has("system") ? 1 : 0);
+  return plainPrompt(
+    readRequestSettings(head),
+    plainSizes(sizes, { messages, issuer: "anthropic" }),
+    () => readContents(body()),
+  );
+}
+
+function readRequestSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
+  const settings = readSettings(body);
   const maxTokens = numberOf(body.max_tokens);
-  checkBudget(prompt.reasoning?.budgetTokens, maxTokens);
-  return withoutUndefined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
+  checkBudget(settings.reasoning?.budgetTokens, maxTokens);
+  return withoutUndefined({ ...settings, maxTokens, stream: booleanOf(body.stream) ?? false });
 }
 
 /** Reads a token count request, which has no `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
 export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  const { messages, tools } = readContents(body, texts, permits);
+  return { ...readSettings(body), messages, tools };
+}
+
+function readContents(body: JsonObject, texts?: Texts, permits?: Permits): Pick<Prompt, "messages" | "tools"> {
   const context: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
-  const prompt: Prompt = withoutUndefined({
-    protocol: "messages",
-    model: readString(body.model, "model"),
+  const contents = {
     messages: [...readSystem(body.system, context), ...readMessages(body.messages, context)],
     tools: readTools(body.tools, context),
+  };
+  checkCounts(context);
+  return contents;
+}
+
+function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
+  return withoutUndefined({
+    protocol: "messages",
+    model: readString(body.model, "model"),
     ...readToolChoice(body.tool_choice),
     stop: readStrings(body.stop_sequences, "stop_sequences") ?? [],
     sampling: withoutUndefined({
@@ -72,8 +101,6 @@ export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permi
     user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
     unknownMembers: readTopRest(body),
   });
-  checkCounts(context);
-  return prompt;
 }
 
 function readReasoning({ thinking, output_config: config }: JsonObject): Reasoning | undefined {

@@ -5,6 +5,7 @@ import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
 /** DeepSeek requires its unsigned reasoning back with tool calls, and has a `thinking` switch instead of an effort. */
 export const deepseek: Quirk = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
+  changesAllMessages: true,
   body(body, prompt, dropped) {
     const switched = writeThinkingSwitch(restoreReasoningContent(compatibleBody(body, dropped)), prompt.reasoning);
     // Some hosts of DeepSeek refuse null content beside tool calls; an empty string means the same.

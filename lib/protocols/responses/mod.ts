@@ -5,7 +5,8 @@ import { replaceSpan } from "../../text.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { responsesExtras } from "./extras.ts";
-import { readPrompt } from "./read_prompt.ts";
+import { plainContents } from "./plain_contents.ts";
+import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
 import { writeReply } from "./write_reply.ts";
 import { schema } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -18,6 +19,8 @@ export const responses: Codec = {
   protocol: "responses",
   schema,
   readPrompt,
+  plainContents,
+  readPlainPrompt,
   extras: responsesExtras,
   writeReply,
   writer: streamWriter,

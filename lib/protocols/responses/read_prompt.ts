@@ -8,9 +8,11 @@ import {
   type Sampling,
 } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import type { ContentSizes, Json, JsonObject } from "../../json/mod.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
+import { plainPrompt, plainSizes } from "../plain_contents.ts";
+import { NATIVE_ISSUER } from "./encrypted_content.ts";
 import { readInput, readInstructions } from "./read_input.ts";
 import { collectUnknownMembers } from "../canonical/unknown_members.ts";
 import { checkImages } from "./read_parts.ts";
@@ -63,16 +65,38 @@ const STATEFUL: Readonly<Record<string, string>> = {
 export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
   refuseState(body);
   checkImages(body.input);
-  const reasoning = readReasoning(body);
-  const fallbacks = listOf(body.models).filter((model) => typeof model === "string");
+  return { ...readSettings(body), ...readContents(body, permits) };
+}
+
+/** Reads a request whose contents are plain. @throws {GatewayError} `invalid`, as `readPrompt` */
+export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt {
+  refuseState(head);
+  const { entries } = sizes;
+  // A text is one message.
+  const messages = (entries.get("input") || 1) + (entries.has("instructions") ? 1 : 0);
+  return plainPrompt(
+    readSettings(head),
+    plainSizes(sizes, { messages, issuer: NATIVE_ISSUER }),
+    () => readContents(body()),
+  );
+}
+
+function readContents(body: JsonObject, permits?: Permits): Pick<Prompt, "messages" | "tools"> {
   return {
-    protocol: "responses",
-    model: stringOf(body.model) ?? "",
     messages: [
       ...readInstructions(body.instructions, permits),
       ...readInput(body.input, permits),
     ],
     tools: readTools(body),
+  };
+}
+
+function readSettings(body: JsonObject): Omit<Prompt, "messages" | "tools"> {
+  const reasoning = readReasoning(body);
+  const fallbacks = listOf(body.models).filter((model) => typeof model === "string");
+  return {
+    protocol: "responses",
+    model: stringOf(body.model) ?? "",
     ...readToolChoice(body),
     stop: [],
     sampling: readSampling(body),

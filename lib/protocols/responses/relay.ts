@@ -2,7 +2,7 @@
  * Relays responses. Edits: the model id in the events with the response, and `[DONE]` at the end; the request asks for
  * encrypted reasoning where its answer is kept.
  */
-import { findValue, writeJson } from "../../json/mod.ts";
+import { findValue, memberText, parseJson, writeJson } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
 import type { Frame } from "../codec.ts";
 import { listOf } from "../members.ts";
@@ -19,9 +19,9 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 /** OpenAI's own stream has no end mark, but every other stream of this protocol has one, so it is added. */
 export const responsesRelay: Relay = {
   // Reasoning without it is known to the host alone, and only if that stores responses.
-  keeperEdits({ keeper, prompt: { reasoning }, request: { include } }) {
+  keeperEdits({ keeper, prompt: { reasoning } }, body) {
     if (keeper?.keep === undefined || reasoning === undefined || reasoning.encrypted === true) return {};
-    return { include: writeJson([...listOf(include), ENCRYPTED]) };
+    return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
   },
   keepReply: (answer, { keeper }) => keepReplyText(answer.text, keeper),
   machine(echo) {

@@ -1,0 +1,227 @@
+/**
+ * Forms of JSON values that `scan.ts` recognizes in a text without making the values. A form accepts less than a schema: it
+ * is for what nearly all clients send. Everything else is parsed and checked.
+ */
+
+/** The form of a value. It may be of each kind that has a member here. */
+export interface Shape {
+  readonly text: TextShape | undefined;
+  readonly list: ListShape | undefined;
+  readonly object: ObjectShape | undefined;
+  readonly isNullable: boolean;
+  readonly isBoolean: boolean;
+}
+
+/** A string. Lengths are in bytes of its JSON, which has at least one byte for each character. */
+export interface TextShape {
+  /** UTF-8 of the strings that are allowed, spelled without escapes; absent: any. */
+  readonly words: readonly Uint8Array[] | undefined;
+  readonly least: number;
+  readonly most: number;
+  /** True: letters, digits and `_ - . :` alone. */
+  readonly isName: boolean;
+  /** True: the model reads it. */
+  readonly isRead: boolean;
+  /** True: it is opaque, has no escape, and does not begin with `SEAL_PREFIX`. */
+  readonly isSealed: boolean;
+}
+
+/** How an opaque text begins that the gateway has wrapped. */
+export const SEAL_PREFIX = "sluice1.";
+
+/** An array. */
+export interface ListShape {
+  readonly items: Shape;
+  readonly least: number;
+  readonly most: number;
+}
+
+/** An object. */
+export interface ObjectShape {
+  /** Members of a given form; absent: none. */
+  readonly members: ReadonlyMap<string, MemberShape> | undefined;
+  /** True: it may have other members, of any form. */
+  readonly isOpen: boolean;
+  readonly variants: readonly Variant[];
+  /** Names of the kinds that variants have. */
+  readonly kinds: readonly string[];
+  /** True: the model reads it. */
+  readonly isRead: boolean;
+  /** True: it marks a place of the prompt cache. */
+  readonly isMark: boolean;
+}
+
+/** Members that an object must have, and those that it may have. */
+export interface Variant {
+  needs: number;
+  may: number;
+  /** Bit of the kind: a list tells the object around it which kinds are in it. 0: no kind. */
+  kind: number;
+  /** True: it is counted. */
+  isRare: boolean;
+}
+
+/** A member of an object. Bits tell which members an object has, each once. */
+export interface MemberShape {
+  readonly shape: Shape;
+  /** All bits of the member. */
+  readonly bits: number;
+  readonly bit: number;
+  /** Instead of `bit`, where a list is. */
+  readonly listBit: number;
+  readonly nullBit: number;
+  /** Instead of `bit`: one for each of the words. */
+  readonly wordBits: readonly number[];
+  /** Place of the bits for the kinds of the objects in a list. */
+  readonly kindShift: number;
+}
+
+/** All shapes are made here: objects of one hidden class are read faster. */
+function shapeOf({ text, list, object, isNullable = false, isBoolean = false }: Partial<Shape>): Shape {
+  return { text, list, object, isNullable, isBoolean };
+}
+
+const ANY_TEXT: TextShape = {
+  words: undefined,
+  least: 0,
+  most: Infinity,
+  isName: false,
+  isRead: false,
+  isSealed: false,
+};
+const encoder = new TextEncoder();
+
+/** A string that the model reads. */
+export const readText: Shape = shapeOf({ text: { ...ANY_TEXT, isRead: true } });
+
+/** A string of at least one byte that the model reads. */
+export const someText: Shape = shapeOf({ text: { ...ANY_TEXT, least: 1, isRead: true } });
+
+/** Any string. */
+export const anyText: Shape = shapeOf({ text: ANY_TEXT });
+
+/** An opaque string that is passed on as it is. */
+export const sealedText: Shape = shapeOf({ text: { ...ANY_TEXT, isSealed: true } });
+
+/** Null alone. */
+export const nothing: Shape = shapeOf({ isNullable: true });
+
+/** A string of 1 to `most` bytes. */
+export function idText(most: number): Shape {
+  return shapeOf({ text: { ...ANY_TEXT, least: 1, most } });
+}
+
+/** A string of 1 to `most` bytes that the model reads. */
+export function nameText(most: number, { isName }: { isName: boolean }): Shape {
+  return shapeOf({ text: { ...ANY_TEXT, least: 1, most, isName, isRead: true } });
+}
+
+/** One of these strings. */
+export function words(...texts: string[]): Shape {
+  return shapeOf({ text: { ...ANY_TEXT, words: texts.map((text) => encoder.encode(text)) } });
+}
+
+/** A boolean. */
+export const boolean: Shape = shapeOf({ isBoolean: true });
+
+/** An array. */
+export function list(items: Shape, { least = 0, most }: { least?: number; most: number }): Shape {
+  return shapeOf({ list: { items, least, most } });
+}
+
+/** Any object, which the model reads. */
+export const readObject: Shape = shapeOf({
+  object: {
+    members: undefined,
+    isOpen: true,
+    variants: [{ needs: 0, may: 0, kind: 0, isRare: false }],
+    kinds: [],
+    isRead: true,
+    isMark: false,
+  },
+});
+
+/**
+ * An object with these members.
+ * @param variants each with the names of the members that it has, those that it may have with a question mark. A member of
+ * several words is `name=word`; one that is null `name=null`; one that may be a string and is a list `name=list`; one that is
+ * a list of objects of a kind `name=kind` as well. `kind: ` before a variant gives it a kind.
+ */
+export function object(
+  members: Readonly<Record<string, Shape>>,
+  variants: readonly string[],
+  { rare = [], isMark = false, isOpen = false, isRead = false }: {
+    rare?: readonly string[];
+    isMark?: boolean;
+    isOpen?: boolean;
+    isRead?: boolean;
+  } = {},
+): Shape {
+  const bits = new Map<string, number>();
+  const kinds: string[] = [];
+  const shapes = new Map(Object.entries(members).map(([name, shape]) => [name, memberOf(name, shape, bits)]));
+  return shapeOf({
+    object: {
+      members: shapes,
+      variants: [
+        ...variants.map((text) => variantOf(text, { bits, kinds, isRare: false })),
+        ...rare.map((text) => variantOf(text, { bits, kinds, isRare: true })),
+      ],
+      kinds,
+      isOpen,
+      isRead,
+      isMark,
+    },
+  });
+}
+
+/** Gives a member its bits, and adds them to those of the object. */
+function memberOf(name: string, shape: Shape, all: Map<string, number>): MemberShape {
+  const first = all.size;
+  const bitOf = (name: string) => {
+    if (all.size === 31) throw new RangeError("Cannot tell more than 31 members apart");
+    const bit = 1 << all.size;
+    all.set(name, bit);
+    return bit;
+  };
+  const texts = shape.text?.words?.map((word) => new TextDecoder().decode(word)) ?? [];
+  const wordBits = texts.length > 1 ? texts.map((word) => bitOf(`${name}=${word}`)) : [];
+  const bit = wordBits.length > 0 ? 0 : bitOf(name);
+  const listBit = shape.text !== undefined && shape.list !== undefined ? bitOf(`${name}=list`) : bit;
+  const nullBit = shape.isNullable ? bitOf(`${name}=null`) : 0;
+  const kindShift = all.size;
+  for (const kind of shape.list?.items.object?.kinds ?? []) bitOf(`${name}=${kind}`);
+  return { shape, bit, listBit, nullBit, wordBits, kindShift, bits: (1 << all.size) - (1 << first) };
+}
+
+function variantOf(
+  variant: string,
+  { bits, kinds, isRare }: { bits: ReadonlyMap<string, number>; kinds: string[]; isRare: boolean },
+): Variant {
+  const [, label, text = ""] = /^(?:(\w+): )?(.*)$/s.exec(variant) ?? [];
+  if (label !== undefined && !kinds.includes(label)) kinds.push(label);
+  const sets = { needs: 0, may: 0 };
+  for (const name of text.split(" ").filter((name) => name !== "")) {
+    const isOptional = name.startsWith("?");
+    const bit = bits.get(isOptional ? name.slice(1) : name);
+    if (bit === undefined) throw new RangeError(`Cannot find the member ${name}`);
+    sets[isOptional ? "may" : "needs"] |= bit;
+  }
+  return { ...sets, kind: label === undefined ? 0 : 1 << kinds.indexOf(label), isRare };
+}
+
+/** A value of one of these forms, of which at most one is of each kind. */
+export function either(...shapes: readonly Shape[]): Shape {
+  return shapeOf({
+    text: shapes.find(({ text }) => text)?.text,
+    list: shapes.find(({ list }) => list)?.list,
+    object: shapes.find(({ object }) => object)?.object,
+    isNullable: shapes.some(({ isNullable }) => isNullable),
+    isBoolean: shapes.some(({ isBoolean }) => isBoolean),
+  });
+}
+
+/** The form, or null. */
+export function nullable(shape: Shape): Shape {
+  return shapeOf({ ...shape, isNullable: true });
+}

@@ -1,0 +1,73 @@
+/**
+ * Forms of the messages and tools that are relayed without being decoded: texts, calls of functions and their results.
+ * They accept less than the schema, so that what they accept needs no further check; see tests/protocols/plain_test.ts.
+ */
+import { shapes } from "../../json/mod.ts";
+import { cacheMark, type PlainContents } from "../plain_contents.ts";
+import { COUNTS } from "../fields.ts";
+
+const { boolean, either, idText, list, nameText, nullable, object, readObject, readText, words } = shapes;
+
+const parts = list(
+  object({ type: words("text"), text: readText, cache_control: cacheMark }, [
+    "type text ?cache_control ?cache_control=null",
+  ]),
+  { most: COUNTS.parts },
+);
+const call = object({
+  id: idText(256),
+  type: words("function"),
+  function: object({ name: nameText(256, { isName: false }), arguments: readText }, ["name arguments"]),
+}, ["id type function"]);
+
+const MARK = "?cache_control ?cache_control=null";
+const CALLS = "?tool_calls ?tool_calls=null";
+const REASONING = "?reasoning_content ?reasoning_content=null ?reasoning ?reasoning=null";
+
+const message = object({
+  role: words("system", "developer", "user", "assistant", "tool"),
+  content: nullable(either(readText, parts)),
+  name: nullable(readText),
+  tool_call_id: idText(256),
+  tool_calls: nullable(list(call, { most: COUNTS.parts })),
+  refusal: nullable(readText),
+  reasoning_content: nullable(readText),
+  reasoning: nullable(readText),
+  cache_control: cacheMark,
+}, [
+  `role=system content ${MARK}`,
+  `role=user content ${MARK}`,
+  `role=user content=list ${MARK}`,
+  `role=assistant ?content ?content=null ${CALLS} ${REASONING} ${MARK}`,
+  `role=tool tool_call_id content ${MARK}`,
+], {
+  // Servers of an older protocol get them in another form; see ../quirks/compatible.ts.
+  rare: [
+    ...["system", "developer", "user"].flatMap((role) =>
+      ["content", "content=list"].map((content) => `role=${role} ${content} ?name ?name=null ${MARK}`)
+    ),
+    `role=assistant ?content ?content=list ?content=null ${CALLS} ${REASONING} ?name ?name=null ?refusal ?refusal=null ${MARK}`,
+    `role=tool tool_call_id content=list ${MARK}`,
+  ],
+});
+
+const tool = object({
+  type: words("function"),
+  function: object({
+    name: nameText(128, { isName: true }),
+    description: nullable(readText),
+    parameters: nullable(readObject),
+    strict: nullable(boolean),
+  }, ["name ?description ?description=null ?parameters ?parameters=null ?strict ?strict=null"]),
+  cache_control: cacheMark,
+}, ["type function ?cache_control ?cache_control=null"]);
+
+/** Contents of a chat request. */
+export const plainContents: PlainContents = {
+  shapes: new Map([
+    ["messages", list(message, { least: 1, most: COUNTS.messages })],
+    ["tools", list(tool, { most: COUNTS.tools })],
+  ]),
+  needed: ["messages"],
+  mostMarks: Infinity,
+};

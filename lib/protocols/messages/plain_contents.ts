@@ -1,0 +1,73 @@
+/**
+ * Forms of the system prompt, messages and tools that are relayed without being decoded, as in `../chat/plain_contents.ts`.
+ */
+import { shapes } from "../../json/mod.ts";
+import { cacheMark, type PlainContents } from "../plain_contents.ts";
+import { COUNTS } from "../fields.ts";
+import { CACHE_MARKS } from "./read_prompt.ts";
+
+const { boolean, either, idText, list, nameText, nothing, nullable, object, readObject, readText } = shapes;
+const { sealedText, someText, words } = shapes;
+
+const MARK = "?cache_control ?cache_control=null";
+const name = nameText(128, { isName: true });
+const id = idText(Infinity);
+
+const text = object({ type: words("text"), text: someText, cache_control: cacheMark, citations: nothing }, [
+  `type text ${MARK} ?citations ?citations=null`,
+]);
+const texts = list(text, { most: COUNTS.parts });
+
+const block = object({
+  type: words("text", "tool_use", "tool_result", "thinking", "redacted_thinking"),
+  text: someText,
+  citations: nothing,
+  id,
+  name,
+  input: readObject,
+  tool_use_id: id,
+  content: nullable(either(readText, texts)),
+  is_error: nullable(boolean),
+  thinking: readText,
+  signature: nullable(sealedText),
+  data: sealedText,
+  cache_control: cacheMark,
+}, [
+  `type=text text ?citations ?citations=null ${MARK}`,
+  `call: type=tool_use id name input ${MARK}`,
+  `result: type=tool_result tool_use_id ?content ?content=list ?content=null ?is_error ?is_error=null ${MARK}`,
+  "call: type=thinking thinking ?signature ?signature=null",
+  "call: type=redacted_thinking data",
+]);
+
+const message = object({
+  role: words("user", "assistant", "system"),
+  content: either(readText, list(block, { most: COUNTS.parts })),
+}, [
+  "role=user content",
+  "role=user content=list ?content=result",
+  "role=assistant content",
+  "role=assistant content=list ?content=call",
+  "role=system content",
+  "role=system content=list",
+]);
+
+const tool = object({
+  type: nullable(words("custom")),
+  name,
+  description: nullable(readText),
+  input_schema: object({ type: nullable(words("object")) }, ["?type ?type=null"], { isOpen: true, isRead: true }),
+  strict: nullable(boolean),
+  cache_control: cacheMark,
+}, [`?type ?type=null name ?description ?description=null input_schema ?strict ?strict=null ${MARK}`]);
+
+/** Contents of a messages request. */
+export const plainContents: PlainContents = {
+  shapes: new Map([
+    ["system", nullable(either(readText, texts))],
+    ["messages", list(message, { least: 1, most: COUNTS.messages })],
+    ["tools", list(tool, { most: COUNTS.tools })],
+  ]),
+  needed: ["messages"],
+  mostMarks: CACHE_MARKS,
+};

@@ -1,0 +1,99 @@
+/**
+ * Forms of the instructions, input and tools that are relayed without being decoded, as in `../chat/plain_contents.ts`.
+ */
+import { shapes } from "../../json/mod.ts";
+import type { PlainContents } from "../plain_contents.ts";
+import { COUNTS } from "../fields.ts";
+
+const { anyText, boolean, either, idText, list, nameText, nothing, nullable, object, readObject, readText } = shapes;
+const { sealedText, words } = shapes;
+
+const optionalText = nullable(anyText);
+const callId = idText(Infinity);
+const called = nameText(256, { isName: false });
+const name = nameText(128, { isName: true });
+
+const none = list(nothing, { most: 0 });
+const part = object({
+  type: words("input_text", "output_text", "text", "refusal"),
+  text: readText,
+  refusal: readText,
+  annotations: nullable(none),
+  logprobs: nullable(none),
+}, [
+  ...["input_text", "output_text", "text"].map((type) =>
+    `type=${type} text ?annotations ?annotations=null ?logprobs ?logprobs=null`
+  ),
+  "type=refusal refusal",
+]);
+const content = either(readText, list(part, { most: COUNTS.parts }));
+
+const textOf = (...types: string[]) =>
+  list(
+    object({ type: words(...types), text: readText }, [
+      ...(types.length === 1 ? ["type text"] : types.map((type) => `type=${type} text`)),
+    ]),
+    { most: COUNTS.parts },
+  );
+
+const OWN = "?id ?id=null ?status ?status=null";
+const item = object({
+  type: words(
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+  ),
+  role: words("user", "assistant", "system", "developer"),
+  content: either(content, nothing),
+  id: optionalText,
+  status: optionalText,
+  phase: optionalText,
+  call_id: callId,
+  name: called,
+  arguments: readText,
+  input: readText,
+  output: content,
+  summary: nullable(textOf("summary_text")),
+  encrypted_content: nullable(sealedText),
+}, [
+  ...["user", "assistant", "system", "developer"].flatMap((role) => [
+    `?type=message role=${role} content ${OWN} ?phase ?phase=null`,
+    `?type=message role=${role} content=list ${OWN} ?phase ?phase=null`,
+  ]),
+  `type=function_call call_id name arguments ${OWN}`,
+  `type=custom_tool_call call_id name input ${OWN}`,
+  ...["function_call_output", "custom_tool_call_output"].flatMap((type) => [
+    `type=${type} call_id output ${OWN}`,
+    `type=${type} call_id output=list ${OWN}`,
+  ]),
+  `type=reasoning ?summary ?summary=null ?content=null ?encrypted_content ?encrypted_content=null ${OWN}`,
+]);
+
+const tool = object({
+  type: words("function", "custom"),
+  name,
+  description: nullable(readText),
+  parameters: nullable(readObject),
+  strict: nullable(boolean),
+  format: nullable(object({ type: words("text", "grammar"), syntax: readText, definition: readText }, [
+    "type=text",
+    "type=grammar syntax definition",
+  ])),
+}, [
+  "type=function name ?description ?description=null ?parameters ?parameters=null ?strict ?strict=null",
+  "type=custom name ?description ?description=null ?format ?format=null",
+]);
+
+/** Contents of a responses request. */
+export const plainContents: PlainContents = {
+  shapes: new Map([
+    ["instructions", nullable(readText)],
+    ["input", either(readText, list(item, { least: 1, most: COUNTS.messages }))],
+    ["tools", list(tool, { most: COUNTS.tools })],
+  ]),
+  needed: ["input"],
+  mostMarks: Infinity,
+};

@@ -1,0 +1,121 @@
+/** A request in the upstream's own protocol is relayed without decoding its prompt: V8 tells which functions ran. */
+import { Session } from "node:inspector";
+import { assertEquals } from "@std/assert";
+import type { JsonObject } from "../../../lib/json/mod.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { model, startGateway, upstream } from "../../support/gateway.ts";
+import { startUpstream } from "../../upstream/mod.ts";
+import { PROTOCOLS } from "../../upstream/replies.ts";
+import { answer } from "./budgeted.ts";
+
+const SCHEMA = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
+
+/** A turn of a coding agent: tools, a call and its result. */
+const TURNS: Readonly<Record<Protocol, JsonObject>> = {
+  chat: {
+    messages: [
+      { role: "system", content: "Be brief" },
+      { role: "user", content: [{ type: "text", text: "Read it" }] },
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "c1", type: "function", function: { name: "read", arguments: '{"path":"a"}' } }],
+      },
+      { role: "tool", tool_call_id: "c1", content: "line" },
+    ],
+    tools: [{ type: "function", function: { name: "read", parameters: SCHEMA } }],
+    max_tokens: 100,
+  },
+  responses: {
+    instructions: "Be brief",
+    input: [
+      { type: "message", role: "user", content: [{ type: "input_text", text: "Read it" }] },
+      { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA" },
+      { type: "function_call", call_id: "c1", name: "read", arguments: '{"path":"a"}' },
+      { type: "function_call_output", call_id: "c1", output: "line" },
+    ],
+    tools: [{ type: "function", name: "read", parameters: SCHEMA }],
+    max_output_tokens: 100,
+  },
+  messages: {
+    system: [{ type: "text", text: "Be brief", cache_control: { type: "ephemeral" } }],
+    messages: [
+      { role: "user", content: "Read it" },
+      {
+        role: "assistant",
+        content: [
+          { type: "thinking", thinking: "Hm", signature: "EqQB" },
+          { type: "tool_use", id: "c1", name: "read", input: { path: "a" } },
+        ],
+      },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "line" }] },
+    ],
+    tools: [{ name: "read", input_schema: SCHEMA }],
+    max_tokens: 100,
+  },
+};
+
+/** The files that read conversations. */
+const READERS: Readonly<Record<Protocol, string>> = {
+  chat: "/lib/protocols/chat/read_messages.ts",
+  responses: "/lib/protocols/responses/read_input.ts",
+  messages: "/lib/protocols/messages/read_content.ts",
+};
+
+/** Runs the work and returns whether a function of the file ran. */
+async function runs(file: string, work: () => Promise<void>): Promise<boolean> {
+  const session = new Session();
+  session.connect();
+  const post = (method: string, params: object = {}) =>
+    new Promise<{ result: ScriptCoverage[] }>((resolve, reject) =>
+      session.post(
+        method,
+        params,
+        (error, answer) => error ? reject(error) : resolve(answer as typeof answer & { result: ScriptCoverage[] }),
+      )
+    );
+  try {
+    await post("Profiler.enable");
+    await post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
+    await work();
+    const { result } = await post("Profiler.takePreciseCoverage");
+    await post("Profiler.stopPreciseCoverage");
+    return result.some(({ url, functions }) =>
+      url.endsWith(file) && functions.some(({ ranges }) => ranges.some(({ count }) => count > 0))
+    );
+  } finally {
+    session.disconnect();
+  }
+}
+
+interface ScriptCoverage {
+  url: string;
+  functions: { functionName: string; ranges: { count: number }[] }[];
+}
+
+for (const protocol of PROTOCOLS) {
+  Deno.test(`a ${protocol} request is relayed without decoding its prompt, limits and budgets included`, async () => {
+    await using one = startUpstream(answer(protocol));
+    const other = protocol === "messages" ? "chat" : "messages";
+    await using two = startUpstream(answer(other));
+    await using gateway = startGateway({
+      upstreams: {
+        one: upstream(protocol === "messages" ? "anthropic" : "openai", one.url, { protocols: [protocol] }),
+        two: upstream(other === "messages" ? "anthropic" : "openai", two.url, { protocols: [other] }),
+      },
+      models: [
+        model("acme/same", [{ upstream: "one", model: "m" }]),
+        model("acme/other", [{ upstream: "two", model: "m" }]),
+      ],
+      groups: {
+        default: { limits: { tokens_per_minute: 1_000_000 }, budget: { usd: "100", period: "total" } },
+      },
+    });
+    const ask = async (model: string) => {
+      const response = await gateway.ask(protocol, { model, ...TURNS[protocol] });
+      assertEquals(response.status, 200, await response.text());
+    };
+    assertEquals(await runs(READERS[protocol], () => ask("acme/same")), false);
+    assertEquals(await runs(READERS[protocol], () => ask("acme/other")), true);
+  });
+}
