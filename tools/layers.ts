@@ -144,6 +144,8 @@ const LAYERS: Layers = {
   ],
   "lib/server": [
     "lib/access",
+    "lib/billing/meter.ts",
+    "lib/store/ledger.ts",
     "lib/protocols/canonical",
     "lib/config.ts",
     "lib/gateway.ts",

@@ -4,11 +4,11 @@ import { describePaths, jsonSchema, type Operation } from "../openapi/operation.
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
 import { adminResponse } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
+import { explanationSchema } from "./request_schemas.ts";
 import {
   auditSchema,
   budgetListSchema,
   configStateSchema,
-  explanationSchema,
   gatewayHealthSchema,
   keyListSchema,
   keySchema,

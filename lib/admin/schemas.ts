@@ -7,24 +7,9 @@ import type { HealthResponse } from "./health.ts";
 import type { AuditReport } from "../billing/reports/audit.ts";
 import type { BudgetLine, KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { DIFFERENCE_KINDS } from "../billing/reports/audit_findings.ts";
-import type { Explanation } from "../billing/reports/explain.ts";
 import type { UpstreamReport } from "../billing/reports/upstream_report.ts";
 import type { UsageReport } from "../billing/reports/usage.ts";
-
-/** A type with every member that it may have. */
-type Whole<T> = T extends object ? { [Name in keyof T]-?: Whole<T[Name]> } : T;
-
-/** `unknown` where all that is of the one type is of the other, and neither has members that the other lacks; else `never`. */
-type Same<One, Other> = [One, Whole<One>, Whole<Other>] extends [Other, Whole<Other>, Whole<One>] ? unknown : never;
-
-/** Checks that a schema has exactly the members of a response type, which a type annotation does not. */
-function exactly<T>(): <S extends z.ZodType<T>>(schema: S & Same<T, z.output<S>>) => z.ZodType<T> {
-  return (schema) => schema;
-}
-
-const time = z.iso.datetime();
-const count = z.number().int().min(0);
-const usd = z.string().regex(/^-?\d+(\.\d{1,12})?$/).describe("USD, exact, as a decimal string");
+import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
 
 const keyMembers = {
   id: z.string().describe("Stays the same when the key is rotated"),
@@ -82,15 +67,6 @@ export const keyListSchema = exactly<{ object: "list"; data: KeyWithBudget[] }>(
   data: z.array(keyWithBudgetSchema),
 }));
 
-const tokens = z.strictObject({
-  prompt: count,
-  input_cache_read: count,
-  input_cache_write_5m: count,
-  input_cache_write_1h: count,
-  completion: count,
-  reasoning: count.describe("Part of `completion`"),
-});
-
 const figures = {
   requests: count,
   failed: count.describe("Of them, those that failed, were refused or lost: without charge"),
@@ -144,81 +120,6 @@ const upstreamSums = z.strictObject({
 
 /** The bill of a period, or what went to upstreams in it. */
 export const usageSchema = exactly<UsageReport | UpstreamReport>()(z.discriminatedUnion("by", [bill, upstreamSums]));
-
-const priceLine = z.strictObject({
-  class: z.string().describe("Name of the price, as in `pricing`"),
-  tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
-  price_usd: usd.describe("Of one token or call, in the catalog"),
-  factor: z.string().describe("What the group of the key pays of it"),
-  amount_usd: usd,
-});
-
-const endedRequest = z.strictObject({
-  state: z.literal("ended"),
-  id: z.string(),
-  seq: z.number().int().min(1).describe("Place in the ledger"),
-  at: time,
-  key_id: z.string(),
-  group: z.string(),
-  model: z.string().nullable(),
-  upstream: z.string().nullable(),
-  endpoint: z.string(),
-  status: z.number().int(),
-  ending: z.enum([
-    "end",
-    "stop_sequence",
-    "length",
-    "tool_use",
-    "refusal",
-    "pause",
-    "done",
-    "partial",
-    "abandoned",
-    "failed",
-    "refused",
-    "lost",
-  ]),
-  attempts: count,
-  first_ms: z.number().nullable(),
-  total_ms: z.number(),
-  images: count,
-  image_sizes: z.strictObject({
-    asked: z.string(),
-    delivered: z.array(z.string()).readonly().describe("One for each image; `unknown` where it cannot be read"),
-  }).nullable(),
-  service_tier: z.string().nullable().describe("The tier that served it; null where that is the plain one"),
-  context_tier: z.strictObject({ above: count, up_to: count.optional() }).nullable()
-    .describe("Number of input tokens that its prices are for; null where the model has one price for all"),
-  price_window: z.string().nullable().describe("The time window of its prices; null at the usual time"),
-  tokens,
-  source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
-    "Where the numbers of tokens come from",
-  ),
-  price_version: z.number().int().nullable(),
-  lines: z.array(priceLine),
-  sum_usd: usd,
-  held_usd: usd,
-  released_usd: usd,
-  overrun_usd: usd,
-  charged_usd: usd.describe("What the customer pays"),
-  upstream_usd: usd.nullable().describe("What the vendor takes by the prices of the target; null without any"),
-  why_free: z.string().nullable(),
-  adds_up: z.boolean().describe("False where the ledger was changed"),
-});
-
-const runningRequest = z.strictObject({
-  state: z.literal("running"),
-  id: z.string(),
-  at: time,
-  key_id: z.string(),
-  group: z.string(),
-  model: z.string(),
-  endpoint: z.string(),
-  held_usd: usd,
-});
-
-/** One request and its price. */
-export const explanationSchema = exactly<Explanation>()(z.discriminatedUnion("state", [endedRequest, runningRequest]));
 
 /** The report of an audit. */
 export const auditSchema = exactly<AuditReport>()(z.strictObject({

@@ -5,7 +5,7 @@ import { explainRequest } from "../billing/reports/explain.ts";
 import { type Period, type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
 import { type UpstreamReport, upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, UpstreamQueryError } from "../billing/reports/upstreams.ts";
-import { readGroupings, usageReport } from "../billing/reports/usage.ts";
+import { keyNames, readGroupings, usageReport } from "../billing/reports/usage.ts";
 import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
@@ -65,7 +65,9 @@ async function reportUpstreams(...[parts, query]: Parameters<typeof sumUpstreams
 /** One request and its price, line by line. @throws {GatewayError} `not_found` where it is not in the ledger */
 export async function explainUsage(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { request_id: id = "" } = params;
-  const explanation = await explainRequest(gateway.store.ledger, id);
+  const { store: { ledger, keys }, config } = gateway;
+  const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
+  const explanation = await explainRequest(ledger, id, nameOf);
   if (explanation === undefined) {
     throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
   }

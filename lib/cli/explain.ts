@@ -12,12 +12,13 @@ export function explain(
   { config, operand: id, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
 ): Promise<number> {
   return withStore(config, async ({ ledger, keys }) => {
-    const explanation = await explainRequest(ledger, id);
+    const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
+    const explanation = await explainRequest(ledger, id, nameOf);
     if (explanation === undefined) {
       writeErr(`Cannot explain the request "${id}": it is not in the ledger\n`);
       return 1;
     }
-    const keyName = (await keyNames({ keys, config }, [explanation.key_id])).get(explanation.key_id);
+    const keyName = await nameOf(explanation.key_id);
     writeOut(
       switches.has("json")
         ? `${JSON.stringify(explanation, null, 2)}\n`

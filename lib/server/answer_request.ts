@@ -3,6 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { isAdminPath } from "./check_access.ts";
 import { createConnectionHost } from "./connection_host.ts";
+import { enterRefusal } from "./enter_refusal.ts";
 import { preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
@@ -63,10 +64,14 @@ async function handle(
   let endConcurrent: (() => void) | undefined;
   if (caller !== undefined) {
     if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
-    endConcurrent = countConcurrent(exchange, { concurrency: clients.concurrency, caller });
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;
+    try {
+      endConcurrent = countConcurrent(exchange, { concurrency: clients.concurrency, caller });
+    } catch (error) {
+      await enterRefusal(error, { gateway, requestId, record, caller });
+    }
   }
   const limits = row?.credential === "admin" ? settings.adminLimits : settings.limits;
   const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };

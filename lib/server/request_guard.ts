@@ -2,6 +2,7 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
+import { enterRefusal, type RefusedRequest } from "./enter_refusal.ts";
 import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
 import { clientNetwork } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
@@ -30,6 +31,7 @@ export interface GuardedRequest {
   readonly info: Deno.ServeHandlerInfo | undefined;
   readonly requestId: string;
   readonly gateway: Gateway;
+  readonly record: RefusedRequest["record"];
 }
 
 /** Facts about clients that outlive a request. */
@@ -109,10 +111,14 @@ function authorizeCaller(
   const found = checkCredential(guarded, { clients, check: () => authenticate(head, gate) });
   return found instanceof Promise ? found.then(permitted) : permitted(found);
 
-  function permitted(caller: Caller): Caller {
-    if (protocol !== undefined) requireProtocol(caller, protocol);
-    requireEndpoint(caller, endpoint);
-    return caller;
+  function permitted(caller: Caller): Caller | Promise<Caller> {
+    try {
+      if (protocol !== undefined) requireProtocol(caller, protocol);
+      requireEndpoint(caller, endpoint);
+      return caller;
+    } catch (error) {
+      return enterRefusal(error, { ...guarded, caller });
+    }
   }
 }
 

@@ -65,33 +65,37 @@ export interface ContextTier {
   up_to?: number;
 }
 
-/** Why a request was refused, or failed. */
-export type ReasonCode =
+/** Codes of the reasons why a request was refused or failed. */
+export const REASON_CODES = [
   /** A rate or concurrency limit. */
-  | "limit"
-  | "budget"
-  | "permission"
+  "limit",
+  "budget",
+  "permission",
   /** The gateway's rules about a request; `param` names the parameter. */
-  | "invalid"
-  | "model_not_found"
-  | "body_too_large"
-  | "media_type"
+  "invalid",
+  "model_not_found",
+  "body_too_large",
+  "media_type",
   /** The client sent its body, or read its answer, too slowly. */
-  | "client_slow"
+  "client_slow",
   /** The client left. */
-  | "client_left"
+  "client_left",
   /** The gateway had no room: request bodies, images, requests with the same Idempotency-Key. */
-  | "busy"
+  "busy",
   /** The gateway could not answer: its store or ledger is out of reach, or no target could be asked. */
-  | "unavailable"
-  | "shutdown"
+  "unavailable",
+  "shutdown",
   /** The upstream rejected the request itself. */
-  | "upstream_rejected"
-  | "upstream_limit"
-  | "upstream_overloaded"
-  | "upstream_timeout"
-  | "upstream_failed"
-  | "internal";
+  "upstream_rejected",
+  "upstream_limit",
+  "upstream_overloaded",
+  "upstream_timeout",
+  "upstream_failed",
+  "internal",
+] as const;
+
+/** Why a request was refused or failed. */
+export type ReasonCode = typeof REASON_CODES[number];
 
 /** Why a request was refused or failed, with its facts. No text of the client is in it. */
 export interface EntryReason {

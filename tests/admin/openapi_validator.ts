@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
 import { adminDocument } from "../../lib/admin/openapi.ts";
+import { explanationSchema } from "../../lib/admin/request_schemas.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
@@ -31,7 +32,7 @@ const REPLIES: Readonly<Record<string, z.ZodType>> = {
   "POST /admin/v1/keys/[key]/rotate": schemas.shownKeySchema,
   "GET /admin/v1/budgets": schemas.budgetListSchema,
   "GET /admin/v1/usage": schemas.usageSchema,
-  "GET /admin/v1/usage/[request_id]": schemas.explanationSchema,
+  "GET /admin/v1/usage/[request_id]": explanationSchema,
   "GET /admin/v1/health": schemas.gatewayHealthSchema,
   "GET /admin/v1/config": schemas.configStateSchema,
   "POST /admin/v1/reload": schemas.reloadSchema,

@@ -5,12 +5,15 @@ import type {
   BilledTokens,
   ContextTier,
   Ending,
+  EntryAttempt,
+  EntryReason,
   Hold,
   ImageSizes,
   KeptEntry,
   LedgerStore,
   UsageSource,
 } from "../../store/ledger.ts";
+import { whyText } from "./reason_text.ts";
 
 /** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
 export interface ExplainedLine {
@@ -43,6 +46,15 @@ export interface EndedRequest {
   ending: Ending;
   /** Upstreams that were asked. */
   attempts: number;
+  /** The attempts; empty where there was none, or the only one answered. */
+  attempt_list: readonly EntryAttempt[];
+  /** Why it was refused or failed; `null` where it was neither, or its entry is of an older version. */
+  reason: EntryReason | null;
+  /** The same in one sentence. */
+  why: string | null;
+  /** The end user and the tags that the client named. */
+  user: string | null;
+  tags: readonly string[];
   /** Milliseconds until the first of the answer, and until the end. */
   first_ms: number | null;
   total_ms: number;
@@ -97,17 +109,18 @@ export type Explanation = EndedRequest | UnfinishedRequest;
 export async function explainRequest(
   ledger: Pick<LedgerStore, "find" | "holds">,
   id: string,
+  keyNameOf?: (keyId: string) => Promise<string | undefined>,
 ): Promise<Explanation | undefined> {
   const bare = id.startsWith("req_") ? id.slice("req_".length) : id;
   const hold = (await ledger.holds()).find((hold) => hold.id === bare);
   // Asked after the holds: a request that ended in between is found here.
   const entry = await ledger.find(bare);
-  if (entry !== undefined) return explainEntry(entry);
+  if (entry !== undefined) return explainEntry(entry, await keyNameOf?.(entry.keyId));
   return hold === undefined ? undefined : explainHold(hold);
 }
 
 /** Explains what was entered. @throws {RangeError} where its prices cannot be read */
-export function explainEntry(entry: KeptEntry): EndedRequest {
+export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
   const { cost, held, overrun } = entry;
   const amounts = amountsOf(entry);
   const sum = amounts.reduce((sum, { amount }) => sum + amount, 0n);
@@ -124,6 +137,11 @@ export function explainEntry(entry: KeptEntry): EndedRequest {
     status: entry.status,
     ending: entry.ending,
     attempts: entry.attempts,
+    attempt_list: entry.details?.attempts ?? [],
+    reason: entry.details?.reason ?? null,
+    why: whyText(entry, keyName) ?? null,
+    user: entry.details?.user ?? null,
+    tags: entry.details?.tags ?? [],
     first_ms: entry.firstMs ?? null,
     total_ms: entry.totalMs,
     images: entry.images,

@@ -1,5 +1,6 @@
 /** The explanation of a request as text, for people. */
 import type { ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
+import { attemptLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./explain.ts";
 
 /** Prices in words. */
@@ -37,12 +38,15 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
       : endedFacts(explanation)),
   ];
   const head = facts.map(([name, text]) => `${`${name}:`.padEnd(14)}${text}\n`).join("");
-  return explanation.state === "running" ? head : `${head}\n${arithmetic(explanation)}`;
+  if (explanation.state === "running") return head;
+  const why = explanation.why === null ? "" : `${explanation.why}\n\n`;
+  const attempts = attemptLines(explanation.attempt_list).map((line) => `  ${line}\n`).join("");
+  return `${why}${head}${attempts === "" ? "" : `\nAttempts:\n${attempts}`}\n${arithmetic(explanation)}`;
 }
 
 function endedFacts(request: EndedRequest): [string, string][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
-  const { service_tier, context_tier, price_window } = request;
+  const { service_tier, user, tags, context_tier, price_window } = request;
   return [
     ["Upstream", upstream === null ? "none was asked" : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
@@ -54,6 +58,8 @@ function endedFacts(request: EndedRequest): [string, string][] {
     ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
       ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
       : []),
+    ...(user === null ? [] : [["User", user] as [string, string]]),
+    ...(tags.length === 0 ? [] : [["Tags", tags.join(", ")] as [string, string]]),
     ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),
     ...(context_tier === null ? [] : [["Context tier", contextTierText(context_tier)] as [string, string]]),
     ...(price_window === null ? [] : [["Time window", price_window] as [string, string]]),

@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { type EndedRequest, explainRequest } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
-import type { Entry } from "../../../lib/store/ledger.ts";
+import type { Entry, EntryReason } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
@@ -159,4 +159,80 @@ Deno.test("explainRequest() finds a request by its id with or without req_, and 
   if (running !== undefined) {
     assertStringIncludes(explanationText(running), "State:        running; 0.005 USD are held for it\n");
   }
+});
+
+Deno.test("explainRequest() says in one sentence why a request was refused", async () => {
+  const limit = { id: "key_1", unit: "requests", limit: 5, needed: 1, remaining: 0, free_after_ms: 11_940 } as const;
+  const budget = {
+    scope: "key",
+    id: "key_1",
+    period: "month",
+    budget_usd: "10",
+    left_usd: "0.5",
+    held_usd: "1.5",
+    needed_usd: "0.75",
+    resets_on: "2026-12-01",
+  } as const;
+  const cases: [EntryReason, string][] = [
+    [
+      { code: "limit", limit: { scope: "key", ...limit }, set_by: "group" },
+      'key "anna" is limited to 5 requests per minute (group default, key_limits); the next slot was free 12 s later',
+    ],
+    [
+      { code: "limit", limit: { scope: "key", ...limit, unit: "concurrency", free_after_ms: 150 }, set_by: "key" },
+      'key "anna" is limited to 5 requests at one time (limits of its own); the next slot was free 0.2 s later',
+    ],
+    [
+      { code: "limit", limit: { ...limit, scope: "group", id: "default", unit: "tokens", needed: 3 } },
+      'group "default" is limited to 5 tokens per minute (limits of the group); the request needs up to 3, and there ' +
+      "was room 12 s later",
+    ],
+    [
+      { code: "limit", limit: { scope: "model", id: "acme/one", unit: "tokens", limit: 5, needed: 9 } },
+      'model "acme/one" is limited to 5 tokens per minute (limits of the model); the request needs 9, so no wait helps',
+    ],
+    [
+      { code: "budget", budget, set_by: "group" },
+      'key "anna" has a budget of 10 USD per month (group default, key_budget) with 0.5 USD left and 1.5 USD held for ' +
+      "running requests; the request could cost up to 0.75 USD, and the budget resets on 2026-12-01",
+    ],
+    [
+      { code: "permission", permission: { of: "model", name: "acme/one" } },
+      'key "anna" may not use the model "acme/one" (group default)',
+    ],
+    [{ code: "invalid", param: "temperature" }, 'the request is not valid, parameter "temperature"'],
+    [{ code: "body_too_large" }, "the request body is too large"],
+  ];
+  for (const [reason, sentence] of cases) {
+    const ledger = openMemoryStore().ledger;
+    await ledger.append([freeEntryOf({ ending: "refused", details: { reason, user: "u 1", tags: ["a", "b"] } })]);
+    const explanation = await explainRequest(ledger, "r1", () => Promise.resolve("anna"));
+    if (explanation?.state !== "ended") throw new Error("Cannot explain what was entered");
+    assertEquals(explanation.why, `Refused: ${sentence}`);
+    assertEquals([explanation.reason, explanation.user, explanation.tags], [reason, "u 1", ["a", "b"]]);
+    const text = explanationText(explanation);
+    for (const line of [`Refused: ${sentence}`, "User:         u 1", "Tags:         a, b"]) {
+      assertStringIncludes(text, `${line}\n`);
+    }
+  }
+});
+
+Deno.test("explanationText() lists the attempts, and why the next one was made", async () => {
+  const attempts = [
+    { upstream: "one", model: "acme/one", outcome: "unreachable", ms: 12, message: "Cannot connect" },
+    { upstream: "one", model: "acme/one", outcome: "limited", ms: 3, status: 429, code: "slow", request_id: "v1" },
+    { upstream: "two", model: "acme/one", outcome: "failure", ms: 5, status: 500, message: "oops" },
+    { upstream: "two", model: "acme/b", outcome: "success", ms: 40 },
+  ];
+  const text = explanationText(await explain(entryOf({ attempts: 4, details: { attempts } })));
+  assertStringIncludes(
+    text,
+    `
+Attempts:
+  1. one, acme/one: no connection could be made after 12 ms ("Cannot connect"); the upstream was tried again
+  2. one, acme/one: its limit is reached after 3 ms (status 429, slow, request id v1); the next target was tried
+  3. two, acme/one: failed after 5 ms (status 500, "oops"); the next model, acme/b, was tried
+  4. two, acme/b: answered after 40 ms
+`,
+  );
 });

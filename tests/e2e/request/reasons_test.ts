@@ -192,3 +192,38 @@ Deno.test("a malformed header about the end user or the tags is refused, and ent
   assertEquals(await detailsOf(gateway, wrong.length), wrong.map(() => ({ reason: { code: "invalid" } })));
   assertEquals(up.requests.length, 0);
 });
+
+Deno.test("a request that its key may not make at all is entered", async () => {
+  await using up = startUpstream(() => json(WHOLE.chat));
+  await using gateway = start([up.url, up.url], {
+    groups: { default: {}, deaf: { protocols: ["messages"], endpoints: ["chat", "responses", "models"] } },
+  });
+  const key = await gateway.addKey({ group: "deaf" });
+  const statuses = [];
+  for (const protocol of PROTOCOLS) {
+    const response = await gateway.ask(protocol, prompt(protocol, { model: "acme/one" }), { key });
+    await response.text();
+    statuses.push(response.status);
+  }
+  assertEquals(statuses, [403, 403, 403]);
+  // Nothing is entered for an endpoint that has no part in the ledger.
+  const counted = await fetch(`${gateway.url}/anthropic/v1/messages/count_tokens`, {
+    method: "POST",
+    headers: { "x-api-key": key.key },
+    body: "{}",
+  });
+  assertEquals([counted.status, (await counted.text()).length > 0], [403, true]);
+  assertEquals(await detailsOf(gateway, 3), [
+    { reason: { code: "permission", permission: { of: "protocol", name: "chat" } } },
+    { reason: { code: "permission", permission: { of: "protocol", name: "responses" } } },
+    { reason: { code: "permission", permission: { of: "endpoint", name: "messages" } } },
+  ]);
+  const [entry] = await entriesOf(gateway.store.ledger, 3);
+  assertEquals([entry?.keyId, entry?.group, entry?.endpoint, entry?.status, entry?.ending], [
+    key.id,
+    "deaf",
+    "chat",
+    403,
+    "refused",
+  ]);
+});

@@ -1,0 +1,127 @@
+/** Shapes of single requests, for the description of the admin side. */
+import { z } from "zod";
+import type { Explanation } from "../billing/reports/explain.ts";
+import { REASON_CODES } from "../store/ledger.ts";
+import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
+
+const priceLine = z.strictObject({
+  class: z.string().describe("Name of the price, as in `pricing`"),
+  tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
+  price_usd: usd.describe("Of one token or call, in the catalog"),
+  factor: z.string().describe("What the group of the key pays of it"),
+  amount_usd: usd,
+});
+
+const limitRefusal = z.strictObject({
+  scope: z.enum(["key", "group", "model"]),
+  id: z.string().describe("Id of the key or model, or name of the group"),
+  unit: z.enum(["requests", "tokens", "concurrency"]),
+  limit: count,
+  needed: count.describe("What the request needed of it"),
+  remaining: count.optional().describe("What was left"),
+  free_after_ms: z.number().optional().describe("When there was room again; absent where no wait helps"),
+});
+
+const budgetRefusal = z.strictObject({
+  scope: z.enum(["key", "group"]),
+  id: z.string(),
+  period: z.enum(["day", "week", "month", "total"]),
+  budget_usd: usd,
+  left_usd: usd,
+  held_usd: usd.describe("Set aside for requests under way"),
+  needed_usd: usd.describe("The most that the request could cost"),
+  resets_on: z.iso.date().optional().describe("Absent for a budget that never resets"),
+});
+
+const reasonSchema = z.strictObject({
+  code: z.enum(REASON_CODES),
+  error: z.string().optional().describe("Code of the error that the client got"),
+  param: z.string().optional().describe("Parameter at fault; `other` where it is none of the protocols"),
+  limit: limitRefusal.optional(),
+  budget: budgetRefusal.optional(),
+  permission: z.strictObject({ of: z.enum(["endpoint", "protocol", "model"]), name: z.string() }).optional(),
+  set_by: z.enum(["key", "group"]).optional().describe("Whose setting the limit or budget of the key is"),
+});
+
+const attemptSchema = z.strictObject({
+  upstream: z.string(),
+  model: z.string(),
+  outcome: z.string().describe("As in the metric sluice_upstream_attempts_total, or `unfit`"),
+  ms: count.describe("Until the answer began, or the attempt failed"),
+  status: z.number().int().optional(),
+  code: z.string().optional().describe("The vendor's code of the error"),
+  message: z.string().optional().describe("Without secrets; absent where it may quote the request"),
+  request_id: z.string().optional().describe("The vendor's id of the request"),
+});
+
+const endedRequest = z.strictObject({
+  state: z.literal("ended"),
+  id: z.string(),
+  seq: z.number().int().min(1).describe("Place in the ledger"),
+  at: time,
+  key_id: z.string(),
+  group: z.string(),
+  model: z.string().nullable(),
+  upstream: z.string().nullable(),
+  endpoint: z.string(),
+  status: z.number().int(),
+  ending: z.enum([
+    "end",
+    "stop_sequence",
+    "length",
+    "tool_use",
+    "refusal",
+    "pause",
+    "done",
+    "partial",
+    "abandoned",
+    "failed",
+    "refused",
+    "lost",
+  ]),
+  attempts: count,
+  attempt_list: z.array(attemptSchema).readonly().describe("Empty where there was none, or the only one answered"),
+  reason: reasonSchema.nullable().describe("Why it was refused or failed"),
+  why: z.string().nullable().describe("The reason in one sentence"),
+  user: z.string().nullable().describe("The end user that the client named"),
+  tags: z.array(z.string()).readonly(),
+  first_ms: z.number().nullable(),
+  total_ms: z.number(),
+  images: count,
+  image_sizes: z.strictObject({
+    asked: z.string(),
+    delivered: z.array(z.string()).readonly().describe("One for each image; `unknown` where it cannot be read"),
+  }).nullable(),
+  service_tier: z.string().nullable().describe("The tier that served it; null where that is the plain one"),
+  context_tier: z.strictObject({ above: count, up_to: count.optional() }).nullable()
+    .describe("Number of input tokens that its prices are for; null where the model has one price for all"),
+  price_window: z.string().nullable().describe("The time window of its prices; null at the usual time"),
+  tokens,
+  source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
+    "Where the numbers of tokens come from",
+  ),
+  price_version: z.number().int().nullable(),
+  lines: z.array(priceLine),
+  sum_usd: usd,
+  held_usd: usd,
+  released_usd: usd,
+  overrun_usd: usd,
+  charged_usd: usd.describe("What the customer pays"),
+  upstream_usd: usd.nullable().describe("What the vendor takes by the prices of the target; null without any"),
+  why_free: z.string().nullable(),
+  adds_up: z.boolean().describe("False where the ledger was changed"),
+});
+
+const runningRequest = z.strictObject({
+  state: z.literal("running"),
+  id: z.string(),
+  at: time,
+  key_id: z.string(),
+  group: z.string(),
+  model: z.string(),
+  endpoint: z.string(),
+  held_usd: usd,
+});
+
+/** One request and its price. */
+export const explanationSchema = exactly<Explanation>()(z.discriminatedUnion("state", [endedRequest, runningRequest]));

@@ -1,0 +1,146 @@
+/** Why a request was refused or failed, as sentences for people. */
+import type { BudgetRefusal, LimitRefusal, PermissionRefusal } from "../../errors.ts";
+import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
+
+/** The reasons without facts of their own. */
+const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permission">, string>> = {
+  invalid: "the request is not valid",
+  model_not_found: "the model does not exist or has expired",
+  body_too_large: "the request body is too large",
+  media_type: "the body has an unsupported media type or encoding",
+  client_slow: "the client was too slow",
+  client_left: "the client left before it got any of the answer",
+  busy: "the gateway had no room for it",
+  unavailable: "the gateway could not serve it: no target could be asked, or its store was out of reach",
+  shutdown: "the gateway was shutting down",
+  upstream_rejected: "the upstream rejected the request",
+  upstream_limit: "the upstream was at its limit",
+  upstream_overloaded: "the upstream was overloaded",
+  upstream_timeout: "the upstream took too long",
+  upstream_failed: "the upstream failed",
+  internal: "the gateway failed; its log says more",
+};
+
+const UNITS = {
+  requests: "requests per minute",
+  tokens: "tokens per minute",
+  concurrency: "requests at one time",
+} as const;
+
+/** Says in one sentence why a request was refused or failed; `undefined` where it was neither, or its entry does not say. */
+export function whyText(
+  { keyId, group, ending, details }: Pick<Entry, "keyId" | "group" | "ending" | "details">,
+  keyName: string | undefined,
+): string | undefined {
+  if (ending === "lost") return "Lost: the process that served it ended before the request did";
+  const reason = details?.reason;
+  if (reason === undefined) return undefined;
+  return `${ending === "refused" ? "Refused" : "Failed"}: ${reasonText(reason, { key: keyName ?? keyId, group })}`;
+}
+
+/** Names of the owners of a request. */
+interface Owners {
+  key: string;
+  group: string;
+}
+
+function reasonText(reason: EntryReason, owners: Owners): string {
+  const { code, limit, budget, permission, param, error } = reason;
+  if (limit !== undefined) return limitText(limit, reason, owners);
+  if (budget !== undefined) return budgetText(budget, reason, owners);
+  if (permission !== undefined) return permissionText(permission, owners);
+  if (code === "limit" || code === "budget" || code === "permission") return `key "${owners.key}" may not do this`;
+  const about = param === undefined ? "" : `, parameter "${param}"`;
+  return `${TEXTS[code]}${about}${error === undefined || error === code ? "" : ` (${error})`}`;
+}
+
+function limitText(
+  { scope, id, unit, limit, needed, free_after_ms: ms }: LimitRefusal,
+  reason: EntryReason,
+  owners: Owners,
+): string {
+  const rule = `${ownerText(scope, id, owners)} is limited to ${limit} ${UNITS[unit]}${
+    settingText(scope, "limits", reason, owners)
+  }`;
+  if (ms === undefined) return `${rule}; the request needs ${needed}, so no wait helps`;
+  const wait = `${secondsText(ms)} s later`;
+  return unit === "tokens"
+    ? `${rule}; the request needs up to ${needed}, and there was room ${wait}`
+    : `${rule}; the next slot was free ${wait}`;
+}
+
+/** Milliseconds in seconds, rounded up to tenths. */
+function secondsText(ms: number): string {
+  const digits = String(ms + 99).padStart(4, "0");
+  const tenths = digits.at(-3);
+  return `${digits.slice(0, -3)}${tenths === "0" ? "" : `.${tenths}`}`;
+}
+
+function budgetText(
+  { scope, id, period, budget_usd, left_usd, held_usd, needed_usd, resets_on }: BudgetRefusal,
+  reason: EntryReason,
+  owners: Owners,
+): string {
+  const setting = settingText(scope, "budget", reason, owners);
+  const held = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
+  return `${ownerText(scope, id, owners)} has a budget of ${budget_usd} USD ` +
+    `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${held}; ` +
+    `the request could cost up to ${needed_usd} USD` +
+    (resets_on === undefined ? "" : `, and the budget resets on ${resets_on}`);
+}
+
+function permissionText({ of, name }: PermissionRefusal, { key, group }: Owners): string {
+  const what = of === "model" && name === "other" ? "a model that the catalog does not have" : `the ${of} "${name}"`;
+  return `key "${key}" may not use ${what} (group ${group})`;
+}
+
+function ownerText(scope: LimitRefusal["scope"], id: string, { key }: Owners): string {
+  return scope === "key" ? `key "${key}"` : `${scope} "${id}"`;
+}
+
+/** Where the operator has set it. */
+function settingText(
+  scope: LimitRefusal["scope"],
+  what: "limits" | "budget",
+  { set_by }: EntryReason,
+  { group }: Owners,
+): string {
+  if (scope !== "key") return ` (${what} of the ${scope})`;
+  if (set_by === undefined) return "";
+  return set_by === "key" ? ` (${what} of its own)` : ` (group ${group}, key_${what})`;
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  success: "answered",
+  failure: "failed",
+  unreachable: "no connection could be made",
+  limited: "its limit is reached",
+  overloaded: "it is overloaded",
+  key_refused: "it refuses the gateway's key",
+  rejected: "it rejected the request",
+  oversized: "its answer was too large",
+  abandoned: "the client left",
+  unfit: "it cannot take the request",
+};
+
+/** One line for each attempt, with why the next one was made. */
+export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
+  return attempts.map((attempt, at) => {
+    const { upstream, model, outcome, ms, status, code, message, request_id } = attempt;
+    const next = attempts[at + 1];
+    const facts = [
+      ...(status === undefined ? [] : [`status ${status}`]),
+      ...(code === undefined ? [] : [code]),
+      ...(message === undefined ? [] : [`"${message}"`]),
+      ...(request_id === undefined ? [] : [`request id ${request_id}`]),
+    ];
+    const said = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
+    const then = next === undefined ? "" : `; ${nextText(attempt, next)}`;
+    return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${said}${then}`;
+  });
+}
+
+function nextText({ upstream, model }: EntryAttempt, next: EntryAttempt): string {
+  if (next.model !== model) return `the next model, ${next.model}, was tried`;
+  return next.upstream === upstream ? "the upstream was tried again" : "the next target was tried";
+}
