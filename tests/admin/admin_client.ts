@@ -1,6 +1,6 @@
 /** Requests to the admin side of a running gateway. */
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
-import { ADMIN_KEY, startGateway, type WholeGateway } from "../support/whole_gateway.ts";
+import { ADMIN_KEY, type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 
 /** A configuration whose admin side has a listener of its own. */
 export const APART = { admin: { key: { env: "ADMIN_KEY" }, listen: { port: 1 } } };
@@ -13,19 +13,19 @@ export interface Answer {
 }
 
 /** Starts a gateway with an admin side of its own. */
-export function startAdmin(): WholeGateway {
-  return startGateway(APART);
+export function startAdmin(): KeyedGateway {
+  return startKeyed(APART);
 }
 
 /** Asks as the operator, where no header says otherwise: `POST /keys` is that of `/admin/v1`. */
 export async function ask(
-  gateway: Pick<WholeGateway, "adminOrigin">,
+  gateway: Pick<KeyedGateway, "adminUrl">,
   name: string,
   body?: Json,
   headers: Record<string, string> = {},
 ): Promise<Answer> {
   const [method = "", path = ""] = name.split(" ");
-  const response = await fetch(`${gateway.adminOrigin}/admin/v1${path}`, {
+  const response = await fetch(`${gateway.adminUrl}/admin/v1${path}`, {
     method,
     headers: { authorization: `Bearer ${ADMIN_KEY}`, ...headers },
     ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
@@ -40,8 +40,8 @@ export function errorOf({ status, body }: Answer): [status: number, param: Json 
 }
 
 /** What a client gets for listing models with this key. */
-export async function statusOf({ origin }: Pick<WholeGateway, "origin">, key: Json | undefined): Promise<number> {
-  const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+export async function statusOf({ url }: Pick<KeyedGateway, "url">, key: Json | undefined): Promise<number> {
+  const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   await response.body?.cancel();
   return response.status;
 }

@@ -8,7 +8,7 @@ import { ask, startAdmin } from "./admin_client.ts";
 Deno.test("the audit tells what it checked and that all is well", async () => {
   await using gateway = startAdmin();
   for (const content of ["one", "two", "three"]) {
-    const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
+    const response = await fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${gateway.keys.good}` },
       body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content }] }),

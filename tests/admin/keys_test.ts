@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch, assertNotEquals, assertStringInclude
 import { hashKey } from "../../lib/access/keys.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { ask, errorOf, startAdmin, statusOf } from "./admin_client.ts";
-import { KEY_STATES } from "../support/whole_gateway.ts";
+import { KEY_STATES } from "../support/keyed_gateway.ts";
 
 const DAY_MS = 86_400_000;
 

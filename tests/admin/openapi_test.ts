@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { ACCESS } from "../../lib/access/access_table.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/mod.ts";
-import type { WholeGateway } from "../support/whole_gateway.ts";
+import type { KeyedGateway } from "../support/keyed_gateway.ts";
 import { startAdmin } from "./admin_client.ts";
 import { askDescribed, OPERATIONS } from "./openapi_validator.ts";
 
@@ -24,8 +24,8 @@ Deno.test("the description has every row of the admin side and nothing else, all
   assertEquals(query, ["since", "until", "period", "by", "key", "group", "model", "upstream"]);
 });
 
-async function chat({ origin, keys }: WholeGateway, model: string): Promise<string> {
-  const response = await fetch(`${origin}/v1/chat/completions`, {
+async function chat({ url, keys }: KeyedGateway, model: string): Promise<string> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${keys.good}` },
     body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),

@@ -6,7 +6,7 @@ import { explanationSchema } from "../../lib/admin/request_schemas.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
-import type { WholeGateway } from "../support/whole_gateway.ts";
+import type { KeyedGateway } from "../support/keyed_gateway.ts";
 import { ask } from "./admin_client.ts";
 
 /** Operations by `METHOD path`, as the access table names them. */
@@ -48,7 +48,7 @@ export interface Question {
 
 /** Asks as `ask()` does, and holds what comes against the description. Gives the operation, too. */
 export async function askDescribed(
-  gateway: Pick<WholeGateway, "adminOrigin">,
+  gateway: Pick<KeyedGateway, "adminUrl">,
   what: string,
   { status, body, headers }: Question,
 ): Promise<{ name: string; body: JsonObject }> {

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
-import { startGateway, type WholeGateway } from "../support/whole_gateway.ts";
+import { type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 import { APART, ask, errorOf, startAdmin } from "./admin_client.ts";
 
 /** A charged request at a moment. */
@@ -37,8 +37,8 @@ const PRICED = {
   context_length: 100_000,
 };
 
-async function chat({ origin, keys }: WholeGateway, model: string): Promise<{ id: string; usage: JsonObject }> {
-  const response = await fetch(`${origin}/v1/chat/completions`, {
+async function chat({ url, keys }: KeyedGateway, model: string): Promise<{ id: string; usage: JsonObject }> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${keys.good}` },
     body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello there" }] }),
@@ -49,7 +49,7 @@ async function chat({ origin, keys }: WholeGateway, model: string): Promise<{ id
 }
 
 Deno.test("what a client was told it used is what the operator reads, in sum and line by line", async () => {
-  await using gateway = startGateway({ ...APART, models: [PRICED] });
+  await using gateway = startKeyed({ ...APART, models: [PRICED] });
   const { id, usage } = await chat(gateway, "acme/priced");
   const [prompt, completion] = [Number(usage.prompt_tokens), Number(usage.completion_tokens)];
   assert(prompt > 0 && completion > 0);

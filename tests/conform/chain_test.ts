@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { runSuite } from "../../lib/conform/run.ts";
 import { GEMINI_KEY, startGemini } from "../clients/gemini.ts";
 import { model, startGateway } from "../support/gateway.ts";
-import { startGateway as startWhole } from "../support/whole_gateway.ts";
+import { startKeyed } from "../support/keyed_gateway.ts";
 
 const OPTIONS = { now: Date.now };
 
@@ -54,11 +54,11 @@ for (const [protocol, vendor, path] of HOSTS) {
 Deno.test("a gateway in front of a host that speaks Gemini's protocol passes", async () => {
   await using mind = startGateway({}, OPTIONS);
   await using host = startGemini({ ...mind, key: mind.key.key, stop: () => Promise.resolve() });
-  await using front = startWhole(
+  await using front = startKeyed(
     fileOf({ vendor: "gemini", base_url: host.url, api_key: { env: "ADMIN_KEY" } }, { model: "echo" }),
     { adminKey: GEMINI_KEY },
   );
-  assertEquals(await judge(front.origin, front.keys.good), {
+  assertEquals(await judge(front.url, front.keys.good), {
     failed: [],
     // It signs calls, not thoughts, and knows no way to switch parallel calls off.
     skipped: ["responses.reasoning.whole", "messages.tools.single", "messages.thinking.whole"],

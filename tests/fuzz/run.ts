@@ -7,7 +7,7 @@ import { send } from "../e2e/fault/matrix/written.ts";
 import { exchange, head, type RawResponse } from "../server/serve.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { model } from "../support/gateway.ts";
-import { ADMIN_KEY, startGateway, type WholeGateway } from "../support/whole_gateway.ts";
+import { ADMIN_KEY, type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 import { complaint } from "./judge.ts";
 import { type Mutant, mutate, type Sound } from "./requests.ts";
 import { soundRequests } from "./sound.ts";
@@ -34,7 +34,7 @@ export interface FuzzResult {
 
 /** A gateway with an upstream of each protocol that answers soundly. */
 export interface FuzzedGateway extends AsyncDisposable {
-  gateway: WholeGateway;
+  gateway: KeyedGateway;
   wire: Wire;
 }
 
@@ -49,7 +49,7 @@ const BODY_BYTES = 300_000;
 export async function startFuzzed(store?: Store): Promise<FuzzedGateway> {
   const wire = startWire({ get: () => ({ play: send, resets: false }) });
   const vendors = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" };
-  const gateway = startGateway({
+  const gateway = startKeyed({
     admin: { key: { env: "ADMIN_KEY" } },
     limits: { body_gap_ms: 200, body_grace_ms: 200, body_total_ms: 1000, json_body_bytes: BODY_BYTES },
     upstreams: Object.fromEntries(SPOKEN.map((spoken) => [spoken, {
@@ -60,7 +60,7 @@ export async function startFuzzed(store?: Store): Promise<FuzzedGateway> {
     }])),
     models: SPOKEN.map((spoken) => model(`acme/${spoken}`, [{ upstream: spoken, model: "real-one" }])),
   }, store === undefined ? {} : { store });
-  const made = await fetch(`${gateway.adminOrigin}/admin/v1/keys`, {
+  const made = await fetch(`${gateway.adminUrl}/admin/v1/keys`, {
     method: "POST",
     headers: { authorization: `Bearer ${ADMIN_KEY}` },
     body: JSON.stringify({ name: "victim", group: "default" }),
@@ -126,7 +126,7 @@ export async function fuzz(
 
 /** Asserts that nothing is left over, and that good requests are answered. */
 export async function assertQuiet(
-  { gateway: { backgroundTasks, ledger, inFlight }, store, port, keys }: WholeGateway,
+  { gateway: { backgroundTasks, ledger, inFlight }, store, port, keys }: KeyedGateway,
   wire: Wire,
 ): Promise<void> {
   for (const end = performance.now() + 3_000; inFlight.count() + wire.busy > 0;) {

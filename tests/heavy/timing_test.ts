@@ -15,7 +15,7 @@ import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { seeded } from "../support/random.ts";
 import { inFolder } from "../store/in_folder.ts";
-import { ADMIN_KEY, startGateway } from "../support/whole_gateway.ts";
+import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** Most that Welch's t may be, above or below 0. */
@@ -176,7 +176,7 @@ function likeText(real: string): (near: boolean) => string {
 }
 
 Deno.test(`timing: over HTTP, SEED=${SEED}`, async () => {
-  await using gateway = startGateway();
+  await using gateway = startKeyed();
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
   const [writer, answer] = [new TextEncoder(), new Uint8Array(16_384)];
   const decoder = new TextDecoder();

@@ -9,7 +9,7 @@ import {
   painter,
   paintsAll,
   type Script,
-  startGateway,
+  startPainted,
 } from "../e2e/images/gateway.ts";
 import { base64Of, join, png, pngHead } from "./image_files.ts";
 
@@ -44,7 +44,7 @@ Deno.test("a gate counts sizes: a small one overtakes a large one, and the large
 
 Deno.test("a request with too many pixels is a 400 that says how many, by the headers of its files", async () => {
   const upstream = localPainter(paintsAll);
-  await using gateway = startGateway({ p: upstream }, { limits: { image_request_pixels: 20_000_000 } });
+  await using gateway = startPainted({ p: upstream }, { limits: { image_request_pixels: 20_000_000 } });
   const uploads = await gateway.edit(formOf({ size: "1024x1024" }, [
     ["image[]", pngHead(4000, 4000)],
     ["image[]", pngHead(2000, 2000)],
@@ -62,7 +62,7 @@ Deno.test("a request with too many pixels is a 400 that says how many, by the he
 });
 
 Deno.test("images of another host are not bound by the pixels of this process", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) }, { limits: { image_request_pixels: 1_048_576 } });
+  await using gateway = startPainted({ p: painter(paintsAll) }, { limits: { image_request_pixels: 1_048_576 } });
   const response = await gateway.generate({ size: "1024x1024", n: 2 });
   assertEquals([response.status, (await response.json()).data.length], [200, 2]);
 });
@@ -75,7 +75,7 @@ Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with
     ...(calls++ === 0 ? [held.promise] : []),
     { type: "image", index: 0, base64 },
   ]);
-  await using gateway = startGateway({ p: upstream }, { limits: { image_pixels: 1_500_000, image_wait_ms: 20 } });
+  await using gateway = startPainted({ p: upstream }, { limits: { image_pixels: 1_500_000, image_wait_ms: 20 } });
   const first = gateway.generate({ size: "1024x1024" });
   while (calls === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   const second = await gateway.generate({ size: "1024x1024" });
@@ -97,7 +97,7 @@ Deno.test("a whole answer that is left unread has its pixels until it is cut", a
   const image = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
   const upstream = localPainter(() => [{ type: "image", index: 0, base64: image }]);
   const limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };
-  await using gateway = startGateway({ p: upstream }, { limits });
+  await using gateway = startPainted({ p: upstream }, { limits });
   const unread = await gateway.generate({ size: "1024x1024" });
   const next = await gateway.generate({ size: "1024x1024" });
   assertEquals([unread.status, next.status], [200, 200]);

@@ -7,7 +7,7 @@ import * as schemas from "../../lib/openapi/schemas.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { routes } from "../../routes/manifest.ts";
 import { createDescribedApp } from "../support/described_answers.ts";
-import { startGateway, type WholeGateway } from "../support/whole_gateway.ts";
+import { type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 
 const DOCUMENT = openapiDocument();
 
@@ -70,9 +70,9 @@ Deno.test("the description is OpenAPI 3.1 in structure", () => {
   for (const pointer of references(DOCUMENT)) assert(isObject(at(pointer.slice(1))), pointer);
 });
 
-function ask(gateway: WholeGateway, name: string, body?: JsonObject): Promise<Response> {
+function ask(gateway: KeyedGateway, name: string, body?: JsonObject): Promise<Response> {
   const [method = "", path = ""] = name.split(" ");
-  return fetch(`${gateway.origin}${path}`, {
+  return fetch(`${gateway.url}${path}`, {
     method,
     headers: { authorization: `Bearer ${gateway.keys.good}`, "anthropic-version": "2023-06-01" },
     ...(body !== undefined && { body: JSON.stringify({ model: "sluice/echo", ...body }) }),
@@ -83,7 +83,7 @@ const HELLO: JsonObject = { role: "user", content: "Hello" };
 const CALL: JsonObject = { role: "user", content: "call:f {}" };
 
 Deno.test("what the gateway answers has the shapes it describes", async () => {
-  await using gateway = startGateway();
+  await using gateway = startKeyed();
   const cases: [name: string, schema: z.ZodType, body?: JsonObject][] = [
     ["GET /healthz", schemas.healthSchema],
     ["GET /readyz", schemas.healthSchema],
@@ -130,7 +130,7 @@ Deno.test("what the gateway answers has the shapes it describes", async () => {
 });
 
 Deno.test("errors have the shapes and the statuses that are described", async () => {
-  await using gateway = startGateway();
+  await using gateway = startKeyed();
   const cases: [name: string, status: number, body?: JsonObject][] = [
     ["GET /v1/models/nobody", 404],
     ["GET /v1/models/%zz", 400],
@@ -168,7 +168,7 @@ Deno.test("images are described with what their upstreams can do, and with a qua
     for (const status of ["502", "503", "504"]) assert(Object.hasOwn(responses, status), `${name} ${status}`);
   }
   for (const [images, expected] of [[{}, true], [{ default_quality: "high" }, false]] as const) {
-    await using gateway = startGateway({ images });
+    await using gateway = startKeyed({ images });
     const document = await (await ask(gateway, "GET /openapi.json")).json();
     assertEquals(needed(document), [expected, expected]);
     const asked = { model: "sluice/canvas", prompt: "A cat", size: "1024x1024", n: 0 };
@@ -186,7 +186,7 @@ Deno.test("an answer that is not as it is described is found: its status, its ty
     [() => new Response("ok"), /GET \/healthz 200: the type "text\/plain" is not described/],
     [() => new Response("{", { headers: { "content-type": "application/json" } }), /the answer is no JSON/],
   ];
-  await using gateway = startGateway();
+  await using gateway = startKeyed();
   for (const [answer, problem] of answers) {
     const others = routes.map((route) => route.path === "/healthz" ? { ...route, handlers: { GET: answer } } : route);
     const { app, assertDescribed } = createDescribedApp({ routes: others, gateway: () => gateway.gateway });

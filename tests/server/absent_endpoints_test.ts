@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import { startGateway } from "../support/whole_gateway.ts";
+import { startKeyed } from "../support/keyed_gateway.ts";
 
 /** Paths as clients ask for them, and the endpoint that the message names. */
 const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [
@@ -48,10 +48,10 @@ const WRONG = [
 ];
 
 Deno.test("endpoints of the vendors that Sluice does not have are 404 and named, in the shape of their protocol", async () => {
-  await using gateway = startGateway();
+  await using gateway = startKeyed();
   for (const method of ["GET", "POST", "DELETE"]) {
     for (const [path, endpoint] of ABSENT) {
-      const response = await fetch(gateway.origin + path, { method });
+      const response = await fetch(gateway.url + path, { method });
       const { type, error } = await response.json();
       const isNative = path.startsWith("/anthropic");
       assertEquals(
@@ -67,7 +67,7 @@ Deno.test("endpoints of the vendors that Sluice does not have are 404 and named,
     }
   }
   for (const path of WRONG) {
-    const response = await fetch(gateway.origin + path, { method: "POST" });
+    const response = await fetch(gateway.url + path, { method: "POST" });
     const { error } = await response.json();
     assertEquals(response.status, 404, path);
     assertMatch(error.message, /base URL ends with \/v1, .*\/anthropic$/, path);

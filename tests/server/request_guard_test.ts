@@ -4,8 +4,8 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { createClientConcurrency } from "../../lib/server/client_concurrency.ts";
 import { createRatedLog } from "../../lib/server/rated_log.ts";
-import { ADMIN_KEY, startGateway } from "../support/whole_gateway.ts";
-import { startGateway as startWithStore } from "../support/gateway.ts";
+import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
+import { startGateway } from "../support/gateway.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { exchange, head, post, startServer } from "./serve.ts";
 
@@ -39,9 +39,9 @@ Deno.test("the head is bounded: 100 headers, 16,384 bytes, and ASCII in what is 
 });
 
 Deno.test("20 wrong keys of an address throttle wrong keys alone, and a good one passes that was never seen there", async () => {
-  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
+  await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
   const ask = async (from: string, headers: Record<string, string>, path = "/v1/models") => {
-    const response = await fetch(gateway.origin + path, { headers: { "x-forwarded-for": from, ...headers } });
+    const response = await fetch(gateway.url + path, { headers: { "x-forwarded-for": from, ...headers } });
     const { status } = response;
     return { status, retryAfter: Number(response.headers.get("retry-after")), body: await response.json() };
   };
@@ -89,7 +89,7 @@ Deno.test("a wrong key costs the store nothing where it cannot be one, and once 
     version: () => 1,
     findByHash: (...args: Parameters<typeof memory.keys.findByHash>) => (asked++, memory.keys.findByHash(...args)),
   };
-  await using gateway = startWithStore(BEHIND_PROXY, { store: { ...memory, keys } });
+  await using gateway = startGateway(BEHIND_PROXY, { store: { ...memory, keys } });
   const ask = async (key: string) => {
     const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": "192.0.2.1" };
     const response = await fetch(`${gateway.url}/v1/models`, { headers });
@@ -107,11 +107,11 @@ Deno.test("a wrong key costs the store nothing where it cannot be one, and once 
 });
 
 Deno.test("a flood of refused admin requests writes 60 lines a minute, and the right key is not kept out", async () => {
-  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
+  await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
   const statuses: number[] = [];
   const ask = async (from: string, key: string) => {
     const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": from };
-    const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys`, { headers });
+    const response = await fetch(`${gateway.adminUrl}/admin/v1/keys`, { headers });
     await response.body?.cancel();
     return response.status;
   };
@@ -126,11 +126,11 @@ Deno.test("a flood of refused admin requests writes 60 lines a minute, and the r
 });
 
 Deno.test("requests of nobody that fail have 600 lines a minute; those of a key have theirs", async () => {
-  await using gateway = startGateway({ log: { requests: "all" } });
+  await using gateway = startKeyed({ log: { requests: "all" } });
   const lines = () => gateway.requestLines.length;
   const before = lines();
   const ask = async (key: string, path = "/v1/models") => {
-    const response = await fetch(`${gateway.origin}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    const response = await fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${key}` } });
     await response.body?.cancel();
     return response.status;
   };
@@ -183,7 +183,7 @@ Deno.test("a concurrency counts by client, gives back once, and forgets who is g
 });
 
 Deno.test("requests under way are counted by key and address until their last byte, or until the client has gone", async () => {
-  await using gateway = startGateway({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
+  await using gateway = startKeyed({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
   const gone = new AbortController();
   // Where something fails, the gateway would wait for ever for streams that nobody reads.
   using _end = { [Symbol.dispose]: () => gone.abort() };
@@ -191,7 +191,7 @@ Deno.test("requests under way are counted by key and address until their last by
     from: string,
     { text = "hello", signal, key = gateway.keys.good }: { text?: string; signal?: AbortSignal; key?: string } = {},
   ) =>
-    fetch(`${gateway.origin}/v1/chat/completions`, {
+    fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: {
         authorization: `Bearer ${key}`,

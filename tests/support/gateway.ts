@@ -2,11 +2,12 @@
 import { issueKey } from "../../lib/access/keys.ts";
 import type { KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
+import { closeGateway, createGateway, type Gateway, type GatewayParts, type LogEntry } from "../../lib/gateway.ts";
+import type { ImageUpstream } from "../../lib/images/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import type { Limiter } from "../../lib/limits/limiter.ts";
-import type { Drain } from "../../lib/server/drain.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { Drain } from "../../lib/server/drain.ts";
+import { listenersOf } from "../../lib/server/surface.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
@@ -21,6 +22,8 @@ export interface TestGateway extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
   port: number;
+  /** Address of the admin side, if the configuration has one: the same, or one of its own. */
+  adminUrl: string;
   logs: LogEntry[];
   /** The lines of requests that are over. */
   requestLines: LogEntry[];
@@ -42,20 +45,21 @@ export interface TestKey {
   key: string;
 }
 
+/** Parts of a gateway that a test can replace; absent: a store in memory, a clock that shows 0, and no chance. */
+type ReplacedParts = Partial<Omit<GatewayParts, "config" | "log">>;
+
 /** What a gateway is started with, beside its configuration. */
-export interface GatewayOptions {
-  /** Absent: one in memory. */
-  store?: Store;
-  /** Unix time in milliseconds; absent: always 0. */
-  now?: () => number;
-  /** Milliseconds that only grow; absent: those of the process. */
-  monotonic?: () => number;
+export interface GatewayOptions extends ReplacedParts {
   /** True: targets that fail are taken out. */
   breakers?: boolean;
-  /** Absent: one in memory. */
-  limiter?: Limiter;
-  /** Absent: `UPSTREAM_KEY`. */
+  /** Value of the variable `UPSTREAM_KEY`; absent: the one above. */
   upstreamKey?: string;
+  /** Name of its first key; absent: `test`. */
+  keyName?: string;
+  /** Value of the variable `ADMIN_KEY`. */
+  adminKey?: string;
+  /** Image upstreams in place of those of the configuration, by name. */
+  painters?: Readonly<Record<string, ImageUpstream>>;
   /** False: its upstreams answer what no protocol has, and the gateway relays it. */
   described?: boolean;
   /** Absent: it never shuts down. */
@@ -126,45 +130,48 @@ export function startGateway(
   file: JsonObject,
   {
     store = openMemoryStore(),
-    now = () => 0,
-    monotonic,
     breakers = false,
-    limiter,
     upstreamKey = UPSTREAM_KEY,
+    keyName = "test",
+    adminKey,
+    painters = {},
     described = true,
     drain,
     arriving,
+    ...parts
   }: GatewayOptions = {},
 ): TestGateway {
-  const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? upstreamKey : undefined);
-  const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
+  const env: Record<string, string | undefined> = { UPSTREAM_KEY: upstreamKey, ADMIN_KEY: adminKey };
+  const config = parseConfig(file, (name) => env[name]);
+  const { key, record } = issueKey({ name: keyName, group: "default", now: 0 });
   void store.keys.add(record);
   const own = { id: record.id, key };
   let keys = 0;
   const logs: LogEntry[] = [];
   const requestLines: LogEntry[] = [];
   const log = (entry: LogEntry) => void (entry.event === "request" ? requestLines : logs).push(entry);
-  const gateway = createGateway({
+  const built = createGateway({
     config,
     store,
-    now,
+    now: () => 0,
     random: () => 0,
     log,
-    ...(monotonic !== undefined && { monotonic }),
-    ...(limiter !== undefined && { limiter }),
     ...(!breakers && { health: forgivingHealth() }),
+    ...parts,
   });
-  const { app, assertDescribed } = createDescribedApp({
-    routes,
-    gateway: () => gateway,
-    ...(drain !== undefined && { drain }),
-  });
+  const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
+  const gateway: Gateway = { ...built, imageUpstreams };
+  const apps = listenersOf(config).map(({ surface }) =>
+    createDescribedApp({ routes, surface, gateway: () => gateway, ...(drain !== undefined && { drain }) })
+  );
   const stop = new AbortController();
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, (request, info) => {
-    arriving?.(request);
-    return app(request, info);
-  });
-  const url = `http://127.0.0.1:${server.addr.port}`;
+  const servers = apps.map(({ app }) =>
+    Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, (request, info) => {
+      arriving?.(request);
+      return app(request, info);
+    })
+  );
+  const [url = "", adminUrl = url] = servers.map(({ addr }) => `http://127.0.0.1:${addr.port}`);
 
   function headers(protocol: Protocol, { key }: TestKey = own): Record<string, string> {
     return {
@@ -177,7 +184,8 @@ export function startGateway(
 
   return {
     url,
-    port: server.addr.port,
+    port: Number(new URL(url).port),
+    adminUrl,
     logs,
     requestLines,
     gateway,
@@ -202,12 +210,12 @@ export function startGateway(
       return `POST ${PATHS[protocol]} HTTP/1.1\r\nhost: localhost\r\n${lines}content-length: ${length}\r\n\r\n${text}`;
     },
     async [Symbol.asyncDispose]() {
-      await closeGateway(gateway);
+      await closeGateway(built);
       // Not `shutdown()`: a test that failed has left its streams open.
       stop.abort();
-      await server.finished;
+      await Promise.all(servers.map(({ finished }) => finished));
       await store.close();
-      if (described) assertDescribed();
+      if (described) { for (const { assertDescribed } of apps) assertDescribed(); }
     },
   };
 }

@@ -3,7 +3,7 @@ import { mintKey } from "../../../lib/access/keys.ts";
 import { ACCESS, type Access } from "../../../lib/access/access_table.ts";
 import { METHODS } from "../../../lib/server/router.ts";
 import { routes } from "../../../routes/manifest.ts";
-import { ADMIN_KEY, KEY_STATES, startGateway } from "../../support/whole_gateway.ts";
+import { ADMIN_KEY, KEY_STATES, startKeyed } from "../../support/keyed_gateway.ts";
 
 /** Every way to show a credential. */
 const HEADERS = {
@@ -30,7 +30,7 @@ function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403
 }
 
 Deno.test("every route answers every role as the access table says", async () => {
-  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } } });
+  await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } } });
   const keys: Record<string, string> = { ...gateway.keys, stranger: mintKey(), admin: ADMIN_KEY };
   const seen = new Set<string>();
   for (const route of routes) {
@@ -40,7 +40,7 @@ Deno.test("every route answers every role as the access table says", async () =>
       seen.add(name);
       const ask = async (headers: Record<string, string>) => {
         const body = method === "GET" ? {} : { body: "{}" };
-        const response = await fetch(`${gateway.origin}${pathOf(route.path)}`, { method, headers, ...body });
+        const response = await fetch(`${gateway.url}${pathOf(route.path)}`, { method, headers, ...body });
         await response.body?.cancel();
         return response.status;
       };

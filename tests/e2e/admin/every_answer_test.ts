@@ -14,7 +14,7 @@ import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "../../billing/reports/entries.ts";
 import { BREAKER } from "../../routing/breaker.ts";
-import { ADMIN_KEY, KEY_STATES, startGateway } from "../../support/whole_gateway.ts";
+import { ADMIN_KEY, KEY_STATES, startKeyed } from "../../support/keyed_gateway.ts";
 import { APART } from "../../admin/admin_client.ts";
 import { askDescribed, OPERATIONS } from "../../admin/openapi_validator.ts";
 
@@ -54,7 +54,7 @@ function everyEntry(): Entry[] {
 }
 
 Deno.test("keys in every state are as they are described, each alone and all together", async () => {
-  await using gateway = startGateway(APART);
+  await using gateway = startKeyed(APART);
   const rules: Json = {
     models: ["*"],
     endpoints: ["chat"],
@@ -75,7 +75,7 @@ Deno.test("keys in every state are as they are described, each alone and all tog
     await askDescribed(gateway, "POST /keys", { status: 400, body: { name: "beyond", expires_at } });
   }
   await askDescribed(gateway, "POST /keys/good/rotate", { status: 200, body: { overlap: "1h" } });
-  const used = await fetch(`${gateway.origin}/v1/models`, {
+  const used = await fetch(`${gateway.url}/v1/models`, {
     headers: { authorization: `Bearer ${gateway.keys.good}` },
   });
   await used.body?.cancel();
@@ -105,7 +105,7 @@ Deno.test("keys in every state are as they are described, each alone and all tog
 Deno.test("bills and single requests of every kind are as they are described, and those of an empty ledger", async () => {
   const store = openMemoryStore();
   const forged = (entry: KeptEntry | undefined) => entry?.id === "end" ? { ...entry, cost: entry.cost + 1n } : entry;
-  await using gateway = startGateway(APART, {
+  await using gateway = startKeyed(APART, {
     store: withLedger(store, (ledger) => ({ find: async (id) => forged(await ledger.find(id)) })),
   });
   const sums = ["key", "group", "model", "day", "upstream"].flatMap((by) =>
@@ -174,7 +174,7 @@ Deno.test("an audit that finds differences of every kind, and a ledger that cann
   ];
   const kinds = new Set<Json | undefined>();
   for (const change of changes) {
-    await using gateway = startGateway(APART, { store: withLedger(store, change) });
+    await using gateway = startKeyed(APART, { store: withLedger(store, change) });
     const { body } = await askDescribed(gateway, "POST /audit", { status: 200 });
     assertEquals(body.ok, false);
     for (const { kind } of body.differences as JsonObject[]) kinds.add(kind);
@@ -184,7 +184,7 @@ Deno.test("an audit that finds differences of every kind, and a ledger that cann
   for (const { kind } of damaged.differences) kinds.add(kind);
   assertEquals([...kinds].sort(), DIFFERENCE_KINDS.toSorted());
 
-  await using gateway = startGateway(APART, {
+  await using gateway = startKeyed(APART, {
     store: withLedger(store, () => ({ usage: fail, entriesWithin: fail, find: fail })),
   });
   for (const what of ["GET /usage", "GET /usage?by=upstream", "GET /usage/r1"]) {
@@ -231,7 +231,7 @@ Deno.test("health in every state is as it is described", async () => {
   };
   const ledger = Object.defineProperty({ ...store.ledger }, "takes", { get: () => takes });
   const shared = { configs: undefined as never, reach: () => reach ?? { up: true, downMs: 0, waiting: 0 } };
-  await using gateway = startGateway(APART, { store: { ...store, keys, ledger, shared }, health });
+  await using gateway = startKeyed(APART, { store: { ...store, keys, ledger, shared }, health });
   const states: [change: () => void, expected: JsonObject][] = [
     [() => {}, { status: "degraded", upstreams: "some", store: true, ledger: true, journal_entries: 0 }],
     [() => keysAnswer = false, { status: "unavailable", store: false }],
@@ -267,7 +267,7 @@ Deno.test("configurations and what becomes of reloads are as they are described"
     now: Date.now,
     log() {},
   });
-  await using gateway = startGateway(APART, { reloader });
+  await using gateway = startKeyed(APART, { reloader });
   const seen: (JsonObject | undefined)[] = [];
   async function look(status: number): Promise<JsonObject> {
     const { body } = await askDescribed(gateway, "POST /reload", { status });
@@ -290,7 +290,7 @@ Deno.test("configurations and what becomes of reloads are as they are described"
 });
 
 Deno.test("refusals are as they are described, at every operation", async () => {
-  await using gateway = startGateway({ ...APART, trusted_proxies: ["127.0.0.0/8"] });
+  await using gateway = startKeyed({ ...APART, trusted_proxies: ["127.0.0.0/8"] });
   const operations = [...OPERATIONS.keys()].map((name) => name.replace("/admin/v1", "").replaceAll(/\[\w+\]/g, "a"));
   const headers = { authorization: "Bearer wrong", "x-forwarded-for": "192.0.2.1" };
   for (const what of operations) await askDescribed(gateway, what, { status: 401, headers });

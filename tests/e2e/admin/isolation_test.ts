@@ -3,7 +3,7 @@ import { issueKey } from "../../../lib/access/keys.ts";
 import { ACCESS } from "../../../lib/access/access_table.ts";
 import { METHODS } from "../../../lib/server/router.ts";
 import { exchange, head } from "../../server/serve.ts";
-import { ADMIN_KEY, startGateway, type WholeGateway } from "../../support/whole_gateway.ts";
+import { ADMIN_KEY, type KeyedGateway, startKeyed } from "../../support/keyed_gateway.ts";
 import { APART, ask, startAdmin } from "../../admin/admin_client.ts";
 
 const TOGETHER = { admin: { key: { env: "ADMIN_KEY" } } };
@@ -29,42 +29,42 @@ async function told(url: string, { method, key }: { method: string; key?: string
 }
 
 /** Every path, method and credential is answered as a path that nobody ever had. */
-async function assertAbsent(paths: readonly string[], { origin, keys }: Pick<WholeGateway, "origin" | "keys">) {
+async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedGateway, "url" | "keys">) {
   assert(paths.length > 5);
   for (const method of [...METHODS, "HEAD", "OPTIONS"]) {
     for (const key of [undefined, ADMIN_KEY, keys.good]) {
       const asked = { method, ...(key !== undefined && { key }) };
       for (const path of paths) {
         const nowhere = path.startsWith("/anthropic") ? "/anthropic/no/such" : "/no/such";
-        const absent = await told(`${origin}${nowhere}`, asked);
+        const absent = await told(`${url}${nowhere}`, asked);
         assertMatch(absent, /^\[404,/);
-        assertEquals(await told(`${origin}${path}`, asked), absent, `${method} ${path}`);
+        assertEquals(await told(`${url}${path}`, asked), absent, `${method} ${path}`);
       }
     }
   }
 }
 
 Deno.test("without an admin key nothing tells that an admin side could exist", async () => {
-  await using gateway = startGateway();
-  assertEquals(gateway.adminOrigin, gateway.origin);
+  await using gateway = startKeyed();
+  assertEquals(gateway.adminUrl, gateway.url);
   await assertAbsent([...ADMIN_PATHS, "/admin", "/admin/v1"], gateway);
   assertEquals(gateway.logs, []);
 });
 
 Deno.test("two listeners: no admin path on the clients' one, no client path on the admin one, health on both", async () => {
   await using gateway = startAdmin();
-  const { adminOrigin, origin, keys } = gateway;
-  assert(adminOrigin !== origin);
+  const { adminUrl, url, keys } = gateway;
+  assert(adminUrl !== url);
   await assertAbsent([...ADMIN_PATHS, "/admin", "/admin/v1"], gateway);
-  await assertAbsent([...CLIENT_PATHS, "/v1", "/anthropic"], { origin: adminOrigin, keys });
-  for (const at of [origin, adminOrigin]) {
+  await assertAbsent([...CLIENT_PATHS, "/v1", "/anthropic"], { url: adminUrl, keys });
+  for (const at of [url, adminUrl]) {
     for (const path of ["/healthz", "/readyz"]) {
       assertMatch(await told(`${at}${path}`, { method: "GET" }), /^\[200,/);
     }
   }
   await assertAbsent(Array.from({ length: 6 }, () => "/metrics"), gateway);
-  assertMatch(await told(`${adminOrigin}/metrics`, { method: "GET" }), /^\[401,/);
-  assertMatch(await told(`${adminOrigin}/metrics`, { method: "GET", key: ADMIN_KEY }), /^\[200,/);
+  assertMatch(await told(`${adminUrl}/metrics`, { method: "GET" }), /^\[401,/);
+  assertMatch(await told(`${adminUrl}/metrics`, { method: "GET", key: ADMIN_KEY }), /^\[200,/);
   assertEquals((await ask(gateway, "GET /keys")).status, 200);
 });
 
@@ -82,7 +82,7 @@ Deno.test("no Host and no spelling of a path leads to the other side", async () 
     "/anthropic/admin/v1/keys",
     "/v1/models?x=/admin/v1/keys",
   ];
-  const adminHost = new URL(gateway.adminOrigin).host;
+  const adminHost = new URL(gateway.adminUrl).host;
   for (const target of targets) {
     for (const host of ["localhost", adminHost, "admin", "x/admin/v1/keys?", "x/admin/v1/keys#"]) {
       const { status, body } = await exchange(gateway.port, [
@@ -96,7 +96,7 @@ Deno.test("no Host and no spelling of a path leads to the other side", async () 
 
 Deno.test("only the admin key opens the admin side, and each refusal is logged without what was sent", async () => {
   for (const file of [TOGETHER, APART]) {
-    await using gateway = startGateway(file);
+    await using gateway = startKeyed(file);
     const cases: Record<string, string>[] = [
       {},
       { authorization: "" },
@@ -115,7 +115,7 @@ Deno.test("only the admin key opens the admin side, and each refusal is logged w
       { cookie: `key=${ADMIN_KEY}` },
     ];
     for (const headers of cases) {
-      const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys?key=${ADMIN_KEY}`, { headers });
+      const response = await fetch(`${gateway.adminUrl}/admin/v1/keys?key=${ADMIN_KEY}`, { headers });
       const { error } = await response.json();
       assertEquals([response.status, error.code, error.param], [401, "invalid_api_key", null], JSON.stringify(headers));
       assertEquals(response.headers.get("www-authenticate"), "Bearer");
@@ -133,11 +133,11 @@ Deno.test("only the admin key opens the admin side, and each refusal is logged w
 
 Deno.test("the admin key is no API key, not even where the store has a key of its value", async () => {
   const { key, record } = issueKey({ name: "twin", group: "default", now: 0 });
-  await using gateway = startGateway(TOGETHER, { adminKey: key });
+  await using gateway = startKeyed(TOGETHER, { adminKey: key });
   await gateway.store.keys.add(record);
   for (const path of ["/v1/models", "/anthropic/v1/models", "/openapi.json"]) {
     for (const [name, value] of [["authorization", `Bearer ${key}`], ["x-api-key", key]] as const) {
-      const response = await fetch(`${gateway.origin}${path}`, { headers: { [name]: value } });
+      const response = await fetch(`${gateway.url}${path}`, { headers: { [name]: value } });
       await response.body?.cancel();
       assertEquals(response.status, 401, path);
     }
@@ -148,7 +148,7 @@ Deno.test("no page reads the admin side, whatever origins may read the rest", as
   const origin = "https://app.example.com";
   const cors = { cors: { origins: [origin] } };
   for (const file of [TOGETHER, APART]) {
-    await using gateway = startGateway({ ...file, ...cors });
+    await using gateway = startKeyed({ ...file, ...cors });
     const flight = {
       origin,
       "access-control-request-method": "GET",
@@ -161,13 +161,13 @@ Deno.test("no page reads the admin side, whatever origins may read the rest", as
       ["PUT", { origin }, 405],
     ];
     for (const [method, headers, status] of cases) {
-      const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys`, { method, headers });
+      const response = await fetch(`${gateway.adminUrl}/admin/v1/keys`, { method, headers });
       await response.body?.cancel();
       const told = [...response.headers.keys()].filter((name) => name.startsWith("access-control-"));
       assertEquals([response.status, told], [status, []], method);
       assertEquals(response.headers.get("cache-control"), "no-store");
     }
-    const open = await fetch(`${gateway.origin}/healthz`, { headers: { origin } });
+    const open = await fetch(`${gateway.url}/healthz`, { headers: { origin } });
     assertEquals([(await open.json()).status, open.headers.get("access-control-allow-origin")], ["ok", origin]);
   }
 });

@@ -5,7 +5,7 @@ import type { KeyStore } from "../../../lib/store/keys.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import { DAY_ONE, entryOf } from "../../billing/reports/entries.ts";
-import { ADMIN_KEY, startGateway } from "../../support/whole_gateway.ts";
+import { ADMIN_KEY, startKeyed } from "../../support/keyed_gateway.ts";
 import { APART, ask } from "../../admin/admin_client.ts";
 
 /** Longest time until something is noticed, in milliseconds. */
@@ -81,12 +81,12 @@ const WALKS = [
 for (const name of WALKS) {
   Deno.test(`${name}: when its client leaves, nothing is read any more, and the log tells that it left`, async () => {
     const store = openEndless();
-    await using gateway = startGateway(APART, { store });
+    await using gateway = startKeyed(APART, { store });
     try {
       const [method = "", path = ""] = name.split(" ");
       const leave = new AbortController();
       store.read = () => leave.abort();
-      const answer = fetch(`${gateway.adminOrigin}/admin/v1${path}`, {
+      const answer = fetch(`${gateway.adminUrl}/admin/v1${path}`, {
         method,
         headers: { authorization: `Bearer ${ADMIN_KEY}` },
         signal: leave.signal,

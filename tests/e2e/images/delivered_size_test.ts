@@ -1,7 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { sseReader } from "../../../lib/server/sse.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
-import type { LogEntry } from "../../../lib/gateway.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { explainRequest } from "../../../lib/billing/reports/explain.ts";
@@ -73,19 +72,14 @@ async function entered({ gateway: { gateway: { store } } }: Both): Promise<void>
   throw new Error("Expected an entry in time");
 }
 
-function logged(): { lines: LogEntry[]; log: (entry: LogEntry) => void; sizes: () => unknown[] } {
-  const lines: LogEntry[] = [];
-  return {
-    lines,
-    log: (entry) => void lines.push(entry),
-    sizes: () =>
-      lines.filter(({ event }) => event === "image_size_mismatch").map(({ level, upstream, asked, delivered }) => [
-        level,
-        upstream,
-        asked,
-        delivered,
-      ]),
-  };
+/** What the log says of sizes that differ. */
+function sizes({ gateway: { logs } }: ReturnType<typeof startBoth>): unknown[] {
+  return logs.filter(({ event }) => event === "image_size_mismatch").map(({ level, upstream, asked, delivered }) => [
+    level,
+    upstream,
+    asked,
+    delivered,
+  ]);
 }
 
 Deno.test("images are billed by the size that a host delivers, and a size that was not asked for is told", async (t) => {
@@ -101,8 +95,7 @@ Deno.test("images are billed by the size that a host delivers, and a size that w
   ];
   for (const [what, images, size, tokens] of cases) {
     await t.step(what, async () => {
-      const { log, sizes } = logged();
-      await using both = startBoth(() => answer(images), { log });
+      await using both = startBoth(() => answer(images));
       const response = await both.gateway.generate({ n: images.length, size: "1024x1024" });
       const { usage, size: asked } = await response.json();
       assertEquals([asked, response.headers.get("x-sluice-image-size")], ["1024x1024", size]);
@@ -112,7 +105,7 @@ Deno.test("images are billed by the size that a host delivers, and a size that w
       assertEquals(entry.cost, BigInt(PROMPT) * 750_000n + BigInt(tokens) * 4_500_000n);
       const isAsked = what === "as asked for";
       const delivered = images.length > 1 && !size.includes(",") ? images.map(() => size).join(", ") : size;
-      assertEquals(sizes(), isAsked ? [] : [["warn", "host", "1024x1024", delivered]]);
+      assertEquals(sizes(both), isAsked ? [] : [["warn", "host", "1024x1024", delivered]]);
       assertEquals(text.includes("Image sizes:"), !isAsked);
     });
   }
@@ -142,8 +135,7 @@ Deno.test("an image without a readable size is a failed one, and free", async (t
 });
 
 Deno.test("a stream claims no size before there is one; each completed event tells its own", async () => {
-  const { log, sizes } = logged();
-  await using both = startBoth(() => streamed("generation", [[large], [wide]]), { log });
+  await using both = startBoth(() => streamed("generation", [[large], [wide]]));
   const response = await both.gateway.generate({ n: 2, size: "1024x1024", stream: true });
   assertEquals(response.headers.get("x-sluice-image-size"), null);
   const events = await completed(response);
@@ -163,7 +155,7 @@ Deno.test("a stream claims no size before there is one; each completed event tel
   ]);
   const { entry, text } = await audited(both);
   assertEquals([entry.tokens.prompt, entry.tokens.completion], [PROMPT, TOKENS.large + TOKENS.wide]);
-  assertEquals(sizes(), [["warn", "host", "1024x1024", "2048x2048, 1536x1024"]]);
+  assertEquals(sizes(both), [["warn", "host", "1024x1024", "2048x2048, 1536x1024"]]);
   assertStringIncludes(text, "asked for 1024x1024, delivered 2048x2048, 1536x1024; billed by the size delivered");
 });
 

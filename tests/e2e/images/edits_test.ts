@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import { errorOf, formOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
+import { errorOf, formOf, gray, painter, paintsAll, startPainted } from "./gateway.ts";
 import { exif, exifSegment, join, jpegHead, png, pngHead } from "../../images/image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("Blue");
@@ -8,7 +8,7 @@ const PROMPT_TOKENS = (await loadTokenCounter()).count("Blue");
 type File = readonly [name: string, bytes: Uint8Array<ArrayBuffer>, filename?: string];
 
 Deno.test("an edit answers with exactly the members of an image result and the number of images", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   const response = await gateway.edit(formOf({}, [["image", png(1024, 1024)]]));
   assertEquals(response.status, 200);
   assertEquals(await response.json(), {
@@ -30,7 +30,7 @@ Deno.test("an edit answers with exactly the members of an image result and the n
 
 Deno.test("images come as image, repeated image and image[], in their order, whatever their names and types", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const files: File[] = [
     ["image", png(1024, 1024), "a.jpg"],
     ["image[]", jpegHead(800, 600), "b.exe"],
@@ -50,7 +50,7 @@ Deno.test("images come as image, repeated image and image[], in their order, wha
 
 Deno.test("auto is the size of the first image as a viewer sees it, or the nearest valid one", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const turned = jpegHead(1024, 1536, exifSegment(exif(6)));
   const cases: [File, string | undefined, string][] = [
     [["image", png(1536, 1024)], undefined, "1536x1024"],
@@ -74,7 +74,7 @@ Deno.test("auto is the size of the first image as a viewer sees it, or the neare
 
 Deno.test("numbers and booleans are read from text, other fields go to the upstream as they are", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const fields = {
     n: "2",
     stream: "false",
@@ -153,7 +153,7 @@ const BAD: readonly [what: string, Record<string, string | undefined>, readonly 
 
 Deno.test("a form that is wrong is a 400 that names the field, and no upstream hears of it", async (t) => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   for (const [what, fields, files, param, message] of BAD) {
     await t.step(what, async () => {
       const error = await errorOf(await gateway.edit(formOf(fields, files)));
@@ -171,7 +171,7 @@ Deno.test("a form that is wrong is a 400 that names the field, and no upstream h
 });
 
 Deno.test("a body that is no form is a 400 that says what is expected", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   const body = { model: "acme/paint", prompt: "x", images: [{ image_url: "https://example.com/a.png" }] };
   const error = await errorOf(await gateway.post("/v1/images/edits", body));
   assertEquals(error.status, 400);
@@ -179,7 +179,7 @@ Deno.test("a body that is no form is a 400 that says what is expected", async ()
 });
 
 Deno.test("a language model is a 400 that names the right endpoint, before the images are looked at", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   const error = await errorOf(await gateway.edit(formOf({ model: "sluice/echo", quality: undefined })));
   assertEquals([error.status, error.param], [400, "model"]);
   assertMatch(error.message, /\/v1\/chat\/completions/);
@@ -188,7 +188,7 @@ Deno.test("a language model is a 400 that names the right endpoint, before the i
 Deno.test("files and forms above their limits are a 413", async (t) => {
   const images = { uploads: { max_file_bytes: 20_000, max_upload_bytes: 50_000 } };
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream }, { images });
+  await using gateway = startPainted({ p: upstream }, { images });
   const file = (bytes: number): File => ["image", join(png(9, 9), new Uint8Array(bytes - png(9, 9).length))];
   const cases: [string, File[], number][] = [
     ["a file at the limit", [file(20_000)], 200],
@@ -208,7 +208,7 @@ Deno.test("files and forms above their limits are a 413", async (t) => {
 
 Deno.test("bytes of uploads count as bodies in memory, and are given back", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream }, { limits: { body_budget_bytes: 100_000 } });
+  await using gateway = startPainted({ p: upstream }, { limits: { body_budget_bytes: 100_000 } });
   const large: File = ["image", join(png(9, 9), new Uint8Array(150_000))];
   const refused = await gateway.edit(formOf({}, [large])).catch(() => undefined);
   if (refused !== undefined) assertEquals(refused.status, 429);

@@ -3,8 +3,19 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { sseReader } from "../../../lib/server/sse.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { Ending, KeptEntry } from "../../../lib/store/ledger.ts";
+import { othersTurns } from "../../support/others_turns.ts";
+import { until } from "../../support/soon.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import { formOf, gray, painter, paintsAll, type Running, type Script, startGateway, type Step } from "./gateway.ts";
+import {
+  formOf,
+  gray,
+  type ImageGateway,
+  painter,
+  paintsAll,
+  type Script,
+  startPainted,
+  type Step,
+} from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
@@ -38,7 +49,7 @@ function failed(index: number): Step {
 }
 
 /** All entries, as soon as there are so many. */
-async function entriesOf({ gateway }: Running, count: number): Promise<KeptEntry[]> {
+async function entriesOf({ gateway }: ImageGateway, count: number): Promise<KeptEntry[]> {
   for (const deadline = performance.now() + 10_000; performance.now() < deadline;) {
     const entries = await gateway.store.ledger.entries({ after: 0, limit: 100 });
     if (entries.length >= count) return entries;
@@ -55,7 +66,7 @@ interface Expected {
 }
 
 /** Asserts what is in the ledger, in order, that nothing else is, and that nothing stays taken. */
-async function assertEntered(running: Running, expected: readonly Expected[]): Promise<KeptEntry[]> {
+async function assertEntered(running: ImageGateway, expected: readonly Expected[]): Promise<KeptEntry[]> {
   const entries = await entriesOf(running, expected.length);
   const { gateway } = running;
   await gateway.backgroundTasks.done();
@@ -92,17 +103,21 @@ async function assertEntered(running: Running, expected: readonly Expected[]): P
   return entries;
 }
 
-function start(script: Script, more: JsonObject = {}): Running {
-  return startGateway({ p: painter(script) }, { ...FILE, ...more });
+function start(script: Script, more: JsonObject = {}): ImageGateway {
+  return startPainted({ p: painter(script) }, { ...FILE, ...more });
 }
 
 /** What a model may want for clients that have left; absent: what it wants by default. */
 const ON_DISCONNECT = [undefined, "drain", "cancel"] as const;
 
 /** A model that wants this for clients that have left. */
-function startWith(onDisconnect: typeof ON_DISCONNECT[number], script: Script, more: JsonObject = {}): Running {
+function startWith(
+  onDisconnect: typeof ON_DISCONNECT[number],
+  script: Script,
+  { more = {}, ...options }: { more?: JsonObject; arriving?: (request: Request) => void } = {},
+): ImageGateway {
   const row = onDisconnect === undefined ? {} : { on_disconnect: onDisconnect };
-  return startGateway({ p: painter(script) }, { ...FILE, ...more }, { row });
+  return startPainted({ p: painter(script) }, { ...FILE, ...more }, { row, ...options });
 }
 
 const SIZE = { size: "1024x1024" };
@@ -150,7 +165,7 @@ Deno.test("whole answers: each image that comes is charged once, with the bill t
   });
   await t.step("the second host", async () => {
     const busy = painter(() => new GatewayError("overloaded", "Busy"));
-    await using gateway = startGateway({ a: busy, b: painter(paintsAll) }, FILE);
+    await using gateway = startPainted({ a: busy, b: painter(paintsAll) }, FILE);
     await (await gateway.generate(SIZE)).body?.cancel();
     const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", images: 1, attempts: 2 }]);
     assertEquals(entry?.upstream, "b");
@@ -203,19 +218,23 @@ Deno.test("a repeat is an entry of its own, and costs nothing", async () => {
 
 Deno.test("the first of two clients with one key leaves: the work is charged to it, the second pays nothing", async () => {
   const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  await using gateway = start(() => {
+  const left = Promise.withResolvers<void>();
+  await using gateway = startWith(undefined, () => {
     asked.resolve();
     return [wait.promise, image(0)];
-  });
+  }, { arriving: ({ signal }) => signal.addEventListener("abort", () => left.resolve()) });
   const headers = { "idempotency-key": "a" };
   const leave = new AbortController();
   const first = gateway.generate(SIZE, { headers, signal: leave.signal }).catch(() => {});
   await asked.promise;
   const second = gateway.generate(SIZE, { headers });
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await until("the second request", () => gateway.gateway.inFlight.count() === 2);
+  await othersTurns(4);
   leave.abort();
   await first;
-  setTimeout(wait.resolve, 50);
+  await left.promise;
+  await othersTurns(4);
+  wait.resolve();
   const response = await second;
   await response.body?.cancel();
   assertEquals([response.status, response.headers.get("x-sluice-cost")], [200, "0"]);
@@ -294,11 +313,15 @@ Deno.test("a client that leaves a stream pays for all images, or for those it go
         wait.promise,
         ...[0, 1, 2].slice(images).map(image),
       ];
-      await using gateway = startWith(onDisconnect, script);
+      const left = Promise.withResolvers<void>();
+      const arriving = ({ signal }: Request) => signal.addEventListener("abort", () => left.resolve());
+      await using gateway = startWith(onDisconnect, script, { arriving });
       const response = await gateway.generate({ ...SIZE, n: 3, stream: true });
       // Without an image it is a keep-alive that is read.
       await leavesAfter(response, images);
-      if (drain) setTimeout(wait.resolve, 50);
+      await left.promise;
+      await othersTurns(4);
+      if (drain) wait.resolve();
       const paid = drain ? 3 : images;
       await assertEntered(gateway, [
         paid === 0 ? { status: 499, ending: "failed", images: 0 } : { status: 200, ending: "abandoned", images: paid },
@@ -314,11 +337,12 @@ Deno.test("a stream that nobody reads ends, and what was made or sent of it is c
       onDisconnect,
       // Far more than what the system keeps for a client that does not read.
       () => [0, 1, 2].map((index): Step => ({ type: "image", index, base64: "A".repeat(24_000_000) })),
-      { limits: { answer_unread_ms: 100 } },
+      { more: { limits: { answer_unread_ms: 100 } } },
     );
     using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
     const body = JSON.stringify({ model: "acme/paint", prompt: "A cat", quality: "low", stream: true, n: 3, ...SIZE });
-    const head = `POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.key}\r\n` +
+    const head =
+      `POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.key.key}\r\n` +
       `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
     await connection.write(new TextEncoder().encode(head + body));
     const ended = images === 0
@@ -360,7 +384,7 @@ Deno.test("nothing of the last image goes out before its entry is there", async 
       return response.text();
     });
     await arrived.promise;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await othersTurns(20);
     assertEquals(answered, false);
     open.resolve();
     assert((await answer).includes(IMAGE));

@@ -1,14 +1,8 @@
-/** The whole gateway on a port of its own, with painters that do as a test tells them. */
-import { issueKey } from "../../../lib/access/keys.ts";
-import { parseConfig } from "../../../lib/config/parse.ts";
+/** A gateway with image upstreams that follow a script. */
 import { GatewayError } from "../../../lib/errors.ts";
-import { closeGateway, createGateway, type Gateway } from "../../../lib/gateway.ts";
 import type { ImageCall, ImageEvent, ImageUpstream } from "../../../lib/images/types.ts";
 import type { Json, JsonObject } from "../../../lib/json/mod.ts";
-import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
-import { routes } from "../../../routes/manifest.ts";
-import { createDescribedApp } from "../../support/described_answers.ts";
-import { forgivingHealth } from "../../support/forgiving.ts";
+import { type GatewayOptions, startGateway, type TestGateway } from "../../support/gateway.ts";
 import { base64Of, png } from "../../images/image_files.ts";
 
 /** A step of a painter: an event, an error that ends it, or a promise to wait for. */
@@ -74,11 +68,7 @@ export const paintsAll: Script = ({ request }: ImageCall): Step[] =>
   Array.from({ length: request.n }, (_, index): Step => ({ type: "image", index, base64: gray(request.size) }));
 
 /** A running gateway. */
-export interface Running extends AsyncDisposable {
-  origin: string;
-  port: number;
-  key: string;
-  gateway: Gateway;
+export interface ImageGateway extends TestGateway {
   /** Sends a generation; members may be left out with `undefined`. */
   generate(members?: JsonObject, init?: RequestInit): Promise<Response>;
   /** Sends an edit as a form. */
@@ -90,14 +80,14 @@ export interface Running extends AsyncDisposable {
 /** Service prices. */
 export const PRICES = { prompt: "0.00000075", completion: "0.0000045" };
 
-/** Starts the app with painters by name; `acme/paint` tries them in turn. */
-export function startGateway(
+/** Starts a gateway with painters by name; `acme/paint` tries them in turn. */
+export function startPainted(
   painters: Record<string, Painter>,
   file: JsonObject = {},
-  { log = () => {}, row = {} }: { log?: Gateway["log"]; row?: JsonObject } = {},
-): Running {
+  { row = {}, ...options }: { row?: JsonObject } & Pick<GatewayOptions, "arriving"> = {},
+): ImageGateway {
   const names = Object.keys(painters);
-  const config = parseConfig({
+  const gateway = startGateway({
     upstreams: Object.fromEntries(
       names.map((name) => [name, { vendor: "openai-compatible", base_url: "http://127.0.0.1:9" }]),
     ),
@@ -111,54 +101,27 @@ export function startGateway(
       ...row,
     }],
     ...file,
-  });
-  const store = openMemoryStore();
-  const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
-  void store.keys.add(record);
-  const built = createGateway({
-    config,
-    store,
-    now: () => 1_790_000_000_500,
-    random: () => 0,
-    log,
-    health: forgivingHealth(),
-  });
-  const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
-  const gateway: Gateway = { ...built, imageUpstreams };
-  const { app, assertDescribed } = createDescribedApp({ routes, gateway: () => gateway });
-  const server = Deno.serve(
-    { hostname: "127.0.0.1", port: 0, onListen() {} },
-    app,
-  );
-  const { port } = server.addr;
-  const origin = `http://127.0.0.1:${port}`;
-  const post: Running["post"] = (path, body, init = {}) =>
-    fetch(origin + path, {
+  }, { painters, now: () => 1_790_000_000_500, ...options });
+  const authorization = `Bearer ${gateway.key.key}`;
+  const post: ImageGateway["post"] = (path, body, init = {}) =>
+    fetch(gateway.url + path, {
       method: "POST",
       ...init,
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...init.headers },
+      headers: { authorization, "content-type": "application/json", ...init.headers },
       body: JSON.stringify(body),
     });
   return {
-    origin,
-    port,
-    key,
-    gateway,
+    ...gateway,
     post,
     generate: (members = {}, init = {}) =>
       post("/v1/images/generations", { model: "acme/paint", prompt: "A cat", quality: "low", ...members }, init),
     edit: (form, init = {}) =>
-      fetch(`${origin}/v1/images/edits`, {
+      fetch(`${gateway.url}/v1/images/edits`, {
         method: "POST",
         ...init,
-        headers: { authorization: `Bearer ${key}`, ...init.headers },
+        headers: { authorization, ...init.headers },
         body: form,
       }),
-    async [Symbol.asyncDispose]() {
-      await server.shutdown();
-      await closeGateway(built);
-      assertDescribed();
-    },
   };
 }
 

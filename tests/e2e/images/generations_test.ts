@@ -2,13 +2,13 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import { errorOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
+import { errorOf, gray, painter, paintsAll, startPainted } from "./gateway.ts";
 import { base64Of, pngHead } from "../../images/image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 
 Deno.test("a generation answers with exactly the members of an image result", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   const response = await gateway.generate();
   assertEquals(response.status, 200);
   assertEquals(await response.json(), {
@@ -31,7 +31,7 @@ Deno.test("a generation answers with exactly the members of an image result", as
 
 Deno.test("the upstream gets every parameter, with its default or as sent", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   await (await gateway.generate()).body?.cancel();
   await (await gateway.generate({
     prompt: "A \ud800 dog",
@@ -123,7 +123,7 @@ const BAD: readonly [what: string, members: JsonObject, param: string, message: 
 
 Deno.test("a parameter that is wrong is a 400 that names it, and no upstream hears of it", async (t) => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   for (const [what, members, param, message] of BAD) {
     await t.step(what, async () => {
       const error = await errorOf(await gateway.generate(members));
@@ -136,7 +136,7 @@ Deno.test("a parameter that is wrong is a 400 that names it, and no upstream hea
 
 Deno.test("null stands for the default, and the longest prompt is taken", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const absent = { n: null, size: null, output_format: null, background: null, stream: null, partial_images: null };
   const response = await gateway.generate({ ...absent, prompt: "😀".repeat(32_000), moderation: null, user: null });
   assertEquals(response.status, 200);
@@ -146,14 +146,14 @@ Deno.test("null stands for the default, and the longest prompt is taken", async 
 
 Deno.test("the operator's default quality stands in for a missing one", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream }, { images: { default_quality: "medium" } });
+  await using gateway = startPainted({ p: upstream }, { images: { default_quality: "medium" } });
   assertEquals((await (await gateway.generate({ quality: undefined })).json()).quality, "medium");
   assertEquals((await (await gateway.generate({ quality: "high" })).json()).quality, "high");
   assertEquals(upstream.calls.map(({ request }) => request.quality), ["medium", "high"]);
 });
 
 Deno.test("every reference size is billed to the digit, whatever the quality", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   const cases: [size: string, quality: string, tokens: number, usd: string][] = [
     ["1024x1024", "low", 7_024, "0.0316095"],
     ["1024x1024", "high", 7_024, "0.0316095"],
@@ -176,7 +176,7 @@ Deno.test("several images are charged one by one, failed ones not at all", async
     { type: "failed", index: 1, error: new GatewayError("invalid", "Not this one") },
     { type: "image", index: 0, base64: gray(size) },
   ]);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const response = await gateway.generate({ n: 3, size: "1024x1024" });
   const { data, usage } = await response.json();
   assertEquals(data.map(({ index }: { index: number }) => index), [0, 2]);
@@ -193,7 +193,7 @@ Deno.test("what an image is charged follows its actual size, and never more than
   const upstream = painter(() =>
     sizes.map(([width = 0, height = 0], index) => ({ type: "image", index, base64: base64Of(pngHead(width, height)) }))
   );
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const response = await gateway.generate({ n: 2, size: "1024x1024" });
   assertEquals((await response.json()).usage.output_tokens, 7_024 + 23_719);
   assertEquals(response.headers.get("x-sluice-image-size"), "1024x1024, 16000x16000");
@@ -203,7 +203,7 @@ Deno.test("images nobody asked for are neither delivered nor charged", async () 
   const upstream = painter(({ request: { size } }) =>
     [0, 0, 1, -1, 0.5, 7].map((index) => ({ type: "image", index, base64: gray(size) }))
   );
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const { data, usage } = await (await gateway.generate({ size: "1024x1024" })).json();
   assertEquals([data.length, usage.output_tokens], [1, 7_024]);
 });
@@ -223,7 +223,7 @@ Deno.test("a generation that fails answers with the error and no cost", async (t
   for (const [what, script, status] of cases) {
     await t.step(what, async () => {
       const upstream = painter(script);
-      await using gateway = startGateway({ p: upstream });
+      await using gateway = startPainted({ p: upstream });
       const response = await gateway.generate({ n: 2 });
       assertEquals([response.status, response.headers.get("x-sluice-cost")], [status, "0"]);
       await response.body?.cancel();
@@ -237,7 +237,7 @@ Deno.test("images that came before a request broke off are delivered and charged
     { type: "image", index: 1, base64: gray(size) },
     new GatewayError("timeout", "Too late", { final: true }),
   ]);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const { data, usage } = await (await gateway.generate({ n: 3, size: "1024x1024" })).json();
   assertEquals([data.length, data[0].index, usage.output_tokens], [1, 1, 7_024]);
 });
@@ -253,7 +253,7 @@ Deno.test("another target is tried only where the first has certainly not begun"
   for (const [what, error, status] of cases) {
     await t.step(what, async () => {
       const second = painter(paintsAll);
-      await using gateway = startGateway({ first: painter(() => error), second });
+      await using gateway = startPainted({ first: painter(() => error), second });
       const response = await gateway.generate();
       await response.body?.cancel();
       assertEquals([response.status, second.calls.length], [status, status === 200 ? 1 : 0]);
@@ -261,7 +261,7 @@ Deno.test("another target is tried only where the first has certainly not begun"
   }
   await t.step("begun, and broken before the first image", async () => {
     const second = painter(paintsAll);
-    await using gateway = startGateway({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
+    await using gateway = startPainted({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
     const response = await gateway.generate();
     await response.body?.cancel();
     assertEquals([response.status, second.calls.length], [503, 0]);
@@ -276,7 +276,7 @@ Deno.test("a client that leaves ends the work upstream where its model is cancel
     started.resolve();
     return [new Promise(() => {})];
   });
-  await using gateway = startGateway({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
+  await using gateway = startPainted({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
   const client = new AbortController();
   const asking = gateway.generate({}, { signal: client.signal }).then(() => "answered", () => "gone");
   await started.promise;
@@ -287,7 +287,7 @@ Deno.test("a client that leaves ends the work upstream where its model is cancel
 
 Deno.test("a request that takes too long is a 504 and ends the work upstream", async () => {
   const upstream = painter(() => [new Promise(() => {})]);
-  await using gateway = startGateway({ p: upstream }, { images: { total_ms: 50 } });
+  await using gateway = startPainted({ p: upstream }, { images: { total_ms: 50 } });
   const response = await gateway.generate();
   assertEquals((await errorOf(response)).status, 504);
   assertEquals(response.headers.get("x-should-retry"), "false");
@@ -296,7 +296,7 @@ Deno.test("a request that takes too long is a 504 and ends the work upstream", a
 
 Deno.test("a quality of PNG is dropped and said so", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const cases: [JsonObject, string | null, number | undefined][] = [
     [{ output_compression: 50 }, "output_compression", undefined],
     [{ output_compression: 100, output_format: "png" }, null, undefined],
@@ -312,7 +312,7 @@ Deno.test("a quality of PNG is dropped and said so", async () => {
 });
 
 Deno.test("a model of the other kind is a 400 that names the right endpoint", async () => {
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   const messages = [{ role: "user", content: "Hi" }];
   const version = { headers: { "anthropic-version": "2023-06-01" } };
   const model = "acme/paint";
@@ -333,10 +333,10 @@ Deno.test("a model of the other kind is a 400 that names the right endpoint", as
 
 Deno.test("a group without the endpoint or the model gets a 403", async () => {
   for (const group of [{ endpoints: ["chat"] }, { models: ["sluice/*"] }]) {
-    await using gateway = startGateway({ p: painter(paintsAll) }, { groups: { default: group } });
+    await using gateway = startPainted({ p: painter(paintsAll) }, { groups: { default: group } });
     assertEquals((await errorOf(await gateway.generate())).status, 403);
   }
-  await using gateway = startGateway({ p: painter(paintsAll) });
+  await using gateway = startPainted({ p: painter(paintsAll) });
   assertEquals((await errorOf(await gateway.generate({}, { headers: { authorization: "" } }))).status, 401);
 });
 
@@ -345,7 +345,7 @@ Deno.test("ten large images are answered piece by piece, and never as one text",
   const upstream = painter(({ request }) =>
     Array.from({ length: request.n }, (_, index) => ({ type: "image", index, base64 }))
   );
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const response = await gateway.generate({ n: 10 });
   let length = 0;
   let longest = 0;

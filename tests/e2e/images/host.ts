@@ -1,16 +1,15 @@
 /** A host of images on a port of its own, and a gateway that asks it. */
-import type { Gateway } from "../../../lib/gateway.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
-import { PRICES, type Running, startGateway } from "./gateway.ts";
+import { type ImageGateway, PRICES, startPainted } from "./gateway.ts";
 
 /** A host on a port of its own, and a gateway whose `acme/paint` is there. */
 export function startBoth(
   answer: (asked: UpstreamRequest) => Response | Promise<Response>,
-  { row = {}, file = {}, log = () => {} }: { row?: JsonObject; file?: JsonObject; log?: Gateway["log"] } = {},
-): { asked: UpstreamRequest[]; gateway: Running } & AsyncDisposable {
+  { row = {}, file = {} }: { row?: JsonObject; file?: JsonObject } = {},
+): { asked: UpstreamRequest[]; gateway: ImageGateway } & AsyncDisposable {
   const host = startUpstream(answer);
-  const gateway = startGateway({}, {
+  const gateway = startPainted({}, {
     upstreams: { host: { vendor: "openai-compatible", base_url: `${host.url}/v1` } },
     models: [{
       id: "acme/paint",
@@ -22,7 +21,7 @@ export function startBoth(
       ...row,
     }],
     ...file,
-  }, { log });
+  });
   return {
     asked: host.requests,
     gateway,

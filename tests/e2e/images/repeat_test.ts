@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { errorOf, formOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
+import { errorOf, formOf, gray, painter, paintsAll, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
 
 const REPLAY = "x-sluice-idempotent-replay";
@@ -10,7 +10,7 @@ function withKey(key: string): RequestInit {
 
 Deno.test("a repeated generation gets the same answer, and the images are made and charged once", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const first = await gateway.generate({ n: 2 }, withKey("a"));
   const second = await gateway.generate({ n: 2 }, withKey("a"));
   assertEquals([first.headers.get(REPLAY), second.headers.get(REPLAY)], [null, "true"]);
@@ -24,7 +24,7 @@ Deno.test("a repeated generation gets the same answer, and the images are made a
 
 Deno.test("a repeated edit is known by its images and fields, whatever the form's boundary", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const bodies: string[] = [];
   for (let round = 0; round < 2; round++) {
     const response = await gateway.edit(formOf({}, [["image", png(1024, 1024), `${round}.png`]]), withKey("a"));
@@ -43,7 +43,7 @@ Deno.test("a repeat while the first still runs waits for it", async () => {
     started.resolve();
     return [wait.promise, { type: "image", index: 0, base64: gray(size) }];
   });
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const asking = [gateway.generate({}, withKey("a"))];
   await started.promise;
   asking.push(gateway.generate({}, withKey("a")), gateway.generate({}, withKey("a")));
@@ -54,7 +54,7 @@ Deno.test("a repeat while the first still runs waits for it", async () => {
 
 Deno.test("a key used for another request is a 400, for another endpoint it is another key", async () => {
   const upstream = painter(paintsAll);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   await (await gateway.generate({}, withKey("a"))).body?.cancel();
   const error = await errorOf(await gateway.generate({ prompt: "A dog" }, withKey("a")));
   assertEquals([error.status, /used for another request/.test(error.message)], [400, true]);
@@ -66,7 +66,7 @@ Deno.test("a key used for another request is a 400, for another endpoint it is a
 Deno.test("a request that failed may be tried again with its key", async () => {
   let tries = 0;
   const upstream = painter((call) => tries++ === 0 ? [] : paintsAll(call));
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const statuses: number[] = [];
   for (let round = 0; round < 3; round++) {
     const response = await gateway.generate({}, withKey("a"));

@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
-import { painter, paintsAll, startGateway } from "./gateway.ts";
+import { painter, paintsAll, startPainted } from "./gateway.ts";
 
 Deno.test("images tell who made them", async () => {
   const broken = painter(() => new GatewayError("overloaded", "busy"));
-  await using running = startGateway({ first: broken, second: painter(paintsAll) });
+  await using running = startPainted({ first: broken, second: painter(paintsAll) });
   for (const stream of [false, true]) {
     const response = await running.generate({ stream });
     await response.body?.cancel();
@@ -27,7 +27,7 @@ Deno.test("another host is asked for images only where none can be under way", a
   ];
   for (const [error, status, upstream] of cases) {
     const [first, second] = [painter(() => error), painter(paintsAll)];
-    await using running = startGateway({ first, second });
+    await using running = startPainted({ first, second });
     const response = await running.generate();
     await response.body?.cancel();
     assertEquals([response.status, response.headers.get("x-sluice-upstream")], [status, upstream], error.message);

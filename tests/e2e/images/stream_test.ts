@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { sseReader } from "../../../lib/server/sse.ts";
 import { loadTokenCounter } from "../../../lib/o200k/mod.ts";
-import { errorOf, formOf, gray, painter, type Script, startGateway } from "./gateway.ts";
+import { errorOf, formOf, gray, painter, type Script, startPainted } from "./gateway.ts";
 import { png } from "../../images/image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
@@ -46,7 +46,7 @@ const previews: Script = ({ request }) =>
   ]).flat();
 
 Deno.test("a stream has the official events, an index each, and usage with the finished image", async () => {
-  await using gateway = startGateway({ p: painter(previews) });
+  await using gateway = startPainted({ p: painter(previews) });
   const response = await gateway.generate({
     ...STREAM,
     partial_images: 2,
@@ -91,7 +91,7 @@ Deno.test("a stream has the official events, an index each, and usage with the f
 
 Deno.test("an edit's events have names of their own", async () => {
   const upstream = painter(previews);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const form = formOf({ stream: "true", partial_images: "1" }, [["image", png(1024, 1024)]]);
   const said = await events(await gateway.edit(form));
   assertEquals(said.map(({ event, data }) => [event, data.type, data.size]), [
@@ -115,7 +115,7 @@ Deno.test("several images are completed once each, and their usage adds up to th
     { type: "image", index: 0, base64: IMAGE },
     { type: "image", index: 9, base64: IMAGE },
   ]);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const said = await events(await gateway.generate({ ...STREAM, n: 3, partial_images: 1 }));
   assertEquals(said.map(({ event, data }) => [event?.split(".")[1], data.index, data.usage]), [
     ["partial_image", 1, undefined],
@@ -134,7 +134,7 @@ Deno.test("a stream that fails before its first image is an HTTP error", async (
   ];
   for (const [what, script, status] of cases) {
     await t.step(what, async () => {
-      await using gateway = startGateway({ p: painter(script) });
+      await using gateway = startPainted({ p: painter(script) });
       assertEquals((await errorOf(await gateway.generate(STREAM))).status, status);
     });
   }
@@ -161,7 +161,7 @@ Deno.test("a stream that fails later ends with an error event and no completed o
   for (const [what, script, names] of cases) {
     await t.step(what, async () => {
       const upstream = painter(script);
-      await using gateway = startGateway({ p: upstream });
+      await using gateway = startPainted({ p: upstream });
       const said = await events(await gateway.generate({ ...STREAM, n: 2, partial_images: 1 }));
       assertEquals(said.map(({ event }) => event), names);
       const last = said.at(-1);
@@ -182,7 +182,7 @@ Deno.test("a stream says that it is alive while an image is being made, also bef
     ...waits.slice(1).map(({ promise }) => promise),
     { type: "image", index: 0, base64: IMAGE },
   ]);
-  await using running = startGateway({ p: upstream }, { keep_alive_seconds: 1 });
+  await using running = startPainted({ p: upstream }, { keep_alive_seconds: 1 });
   const response = await running.generate({ ...STREAM, partial_images: 1 });
   const decoder = new TextDecoder();
   let text = "";
@@ -201,7 +201,7 @@ Deno.test("a stream says that it is alive while an image is being made, also bef
 Deno.test("an error after keep-alives comes in the stream", async () => {
   const wait = Promise.withResolvers<void>();
   const upstream = painter(() => [wait.promise, new GatewayError("invalid", "Refused")]);
-  await using gateway = startGateway({ p: upstream }, { keep_alive_seconds: 1 });
+  await using gateway = startPainted({ p: upstream }, { keep_alive_seconds: 1 });
   const response = await gateway.generate(STREAM);
   wait.resolve();
   const [only, ...others] = await events(response);
@@ -214,7 +214,7 @@ Deno.test("a client that leaves a stream ends the work upstream where its model 
     { type: "partial", index: 0, step: 0, base64: "AA" },
     new Promise(() => {}),
   ]);
-  await using gateway = startGateway({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
+  await using gateway = startPainted({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
   const response = await gateway.generate({ ...STREAM, partial_images: 1 });
   const reader = response.body?.getReader();
   assert((await reader?.read())?.done === false);
@@ -224,7 +224,7 @@ Deno.test("a client that leaves a stream ends the work upstream where its model 
 
 Deno.test("a stream that takes too long ends with an error", async () => {
   const upstream = painter(() => [{ type: "partial", index: 0, step: 0, base64: "AA" }, new Promise(() => {})]);
-  await using gateway = startGateway({ p: upstream }, { images: { total_ms: 100 } });
+  await using gateway = startPainted({ p: upstream }, { images: { total_ms: 100 } });
   const said = await events(await gateway.generate({ ...STREAM, partial_images: 1 }));
   assertEquals(said.map(({ event }) => event), ["image_generation.partial_image", "error"]);
 });
@@ -232,14 +232,14 @@ Deno.test("a stream that takes too long ends with an error", async () => {
 Deno.test("what an upstream sends as base64 cannot end its event", async () => {
   const evil = 'AA","x":1}\n\nevent: error\ndata: {"error":{}}\n\n';
   const upstream = painter(() => [{ type: "image", index: 0, base64: evil }]);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startPainted({ p: upstream });
   const [only, ...others] = await events(await gateway.generate(STREAM));
   assertEquals([only?.data.b64_json, only?.data.x, others], [evil, undefined, []]);
 });
 
 Deno.test("a large image is streamed in pieces and comes out whole", async () => {
   const large = IMAGE + "A".repeat(5_000_000);
-  await using gateway = startGateway({ p: painter(() => [{ type: "image", index: 0, base64: large }]) });
+  await using gateway = startPainted({ p: painter(() => [{ type: "image", index: 0, base64: large }]) });
   const [only] = await events(await gateway.generate(STREAM));
   assert(only?.data.b64_json === large);
 });
