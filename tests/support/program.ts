@@ -86,8 +86,13 @@ let host: Host | undefined;
 /** Has a quick run start one process for all commands of a file that are run one after the other. */
 export function reuseProcess(): void {
   if (!skipInQuick("A process of its own for each command")) return;
-  Deno.test.beforeAll(() => void (host = startHost()));
-  Deno.test.afterAll(() => host?.close());
+  // The files of a bundle share one.
+  Deno.test.beforeAll(() => void (host ??= startHost()));
+  Deno.test.afterAll(async () => {
+    const started = host;
+    host = undefined;
+    await started?.close();
+  });
 }
 
 function startHost(): Host {

@@ -52,8 +52,8 @@ function bytesOf(event: ImageEvent | undefined): Uint8Array<ArrayBuffer> {
 }
 
 Deno.test("the canvas paints each format in exactly the size, up to the largest", async () => {
-  const sizes: Size[] = [{ width: 816, height: 2448 }];
-  if (!skipInQuick("The largest images")) sizes.push({ width: 1024, height: 1024 }, { width: 3840, height: 2160 });
+  const sizes: Size[] = [{ width: 816, height: 816 }];
+  if (!skipInQuick("The largest images")) sizes.push({ width: 816, height: 2448 }, { width: 3840, height: 2160 });
   for (const format of ["png", "jpeg", "webp"] as const) {
     for (const size of sizes) {
       const [event, ...others] = await events({ size, format });
@@ -64,15 +64,16 @@ Deno.test("the canvas paints each format in exactly the size, up to the largest"
 });
 
 Deno.test("the canvas gives the same bytes for the same request, and other images for other words and numbers", async () => {
-  const [first, second] = await events({ n: 2 });
+  const size = { width: 816, height: 816 };
+  const [first, second] = await events({ n: 2, size });
   assertEquals([first?.index, second?.index], [0, 1]);
-  assertEquals(await events({ n: 2 }), [first, second] as ImageEvent[]);
+  assertEquals(await events({ n: 2, size }), [first, second] as ImageEvent[]);
   assertNotEquals(bytesOf(first), bytesOf(second));
-  assertNotEquals(bytesOf(first), bytesOf((await events({ prompt: "A red sailboat at sunset." }))[0]));
+  assertNotEquals(bytesOf(first), bytesOf((await events({ prompt: "A red sailboat at sunset.", size }))[0]));
 });
 
 Deno.test("a stream has the previews it asks for, in the image's size, nearer to it from step to step", async () => {
-  for (const partialImages of [0, 1, 3]) {
+  for (const partialImages of skipInQuick("Streams with one preview, and with none") ? [3] : [0, 1, 3]) {
     const all = await events({ stream: true, partialImages, n: 2, size: { width: 1024, height: 640 } });
     const steps = Array.from({ length: partialImages }, (_, step) => step);
     assertEquals(
