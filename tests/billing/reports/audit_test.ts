@@ -116,6 +116,28 @@ Deno.test("auditLedger() finds a change of any member of an entry", async () => 
   }
 });
 
+Deno.test("auditLedger() finds an input outside of its context tier, and an amount of the upstream that is none", async () => {
+  const ledger = openMemoryStore().ledger;
+  const tokens = tokensOf({ prompt: 600, input_cache_read: 400, completion: 5 });
+  const details = (above: number, up_to?: number) => ({
+    context_tier: { above, ...(up_to !== undefined && { up_to }) },
+  });
+  await ledger.append([entryOf({ tokens, details: { ...details(0, 1000), upstream_usd: "0.5" } })]);
+  assertEquals((await auditLedger(ledger)).differences, []);
+  const cases: [KeptEntry["details"], string[]][] = [
+    [details(999, 1000), ["check"]],
+    [details(0), ["check"]],
+    [details(0, 999), ["check", "cost"]],
+    [details(1000), ["check", "cost"]],
+    [details(1000, 2000), ["check", "cost"]],
+    [{ upstream_usd: "1e3" }, ["check", "cost"]],
+  ];
+  for (const [details = {}, expected] of cases) {
+    const report = await auditLedger(withEntry(ledger, 1, (entry) => [{ ...entry, details }]));
+    assertEquals(kinds(report), expected, JSON.stringify(details));
+  }
+});
+
 Deno.test("auditLedger() works out anew what images and extras cost, from their sizes, counts and prices", async () => {
   const ledger = openMemoryStore().ledger;
   const extras = [{ item: "input_image", count: 510, price: "0.0000015" }];

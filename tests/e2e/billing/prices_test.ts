@@ -3,7 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { openStore } from "../../../lib/store/open.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
-import { inFolder, run, start } from "../../support/program.ts";
+import { inFolder, run, start, startWithKey } from "../../support/program.ts";
 import { issueKey } from "../../../lib/access/keys.ts";
 import { startUpstream } from "../../upstream/mod.ts";
 import { WHOLE } from "../../upstream/replies.ts";
@@ -119,3 +119,36 @@ Deno.test({
       await checkBills(folder, database.url);
     }),
 });
+
+Deno.test("a model that the configuration only names is served, billed and audited at the catalog's prices", () =>
+  inFolder(async (folder) => {
+    const usage = { prompt_tokens: 272_001, completion_tokens: 10, total_tokens: 272_011 };
+    const asked: string[] = [];
+    await using server = startUpstream(({ body }) => {
+      asked.push(JSON.parse(body).model);
+      return { body: JSON.stringify({ ...WHOLE.chat, usage }) };
+    });
+    const upstream = { vendor: "openai", base_url: `${server.url}/v1`, api_key: { env: "VENDOR_KEY" } };
+    await Deno.writeTextFile(
+      `${folder}/sluice.jsonc`,
+      JSON.stringify({ upstreams: { mine: upstream }, models: ["openai/gpt-5.4*"], store: "sqlite:data/sluice.db" }),
+    );
+    const env = { VENDOR_KEY: "vendor-key-0123456789" };
+    const gateway = await startWithKey([], { folder, env });
+    const headers = { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" };
+    const listed = await (await fetch(`${gateway.origin}/v1/models`, { headers })).json();
+    const ids = (listed.data as { id: string }[]).map(({ id }) => id).filter((id) => id.startsWith("openai/"));
+    assertEquals(ids, ["openai/gpt-5.4", "openai/gpt-5.4-mini", "openai/gpt-5.4-nano"]);
+    const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ model: "openai/gpt-5.4", messages: [{ role: "user", content: "Hi" }] }),
+    });
+    assertEquals([response.status, asked], [200, ["gpt-5.4"]]);
+    await response.text();
+    // Above 272,000 tokens: 272,001 x 5 and 10 x 22.5 USD per million.
+    assertEquals(response.headers.get("x-sluice-cost"), "1.36023");
+    gateway.kill("SIGTERM");
+    await gateway.ended;
+    assertEquals((await run(["audit"], { folder, env })).code, 0);
+  }));
