@@ -37,6 +37,8 @@ export const VALUE_FLAGS = {
   key: ["KEY", "API key of the gateway"],
   model: ["MODEL", "Model to test with"],
   "image-model": ["MODEL", "Image model to test with"],
+  "embedding-model": ["MODEL", "Embedding model to test with"],
+  "rerank-model": ["MODEL", "Rerank model to test with"],
   only: ["PARTS", 'Parts to test, such as "chat,models": models, chat, responses, messages, images'],
   url: ["URL", "Public address of the gateway: also check what is in front of it"],
 } as const satisfies Record<string, readonly [placeholder: string, help: string]>;
@@ -237,7 +239,7 @@ export const COMMANDS = {
   },
   "conform": {
     operand: "URL",
-    flags: ["key", "model", "image-model", "only", "concurrency", "json"],
+    flags: ["key", "model", "image-model", "embedding-model", "rerank-model", "only", "concurrency", "json"],
     about: "Test any gateway against the protocols",
     help: {
       key: "API key of the gateway (SLUICE_CONFORM_KEY)",

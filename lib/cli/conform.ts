@@ -24,13 +24,15 @@ export async function conform(
   rememberSecret(key);
   if (values.model === undefined) throw new UsageError("Expected --model");
   const only = values.only === undefined ? undefined : values.only.split(",").map(readPart);
-  const imageModel = values["image-model"];
+  const { "image-model": imageModel, "embedding-model": embeddingModel, "rerank-model": rerankModel } = values;
   try {
     const run = await runSuite({
       origin,
       key,
       model: values.model,
       ...(imageModel !== undefined && { imageModel }),
+      ...(embeddingModel !== undefined && { embeddingModel }),
+      ...(rerankModel !== undefined && { rerankModel }),
       ...(only !== undefined && { only }),
       concurrency: readConcurrency(values.concurrency),
       timeoutMs: TIMEOUT_MS,

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { SuiteContext } from "./suite_context.ts";
 
 /** Parts of the suite, which can be run one by one. */
-export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images"] as const;
+export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images", "embeddings", "rerank"] as const;
 
 /** A part of the suite. */
 export type SuitePart = typeof SUITE_PARTS[number];

@@ -150,6 +150,21 @@ images.edit | An image is edited: multipart/form-data with a file | This is how 
 images.error.key | A wrong key is 401, in OpenAI's form | Clients retry anything else, and may pay for it
 images.error.model | A model that does not exist is 404 (or 400), in OpenAI's form | Clients retry anything else, and may pay for it
 images.error.size | A size that no model has is 400, in OpenAI's form | Clients retry anything else, and may pay for it
+embeddings.whole | The answer is a list with one vector for each input, in order, all of one length | Vector stores keep them by their place
+embeddings.similar | Texts with the same meaning are closer than others | Retrieval finds nothing otherwise
+embeddings.base64 | encoding_format base64 gives the same vectors as little-endian 32-bit floats | The npm package openai asks for it by default
+embeddings.tokens | Inputs given as tokens are accepted | LangChain for Python sends tokens
+embeddings.usage | An answer has a usage, and the numbers fit together | Bills rely on them
+embeddings.request_id | An answer has the header x-request-id | Without an id a request cannot be found in a log
+embeddings.error.key | A wrong key is 401, in OpenAI's form | Clients retry anything else
+embeddings.error.model | A model that does not exist is 404 (or 400), in OpenAI's form | Clients retry anything else
+embeddings.error.empty | A request without any input is 400, in OpenAI's form | Clients retry anything else
+embeddings.error.language | A language model is refused with 400 (or 404), in OpenAI's form | Its vectors would be of no use
+rerank.whole | The results name each document once, by its index | Clients look up the documents by it
+rerank.order | The results come in the order of their scores, the best first | Clients take the first ones
+rerank.top_n | top_n limits the results | Clients pass all of them on to a model
+rerank.error.key | A wrong key is 401, in OpenAI's form | Clients retry anything else
+rerank.error.model | A model that does not exist is 404 (or 400), in OpenAI's form | Clients retry anything else
 `;
 
 const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));

@@ -3,9 +3,11 @@ import { type Check, Mismatch, Skip, SUITE_PARTS, type SuitePart } from "./check
 import { CHAT_CHECKS } from "./chat/checks.ts";
 import { checksOf } from "./claims.ts";
 import { type Subject, SuiteContext } from "./suite_context.ts";
+import { EMBEDDINGS } from "./embeddings.ts";
 import { IMAGES } from "./images.ts";
 import { MESSAGES_CHECKS } from "./messages/checks.ts";
 import { MODELS } from "./models.ts";
+import { RERANK } from "./rerank.ts";
 import { RESPONSES_CHECKS } from "./responses/checks.ts";
 
 /** Every check, in the order of the report. */
@@ -15,6 +17,8 @@ export const CHECKS: readonly Check[] = [
   ...checksOf("responses", RESPONSES_CHECKS),
   ...checksOf("messages", MESSAGES_CHECKS),
   ...checksOf("images", IMAGES),
+  ...checksOf("embeddings", EMBEDDINGS),
+  ...checksOf("rerank", RERANK),
 ];
 
 /** The outcome of one check. */
@@ -53,6 +57,8 @@ const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   responses: ["/v1/responses"],
   messages: ["/anthropic/v1/messages", "/v1/messages"],
   images: ["/v1/images/generations"],
+  embeddings: ["/v1/embeddings"],
+  rerank: ["/v1/rerank", "/rerank"],
 };
 
 /** Runs the checks. @throws {UnreachableGateway} if no gateway answers, or the key is refused */

@@ -11,6 +11,10 @@ export interface Subject {
   model: string;
   /** Absent: pictures are not tried. */
   imageModel?: string;
+  /** Absent: embeddings are not tried. */
+  embeddingModel?: string;
+  /** Absent: reranking is not tried. */
+  rerankModel?: string;
   /** Time that one request may take, in milliseconds. */
   timeoutMs: number;
 }

@@ -1,5 +1,6 @@
 /** Single faults, and exactly which checks must find each. */
 import type { SuitePart } from "../../lib/conform/check.ts";
+import type { JsonObject } from "../../lib/json/mod.ts";
 import { LONG } from "../../lib/conform/prompts.ts";
 import { type Break, events, isPlain, onStatus, type ProxiedAnswer, toolEvents, whole } from "./faulty_proxy.ts";
 
@@ -492,7 +493,59 @@ const REST: PlantedFault[] = [
   fault("images", "a stream that does not complete", ["stream"], (passing) => {
     passing.text = passing.text.replaceAll("image_generation.completed", "image_generation.done");
   }),
+  fault("embeddings", "a vector too few", ["whole", "tokens"], embedded((body) => (body.data as unknown[]).pop())),
+  fault(
+    "embeddings",
+    "all vectors alike",
+    ["similar"],
+    embedded(({ data }) => {
+      for (const item of data as JsonObject[]) item.embedding = (data as JsonObject[])[0]?.embedding;
+    }),
+  ),
+  fault("embeddings", "numbers in place of base64", ["base64"], (passing) => {
+    passing.text = passing.text.replaceAll(/"embedding":"[^"]*"/g, '"embedding":[1]');
+  }),
+  fault("embeddings", "no usage", ["usage"], embedded((body) => delete body.usage)),
+  fault("embeddings", "an answer without an id", ["request_id"], ({ headers }) => headers.delete("x-request-id")),
+  fault("embeddings", "one vector for all tokens", ["tokens"], (passing) => {
+    if (Array.isArray((passing.asked.input as unknown[] | undefined)?.[0])) {
+      passing.text = passing.text.replace(/,\{"object":"embedding","index":1[^}]*\}/, "");
+    }
+  }),
+  fault("embeddings", "an empty list for no input", ["error.empty"], (passing) => {
+    if (passing.status === 400 && passing.text.includes('"input"')) passing.status = 200;
+  }),
+  fault("embeddings", "vectors of a language model", ["error.language"], (passing) => {
+    if (passing.asked.model === "sluice/echo") passing.status = 200;
+  }),
+  fault("rerank", "an index that no document has", ["whole"], ranked(([, , last]) => Object(last).index = 3)),
+  fault("rerank", "the worst first", ["order"], ranked((results) => results.reverse())),
+  fault("rerank", "all results whatever top_n says", ["top_n"], (passing) => {
+    if (passing.asked.top_n !== undefined) {
+      passing.text = passing.text.replace(/"results":\[(\{[^}]*\})/, '"results":[$1,$1');
+    }
+  }),
 ];
+
+/** A fault of the answer with vectors as numbers. */
+function embedded(change: (body: JsonObject) => void): Break {
+  return (passing) => {
+    if (!passing.text.startsWith('{"object":"list","data":[{"object":"embedding","index":0,"embedding":[')) return;
+    const body = JSON.parse(passing.text);
+    change(body);
+    passing.text = JSON.stringify(body);
+  };
+}
+
+/** A fault of the results of a reranking. */
+function ranked(change: (results: JsonObject[]) => void): Break {
+  return (passing) => {
+    if (passing.asked.top_n !== undefined || !passing.text.includes('"results":[')) return;
+    const body = JSON.parse(passing.text);
+    change(body.results);
+    passing.text = JSON.stringify(body);
+  };
+}
 
 /** Every fault. */
 export const FAULTS: readonly PlantedFault[] = [...CHAT, ...RESPONSES, ...MESSAGES, ...REST];

@@ -12,6 +12,8 @@ function suite(origin: string, { key, only }: { key: string; only?: SuitePart })
     key,
     model: "sluice/echo",
     imageModel: "sluice/canvas",
+    embeddingModel: "sluice/embed",
+    rerankModel: "sluice/rerank",
     ...(only !== undefined && { only: [only] }),
     concurrency: only === undefined ? 8 : 1,
     timeoutMs: 20_000,

@@ -1,0 +1,104 @@
+/** Vectors of texts, in OpenAI's form. */
+import { z } from "zod";
+import type { JsonObject } from "../json/mod.ts";
+import { type Checks, must, shaped, Skip } from "./check.ts";
+import { checkError, checkHeader } from "./http_checks.ts";
+import { BAD_KEY, NO_MODEL } from "./prompts.ts";
+import { objectOf } from "./sse.ts";
+import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
+
+const TEXTS = ["A red apple on a table", "A red apple lies on the table", "Quarterly tax returns"];
+
+const listForm = z.object({
+  object: z.literal("list"),
+  data: z.array(z.object({
+    object: z.literal("embedding"),
+    index: z.number().int().min(0),
+    embedding: z.union([z.array(z.number()), z.string()]),
+  })),
+  model: z.string().min(1),
+});
+
+const usageForm = z.object({ prompt_tokens: z.number().int().min(1), total_tokens: z.number().int().min(1) });
+
+function body(context: SuiteContext, more: JsonObject = {}): JsonObject {
+  const { embeddingModel } = context.subject;
+  if (embeddingModel === undefined) throw new Skip("no --embedding-model was given");
+  return { model: embeddingModel, input: TEXTS, ...more };
+}
+
+function made(context: SuiteContext, more: JsonObject = {}): Promise<HttpAnswer> {
+  return context.once(
+    `embeddings ${JSON.stringify(more)}`,
+    () => context.good({ path: context.path("embeddings"), body: body(context, more) }),
+  );
+}
+
+/** The vectors of an answer, each at its place. */
+async function vectors(context: SuiteContext, more: JsonObject = {}): Promise<(number[] | string)[]> {
+  const { data } = shaped(listForm, objectOf((await made(context, more)).text, "the answer"));
+  const places = data.map(({ index }) => index);
+  must(places.every((place, at) => place === at), { expected: "indices from 0 in order", seen: places });
+  return data.map(({ embedding }) => embedding);
+}
+
+async function floats(context: SuiteContext): Promise<number[][]> {
+  const found = await vectors(context);
+  must(found.every(Array.isArray), { expected: "arrays of numbers where no format is named", seen: found[0] });
+  return found as number[][];
+}
+
+function dot(first: readonly number[] = [], second: readonly number[] = []): number {
+  return first.reduce((sum, value, at) => sum + value * (second[at] ?? 0), 0);
+}
+
+/** Checks of embeddings. */
+export const EMBEDDINGS: Checks = {
+  async whole(context) {
+    const found = await floats(context);
+    must(found.length === TEXTS.length, { expected: `${TEXTS.length} vectors`, seen: found.length });
+    const lengths = new Set(found.map(({ length }) => length));
+    must(lengths.size === 1, { expected: "vectors of one length", seen: [...lengths] });
+  },
+  async similar(context) {
+    const [first, near, far] = await floats(context);
+    const [close, distant] = [dot(first, near), dot(first, far)];
+    must(close > distant, { expected: "the same words to be closer than others", seen: [close, distant] });
+  },
+  async base64(context) {
+    const [expected] = await floats(context);
+    const [seen] = await vectors(context, { encoding_format: "base64" });
+    must(typeof seen === "string", { expected: "base64", seen });
+    const bytes = Uint8Array.from(atob(seen), (char) => char.charCodeAt(0));
+    const numbers = Array.from(new Float32Array(bytes.buffer));
+    must(numbers.length === expected?.length, { expected: `${expected?.length} floats`, seen: numbers.length });
+    const cosine = dot(numbers, expected) / Math.sqrt(dot(numbers, numbers) * dot(expected, expected));
+    must(cosine > 0.999, { expected: "the vector that comes as numbers", seen: numbers.slice(0, 4) });
+  },
+  async tokens(context) {
+    const ask = { path: context.path("embeddings"), body: body(context, { input: [[1, 2, 3], [4]] }) };
+    const answer = await context.ask(ask);
+    if (answer.status === 400) throw new Skip("the model takes no tokens: 400");
+    const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
+    must(data.length === 2, { expected: "2 vectors", seen: data.length });
+  },
+  async usage(context) {
+    const { usage } = objectOf((await made(context)).text, "the answer");
+    const { prompt_tokens, total_tokens } = shaped(usageForm, usage, "usage");
+    must(prompt_tokens === total_tokens, { expected: "total = prompt", seen: usage });
+  },
+  request_id: async (context) => checkHeader(await made(context), "x-request-id", /^\S+$/),
+  "error.key": (context) => checkRefusal(context, {}, { statuses: [401], key: BAD_KEY }),
+  "error.model": (context) => checkRefusal(context, { model: NO_MODEL }, { statuses: [404, 400] }),
+  "error.empty": (context) => checkRefusal(context, { input: [] }, { statuses: [400] }),
+  "error.language": (context) => checkRefusal(context, { model: context.subject.model }, { statuses: [400, 404] }),
+};
+
+async function checkRefusal(
+  context: SuiteContext,
+  more: JsonObject,
+  { statuses, ...ask }: { statuses: number[]; key?: string },
+): Promise<void> {
+  const answer = await context.ask({ path: context.path("embeddings"), body: body(context, more), ...ask });
+  checkError({ errors: "openai" }, answer, statuses);
+}

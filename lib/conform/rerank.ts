@@ -1,0 +1,64 @@
+/** Documents by their relevance to a query, in the form that Cohere, Jina and vLLM share. */
+import { z } from "zod";
+import type { JsonObject } from "../json/mod.ts";
+import { type Checks, must, shaped, Skip } from "./check.ts";
+import { checkError } from "./http_checks.ts";
+import { BAD_KEY, NO_MODEL } from "./prompts.ts";
+import { objectOf } from "./sse.ts";
+import type { SuiteContext } from "./suite_context.ts";
+
+const DOCUMENTS = ["Quarterly tax returns", "A red apple on a table", "How to descale a kettle"];
+
+const resultsForm = z.object({
+  results: z.array(z.object({ index: z.number().int().min(0), relevance_score: z.number() })),
+});
+
+function body(context: SuiteContext, more: JsonObject = {}): JsonObject {
+  const { rerankModel } = context.subject;
+  if (rerankModel === undefined) throw new Skip("no --rerank-model was given");
+  return { model: rerankModel, query: "red apple", documents: DOCUMENTS, ...more };
+}
+
+async function results(context: SuiteContext, more: JsonObject = {}) {
+  const answer = await context.once(
+    `rerank ${JSON.stringify(more)}`,
+    () => context.good({ path: context.path("rerank"), body: body(context, more) }),
+  );
+  return shaped(resultsForm, objectOf(answer.text, "the answer")).results;
+}
+
+/** Checks of reranking. */
+export const RERANK: Checks = {
+  async whole(context) {
+    const places = (await results(context)).map(({ index }) => index);
+    const isWhole = places.length === DOCUMENTS.length && new Set(places).size === DOCUMENTS.length;
+    must(isWhole && places.every((place) => place < DOCUMENTS.length), {
+      expected: "each document once, by its index",
+      seen: places,
+    });
+  },
+  async order(context) {
+    const found = await results(context);
+    const scores = found.map(({ relevance_score }) => relevance_score);
+    must(scores.every((score, at) => at === 0 || score <= (scores[at - 1] ?? score)), {
+      expected: "the best first",
+      seen: scores,
+    });
+    must(found[0]?.index === 1, { expected: "the document with the words of the query first", seen: found });
+  },
+  async top_n(context) {
+    const found = await results(context, { top_n: 1 });
+    must(found.length === 1, { expected: "1 result", seen: found.length });
+  },
+  "error.key": (context) => checkRefusal(context, {}, { statuses: [401], key: BAD_KEY }),
+  "error.model": (context) => checkRefusal(context, { model: NO_MODEL }, { statuses: [404, 400] }),
+};
+
+async function checkRefusal(
+  context: SuiteContext,
+  more: JsonObject,
+  { statuses, ...ask }: { statuses: number[]; key?: string },
+): Promise<void> {
+  const answer = await context.ask({ path: context.path("rerank"), body: body(context, more), ...ask });
+  checkError({ errors: "openai" }, answer, statuses);
+}
