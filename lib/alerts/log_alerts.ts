@@ -60,6 +60,9 @@ const LINES: Readonly<Record<string, LineReader>> = {
   journal_entry_refused: () => ledgerAlert("journal_entry_refused", "The store refused an entry of the journal"),
 };
 
+/** Events of the log that may be worth an alert. */
+export const LOGGED_ALERTS: readonly string[] = Object.keys(LINES);
+
 /** The alert that a line of the log is worth, if any. */
 export function alertOf(line: LogEntry): AlertDraft | undefined {
   return Object.hasOwn(LINES, line.event) ? LINES[line.event]?.(line) : undefined;

@@ -13,6 +13,8 @@ const ENV: Record<string, string> = {
   OTHER_KEY: "other-key-0123456789",
   CI_KEY: "ci-key-0123456789abcdef",
   OPERATOR_KEY: "operator-key-0123456789",
+  WEBHOOK: "http://hooks.example.com/0123456789abcdef",
+  OWN_WEBHOOK: "http://chat.internal:8065/hooks/one",
 };
 
 const ECHO = { upstream: "embedded", model: "echo" };
@@ -60,6 +62,7 @@ Deno.test("what is as it should be has no warnings", () => {
     { cors: { origins: ["https://app.example.com", "http://localhost:3000"] } },
     { groups: { team: { models: ["sluice/*"], key_budget: { usd: "50" }, limits: { tokens_per_minute: 100_000 } } } },
     { keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
+    { alerts: { webhook: { env: "OWN_WEBHOOK" }, format: "slack" } },
     { store: "postgres://db/sluice", limits_store: "redis://cache", nodes: { config: "store" } },
     { models: [model({ price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0", completion: "0" }] })] },
   ];
@@ -93,6 +96,9 @@ Deno.test("each warning names the member and what to do", () => {
       "models[0].pricing: `input_cache_read`, `input_cache_write_5m`, `input_cache_write_1h` cost what `prompt` does",
     ]],
     [{ upstreams: { host: { vendor: "ollama" } } }, ["upstreams.host: No model goes there"]],
+    [{ alerts: { webhook: { env: "WEBHOOK" }, format: "slack" } }, [
+      'alerts.webhook: Alerts go to "hooks.example.com" unencrypted: use https',
+    ]],
     [
       {
         upstreams: {

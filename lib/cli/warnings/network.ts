@@ -13,9 +13,15 @@ const OWN_NETWORKS = [
 /** Fewest leading bits of a network that may be one's own proxies. */
 const NARROW_BITS = 8;
 
-/** Warnings about listeners, proxies, pages, the store and the sizes of bodies. */
+/** Warnings about listeners, proxies, pages, the store, alerts and the sizes of bodies. */
 export function networkWarnings(config: Config): Warning[] {
-  return [...listenWarnings(config), ...storeWarnings(config), ...proxyWarnings(config), ...sizeWarnings(config)];
+  return [
+    ...listenWarnings(config),
+    ...storeWarnings(config),
+    ...proxyWarnings(config),
+    ...alertWarnings(config),
+    ...sizeWarnings(config),
+  ];
 }
 
 function listenWarnings({ listen, admin, trusted_proxies }: Config): Warning[] {
@@ -62,6 +68,13 @@ function proxyWarnings({ trusted_proxies, cors }: Config): Warning[] {
     });
   }
   return warnings;
+}
+
+/** The path of a webhook is never shown: at some receivers it is a password. */
+function alertWarnings({ alerts }: Config): Warning[] {
+  const url = URL.parse(alerts?.webhook.reveal() ?? "");
+  if (url === null || url.protocol === "https:" || isOwnHost(url.hostname)) return [];
+  return [{ path: "alerts.webhook", message: `Alerts go to "${url.hostname}" unencrypted: use https` }];
 }
 
 /** Limits that are smaller than another limit that must fit into them. */

@@ -1,0 +1,52 @@
+import { assert, assertEquals } from "@std/assert";
+import { ALERT_TYPES } from "../../lib/alerts/event.ts";
+import { alertOf, LOGGED_ALERTS } from "../../lib/alerts/log_alerts.ts";
+import type { LogEntry } from "../../lib/gateway.ts";
+import { readSources } from "../../tools/sources.ts";
+
+/** A line with the facts that such lines have. */
+function line(event: string, facts: Partial<LogEntry> = {}): LogEntry {
+  return { level: "error", event, upstream: "one", model: "m", scope: "model", status: 403, ...facts };
+}
+
+Deno.test("every event of the log that makes an alert is written somewhere", async () => {
+  const sources = (await readSources("lib")).filter(({ path }) => !path.startsWith("lib/alerts/"));
+  const missing = LOGGED_ALERTS.filter((event) => !sources.some(({ text }) => text.includes(`event: "${event}"`)));
+  assertEquals(missing, []);
+});
+
+Deno.test("alerts of the log have a known type, a sentence and facts without gaps", () => {
+  for (const event of LOGGED_ALERTS) {
+    const alert = alertOf(line(event));
+    assert(alert !== undefined && ALERT_TYPES.includes(alert.type), event);
+    assertEquals(/undefined|null/.test(`${alert.subject} ${alert.text}`), false, event);
+    assertEquals(Object.values(alert.data).includes("undefined"), false, event);
+    // What may be over is told to be.
+    assertEquals(alert.begins, !/(closed|accepted|_up|recovered)$/.test(event), event);
+  }
+  assertEquals(alertOf(line("request")), undefined);
+  assertEquals(alertOf(line("constructor")), undefined);
+});
+
+Deno.test("what ends has the subject of what began", () => {
+  const pairs = [
+    ["breaker_opened", "breaker_closed"],
+    ["upstream_key_refused", "upstream_key_accepted"],
+    ["store_down", "store_up"],
+    ["limits_store_down", "limits_store_up"],
+    ["ledger_failed", "ledger_recovered"],
+  ] as const;
+  for (const scope of ["model", "upstream", "client_key"]) {
+    const facts = { scope, ...(scope === "client_key" && { key_id: "key_1" }) };
+    for (const [begin, end] of pairs) {
+      assertEquals(alertOf(line(begin, facts))?.subject, alertOf(line(end, facts))?.subject);
+    }
+  }
+  const subjects = ["model", "upstream"].map((scope) => alertOf(line("breaker_opened", { scope }))?.subject);
+  assertEquals(new Set([...subjects, alertOf(line("breaker_opened", { key_id: "key_1" }))?.subject]).size, 3);
+});
+
+Deno.test("a target that failed makes an alert only where it answered 403", () => {
+  assertEquals(alertOf(line("target_failed"))?.type, "upstream.key_refused");
+  for (const status of [400, 401, 500, undefined]) assertEquals(alertOf(line("target_failed", { status })), undefined);
+});
