@@ -30,6 +30,8 @@ import * as v1_models_provider from "./v1/models/[provider].ts";
 import * as v1_models_provider_model_id from "./v1/models/[provider]/[model_id].ts";
 import * as v1_rerank from "./v1/rerank.ts";
 import * as v1_responses from "./v1/responses.ts";
+import * as v1_responses_compact from "./v1/responses/compact.ts";
+import * as v1_responses_input_tokens from "./v1/responses/input_tokens.ts";
 import * as v1_usage from "./v1/usage.ts";
 
 /** Every route of the gateway. */
@@ -67,5 +69,7 @@ export const routes: Route[] = [
   { path: "/v1/models/[provider]/[model_id]", handlers: { GET: v1_models_provider_model_id.GET } },
   { path: "/v1/rerank", handlers: { POST: v1_rerank.POST } },
   { path: "/v1/responses", handlers: { GET: v1_responses.GET, POST: v1_responses.POST } },
+  { path: "/v1/responses/compact", handlers: { POST: v1_responses_compact.POST } },
+  { path: "/v1/responses/input_tokens", handlers: { POST: v1_responses_input_tokens.POST } },
   { path: "/v1/usage", handlers: { GET: v1_usage.GET } },
 ];

@@ -110,6 +110,9 @@ const LAYERS: Layers = {
   "lib/recall": ["lib/config/address.ts"],
   "lib/responses": [
     "lib/access",
+    "lib/billing",
+    "lib/o200k",
+    "lib/upstreams/vendors.ts",
     "lib/gateway.ts",
     "lib/protocols",
     "lib/recall",

@@ -60,6 +60,8 @@ export const ACCESS: AccessTable = {
   "POST /v1/chat/completions": { credential: "bearer", endpoint: "chat", protocol: "chat" },
   "GET /v1/responses": { ...RESPONSES, websocket: true },
   "POST /v1/responses": RESPONSES,
+  "POST /v1/responses/compact": RESPONSES,
+  "POST /v1/responses/input_tokens": RESPONSES,
   "POST /v1/images/generations": IMAGES,
   "POST /v1/images/edits": IMAGES,
   "POST /v1/embeddings": { credential: "bearer", endpoint: "embeddings" },

@@ -12,6 +12,7 @@ import { describePaths, jsonSchema, type Operation } from "./operation.ts";
 import {
   anthropicErrorSchema,
   chatReplySchema,
+  compactionSchema,
   compatibleListSchema,
   compatibleModelSchema,
   countReplySchema,
@@ -19,6 +20,7 @@ import {
   embeddingListSchema,
   healthSchema,
   imageResultSchema,
+  inputTokensSchema,
   messageSchema,
   nativeListSchema,
   nativeModelSchema,
@@ -70,6 +72,17 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: responseSchema,
     streams: true,
     others: UPSTREAM,
+  },
+  "POST /v1/responses/compact": {
+    summary: "Compact a conversation into its user messages and one item for everything else",
+    body: responses.schema,
+    reply: compactionSchema,
+    others: UPSTREAM,
+  },
+  "POST /v1/responses/input_tokens": {
+    summary: "Count the tokens of a responses request",
+    body: responses.schema,
+    reply: inputTokensSchema,
   },
   "POST /v1/images/generations": {
     summary: "Make images from a description",

@@ -123,6 +123,21 @@ export const chatReplySchema = z.looseObject({
   usage: chatUsage,
 });
 
+/** Answer of `/v1/responses/compact`. */
+export const compactionSchema: z.ZodType = z.looseObject({
+  id: z.string(),
+  object: z.literal("response.compaction"),
+  created_at: z.number().int(),
+  output: z.array(z.looseObject({ type: z.enum(["message", "compaction"]) })),
+  usage: z.looseObject({ input_tokens: z.number().int(), output_tokens: z.number().int() }),
+});
+
+/** Answer of `/v1/responses/input_tokens`. */
+export const inputTokensSchema: z.ZodType = z.looseObject({
+  object: z.literal("response.input_tokens"),
+  input_tokens: z.number().int(),
+});
+
 /** A whole answer of `/v1/responses`. */
 export const responseSchema = z.looseObject({
   id: z.string(),

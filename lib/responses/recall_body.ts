@@ -1,12 +1,13 @@
 /** Puts what a request refers to into its body, and keeps its answer for later requests. */
 import { Buffer } from "node:buffer";
-import { documentSize, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
+import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
 import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
 import { bodyTooLarge } from "../server/body_head.ts";
 import { JSON_MEMORY_FACTOR } from "../server/body_limits.ts";
 import { parseBody } from "../server/body.ts";
 import { headOf, type JsonBody, type RouteContext } from "../server/router.ts";
+import { isSealed } from "./compaction_items.ts";
 import { isReference, joinItems, recallConversation, resolveItems, sharedInput } from "./resolve_references.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
@@ -14,14 +15,16 @@ const encoder = new TextEncoder();
 
 const OPEN_ARRAY = 0x5b;
 
+/** The context of a request, and the members of its body that need not be parsed. */
+export type BodyContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: ScanPlan | undefined };
+
 /** A body without references, and what keeps its answer. */
 export interface RecalledBody {
   body: JsonBody;
   keeper: AnswerKeeper;
+  /** Returns what keeps an answer that stands for the whole conversation before it. */
+  compactionKeeper: () => AnswerKeeper;
 }
-
-/** The context of a request, and the members of its body that need not be parsed. */
-type RecallContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: ScanPlan | undefined };
 
 /** The items that a request adds to a conversation: JSON texts with commas between them. */
 type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuffer> };
@@ -33,26 +36,28 @@ type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuff
 export async function recallBody(
   body: JsonBody,
   memory: ResponseMemory,
-  context: RecallContext,
+  context: BodyContext,
 ): Promise<RecalledBody> {
   // Input that a scan recognized has no references.
   const { previous_response_id: previous, input } = headOf(body);
+  const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
+    body: whole,
+    keeper: keeperOf(body, added, memory),
+    compactionKeeper: () => keeperOf(body, { input: () => new Uint8Array() }, memory),
+  });
   if (typeof previous === "string" && previous !== "") {
     const items = inputItems(body);
-    const text = joinItems([await recallConversation(previous, memory), items]);
-    const added = { base: { id: previous, withOutput: true }, input: () => encoder.encode(items) };
-    return {
-      body: await withInput(body, (await resolveItems(text, memory)).text, context),
-      keeper: keeperOf(body, added, memory),
-    };
+    const all = joinItems([await recallConversation(previous, memory), items]);
+    const { text } = await resolveItems(all, memory);
+    const base = { id: previous, withOutput: true };
+    return recalled(await withInput(body, text, context), { base, input: () => encoder.encode(items) });
   }
-  if (!Array.isArray(input) || !input.some(isReference)) {
-    return { body, keeper: keeperOf(body, { input: () => inputBytes(body) }, memory) };
+  if (!Array.isArray(input) || !input.some((item) => isReference(item) || isSealed(item))) {
+    return recalled(body, { input: () => inputBytes(body) });
   }
   const items = inputItems(body);
   const { text, last } = await resolveItems(items, memory);
-  const added = await addedItems(items, last, memory);
-  return { body: await withInput(body, text, context), keeper: keeperOf(body, added, memory) };
+  return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 
 /** An agent sends its whole conversation with each request: what the response before has already is not kept twice. */
@@ -92,13 +97,17 @@ function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" |
   return { output: bytes, items };
 }
 
-/** A body with the whole conversation as its input. @throws {GatewayError} `too_large`, `limited` */
-async function withInput(
+function withInput(body: JsonBody, items: string, context: BodyContext): Promise<JsonBody> {
+  return editBody(body, { input: `[${items}]`, previous_response_id: undefined }, context);
+}
+
+/** A body with other members. @throws {GatewayError} `too_large`, `limited` */
+export async function editBody(
   body: JsonBody,
-  items: string,
-  { gateway, reserve, scan }: RecallContext,
+  edits: Edits,
+  { gateway, reserve, scan }: BodyContext,
 ): Promise<JsonBody> {
-  const bytes = encoder.encode(spliceMembers(body, { input: `[${items}]`, previous_response_id: undefined }));
+  const bytes = encoder.encode(spliceMembers(body, edits));
   const { json_body_bytes: limit } = gateway.config.limits;
   if (bytes.length > limit) throw bodyTooLarge(limit);
   const growth = bytes.length - documentSize(body);
@@ -106,8 +115,8 @@ async function withInput(
   return await parseBody(bytes, scan);
 }
 
-/** The items of a body's input; a text is one item. */
-function inputItems(body: JsonBody): string {
+/** The items of a body's input, as JSON texts with commas between them; a text is one item. */
+export function inputItems(body: JsonBody): string {
   const text = memberText(body, "input") ?? "[]";
   return text.startsWith("[") ? text.slice(1, -1).trim() : `{"role":"user","content":${text}}`;
 }

@@ -2,6 +2,7 @@
 import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
+import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
 /** Longest text of a reference: an item is only parsed if it is shorter. */
@@ -54,16 +55,25 @@ export async function resolveItems(items: string, memory: ResponseMemory): Promi
     const text = list.slice(start, end);
     const id = referredId(text);
     if (id === undefined) {
-      texts.push(text);
+      texts.push(await opened(text, { index: texts.length, memory }));
       continue;
     }
     const found = await memory.findByItem(id);
     const item = found?.items.findLast((item) => item.id === id);
     if (found === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
-    texts.push(decoder.decode(found.output.subarray(item.start, item.end)));
+    const kept = decoder.decode(found.output.subarray(item.start, item.end));
+    texts.push(await opened(kept, { index: texts.length, memory }));
     last = found;
   }
   return { text: texts.join(","), last };
+}
+
+/** An item's text; that of the summary for a compaction of the gateway. */
+async function opened(text: string, { index, memory }: { index: number; memory: ResponseMemory }): Promise<string> {
+  if (!text.includes('"compaction"')) return text;
+  const item = parsePlain(text);
+  if (!isSealed(item)) return text;
+  return JSON.stringify(await openCompaction(item, { secret: memory.secret, param: `input[${index}]` }));
 }
 
 /** The input texts of a response and of those that it shares them with; absent where an output is between them. */

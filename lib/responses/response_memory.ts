@@ -11,6 +11,8 @@ export interface ResponseMemory {
   find(id: string): Promise<KeptResponse | undefined>;
   /** Finds the response that has an output item. */
   findByItem(itemId: string): Promise<KeptResponse | undefined>;
+  /** The API key, which compactions are encrypted with. */
+  readonly secret: string;
   /** @param isStored other connections of the key may find it */
   put(response: KeptResponse, isStored: boolean): Promise<void> | undefined;
 }
@@ -19,6 +21,7 @@ export interface ResponseMemory {
 export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory {
   return {
     limits: recall.limits,
+    secret: owner.secret,
     keepsAll: false,
     find: (id) => recall.find(owner, id),
     findByItem: (itemId) => recall.findByItem(owner, itemId),
@@ -30,6 +33,7 @@ export function keyMemory(recall: Recall, owner: ResponseOwner): ResponseMemory 
 export function connectionMemory(local: LocalResponses, ofKey: ResponseMemory): ResponseMemory {
   return {
     limits: ofKey.limits,
+    secret: ofKey.secret,
     keepsAll: true,
     find: async (id) => local.find(id) ?? await ofKey.find(id),
     findByItem: async (itemId) => local.findByItem(itemId) ?? await ofKey.findByItem(itemId),

@@ -25,8 +25,6 @@ const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
     "organization",
     "projects",
     "realtime",
-    "responses/compact",
-    "responses/input_tokens",
     "skills",
     "threads",
     "uploads",

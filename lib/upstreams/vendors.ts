@@ -23,6 +23,8 @@ export interface Vendor {
   embeddings?: number;
   /** True if it has the rerank API that Cohere, Jina and vLLM share. */
   rerank?: boolean;
+  /** True if its responses API knows `compaction_trigger` items. */
+  compacts?: boolean;
   /** Paths that differ from the defaults. */
   paths?: Partial<Record<UpstreamProtocol, string>>;
 }
@@ -40,6 +42,7 @@ export const VENDORS = {
     baseUrl: "https://api.openai.com/v1",
     protocols: ["responses", "chat"],
     hasLeastTokens: true,
+    compacts: true,
     auth: bearer,
     images: true,
     embeddings: 2_048,

@@ -3,7 +3,6 @@ import { startKeyed } from "../support/keyed_gateway.ts";
 
 /** Paths as clients ask for them, and the endpoint that the message names. */
 const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [
-  ["/v1/embeddings", "/v1/embeddings"],
   ["/v1/completions", "/v1/completions"],
   ["/v1/files", "/v1/files"],
   ["/v1/files/file-1/content?a=b", "/v1/files"],
@@ -21,8 +20,6 @@ const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [
   ["/v1/conversations/conv_1/items", "/v1/conversations"],
   ["/v1/containers", "/v1/containers"],
   ["/v1/images/variations", "/v1/images/variations"],
-  ["/v1/responses/compact", "/v1/responses/compact"],
-  ["/v1/responses/input_tokens", "/v1/responses/input_tokens"],
   ["/v1/responses/resp_1", "/v1/responses/{id}"],
   ["/v1/responses/resp_1/cancel", "/v1/responses/{id}"],
   ["/v1/chat/completions/chatcmpl_1/messages", "/v1/chat/completions/{id}"],

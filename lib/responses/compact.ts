@@ -1,0 +1,158 @@
+/** Compaction where no upstream does it: the model writes a summary, which the client gets as one encrypted item. */
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { isObject, type Json, type JsonObject, parseJson, parsePlain, scanElements, writeJson } from "../json/mod.ts";
+import type { AnswerKeeper, Frame } from "../protocols/codec.ts";
+import { listOf, objectOf, objectsOf, stringOf } from "../protocols/members.ts";
+import { responses } from "../protocols/responses/mod.ts";
+import { jsonResponse } from "../server/json_response.ts";
+import type { JsonBody } from "../server/router.ts";
+import { formatFrame, sseReader } from "../server/sse.ts";
+import { vendorOf } from "../upstreams/vendors.ts";
+import { COMPACTION_PROMPT, sealCompaction } from "./compaction_items.ts";
+import { type BodyContext, editBody, inputItems } from "./recall_body.ts";
+
+const TRIGGER = "compaction_trigger";
+
+/** What makes an answer a compaction. */
+export interface Compaction {
+  /** The API key that the item is encrypted for. */
+  secret: string;
+  keeper: AnswerKeeper;
+}
+
+/** True for a request whose answer the gateway compacts: it asks for that, and a model that may answer cannot do it. */
+export function needsSummary(
+  { input, model, models }: JsonObject,
+  gateway: Pick<Gateway, "catalog" | "config" | "upstreams">,
+): boolean {
+  if (!listOf(input).some(isTrigger)) return false;
+  return [model, ...listOf(models)].some((id) => typeof id === "string" && !compactsItself(id, gateway));
+}
+
+/** True where every target of a model knows the item. */
+function compactsItself(
+  id: string,
+  { catalog, config, upstreams }: Pick<Gateway, "catalog" | "config" | "upstreams">,
+): boolean {
+  const model = catalog.find(id);
+  return model !== undefined && model.targets.every((target) => {
+    const row = config.upstreams[target.upstream];
+    return row !== undefined && row.vendor !== "embedded" && vendorOf(row.vendor).compacts === true &&
+      upstreams.get(target.upstream)?.protocolFor?.("responses", target) === "responses";
+  });
+}
+
+/** The body that asks for the summary. Tools stay, as the conversation has calls of them, but none may be called. */
+export function summaryBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
+  const list = `[${inputItems(body)}]`;
+  const items = scanElements(list).map(({ start, end }) => list.slice(start, end)).filter((text) =>
+    !isTriggerText(text)
+  );
+  items.push(JSON.stringify({ role: "user", content: COMPACTION_PROMPT }));
+  return editBody(body, {
+    input: `[${items.join(",")}]`,
+    // The form of the client's answers is not that of a summary.
+    text: undefined,
+    tool_choice: listOf(body.value.tools).length > 0 ? '"none"' : undefined,
+  }, context);
+}
+
+/** The body with a trigger after its input, for a whole answer. */
+export function triggeredBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
+  const items = inputItems(body);
+  const trigger = `{"type":"${TRIGGER}"}`;
+  return editBody(body, { input: `[${items === "" ? trigger : `${items},${trigger}`}]`, stream: "false" }, context);
+}
+
+/** The answer to a request of `summaryBody`, with the summary as a compaction item. */
+export async function compactedResponse(response: Response, compaction: Compaction): Promise<Response> {
+  if (response.body === null) return response;
+  if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
+    return new Response(response.body.pipeThrough(compactEvents(compaction)), response);
+  }
+  const whole = parseJson(await response.text());
+  const compacted = isObject(whole) ? await compact(whole, compaction) : undefined;
+  if (compacted === undefined) throw noSummary();
+  return jsonResponse(compacted.response);
+}
+
+/** Events of the summary become keep-alives; the item is sent at the end. */
+function compactEvents(compaction: Compaction): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  const reader = sseReader(Infinity);
+  return new TransformStream({
+    async transform(chunk, controller) {
+      let text = "";
+      for (const frame of reader.push(decoder.decode(chunk, { stream: true }))) {
+        text += await compactFrame(frame, compaction);
+      }
+      controller.enqueue(encoder.encode(text === "" ? responses.heartbeat : text));
+    },
+  });
+}
+
+const PASSED = new Set(["response.created", "response.in_progress", "response.failed", "error"]);
+const TERMINAL = new Set(["response.completed", "response.incomplete"]);
+
+async function compactFrame(frame: Frame, compaction: Compaction): Promise<string> {
+  if (frame.data === "[DONE]") return formatFrame(frame);
+  const ending = parseJson(frame.data);
+  const event = frame.event ?? (isObject(ending) ? stringOf(ending.type) : undefined) ?? "";
+  if (PASSED.has(event)) return formatFrame(frame);
+  if (!TERMINAL.has(event)) return "";
+  const response = isObject(ending) ? objectOf(ending.response) : undefined;
+  if (!isObject(ending) || response === undefined) return "";
+  const compacted = await compact(response, compaction);
+  // The first two events are numbered 0 and 1.
+  const at = (sequence_number: number, type: string, members: JsonObject): string =>
+    formatFrame({ event: type, data: writeJson({ ...ending, type, sequence_number, ...members }) });
+  if (compacted === undefined) {
+    const { message } = noSummary();
+    const error = { code: "server_error", message };
+    const failed = { ...response, status: "failed", output: [], error };
+    return eventText(2, "error", { ...error, param: null, error: { type: "server_error", ...error, param: null } }) +
+      at(3, "response.failed", { response: failed });
+  }
+  const { item } = compacted;
+  return eventText(2, "response.output_item.added", { output_index: 0, item }) +
+    eventText(3, "response.output_item.done", { output_index: 0, item }) +
+    at(4, event, { response: compacted.response });
+}
+
+function eventText(sequence_number: number, type: string, members: JsonObject): string {
+  return formatFrame({ event: type, data: writeJson({ type, sequence_number, ...members }) });
+}
+
+/** The response with the compaction item as its output; `undefined` where there is no summary. */
+async function compact(
+  response: JsonObject,
+  { secret, keeper }: Compaction,
+): Promise<{ response: JsonObject; item: JsonObject } | undefined> {
+  const summary = objectsOf(response.output).flatMap(({ type, content }) =>
+    type === "message" ? objectsOf(content) : []
+  )
+    .map(({ text }) => stringOf(text) ?? "").join("");
+  if (summary.trim() === "") return undefined;
+  const responseId = stringOf(response.id) ?? "";
+  const id = `cmp_${responseId.replace(/^resp_/, "")}`;
+  const item = await sealCompaction(summary, { id, secret });
+  keeper.keep?.({ id: responseId, output: [{ id, text: JSON.stringify(item) }] });
+  await keeper.written?.();
+  return { response: { ...response, output: [item] }, item };
+}
+
+/** The error for an answer without a compaction. */
+export function noSummary(): GatewayError {
+  return new GatewayError("upstream", "The model wrote no summary of the conversation");
+}
+
+function isTrigger(item: Json): boolean {
+  return isObject(item) && item.type === TRIGGER;
+}
+
+function isTriggerText(text: string): boolean {
+  const item = text.includes(TRIGGER) ? parsePlain(text) : undefined;
+  return item !== undefined && isTrigger(item);
+}

@@ -1,0 +1,66 @@
+/** Compaction items of the gateway: a summary that only the API key opens for which it was made. */
+import { GatewayError } from "../errors.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
+import { seal, unseal } from "../recall/seal.ts";
+
+const PURPOSE = "sluice compaction 1";
+
+/** Start of `encrypted_content`: vendors' own values have none. */
+const PREFIX = "sluicec1.";
+
+/** Asks the model for the summary. It takes the place of the `compaction_trigger` item. */
+export const COMPACTION_PROMPT =
+  "The conversation above is about to be replaced by a summary, so that it fits the context window. Write that summary " +
+  "for the assistant that goes on with the work and will see nothing else of it. Include: what the user wants, with all " +
+  "constraints and preferences, quoted where the wording matters; what was done so far and with which results; decisions " +
+  "and the reasons for them; names of files, functions, commands, identifiers, addresses and values that are still " +
+  "needed, exactly as they are; errors that came up and how they were solved; what is in progress, and the next steps. " +
+  "Leave out what no longer matters. Do not call tools, do not ask questions and do not answer the user: write the " +
+  "summary only.";
+
+/** Begins the message that a summary becomes on its way to the model. */
+export const SUMMARY_START = "Summary of the conversation so far, which it replaces:\n\n";
+
+/** Returns a compaction item with a summary, encrypted for an API key. */
+export async function sealCompaction(
+  summary: string,
+  { id, secret }: { id: string; secret: string },
+): Promise<JsonObject> {
+  const bytes = new TextEncoder().encode(summary);
+  const sealed = await seal(secret, { purpose: PURPOSE, place: "", bytes });
+  return {
+    type: "compaction",
+    id,
+    encrypted_content: PREFIX + sealed.toBase64({ alphabet: "base64url", omitPadding: true }),
+  };
+}
+
+/** True for a compaction item of the gateway. */
+export function isSealed(item: Json | undefined): item is JsonObject {
+  return isObject(item) && item.type === "compaction" && typeof item.encrypted_content === "string" &&
+    item.encrypted_content.startsWith(PREFIX);
+}
+
+/**
+ * Opens a compaction item. @returns the message that the model gets in its place
+ * @throws {GatewayError} `invalid` for one of another API key, or one that was changed
+ */
+export async function openCompaction(
+  { encrypted_content }: JsonObject,
+  { secret, param }: { secret: string; param: string },
+): Promise<JsonObject> {
+  const opened = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
+  if (opened === undefined) {
+    throw new GatewayError("invalid", "Cannot open this compaction item: it was made for another API key", { param });
+  }
+  const text = SUMMARY_START + new TextDecoder().decode(opened);
+  return { type: "message", role: "user", content: [{ type: "input_text", text }] };
+}
+
+function bytesOf(encrypted: string): Uint8Array<ArrayBuffer> {
+  try {
+    return Uint8Array.fromBase64(encrypted.slice(PREFIX.length), { alphabet: "base64url" });
+  } catch {
+    return new Uint8Array();
+  }
+}

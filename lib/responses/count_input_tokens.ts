@@ -1,0 +1,30 @@
+/** `POST /v1/responses/input_tokens`: counts the input of a responses request, without answering it. */
+import { requireCaller } from "../access/caller.ts";
+import { countPrompt } from "../billing/count_prompt.ts";
+import { writeLongParts } from "../billing/prompt_parts.ts";
+import { documentSize } from "../json/mod.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { responses } from "../protocols/responses/mod.ts";
+import { findModel } from "../request/find_model.ts";
+import { LONG_TEXT_CHARS } from "../scheduler.ts";
+import { jsonResponse } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
+import { recallBody } from "./recall_body.ts";
+import { memoryOf } from "./serve_responses.ts";
+
+/** Instructions, tools, input and media, in o200k tokens. @throws {GatewayError} as `serveResponses` before admission */
+export async function countInputTokens(request: Request, context: RouteContext): Promise<Response> {
+  const { body } = await recallBody(await context.readJson(), memoryOf(request, context), context);
+  checkBody(responses.schema, body.value);
+  const prompt = responses.readPrompt(body.value, undefined, {
+    vendorState: requireCaller(context.caller).group.vendor_state === true,
+    // Nothing is sent to a vendor.
+    checkTool() {},
+    checkItem() {},
+  });
+  findModel(prompt.model, context);
+  if (documentSize(body) > LONG_TEXT_CHARS) await writeLongParts(prompt);
+  const input_tokens = await countPrompt(prompt, await loadTokenCounter());
+  return jsonResponse({ object: "response.input_tokens", input_tokens });
+}
