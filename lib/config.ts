@@ -306,6 +306,8 @@ export const configSchema = z.strictObject({
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Where models run, by name; `embedded` is always there"),
   models: z.array(modelSchema).default([]).describe("The catalog, in addition to the embedded models"),
+  catalog: z.string().min(1).optional()
+    .describe("File with newer facts about models than the release's, which `sluice models import` makes"),
   catalog_date: z.iso.date({ error: 'Expected a date, such as "2026-12-31"' }).optional()
     .describe("Day of the catalog that models without prices take theirs from; a release with another one is refused"),
   embedded_models: z.boolean().default(true).describe("Whether the embedded models are in the catalog"),

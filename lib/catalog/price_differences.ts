@@ -73,6 +73,19 @@ function plain(value: Json | undefined): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
+/** Lists the prices of a list that are other than those of a row, or missing there: member, configured, listed. */
+export function listPriceDifferences(
+  own: JsonObject,
+  listed: JsonObject,
+): Pick<ListedDifference, "member" | "configured" | "listed">[] {
+  const found: Pick<ListedDifference, "member" | "configured" | "listed">[] = [];
+  const add: Add = (member, configured, value) => {
+    if (plain(configured) !== plain(value)) found.push({ member, configured: configured ?? null, listed: value });
+  };
+  addPrices(own, listed, { path: "pricing", add });
+  return found;
+}
+
 type Add = (member: string, configured: Json | undefined, listed: Json) => void;
 
 function addPrices(own: JsonObject | undefined, listed: JsonObject, { path, add }: { path: string; add: Add }): void {

@@ -12,6 +12,8 @@ export interface ListedModel {
   max_completion_tokens?: number;
   /** Members of `pricing`, in USD per token. */
   pricing: JsonObject;
+  /** Other members of a row, for models that no catalog has yet. */
+  row: JsonObject;
 }
 
 /** Vendors by the names that the lists give them, where these differ. */
@@ -46,6 +48,7 @@ export function listSnapshot({ models }: CatalogSnapshot): ListedModel[] {
       ...countOf("context_length", context_length),
       ...countOf("max_completion_tokens", isObject(top_provider) ? top_provider.max_completion_tokens : undefined),
       pricing: isObject(pricing) ? pricing : {},
+      row,
     };
   });
 }
@@ -75,8 +78,31 @@ function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
       ...countOf("context_length", isObject(limit) ? limit.context : undefined),
       ...countOf("max_completion_tokens", isObject(limit) ? limit.output : undefined),
       pricing: { ...pricing, ...(tiers.length > 0 && { context_tiers: tiers }) },
+      row: modelsDevRow(entry),
     }];
   });
+}
+
+function modelsDevRow(
+  { name, release_date, modalities, reasoning, reasoning_options, temperature }: JsonObject,
+): JsonObject {
+  const inputs = (isObject(modalities) && Array.isArray(modalities.input) ? modalities.input : ["text"])
+    .map((name) => name === "pdf" ? "file" : name);
+  const created = typeof release_date === "string" ? Date.parse(release_date) / 1000 : NaN;
+  const options = Array.isArray(reasoning_options) ? reasoning_options.filter(isObject) : [];
+  const isManual = options.some(({ type }) => type === "budget_tokens");
+  const isAdaptive = !isManual || options.some(({ type }) => type === "effort");
+  return {
+    ...(typeof name === "string" && { name }),
+    ...(Number.isSafeInteger(created) && created >= 0 && { created }),
+    architecture: { input_modalities: inputs },
+    ...(reasoning === true && {
+      reasoning: { modes: [...(isManual ? ["manual"] : []), ...(isAdaptive ? ["adaptive"] : [])] },
+    }),
+    ...(temperature === false && {
+      supported_parameters: ["max_tokens", "stop", "tools", "tool_choice", "response_format"],
+    }),
+  };
 }
 
 function tierOf(above: Json | undefined, cost: JsonObject): JsonObject[] {
@@ -127,6 +153,18 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
       ...pricing,
       ...(tiers.length > 0 && { context_tiers: tiers }),
       ...(priority !== undefined && { service_tiers: { priority } }),
+    },
+    row: {
+      // The list has no context window, and the most input is no more than that.
+      ...countOf("context_length", entry.max_input_tokens),
+      architecture: {
+        input_modalities: [
+          "text",
+          ...(entry.supports_vision === true ? ["image"] : []),
+          ...(entry.supports_pdf_input === true ? ["file"] : []),
+        ],
+      },
+      ...(entry.supports_reasoning === true && { reasoning: { modes: ["adaptive"] } }),
     },
   }];
 }

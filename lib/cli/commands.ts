@@ -46,6 +46,7 @@ export const VALUE_FLAGS = {
 /** Flags without a value, with their help texts. */
 export const SWITCHES = {
   json: "Print JSON",
+  catalog: "Print a file for `catalog` of the configuration, and what is new in it",
   csv: "Print CSV",
   "last-month": "The whole month before this one, by UTC",
   today: "The present day, by UTC",
@@ -205,10 +206,16 @@ export const COMMANDS = {
   },
   "models import": {
     operand: "FILE",
-    flags: ["config", "json"],
+    flags: ["config", "json", "catalog", "only"],
     about: "Show where the configured models differ from LiteLLM's or models.dev's list; changes nothing",
-    help: { json: "Print JSON, with rows for the configuration" },
-    examples: ["sluice models import model_prices_and_context_window.json", "sluice models import api.json --json"],
+    help: {
+      json: "Print JSON, with rows for the configuration",
+      only: 'With --catalog: only these models, new ones included, such as "openai/*"',
+    },
+    examples: [
+      "sluice models import model_prices_and_context_window.json",
+      "sluice models import api.json --catalog --only 'openai/gpt-6*' > catalog.json",
+    ],
   },
   "prune": {
     flags: FILES,

@@ -1,8 +1,9 @@
 /** `models`: the catalog of the release, and how the configuration differs from it or from a public price list. */
 import { listDifferences, type ListedDifference, matchModels } from "../catalog/price_differences.ts";
 import { type ListedModel, listSnapshot, readPriceList } from "../catalog/price_lists.ts";
-import { type CatalogModel, type CatalogSnapshot, loadSnapshot } from "../catalog/snapshot.ts";
-import type { Config } from "../config.ts";
+import { type CatalogModel, type CatalogSnapshot, loadCatalog } from "../catalog/snapshot.ts";
+import { importList } from "../catalog/import_list.ts";
+import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { formatUsd, parseUsd } from "../billing/money.ts";
 import { isObject, type Json, JSON_LIMITS, parseJson } from "../json/mod.ts";
@@ -17,14 +18,20 @@ export type ModelsCommand = Extract<CommandName, `models ${string}`>;
 /** Runs one of the commands. Returns the exit code: 1 where the configuration differs, or a model is unknown. */
 export async function models(
   command: ModelsCommand,
-  { config, operand, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
+  { config, operand, switches, values }: Pick<Invocation, "operand" | "switches" | "values"> & { config: Config },
 ): Promise<number> {
   const isJson = switches.has("json");
-  if (command === "models import") {
-    return compare(config, await readList(operand), { isJson, name: operand });
-  }
-  const snapshot = await loadSnapshot();
+  const snapshot = await loadCatalog(config.catalog, (path) => Deno.readTextFile(path)).catch((error) => {
+    throw error instanceof RangeError ? new ConfigError([`catalog: ${error.message}`]) : error;
+  });
   switch (command) {
+    case "models import": {
+      const list = await readList(operand);
+      if (!switches.has("catalog")) return compare(config, list, { isJson, name: operand });
+      const { mtime } = await Deno.stat(operand);
+      const date = (mtime ?? new Date()).toISOString().slice(0, 10);
+      return printCatalog(list, snapshot, { source: operand, date, only: values.only?.split(",") ?? [] });
+    }
     case "models list":
       return list(snapshot, { config, isJson });
     case "models show":
@@ -61,7 +68,7 @@ function cellsOf({ vendor, date, row }: CatalogModel): string[] {
 function show({ models }: CatalogSnapshot, id: string): number {
   const found = models.find(({ row }) => row.id === id);
   if (found === undefined) {
-    writeErr(`"${id}" is not in the catalog of this release; "sluice models list" shows it\n`);
+    writeErr(`"${id}" is not in the catalog; "sluice models list" shows it\n`);
     return 1;
   }
   writeOut(`${JSON.stringify(found, null, 2)}\n`);
@@ -109,6 +116,26 @@ function compare(
 
 function told({ index: _, ...difference }: ListedDifference): Omit<ListedDifference, "index"> {
   return difference;
+}
+
+/** Prints a catalog file on standard output, and what is new in it on standard error. */
+function printCatalog(
+  list: readonly ListedModel[],
+  snapshot: CatalogSnapshot,
+  { source, date, only }: { source: string; date: string; only: readonly string[] },
+): number {
+  const name = source.slice(source.lastIndexOf("/") + 1);
+  const { catalog, changes, added } = importList(list, snapshot, { date, source: name, only });
+  const header = ["MODEL", "MEMBER", "CATALOG", "LISTED"];
+  const rows = changes.map(({ id, member, configured, listed }) => [
+    ...[id, member],
+    ...[configured, listed].map((value) => value === null ? "-" : String(value)),
+  ]);
+  if (rows.length > 0) writeErr(`${tableText([header, ...rows])}\n`);
+  writeErr(`${catalog.models.length} models, ${added.length} of them new, ${rows.length} other prices\n`);
+  if (added.length > 0) writeErr(`New: ${added.join(", ")}\n`);
+  writeOut(`${JSON.stringify(catalog, null, 2)}\n`);
+  return 0;
 }
 
 /** What the list says about a model, as members of its row. */

@@ -1,6 +1,6 @@
 /** Fills in models of the configuration from the catalog that ships with the release. */
 import { mayUse } from "../access/permissions.ts";
-import { type CatalogModel, type CatalogSnapshot, loadSnapshot } from "../catalog/snapshot.ts";
+import { type CatalogModel, type CatalogSnapshot, loadCatalog, type ReadText } from "../catalog/snapshot.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem } from "./problems.ts";
 
@@ -22,9 +22,16 @@ const MERGED = ["architecture", "top_provider", "reasoning", "features"] as cons
  * Writes out the models that are ids or globs, such as `"openai/*"`, or that lack members. A model that is complete stays
  * as it is. Passes over what has the wrong form, which the schema reports.
  */
-export async function expandModels(file: Json): Promise<ExpandedConfig> {
+export async function expandModels(file: Json, readTextFile: ReadText): Promise<ExpandedConfig> {
   if (!isObject(file) || !Array.isArray(file.models) || !file.models.some(isIncomplete)) return { file, problems: [] };
-  const snapshot = await loadSnapshot();
+  let snapshot: CatalogSnapshot;
+  try {
+    snapshot = await loadCatalog(typeof file.catalog === "string" ? file.catalog : undefined, readTextFile);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    // Without the catalog nothing can be said about the models.
+    return { file: { ...file, models: [] }, problems: [formatProblem(["catalog"], error.message)] };
+  }
   const expansion = new Expansion(file, snapshot);
   for (const [index, item] of file.models.entries()) expansion.add(item, index);
   return { ...expansion.result(), problems: [...dateProblems(file, snapshot), ...expansion.problems] };
@@ -41,7 +48,7 @@ function dateProblems({ catalog_date }: JsonObject, { date }: CatalogSnapshot): 
   return [
     formatProblem(
       ["catalog_date"],
-      `This release has the catalog of ${date}, not of ${catalog_date}: look at "sluice models list", then set the date`,
+      `The catalog is of ${date}, not of ${catalog_date}: look at "sluice models list", then set the date`,
     ),
   ];
 }
@@ -82,7 +89,7 @@ class Expansion {
       if (REQUIRED.every((name) => model[name] === undefined)) {
         this.problems.push(formatProblem(
           ["models", index, "id"],
-          `"${String(model.id)}" is not in the catalog of this release, which "sluice models list" shows: write it out`,
+          `"${String(model.id)}" is not in the catalog, which "sluice models list" shows: write it out`,
         ));
       }
       return model;
@@ -102,7 +109,7 @@ class Expansion {
     if (matching.length === 0) {
       this.problems.push(formatProblem(
         ["models", index],
-        `"${glob}" matches no model of the catalog of this release, which "sluice models list" shows`,
+        `"${glob}" matches no model of the catalog, which "sluice models list" shows`,
       ));
     }
     const reachable = matching.filter(({ vendor }) => this.#upstreamsOf(vendor).length > 0);

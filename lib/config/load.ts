@@ -87,7 +87,7 @@ export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
  */
 export async function readConfig(
   { text, ...place }: ConfigText,
-  { flags, env: own, change = (file) => file }: Omit<ConfigInputs, "readTextFile"> & {
+  { flags, env: own, readTextFile, change = (file) => file }: ConfigInputs & {
     change?: (file: Json) => Json;
   },
 ): Promise<LoadedConfig> {
@@ -96,7 +96,7 @@ export async function readConfig(
   const file = change(text === undefined ? {} : parseFile(text, placeName(place)));
   const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
-  const { file: expanded, problems: unknown, places } = await expandModels(merged);
+  const { file: expanded, problems: unknown, places } = await expandModels(merged, readTextFile);
   problems.push(...unknown);
   try {
     const parsed = parseConfig(isDeployed ? deployFile(expanded) : expanded, env);

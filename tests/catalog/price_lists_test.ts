@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { listDifferences, matchModels } from "../../lib/catalog/price_differences.ts";
-import { listSnapshot, readPriceList } from "../../lib/catalog/price_lists.ts";
-import { loadSnapshot } from "../../lib/catalog/snapshot.ts";
+import { type ListedModel, listSnapshot, readPriceList } from "../../lib/catalog/price_lists.ts";
+import { importList } from "../../lib/catalog/import_list.ts";
+import { type CatalogModel, loadSnapshot } from "../../lib/catalog/snapshot.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { type JsonObject, parseJson } from "../../lib/json/mod.ts";
 
@@ -30,6 +31,9 @@ const LITELLM = `{
 const MODELS_DEV = `{
   "openai": { "id": "openai", "models": {
     "small": {
+      "name": "Small", "release_date": "2026-01-02", "reasoning": true, "temperature": false,
+      "reasoning_options": [{ "type": "budget_tokens", "min": 1 }, { "type": "effort", "values": ["low"] }],
+      "modalities": { "input": ["text", "pdf"], "output": ["text"] },
       "limit": { "context": 400000, "output": 128000 },
       "cost": { "input": 1.25, "output": 10, "cache_read": 0.125,
         "tiers": [{ "tier": { "type": "context", "size": 200000 }, "input": 2.5, "output": 15 }] }
@@ -42,8 +46,13 @@ const MODELS_DEV = `{
   "unknown-host": { "id": "unknown-host", "models": { "small": { "cost": { "input": 1, "output": 1 } } } }
 }`;
 
+/** Without the members of rows. */
+function listed(text: string): Omit<ListedModel, "row">[] {
+  return readPriceList(parseJson(text)).map(({ row: _, ...model }) => model);
+}
+
 Deno.test("LiteLLM's list is read exactly, with its tiers", () => {
-  assertEquals(readPriceList(parseJson(LITELLM)), [
+  assertEquals(listed(LITELLM), [
     {
       vendor: "openai",
       model: "small",
@@ -71,7 +80,7 @@ Deno.test("LiteLLM's list is read exactly, with its tiers", () => {
 });
 
 Deno.test("models.dev's list is read exactly, with its tiers of both forms", () => {
-  assertEquals(readPriceList(parseJson(MODELS_DEV)), [
+  assertEquals(listed(MODELS_DEV), [
     {
       vendor: "openai",
       model: "small",
@@ -94,6 +103,89 @@ Deno.test("models.dev's list is read exactly, with its tiers of both forms", () 
       },
     },
   ]);
+});
+
+Deno.test("a list becomes a catalog: known models keep what it does not name, new ones are asked for", () => {
+  const known: CatalogModel = {
+    vendor: "openai",
+    model: "small",
+    date: "2026-01-01",
+    source: "ours",
+    page: "https://prices.example",
+    row: {
+      id: "openai/small",
+      name: "Known",
+      created: 7,
+      context_length: 9,
+      limits: { concurrency: 2 },
+      pricing: {
+        prompt: "0.000001",
+        completion: "0.00001",
+        hosted_tools: { web_search: "0.01" },
+        context_tiers: [{ above: 5, prompt: "1", completion: "1" }],
+      },
+    },
+  };
+  const options = { date: "2026-11-01", source: "api.json" };
+  const importOf = (text: string, only: string[]) =>
+    importList(readPriceList(parseJson(text)), { date: "2026-01-01", models: [known] }, { ...options, only });
+  const some = importOf(MODELS_DEV, []);
+  const pricing = {
+    prompt: "0.00000125",
+    completion: "0.00001",
+    input_cache_read: "0.000000125",
+    context_tiers: [{ above: 200_000, prompt: "0.0000025", completion: "0.000015" }],
+  };
+  assertEquals(some.catalog, {
+    date: "2026-11-01",
+    models: [{
+      ...known,
+      ...options,
+      row: {
+        ...known.row,
+        context_length: 400_000,
+        top_provider: { max_completion_tokens: 128_000 },
+        pricing: { ...pricing, hosted_tools: { web_search: "0.01" } },
+      },
+    }],
+  });
+  assertEquals(some.added, []);
+  assertEquals(some.changes.map(({ id, member, configured, listed }) => [id, member, configured, listed]), [
+    ["openai/small", "pricing.prompt", "0.000001", "0.00000125"],
+    ["openai/small", "pricing.input_cache_read", null, "0.000000125"],
+    ["openai/small", "pricing.context_tiers[above 5]", "1, 1", null],
+    ["openai/small", "pricing.context_tiers[above 200000].prompt", null, "0.0000025"],
+    ["openai/small", "pricing.context_tiers[above 200000].completion", null, "0.000015"],
+  ]);
+
+  // Without a context window, "flash" cannot be a row.
+  assertEquals(importOf(MODELS_DEV, ["google/*"]).catalog.models, []);
+  assertEquals(
+    importList(readPriceList(parseJson(MODELS_DEV)), { date: "", models: [] }, { ...options, only: ["*"] }),
+    {
+      catalog: {
+        date: "2026-11-01",
+        models: [{
+          vendor: "openai",
+          model: "small",
+          ...options,
+          row: {
+            id: "openai/small",
+            name: "Small",
+            created: Date.UTC(2026, 0, 2) / 1000,
+            architecture: { input_modalities: ["text", "file"] },
+            reasoning: { modes: ["manual", "adaptive"] },
+            supported_parameters: ["max_tokens", "stop", "tools", "tool_choice", "response_format"],
+            context_length: 400_000,
+            top_provider: { max_completion_tokens: 128_000 },
+            pricing,
+          },
+        }],
+      },
+      changes: [],
+      added: ["openai/small"],
+    },
+  );
 });
 
 Deno.test("what is no list of these is refused", () => {

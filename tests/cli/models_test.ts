@@ -28,7 +28,7 @@ Deno.test("models list and show tell the facts of the release with their dates, 
     assertEquals(shown, models.find(({ row }) => row.id === "openai/o3"));
     const unknown = await run(["models", "show", "openai/gpt-99"], { folder });
     assertEquals([unknown.code, unknown.out], [1, ""]);
-    assertStringIncludes(unknown.err, '"openai/gpt-99" is not in the catalog of this release');
+    assertStringIncludes(unknown.err, '"openai/gpt-99" is not in the catalog');
   }));
 
 Deno.test("models diff, models import and check show prices that differ, and change nothing", () =>
@@ -86,4 +86,44 @@ Deno.test("models diff, models import and check show prices that differ, and cha
       `models[1].pricing.prompt: 0.000003 is not 0.000002, as in the catalog of ${date}`,
     );
     assertEquals(await Deno.readTextFile(`${folder}/sluice.jsonc`), file);
+  }));
+
+Deno.test("models import --catalog makes a file that the configuration names: its rows come first", () =>
+  inFolder(async (folder) => {
+    const list = {
+      "o3": { litellm_provider: "openai", mode: "chat", input_cost_per_token: 1e-6, output_cost_per_token: 4e-6 },
+      "gpt-99": {
+        ...{ litellm_provider: "openai", mode: "chat", max_input_tokens: 5_000, max_output_tokens: 1_000 },
+        ...{ input_cost_per_token: 7e-6, output_cost_per_token: 9e-6 },
+      },
+      "gpt-98": { litellm_provider: "openai", mode: "chat", input_cost_per_token: 1, output_cost_per_token: 1 },
+    };
+    await Deno.writeTextFile(`${folder}/list.json`, JSON.stringify(list));
+    const made = await run(["models", "import", "list.json", "--catalog", "--only", "openai/*"], { folder });
+    assertEquals(made.code, 0);
+    assertStringIncludes(made.err, "openai/o3  pricing.prompt      0.000002  0.000001");
+    assertStringIncludes(made.err, "2 models, 1 of them new, 2 other prices\nNew: openai/gpt-99\n");
+    await Deno.writeTextFile(`${folder}/catalog.json`, made.out);
+    const config = {
+      upstreams: UPSTREAMS,
+      catalog: "catalog.json",
+      models: ["openai/gpt-99", "openai/o3", "openai/gpt-4.1"],
+    };
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+    const { out } = await run(["check", "--json"], { folder, env: ENV });
+    const prices = (JSON.parse(out).models as { id: string; pricing: { prompt: string } }[]).slice(0, 3);
+    assertEquals(prices.map(({ id, pricing }) => [id, pricing.prompt]), [
+      ["openai/gpt-99", "0.000007"],
+      ["openai/o3", "0.000001"],
+      ["openai/gpt-4.1", "0.000002"],
+    ]);
+    assertEquals((await run(["models", "diff"], { folder })).code, 0);
+
+    for (const [text, problem] of [["{}", 'expected what "sluice models import FILE --catalog" prints'], ["{", ""]]) {
+      await Deno.writeTextFile(`${folder}/catalog.json`, text ?? "");
+      const wrong = await run(["check"], { folder, env: ENV });
+      assertEquals([wrong.code, wrong.out], [1, ""]);
+      assert(/^catalog: Cannot (use|read) "catalog.json": .*\n$/.test(wrong.err), wrong.err);
+      assertStringIncludes(wrong.err, problem ?? "");
+    }
   }));

@@ -8,7 +8,7 @@ const env = (name: string) => name === "KEY" ? "secret-0123456789abcdef" : undef
 
 async function warningsAt(now: number, models: string[], usesCatalog = true): Promise<string[]> {
   const text = JSON.stringify({ upstreams: { one: { vendor: "openai", api_key: { env: "KEY" } } }, models });
-  const { config } = await readConfig({ text }, { flags: {}, env });
+  const { config } = await readConfig({ text }, { flags: {}, env, readTextFile: (path) => Deno.readTextFile(path) });
   return (await catalogWarnings(config, { now, usesCatalog })).map(({ path, message }) => `${path}: ${message}`);
 }
 

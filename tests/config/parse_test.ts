@@ -343,7 +343,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, limits_store, nodes, upstreams, models, " +
-      "catalog_date, embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, responses, routing, " +
+      "catalog, catalog_date, embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, responses, routing, " +
       "alerts, shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',

@@ -42,7 +42,12 @@ async function openBench({ configs, file, env = {}, flags = {} }: NodeOptions): 
     configs,
     find: () => Promise.resolve({ text, path: "sluice.jsonc" }),
     read: (text, change) =>
-      readConfig(text, { flags, env: (name) => secrets.get(name), ...(change !== undefined && { change }) }),
+      readConfig(text, {
+        flags,
+        env: (name) => secrets.get(name),
+        readTextFile: (path) => Deno.readTextFile(path),
+        ...(change !== undefined && { change }),
+      }),
     log: (line) => void lines.push(line),
   });
   return { source, lines, write: (file) => void (text = typeof file === "string" ? file : textOf(file)) };
@@ -306,7 +311,12 @@ async function startNode(options: NodeOptions): Promise<Node> {
     configs,
     find: async () => ({ text: await Deno.readTextFile(path), path }),
     read: (text, change) =>
-      readConfig(text, { flags: {}, env: (name) => secrets.get(name), ...(change !== undefined && { change }) }),
+      readConfig(text, {
+        flags: {},
+        env: (name) => secrets.get(name),
+        readTextFile: (path) => Deno.readTextFile(path),
+        ...(change !== undefined && { change }),
+      }),
     log,
   });
   const shared = { configs, reach: () => ({ up: true, downMs: 0, waiting: 0 }) };

@@ -1,7 +1,7 @@
 /** Warnings about prices that differ from the catalog of the release, or that come from an old one. */
 import { listDifferences, matchModels } from "../../catalog/price_differences.ts";
 import { listSnapshot } from "../../catalog/price_lists.ts";
-import { type CatalogSnapshot, loadSnapshot } from "../../catalog/snapshot.ts";
+import { type CatalogSnapshot, loadCatalog } from "../../catalog/snapshot.ts";
 import type { Config } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
 import type { Warning } from "./warning.ts";
@@ -14,10 +14,10 @@ const OLD_DAYS = 90;
  * @param options `now`: Unix time in milliseconds; `usesCatalog`: true if models take members from the catalog
  */
 export async function catalogWarnings(
-  config: Pick<Config, "models" | "upstreams">,
+  config: Pick<Config, "models" | "upstreams" | "catalog">,
   { now, usesCatalog }: { now: number; usesCatalog: boolean },
 ): Promise<Warning[]> {
-  const snapshot = await loadSnapshot();
+  const snapshot = await loadCatalog(config.catalog, (path) => Deno.readTextFile(path));
   return [...(usesCatalog ? ageWarnings(config, { snapshot, now }) : []), ...priceWarnings(config, snapshot)];
 }
 
