@@ -50,6 +50,8 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       key: "Name or id of the only key; absent: all",
       group: "Name of the only group; absent: all",
       model: "Id of the only model; absent: all",
+      user: "The only end user; absent: all",
+      tag: "The only tag; absent: all",
       upstream: "Name of the only one, with by=upstream; absent: all",
     },
     reply: usageSchema,

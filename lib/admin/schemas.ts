@@ -78,7 +78,7 @@ const figures = {
 
 const period = { since: time, until: time.describe("Not part of the period") };
 
-const grouping = z.enum(["key", "group", "model", "day"]);
+const grouping = z.enum(["key", "group", "model", "day", "user", "tag"]);
 
 const bill = z.strictObject({
   ...period,
@@ -91,7 +91,7 @@ const bill = z.strictObject({
     then_name: z.string().optional().describe("Name within the second grouping"),
     ...figures,
   })),
-  total: z.strictObject(figures),
+  total: z.strictObject(figures).describe("Every request once, also where it has several tags"),
 });
 
 const upstreamSums = z.strictObject({

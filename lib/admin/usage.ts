@@ -2,16 +2,20 @@
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { explainRequest } from "../billing/reports/explain.ts";
+import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
 import { type Period, type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
-import { type UpstreamReport, upstreamReport } from "../billing/reports/upstream_report.ts";
-import { sumUpstreams, UpstreamQueryError } from "../billing/reports/upstreams.ts";
+import { upstreamReport } from "../billing/reports/upstream_report.ts";
+import { sumUpstreams, UnknownUpstreamError } from "../billing/reports/upstreams.ts";
 import { keyNames, readGroupings, usageReport } from "../billing/reports/usage.ts";
 import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
 
 /** Names of the parameters. */
-const PARAMETERS = ["since", "until", "period", "by", "key", "group", "model", "upstream"] as const;
+const PARAMETERS = [
+  ...["since", "until", "period", "by"] as const,
+  ...["key", "group", "model", "user", "tag", "upstream"] as const,
+] as const;
 
 /** Sums of a period, by key unless `by` says otherwise. @throws {GatewayError} `invalid` */
 export async function sumUsage(request: Request, { gateway }: RouteContext): Promise<Response> {
@@ -29,19 +33,23 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   const period = periodOf(texts, now());
   try {
     const only = await readUsageFilter(filter, { keys, config });
+    const upstreams = { ...period, only, signal, ...(upstream !== undefined && { upstream }) };
     const report = by === "upstream"
-      ? await reportUpstreams({ ledger, config }, {
-        ...period,
-        only,
-        signal,
-        ...(upstream !== undefined && { upstream }),
-      })
+      ? await upstreamReport(await sumUpstreams({ ledger, config }, upstreams), period)
       : await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
     return await streamedAdminResponse(report);
   } catch (error) {
-    if (!(error instanceof UsageFilterError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+    if (!(error instanceof RangeError)) throw error;
+    const param = parameterAtFault(error, name === undefined ? "since" : "period");
+    if (param === undefined) throw error;
+    throw new GatewayError("invalid", error.message, { param, cause: error });
   }
+}
+
+function parameterAtFault(error: RangeError, ofPeriod: string): string | undefined {
+  if (error instanceof UsageFilterError) return error.param;
+  if (error instanceof UnknownUpstreamError) return "upstream";
+  return error instanceof PrunedEntriesError ? ofPeriod : undefined;
 }
 
 function groupingsOf(text: string): ReturnType<typeof readGroupings> {
@@ -50,15 +58,6 @@ function groupingsOf(text: string): ReturnType<typeof readGroupings> {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     throw new GatewayError("invalid", error.message, { param: "by", cause: error });
-  }
-}
-
-async function reportUpstreams(...[parts, query]: Parameters<typeof sumUpstreams>): Promise<UpstreamReport> {
-  try {
-    return await upstreamReport(await sumUpstreams(parts, query), query);
-  } catch (error) {
-    if (!(error instanceof UpstreamQueryError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
   }
 }
 

@@ -11,9 +11,10 @@ import {
   readUpstreamPrices,
   type Tolerance,
 } from "../billing/reports/invoice.ts";
+import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
-import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { sumUpstreams, UnknownUpstreamError, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
 import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
@@ -61,11 +62,7 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
       });
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      if (error instanceof UsageFilterError) throw new UsageError(error.message, { cause: error });
-      if (!(error instanceof UpstreamQueryError)) writeErr(`${error.message}\n`);
-      else if (error.param === "upstream") throw new UsageError(error.message, { cause: error });
-      else writeErr(`${error.message}; ask with --since ${error.from}\n`);
-      return 1;
+      return reportRangeError(error);
     }
     if (comparison === undefined) {
       const usd = switches.has("exact") || format === "csv"
@@ -81,6 +78,17 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
   });
 }
 
+/** Prints why a report cannot be made and returns the exit code. @throws {UsageError} where a flag names something unknown */
+export function reportRangeError(error: RangeError): number {
+  if (error instanceof UsageFilterError || error instanceof UnknownUpstreamError) {
+    throw new UsageError(error.message, { cause: error });
+  }
+  writeErr(
+    error instanceof PrunedEntriesError ? `${error.message}; ask with --since ${error.from}\n` : `${error.message}\n`,
+  );
+  return 1;
+}
+
 async function comparisonOf(values: UpstreamCommand["values"], period: Period): Promise<Comparison | undefined> {
   const invoice = await read(values.invoice, readInvoice);
   const tolerance = parse(values.tolerance ?? "0%", readTolerance);
@@ -88,7 +96,7 @@ async function comparisonOf(values: UpstreamCommand["values"], period: Period): 
     if (values.tolerance !== undefined) throw new UsageError("Cannot use --tolerance without --invoice");
     return undefined;
   }
-  const narrowed = (["key", "group", "model"] as const).find((flag) => values[flag] !== undefined);
+  const narrowed = (["key", "group", "model", "user", "tag"] as const).find((flag) => values[flag] !== undefined);
   if (narrowed !== undefined) throw new UsageError(`Cannot use --${narrowed} with --invoice: an invoice is for all`);
   if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream: whose is it?");
   if (invoice.byDay) requireDays(invoice, period);

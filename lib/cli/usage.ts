@@ -9,14 +9,14 @@ import {
   type UsageReport,
   usageReport,
 } from "../billing/reports/usage.ts";
-import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
+import { readUsageFilter } from "../billing/reports/usage_filter.ts";
 import { TOKEN_CLASSES } from "../store/days.ts";
 import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 import { csvText, tableText } from "./table.ts";
-import { UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
+import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
 /** Options of the command. */
 type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
@@ -36,8 +36,8 @@ export async function usage({ config, values, switches }: UsageCommand): Promise
       const only = await readUsageFilter(values, { keys, config });
       report = await usageReport({ ledger, keys, config }, { ...period, ...groupings, only });
     } catch (error) {
-      if (error instanceof UsageFilterError) throw new UsageError(error.message, { cause: error });
-      throw error;
+      if (!(error instanceof RangeError)) throw error;
+      return reportRangeError(error);
     }
     if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
     else writeOut(switches.has("csv") ? csv(report) : table(report, switches.has("exact")));

@@ -1,6 +1,6 @@
 /** Days of the bill, and sums over entries. */
 import { sortSliced } from "../scheduler.ts";
-import type { BilledTokens, Ending, Entry, UsageSum } from "./ledger.ts";
+import type { BilledTokens, Ending, Entry, UsageQuery, UsageSum } from "./ledger.ts";
 
 /** Milliseconds of a day. */
 export const DAY_MS = 86_400_000;
@@ -99,6 +99,12 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.images += images;
   sum.cost += cost;
   sum.overrun += overrun;
+}
+
+/** Whether sums must be made of single entries: those of days know neither users nor tags. */
+export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): boolean {
+  return [by, thenBy].some((each) => each === "user" || each === "tag") || only.user !== undefined ||
+    only.tag !== undefined;
 }
 
 /** Sums by one or two names, each made of figures added to it. */

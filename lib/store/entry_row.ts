@@ -13,7 +13,7 @@ import type {
 } from "./ledger.ts";
 
 /** Column of each grouping. */
-export const NAME_COLUMNS: Readonly<Record<UsageBy, string>> = {
+export const NAME_COLUMNS: Readonly<Record<Exclude<UsageBy, "user" | "tag">, string>> = {
   key: "key_id",
   group: "group_name",
   model: "model",

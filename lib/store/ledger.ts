@@ -271,8 +271,8 @@ export type HoldAnswer =
   /** The exceeded claim, the rest of its budget, and the amount of other open holds. */
   | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
 
-/** Grouping of sums. */
-export type UsageBy = "key" | "group" | "model" | "day";
+/** Grouping of sums. A request counts once for each of its tags. */
+export type UsageBy = "key" | "group" | "model" | "day" | "user" | "tag";
 
 /** Which entries are summed up, and how they are grouped. */
 export interface UsageQuery {
@@ -291,11 +291,15 @@ export interface UsageFilter {
   keyId?: string;
   group?: string;
   model?: string;
+  /** The end user. */
+  user?: string;
+  /** One of the tags. */
+  tag?: string;
 }
 
 /** A sum over entries. */
 export interface UsageSum {
-  /** Id of the key, name of the group, id of the model, or the day as `2026-11-21`. */
+  /** Id of the key, name of the group, id of the model, the day as `2026-11-21`, the end user or a tag; or empty. */
   name: string;
   /** The same of the second grouping; absent: there is none. */
   thenName?: string;
@@ -386,7 +390,8 @@ export interface LedgerStore {
    */
   entriesWithin(span: { since: number; after: number; until: number; limit: number }): Promise<KeptEntry[]>;
   /**
-   * Sums over a span of time. By day where single entries are gone.
+   * Sums over a span of time. By day where single entries are gone; sums that name users or tags are only of the entries
+   * that are there.
    * Where the signal is given up, it may end early, with its reason.
    */
   usage(query: UsageQuery, signal?: AbortSignal): Promise<UsageSum[]>;

@@ -21,7 +21,7 @@ Deno.test("the description has every row of the admin side and nothing else, all
   const rotation = OPERATIONS.get("POST /admin/v1/keys/[key]/rotate")?.requestBody;
   assert(isObject(rotation) && rotation.required === false);
   const query = (OPERATIONS.get("GET /admin/v1/usage")?.parameters as JsonObject[]).map(({ name }) => name);
-  assertEquals(query, ["since", "until", "period", "by", "key", "group", "model", "upstream"]);
+  assertEquals(query, ["since", "until", "period", "by", "key", "group", "model", "user", "tag", "upstream"]);
 });
 
 async function chat({ url, keys }: KeyedGateway, model: string): Promise<string> {
@@ -57,6 +57,7 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["GET /usage", 200],
     ["GET /usage?by=day", 200],
     ["GET /usage?by=group,key&period=today", 200],
+    ["GET /usage?by=tag,user&tag=a", 200],
     ["GET /usage?by=upstream", 200],
     ["GET /usage?by=hour", 400],
     ["GET /usage?by=upstream&upstream=nobody", 400],

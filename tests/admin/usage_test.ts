@@ -147,19 +147,24 @@ Deno.test("by upstream a line is what one of its models did on one day, and prun
     "Cannot sum up by upstream: single requests are kept from 2026-03-02 on",
   ]);
   assertEquals((await ask(gateway, `GET /usage?by=upstream&since=2026-03-02&${until}`)).body.lines, [two, other]);
+  assertEquals(errorOf(await ask(gateway, "GET /usage?by=user&period=2026-03")), [
+    400,
+    "period",
+    "Cannot sum up by user or tag: single requests are kept from 2026-03-02 on",
+  ]);
 });
 
 Deno.test("a question about usage that is wrong says which parameter", async () => {
   await using gateway = startAdmin();
   const cases: [query: string, param: string, message: string][] = [
-    ["by=hour", "by", "known: key, group, model, day, upstream"],
-    ["by=group,hour", "by", "known: key, group, model, day, upstream"],
+    ["by=hour", "by", "known: key, group, model, day, user, tag, upstream"],
+    ["by=group,hour", "by", "known: key, group, model, day, user, tag, upstream"],
     ["by=day,day", "by", "expected one or two different ones"],
     ["since=yesterday", "since", 'Cannot read the moment "yesterday"'],
     ["until=7x", "until", 'Cannot read the time "7x"'],
     ["since=2026-03-02&until=2026-03-01", "until", "the period ends at 2026-03-01"],
     ["since=2026-02-30", "since", "Cannot read the moment"],
-    ["user=me", "user", "known here: since, until, period, by, key, group, model, upstream"],
+    ["person=me", "person", "known here: since, until, period, by, key, group, model, user, tag, upstream"],
     ["period=tomorrow", "period", 'Cannot read the period "tomorrow"'],
     ["period=today&since=1d", "period", "Cannot use a named period together"],
     ["key=nobody", "key", 'Cannot find key "nobody"'],

@@ -52,10 +52,10 @@ async function behaves(place: Place): Promise<void> {
   const gateway = await start([], place);
   try {
     const headers = (name: string) => ({ authorization: `Bearer ${keys[name]?.key}` });
-    const ask = async (name: string) => {
+    const ask = async (name: string, more: Record<string, string> = {}) => {
       const response = await fetch(`${gateway.origin}/v1/chat/completions`, {
         method: "POST",
-        headers: headers(name),
+        headers: { ...headers(name), ...more },
         body: JSON.stringify({
           model: "acme/assistant",
           messages: [{ role: "user", content: "Hello, how are you today?" }],
@@ -66,7 +66,8 @@ async function behaves(place: Place): Promise<void> {
     };
     const own = async (name: string): Promise<JsonObject> =>
       await (await fetch(`${gateway.origin}/v1/usage`, { headers: headers(name) })).json();
-    for (const name of ["anna", "bert", "bert", "carl"]) await ask(name);
+    for (const name of ["anna", "bert", "carl"]) await ask(name);
+    await ask("bert", { "x-sluice-user": "u-7", "x-sluice-tags": "beta,web" });
 
     const { data } = JSON.parse((await run(["budgets", "--json"], place)).out) as { data: JsonObject[] };
     const [team, anna, bert] = data;
@@ -110,6 +111,14 @@ async function behaves(place: Place): Promise<void> {
       (await run(["keys", "show", "anna"], place)).out,
       `spent:       ${COST} of 3 USD per week, 0 held, 2.99991375 left, resets at ${anna?.resets_at}`,
     );
+
+    const sums = async (...flags: string[]) => {
+      const { lines, total } = JSON.parse((await run(["usage", "--today", "--json", ...flags], place)).out);
+      return [lines.map(({ name, then_name, requests }: JsonObject) => [name, then_name, requests]), total.requests];
+    };
+    assertEquals(await sums("--by", "user"), [[["", undefined, 3], ["u-7", undefined, 1]], 4]);
+    assertEquals(await sums("--by", "tag,user", "--tag", "web"), [[["beta", "u-7", 1], ["web", "u-7", 1]], 1]);
+    assertEquals(await sums("--by", "group,model", "--key", "bert"), [[["team", "acme/assistant", 2]], 2]);
 
     // A holder of a key sees its own amounts, and of the group what is left.
     const { spent, budgets, limits, ...whose } = await own("bert");

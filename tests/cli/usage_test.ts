@@ -91,7 +91,7 @@ Deno.test("usage says in one line what it cannot do, and makes no store", () =>
     const cases: [string[], number, string][] = [
       [["--since", "yesterday"], 2, 'Cannot read the moment "yesterday"'],
       [["--since", "1d", "--until", "2d"], 2, "Cannot sum up: the period ends at"],
-      [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day, upstream'],
+      [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day, user, tag, upstream'],
       [["--by", "group,colour"], 2, 'Cannot sum up by "colour"'],
       [["--by", "group,group"], 2, 'Cannot sum up by "group,group": expected one or two different ones'],
       [["--month", "2026-13"], 2, 'Cannot read the period "2026-13"'],

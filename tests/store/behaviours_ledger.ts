@@ -575,53 +575,75 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
         keyId: random.pick(["key_1", "key_2", "config:web"]),
         group: random.pick(["default", "team"]),
         model: random.pick(["acme/one", "acme/two", ""]),
+        ...(random.chance(0.6) && {
+          details: {
+            ...(random.chance(0.7) && { user: random.pick(["ann", 'b"\u00e4\\ %']) }),
+            ...(random.chance(0.7) && { tags: random.pick([["a"], ["b", "a"], ["c", "b", "a"]]) }),
+          },
+        }),
       };
       return random.chance(0.2)
         ? failed(change)
         : entry({ ...change, cost: LARGEST / 300n - BigInt(random.below(1000)), overrun: BigInt(random.below(5)) });
     });
     await ledger.append(entries);
-    const nameOf = (by: UsageBy, { at, keyId, group, model }: Entry): string =>
-      ({ key: keyId, group, model, day: new Date(at).toISOString().slice(0, 10) })[by];
-    const all: readonly UsageBy[] = ["key", "group", "model", "day"];
-    for (let round = 0; round < 200; round++) {
+    const namesOf = (by: UsageBy, { at, keyId, group, model, details: { user = "", tags = [""] } = {} }: Entry) =>
+      ({
+        key: [keyId],
+        group: [group],
+        model: [model],
+        day: [new Date(at).toISOString().slice(0, 10)],
+        user: [user],
+        tag: tags,
+      })[
+        by
+      ];
+    const all: readonly UsageBy[] = ["key", "group", "model", "day", "user", "tag"];
+    for (let round = 0; round < 300; round++) {
       const edge = () => MIDNIGHT + (random.chance(0.5) ? 24 : 1) * HOUR * random.below(5) + random.below(3);
       const [one, other] = [edge(), edge()];
       const { keyId, group, model } = random.pick(entries);
+      const [by = "key", thenBy = "day"] = random.shuffled(all);
       const query = {
         since: Math.min(one, other),
         until: Math.max(one, other),
-        by: random.pick(all),
-        ...(random.chance(0.7) && { thenBy: random.pick(all) }),
+        by,
+        ...(random.chance(0.7) && { thenBy }),
         only: {
           ...(random.chance(0.3) && { keyId }),
           ...(random.chance(0.3) && { group }),
           ...(random.chance(0.3) && { model }),
+          ...(random.chance(0.1) && { user: random.pick(['b"\u00e4\\ %', "nobody"]) }),
+          ...(random.chance(0.1) && { tag: random.pick(["a", "c", "d"]) }),
         },
       };
       const expected = new Map<string, unknown[]>();
       for (const each of entries) {
         if (each.at < query.since || each.at >= query.until) continue;
-        const { only } = query;
+        const { user: wantedUser, tag: wantedTag, ...only } = query.only;
+        const { user, tags = [] } = each.details ?? {};
         if (Object.entries(only).some(([name, value]) => each[name as keyof typeof only] !== value)) continue;
-        const thenName = query.thenBy === undefined ? undefined : nameOf(query.thenBy, each);
-        const names = [nameOf(query.by, each), thenName];
-        const known = expected.get(names.join()) ?? [...names, 0, 0, 0, 0n, 0n];
-        expected.set(names.join(), [
-          ...names,
-          Number(known[2]) + 1,
-          Number(known[3]) + (each.ending === "failed" ? 1 : 0),
-          Number(known[4]) + each.tokens.completion,
-          (known[5] as bigint) + each.cost,
-          (known[6] as bigint) + each.overrun,
-        ]);
+        if (wantedUser !== undefined && wantedUser !== user) continue;
+        if (wantedTag !== undefined && !tags.includes(wantedTag)) continue;
+        const thenNames = query.thenBy === undefined ? [undefined] : namesOf(query.thenBy, each);
+        for (const names of namesOf(query.by, each).flatMap((name) => thenNames.map((then) => [name, then]))) {
+          const known = expected.get(names.join()) ?? [...names, 0, 0, 0, 0n, 0n];
+          expected.set(names.join(), [
+            ...names,
+            Number(known[2]) + 1,
+            Number(known[3]) + (each.ending === "failed" ? 1 : 0),
+            Number(known[4]) + each.tokens.completion,
+            (known[5] as bigint) + each.cost,
+            (known[6] as bigint) + each.overrun,
+          ]);
+        }
       }
       const sums = await ledger.usage(query);
       assertEquals(
         sums.map(({ name, thenName, requests, failed, tokens, cost, overrun }) => [
           ...[name, thenName, requests, failed, tokens.completion, cost, overrun],
         ]),
-        [...expected].toSorted(([one], [other]) => one < other ? -1 : 1).map(([, sum]) => sum),
+        [...expected.values()].toSorted((one, other) => `${one[0]}\n${one[1]}` < `${other[0]}\n${other[1]}` ? -1 : 1),
         JSON.stringify(query),
       );
     }

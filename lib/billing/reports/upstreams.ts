@@ -3,8 +3,9 @@ import type { Config } from "../../config.ts";
 import { type Amount, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
+import { addTokens, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
 import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet, UsageFilter } from "../../store/ledger.ts";
+import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
 
 /** Requests of one upstream for one of its models on one day. */
@@ -52,18 +53,9 @@ export interface UpstreamQuery extends Period {
   signal?: AbortSignal;
 }
 
-/** A question that cannot be answered, by what is wrong with it. */
-export class UpstreamQueryError extends RangeError {
-  override name = "UpstreamQueryError";
-  readonly param: "since" | "upstream";
-  /** The first day that can be asked for, as `2026-11-21`; absent where the period is not what is wrong. */
-  readonly from?: string;
-
-  constructor(message: string, { param, from }: Pick<UpstreamQueryError, "param" | "from">) {
-    super(message);
-    this.param = param;
-    if (from !== undefined) this.from = from;
-  }
+/** An upstream that nothing knows of. */
+export class UnknownUpstreamError extends RangeError {
+  override name = "UnknownUpstreamError";
 }
 
 /** Entries read between two turns of the event loop. */
@@ -71,8 +63,9 @@ const PAGE = 1000;
 
 /**
  * Sums by upstream, model and day, in the order of these.
- * @throws {UpstreamQueryError} where single entries of the period are gone, as sums per day do not know of upstreams, and
- * for an upstream that nothing knows of; the reason of the signal before the next page, where it is given up
+ * @throws {PrunedEntriesError} where single entries of the period are gone, as sums per day do not know of upstreams
+ * @throws {UnknownUpstreamError}
+ * @throws the reason of the signal before the next page, where it is given up
  */
 export async function sumUpstreams(
   { ledger, config }: {
@@ -84,7 +77,7 @@ export async function sumUpstreams(
   const sums = new Map<string, UpstreamSum>();
   const modelOf = upstreamModels(config);
   const costOf = upstreamCosts(prices);
-  await requireEntries(ledger, since);
+  await requireEntries(ledger, { since, by: "upstream" });
   let page: KeptEntry[] = [];
   do {
     const last = page.at(-1);
@@ -103,11 +96,10 @@ export async function sumUpstreams(
     signal?.throwIfAborted();
   } while (page.length === PAGE);
   // Once more: what is forgotten while others are read is missing as well.
-  await requireEntries(ledger, since);
+  await requireEntries(ledger, { since, by: "upstream" });
   if (upstream !== undefined && sums.size === 0 && !Object.hasOwn(config.upstreams, upstream)) {
-    throw new UpstreamQueryError(
+    throw new UnknownUpstreamError(
       `Cannot find an upstream "${upstream}": none is configured, and nothing went to one`,
-      { param: "upstream" },
     );
   }
   return await sortSliced(
@@ -116,20 +108,10 @@ export async function sumUpstreams(
   );
 }
 
-function isWanted(entry: KeptEntry, { keyId, group, model }: UsageFilter): boolean {
-  return (keyId === undefined || entry.keyId === keyId) && (group === undefined || entry.group === group) &&
-    (model === undefined || entry.model === model);
-}
-
-async function requireEntries(ledger: Pick<LedgerStore, "start">, since: number): Promise<void> {
-  const { day: gone } = await ledger.start();
-  // -1 where none are gone, whatever days there were before 1970.
-  if (gone < 0 || dayOf(since) > gone) return;
-  const from = dayName(gone + 1);
-  throw new UpstreamQueryError(`Cannot sum up by upstream: single requests are kept from ${from} on`, {
-    param: "since",
-    from,
-  });
+function isWanted({ keyId, group, model, details = {} }: KeptEntry, only: UsageFilter): boolean {
+  const { user, tags = [] } = details;
+  return (only.keyId ?? keyId) === keyId && (only.group ?? group) === group && (only.model ?? model) === model &&
+    (only.user ?? user) === user && (only.tag === undefined || tags.includes(only.tag));
 }
 
 function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {

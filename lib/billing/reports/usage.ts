@@ -2,13 +2,14 @@
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
-import { addFigures, byName, NO_TOKENS } from "../../store/days.ts";
+import { addFigures, byName, needsEntries, NO_TOKENS } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
+import { requireEntries } from "./kept_entries.ts";
 import { requireKnown } from "./usage_filter.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
 /** Groupings of the sums. Two of them can be combined. */
-export const USAGE_BY: readonly UsageBy[] = ["key", "group", "model", "day"];
+export const USAGE_BY: readonly UsageBy[] = ["key", "group", "model", "day", "user", "tag"];
 
 /** Sums over requests. Amounts are exact USD, as decimal strings. */
 export interface UsageFigures {
@@ -28,7 +29,10 @@ export interface UsageFigures {
 export interface UsageLine extends UsageFigures {
   /** Id of the key; absent where the lines are not by key. */
   id?: string;
-  /** Name of the key (its id where the key is not known any more), group or model, or the day as `2026-11-21`. */
+  /**
+   * Name of the key (its id where the key is not known any more), group, model, end user or tag, or the day as
+   * `2026-11-21`; empty for requests without.
+   */
   name: string;
   /** The same of the second grouping; absent where there is none. */
   then_id?: string;
@@ -45,12 +49,13 @@ export interface UsageReport {
   then_by?: UsageBy;
   /** The dearest first, days in their order; with a second grouping, lines of one name follow each other. */
   lines: UsageLine[];
+  /** Every request once, also where it is part of the lines of several tags. */
   total: UsageFigures;
 }
 
 /** Sources of a bill. */
 export interface UsageParts {
-  ledger: Pick<LedgerStore, "usage">;
+  ledger: Pick<LedgerStore, "usage" | "start">;
   keys: Pick<KeyStore, "names">;
   config: Pick<Config, "keys" | "groups" | "models">;
 }
@@ -81,20 +86,27 @@ function readGrouping(text: string): UsageBy {
 
 /**
  * Makes the bill of a period, a slice at a time: there may be as many lines as keys.
- * @throws {UsageFilterError} where nothing was used of a group or model, and it is not configured; the reason of the
- * signal, where it is given up
+ * @throws {UsageFilterError} where nothing was used of a group or model, and it is not configured
+ * @throws {PrunedEntriesError} where users or tags are named, and entries of the period are pruned
+ * @throws the reason of the signal, where it is given up
  */
 export async function usageReport(
   { ledger, keys, config }: UsageParts,
   { signal, ...query }: UsageReportQuery,
 ): Promise<UsageReport> {
   const { since, until, by, thenBy } = query;
+  const needed = needsEntries(query) ? { since, by: "user or tag" } : undefined;
+  if (needed !== undefined) await requireEntries(ledger, needed);
   const sums = await ledger.usage(query, signal);
+  const all = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;
   signal?.throwIfAborted();
+  // Once more: what is pruned while others are read is missing as well.
+  if (needed !== undefined) await requireEntries(ledger, needed);
   if (sums.length === 0) requireKnown(query.only ?? {}, config);
   const ids = by === "key" ? sums.map(({ name }) => name) : sums.map(({ thenName = "" }) => thenName);
   const names = by === "key" || thenBy === "key" ? await keyNames({ keys, config }, [...new Set(ids)]) : new Map();
   const total = emptySum();
+  for (const sum of all) addFigures(total, sum);
   const shown = (by: UsageBy | undefined, name: string) => by === "key" ? names.get(name) ?? name : name;
   return {
     since: new Date(since).toISOString(),
@@ -103,7 +115,6 @@ export async function usageReport(
     ...(thenBy !== undefined && { then_by: thenBy }),
     lines: await mapSliced(await sortSums(sums, query), (sum): UsageLine => {
       const { name, thenName } = sum;
-      addFigures(total, sum);
       return {
         ...(by === "key" && { id: name }),
         name: shown(by, name),
@@ -114,6 +125,11 @@ export async function usageReport(
     }),
     total: figures(total),
   };
+}
+
+/** The same requests, each in one sum. */
+function withoutTags({ by, thenBy, ...query }: UsageQuery): UsageQuery {
+  return { ...query, by: by === "tag" ? thenBy ?? "group" : by };
 }
 
 /** The dearest first, days in their order; those of one first name together. */

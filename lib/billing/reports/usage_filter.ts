@@ -1,4 +1,4 @@
-/** Which part of the entries a bill is made of: those of one key, group or model. */
+/** Which part of the entries a bill is made of: those of one key, group, model, end user or tag. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
@@ -9,6 +9,8 @@ export interface FilterTexts {
   key?: string;
   group?: string;
   model?: string;
+  user?: string;
+  tag?: string;
 }
 
 /** A filter that names something unknown. */
@@ -30,7 +32,7 @@ interface FilterParts {
 
 /** Finds the id of the key that is named, in the configuration and the store. @throws {UsageFilterError} */
 export async function readUsageFilter(
-  { key, group, model }: FilterTexts,
+  { key, group, model, user, tag }: FilterTexts,
   { keys, config }: FilterParts,
 ): Promise<UsageFilter> {
   const keyId = key === undefined ? undefined : await findKeyId(key, { keys, config });
@@ -38,6 +40,8 @@ export async function readUsageFilter(
     ...(keyId !== undefined && { keyId }),
     ...(group !== undefined && { group }),
     ...(model !== undefined && { model }),
+    ...(user !== undefined && { user }),
+    ...(tag !== undefined && { tag }),
   };
 }
 

@@ -1,6 +1,6 @@
 /** The sums per day in the database, and the reports made from them. */
 import { mapSliced, sortSliced } from "../../scheduler.ts";
-import { byName, cutSpan, dayName } from "../days.ts";
+import { byName, cutSpan, dayName, needsEntries } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, Spender, Spending, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
@@ -47,17 +47,29 @@ export async function readDays(sql: Sql, since: number, enough: number): Promise
  * Sums over a span of time: of whole days and of days whose entries are gone by the sums of those days, of pieces of days
  * by their entries, unless all that the day has lie within. By one statement, so that all of it is of one moment.
  */
-export async function readUsage(
-  sql: Sql,
-  { since, until, by, thenBy, only = {} }: UsageQuery,
-): Promise<UsageSum[]> {
+export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]> {
+  const { by, thenBy } = query;
+  const rows = needsEntries(query) ? await sumEntries(sql, query) : await sumDays(sql, query);
+  const sums = await mapSliced(rows, (row) => ({
+    name: nameOf(by, row.name),
+    ...(thenBy !== undefined && { thenName: nameOf(thenBy, row.then_name) }),
+    ...toFigures(row),
+  }));
+  return await sortSliced(sums, byName);
+}
+
+/** A row of sums with its names. */
+type SumRow = FigureRow & { name: string; then_name: string };
+
+async function sumDays(sql: Sql, { since, until, by, thenBy = by, only = {} }: UsageQuery): Promise<SumRow[]> {
   const { whole, pieces } = cutSpan({ since, until });
-  const name = sql(NAME_COLUMNS[by]);
-  const thenName = sql(NAME_COLUMNS[thenBy ?? by]);
+  const columns: Readonly<Partial<Record<UsageBy, string>>> = NAME_COLUMNS;
+  const name = sql(columns[by] ?? "");
+  const thenName = sql(columns[thenBy] ?? "");
   const { keyId = null, group = null, model = null } = only;
   const isWanted = sql`(${keyId}::text IS NULL OR key_id = ${keyId}) AND
     (${group}::text IS NULL OR group_name = ${group}) AND (${model}::text IS NULL OR model = ${model})`;
-  const rows = await sql<(FigureRow & { name: string; then_name: string })[]>`
+  return await sql<SumRow[]>`
     WITH pieces AS (
       SELECT piece.*, piece.day <= (SELECT day FROM ledger_start) OR NOT (
         EXISTS (SELECT FROM entries WHERE at >= piece.day * 86400000 AND at < piece.since) OR
@@ -87,12 +99,38 @@ export async function readUsage(
       sum(input_cache_write_1h) AS input_cache_write_1h, sum(completion) AS completion, sum(reasoning) AS reasoning,
       sum(images) AS images, sum(cost) AS cost, sum(overrun) AS overrun
     FROM parts GROUP BY name, then_name`;
-  const sums = await mapSliced(rows, (row) => ({
-    name: nameOf(by, row.name),
-    ...(thenBy !== undefined && { thenName: nameOf(thenBy, row.then_name) }),
-    ...toFigures(row),
-  }));
-  return await sortSliced(sums, byName);
+}
+
+/** Sums of single entries, in one statement. Each entry is read once for each of its tags where these are named. */
+async function sumEntries(sql: Sql, { since, until, by, thenBy = by, only = {} }: UsageQuery): Promise<SumRow[]> {
+  const { keyId = null, group = null, model = null, user = null, tag = null } = only;
+  const nameOf = (by: UsageBy) => {
+    switch (by) {
+      case "user":
+        return sql`coalesce(details::json ->> 'user', '')`;
+      case "tag":
+        return sql`coalesce(one_tag, '')`;
+      case "day":
+        return sql`(at / 86400000)::text`;
+      default:
+        return sql`${sql(NAME_COLUMNS[by])}::text`;
+    }
+  };
+  const tags = by === "tag" || thenBy === "tag"
+    ? sql`LEFT JOIN LATERAL json_array_elements_text(details::json -> 'tags') AS one_tag ON true`
+    : sql``;
+  return await sql<SumRow[]>`
+    SELECT ${nameOf(by)} AS name, ${nameOf(thenBy)} AS then_name, count(*) AS requests,
+      count(*) FILTER (WHERE ending IN ('failed', 'refused', 'lost')) AS failed, sum(prompt) AS prompt,
+      sum(input_cache_read) AS input_cache_read, sum(input_cache_write_5m) AS input_cache_write_5m,
+      sum(input_cache_write_1h) AS input_cache_write_1h, sum(completion) AS completion, sum(reasoning) AS reasoning,
+      sum(images) AS images, sum(cost) AS cost, sum(overrun) AS overrun
+    FROM entries ${tags}
+    WHERE at >= ${since} AND at < ${until} AND (${keyId}::text IS NULL OR key_id = ${keyId}) AND
+      (${group}::text IS NULL OR group_name = ${group}) AND (${model}::text IS NULL OR model = ${model}) AND
+      (${user}::text IS NULL OR details::json ->> 'user' = ${user}) AND
+      (${tag}::text IS NULL OR ${tag} IN (SELECT json_array_elements_text(details::json -> 'tags')))
+    GROUP BY 1, 2`;
 }
 
 function nameOf(by: UsageBy, text: string): string {

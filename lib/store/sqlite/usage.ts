@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
-import { cutSpan, DAY_MS, dayName, type DaySpan, Sums, TOKEN_CLASSES } from "../days.ts";
+import { cutSpan, DAY_MS, dayName, type DaySpan, needsEntries, Sums, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { LedgerStore, Spender, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
@@ -107,6 +107,10 @@ class StatementSums implements UsageWork {
 
   *sumUp(query: UsageQuery): Generator<void, Sums> {
     const total = new Sums();
+    if (needsEntries(query)) {
+      yield* this.#addEntries(total, query, query);
+      return total;
+    }
     const { whole, pieces } = cutSpan(query);
     if (whole.from < whole.until) yield* this.#addDays(total, query, whole);
     for (const piece of pieces) {
@@ -120,20 +124,20 @@ class StatementSums implements UsageWork {
   *#addDays(total: Sums, query: UsageQuery, { from, until }: DaySpan["whole"]): Generator<void> {
     const { statement, values } = this.#select("days", query);
     for (const range of this.#dayRanges(from, until)) {
-      addRows(total, query, { rows: statement.all(...range, ...values) });
+      addRows(total, query, statement.all(...range, ...values));
       yield;
     }
   }
 
   /** Sums of single entries. */
-  *#addEntries(total: Sums, query: UsageQuery, { day, since, until }: DaySpan["pieces"][number]): Generator<void> {
+  *#addEntries(total: Sums, query: UsageQuery, { since, until }: Pick<UsageQuery, "since" | "until">): Generator<void> {
     const { entryEnd } = this.#statements;
     const { statement, values } = this.#select("entries", query);
     let place = [since - 1, Number.MAX_SAFE_INTEGER];
     for (;;) {
       const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;
       const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [row.at, row.seq];
-      addRows(total, query, { rows: statement.all(...place, ...end, ...values), day });
+      addRows(total, query, statement.all(...place, ...end, ...values));
       if (row === undefined) return;
       place = end;
       yield;
@@ -142,8 +146,8 @@ class StatementSums implements UsageWork {
 
   /** The statement that sums up a range of rows, and the values that follow the range. */
   #select(table: "days" | "entries", { by, thenBy, only = {} }: UsageQuery) {
-    const filters = FILTERS.flatMap(([name, column]) => only[name] === undefined ? [] : [{ column, text: only[name] }]);
-    const text = sumText(table, { by, thenBy, columns: filters.map(({ column }) => column) });
+    const filters = FILTERS.flatMap(([name, test]) => only[name] === undefined ? [] : [{ test, text: only[name] }]);
+    const text = sumText(table, { by, thenBy, tests: filters.map(({ test }) => test) });
     let statement = this.#sums.get(text);
     if (statement === undefined) {
       statement = this.#db.prepare(text);
@@ -176,14 +180,25 @@ class StatementSums implements UsageWork {
   }
 }
 
-/** Columns that sums are narrowed by. */
-const FILTERS = [["keyId", "key_id"], ["group", "group_name"], [
-  "model",
-  "model",
-]] as const satisfies readonly (readonly [
-  keyof UsageFilter,
-  string,
-])[];
+/** Conditions that sums are narrowed by. */
+const FILTERS: readonly (readonly [keyof UsageFilter, string])[] = [
+  ["keyId", "key_id = ?"],
+  ["group", "group_name = ?"],
+  ["model", "model = ?"],
+  ["user", "json_extract(details, '$.user') = ?"],
+  ["tag", "EXISTS (SELECT 1 FROM json_each(details, '$.tags') AS one WHERE one.value = ?)"],
+];
+
+/** Columns of entries that name what is summed. */
+const ENTRY_NAMES: Readonly<Record<UsageBy, string>> = {
+  ...NAME_COLUMNS,
+  day: `at / ${DAY_MS}`,
+  user: "coalesce(json_extract(details, '$.user'), '')",
+  tag: "coalesce(tag.value, '')",
+};
+
+/** A row for each tag of an entry, and one for an entry without. */
+const WITH_TAGS = "entries LEFT JOIN json_each(entries.details, '$.tags') AS tag";
 
 const RANGES = {
   days: "(day, key_id, group_name, model) > (?, ?, ?, ?) AND (day, key_id, group_name, model) <= (?, ?, ?, ?)",
@@ -198,22 +213,19 @@ const COUNTED = {
 
 function sumText(
   table: "days" | "entries",
-  { by, thenBy, columns }: Pick<UsageQuery, "by"> & { thenBy: UsageBy | undefined; columns: readonly string[] },
+  { by, thenBy, tests }: Pick<UsageQuery, "by"> & { thenBy: UsageBy | undefined; tests: readonly string[] },
 ): string {
-  // Within a day all entries have the same.
-  const column = (by: UsageBy | undefined) =>
-    by === undefined || (by === "day" && table === "entries") ? "''" : NAME_COLUMNS[by];
-  const where = [RANGES[table], ...columns.map((name) => `${name} = ?`)].join(" AND ");
+  const names: Readonly<Partial<Record<UsageBy, string>>> = table === "days" ? NAME_COLUMNS : ENTRY_NAMES;
+  const column = (by: UsageBy | undefined) => by === undefined ? "''" : names[by];
+  const from = by === "tag" || thenBy === "tag" ? WITH_TAGS : table;
   return `SELECT ${column(by)} AS name, ${column(thenBy)} AS then_name, ${COUNTED[table]},
-    ${halves("cost")}, ${halves("overrun")} FROM ${table} WHERE ${where} GROUP BY 1, 2`;
+    ${halves("cost")}, ${halves("overrun")} FROM ${from} WHERE ${
+    [RANGES[table], ...tests].join(" AND ")
+  } GROUP BY 1, 2`;
 }
 
-function addRows(
-  total: Sums,
-  { by, thenBy }: UsageQuery,
-  { rows, day }: { rows: readonly Record<string, unknown>[]; day?: number },
-): void {
-  const nameOf = (by: UsageBy, value: unknown) => by === "day" ? dayName(day ?? Number(value)) : String(value);
+function addRows(total: Sums, { by, thenBy }: UsageQuery, rows: readonly Record<string, unknown>[]): void {
+  const nameOf = (by: UsageBy, value: unknown) => by === "day" ? dayName(Number(value)) : String(value);
   for (const row of rows) {
     const thenName = thenBy === undefined ? {} : { thenName: nameOf(thenBy, row.then_name) };
     total.add({ name: nameOf(by, row.name), ...thenName }, {

@@ -1,6 +1,7 @@
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readUsageFilter, UsageFilterError } from "../../../lib/billing/reports/usage_filter.ts";
 import { formatUsd } from "../../../lib/billing/money.ts";
+import { PrunedEntriesError } from "../../../lib/billing/reports/kept_entries.ts";
 import { readGroupings, usageReport } from "../../../lib/billing/reports/usage.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { UsageBy } from "../../../lib/store/ledger.ts";
@@ -107,7 +108,9 @@ Deno.test("usageReport() of nothing has no lines and a total of 0", async () => 
 Deno.test("readGroupings() reads one or two different groupings", () => {
   assertEquals(readGroupings("model"), { by: "model" });
   assertEquals(readGroupings("day,key"), { by: "day", thenBy: "key" });
-  for (const text of ["", "hour", "group,hour", "group,", "group,group", "key,group,model", "upstream,model"]) {
+  for (
+    const text of ["", "hour", "group,hour", "group,", "group,group", "key,group,model", "upstream,model", "users"]
+  ) {
     assertThrows(() => readGroupings(text), RangeError, "Cannot sum up by", text);
   }
 });
@@ -171,4 +174,32 @@ Deno.test("a filter finds keys by name and id, and what is neither used nor conf
   assertEquals((await report({ group: "gone", model: "acme/gone" })).total.requests, 1);
   await assertRejects(() => report({ group: "gnoe" }), UsageFilterError, 'Cannot find group "gnoe"');
   await assertRejects(() => report({ model: "acme/x" }), UsageFilterError, 'Cannot find model "acme/x"');
+});
+
+Deno.test("usageReport() by user and tag needs single entries, and has each request once in its total", async () => {
+  const { keys, ledger } = openMemoryStore();
+  const parts = { ledger, ...NO_KEYS, keys };
+  await ledger.append([
+    entryOf({ id: "a", details: { user: "ann", tags: ["web", "beta"] } }),
+    entryOf({ id: "b", at: DAY_ONE + DAY_MS, details: { user: "ann", tags: ["web"] } }),
+    entryOf({ id: "c", at: DAY_ONE + DAY_MS, details: { tags: ["web"] } }),
+    freeEntryOf({ id: "d", at: DAY_ONE + DAY_MS }),
+  ]);
+  const lines = async (text: string, only = {}) => {
+    const { lines, total } = await usageReport(parts, { ...WHOLE, ...readGroupings(text), only });
+    return [lines.map(({ name, then_name, requests }) => [name, then_name, requests]), total.requests];
+  };
+  assertEquals(await lines("tag"), [[["web", undefined, 3], ["beta", undefined, 1], ["", undefined, 1]], 4]);
+  assertEquals(await lines("user"), [[["ann", undefined, 2], ["", undefined, 2]], 4]);
+  assertEquals(await lines("user,tag", { tag: "web" }), [[["ann", "web", 2], ["ann", "beta", 1], ["", "web", 1]], 3]);
+  assertEquals(await lines("model", { user: "ann" }), [[["acme/one", undefined, 2]], 2]);
+  assertEquals(await lines("tag,user", { user: "nobody" }), [[], 0]);
+  while (await ledger.prune(DAY_ONE / DAY_MS + 1));
+  for (
+    const query of [readGroupings("user"), readGroupings("day,tag"), { by: "key" as const, only: { user: "ann" } }]
+  ) {
+    const error = await assertRejects(() => usageReport(parts, { ...WHOLE, ...query }), PrunedEntriesError);
+    assertEquals(error.from, "2026-11-21");
+    await usageReport(parts, { ...WHOLE, ...query, since: DAY_ONE + DAY_MS });
+  }
 });

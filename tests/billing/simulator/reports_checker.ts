@@ -5,9 +5,9 @@
 import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { explainEntry } from "../../../lib/billing/reports/explain.ts";
-import { USAGE_BY, usageReport } from "../../../lib/billing/reports/usage.ts";
+import { usageReport } from "../../../lib/billing/reports/usage.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
-import type { KeptEntry, LedgerStore, UsageBy } from "../../../lib/store/ledger.ts";
+import type { KeptEntry, LedgerStore } from "../../../lib/store/ledger.ts";
 import type { Random } from "../../support/random.ts";
 import { must } from "./checker.ts";
 import type { Clock } from "./clock.ts";
@@ -24,6 +24,9 @@ const DAY_MS = 86_400_000;
 
 /** Spans that bills are made for, beside that of everything. */
 const SPANS = 2;
+
+/** Groupings that sums per day know. */
+const GROUPINGS = ["key", "group", "model", "day"] as const;
 
 /** Looks at all reports. */
 export async function checkReports(ledger: LedgerStore, { entries, clock, random }: Known): Promise<void> {
@@ -63,7 +66,7 @@ async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }
   };
   const within = entries.filter(isWithin);
   const span = `from ${since} to ${until}`;
-  for (const by of USAGE_BY) {
+  for (const by of GROUPINGS) {
     const report = await usageReport({
       ledger,
       keys: openMemoryStore().keys,
@@ -118,7 +121,7 @@ function usd(amount: bigint | undefined): string {
   return amount === undefined ? "nothing" : formatUsd(amount);
 }
 
-function nameBy(by: UsageBy, { at, keyId, group, model }: KeptEntry): string {
+function nameBy(by: typeof GROUPINGS[number], { at, keyId, group, model }: KeptEntry): string {
   switch (by) {
     case "key":
       return keyId;

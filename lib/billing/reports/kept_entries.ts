@@ -1,0 +1,31 @@
+/** Periods whose single entries are there: reports of what sums per day do not know need them. */
+import { dayName, dayOf } from "../../store/days.ts";
+import type { LedgerStore } from "../../store/ledger.ts";
+
+/** Some entries of the period are pruned. */
+export class PrunedEntriesError extends RangeError {
+  override name = "PrunedEntriesError";
+  /** The first day that can be asked for, as `2026-11-21`. */
+  readonly from: string;
+
+  constructor(message: string, from: string) {
+    super(message);
+    this.from = from;
+  }
+}
+
+/**
+ * Checks that no entry from a moment on is pruned; Unix milliseconds.
+ * @param by grouping or filter that needs entries
+ * @throws {PrunedEntriesError}
+ */
+export async function requireEntries(
+  ledger: Pick<LedgerStore, "start">,
+  { since, by }: { since: number; by: string },
+): Promise<void> {
+  const { day: gone } = await ledger.start();
+  // -1 where none are gone, whatever days there were before 1970.
+  if (gone < 0 || dayOf(since) > gone) return;
+  const from = dayName(gone + 1);
+  throw new PrunedEntriesError(`Cannot sum up by ${by}: single requests are kept from ${from} on`, from);
+}
