@@ -13,7 +13,11 @@ export function isVector(text: string): boolean {
 
 /** Returns the number of dimensions of a vector. */
 export function dimensionsOf(vector: string): number {
-  if (!vector.startsWith('"')) return vector.split(",").length;
+  if (!vector.startsWith('"')) {
+    let count = 1;
+    for (let at = vector.indexOf(","); at >= 0; at = vector.indexOf(",", at + 1)) count++;
+    return count;
+  }
   const padding = vector.endsWith('=="') ? 2 : vector.endsWith('="') ? 1 : 0;
   return ((vector.length - 2) * 3 / 4 - padding) / Float32Array.BYTES_PER_ELEMENT;
 }

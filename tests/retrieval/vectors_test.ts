@@ -1,0 +1,31 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { dimensionsOf, inFormat, isVector, toBase64 } from "../../lib/retrieval/vectors.ts";
+
+Deno.test("isVector() takes JSON arrays of numbers and base64, and nothing else", () => {
+  const good = ["[1]", "[ -0.5 , 1e-7,\n2E+3 ]", "[0,10]", '"AAAA"', '"AAAAAA=="', '"+/09"'];
+  const bad = ["[]", "[1,]", "[,1]", "[1 2]", "[01]", "[.5]", "[1.]", "[+1]", "[NaN]", "[null]", "[[1]]", '["1"]', "1"];
+  const badBase64 = ['""', '"A"', '"AA"', '"AA=A"', '"===="', '"AA AA"', '"AA-_"', '"AAAA', "AAAA"];
+  for (const text of good) assert(isVector(text), text);
+  for (const text of [...bad, ...badBase64]) assert(!isVector(text), text);
+});
+
+Deno.test("inFormat() keeps the text of a vector that has the format, and converts others without loss of floats", () => {
+  for (const text of ["[0.10000000000000000001, 1]", '"AACAPwAAAAA="']) {
+    assertEquals(inFormat(text, text.startsWith('"')), text);
+  }
+  for (const length of [1, 2, 3, 64, 1_536]) {
+    const numbers = Array.from({ length }, (_, index) => Math.fround(Math.sin(index + length) * 10 ** (index % 7 - 3)));
+    const base64 = inFormat(JSON.stringify(numbers), true);
+    assert(isVector(base64));
+    assertEquals(base64, toBase64(numbers));
+    assertEquals(JSON.parse(inFormat(base64, false)), numbers);
+    assertEquals([dimensionsOf(base64), dimensionsOf(JSON.stringify(numbers))], [length, length]);
+  }
+});
+
+Deno.test("inFormat() refuses base64 of what JSON cannot write", () => {
+  for (const value of [NaN, Infinity, -Infinity]) {
+    assertThrows(() => inFormat(toBase64([1, value]), false), GatewayError, "no number");
+  }
+});
