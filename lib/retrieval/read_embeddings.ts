@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
+import type { Json } from "../json/mod.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
 import type { JsonBody } from "../server/router.ts";
 import type { EmbeddingInput, EmbeddingsRequest } from "./types.ts";
@@ -13,22 +14,28 @@ import type { EmbeddingInput, EmbeddingsRequest } from "./types.ts";
 const MOST_INPUTS = 2_048;
 const MOST_TOKEN_IDS = 8_192;
 
-const textField = z.string({ error: "Expected a text that is not empty, or a token: a whole number" })
-  .min(1, { error: "Expected a text that is not empty" });
-const tokenField = z.number().int().min(0).max(10_000_000);
+/** Largest id of a token; no vocabulary is larger. */
+const MOST_TOKEN = 10_000_000;
+
+const tokensSchema = {
+  type: "array",
+  items: { type: "integer", minimum: 0, maximum: MOST_TOKEN },
+  minItems: 1,
+  maxItems: MOST_TOKEN_IDS,
+} as const;
+
+/** The forms of the input, for the API description. `checkInput` checks them and stops at the first mistake. */
+const INPUT_FORMS = [
+  { type: "string", minLength: 1 },
+  { type: "array", items: { type: "string", minLength: 1 }, minItems: 1, maxItems: MOST_INPUTS },
+  tokensSchema,
+  { type: "array", items: tokensSchema, minItems: 1, maxItems: MOST_INPUTS },
+];
 
 /** Body of `POST /v1/embeddings`. Unknown members pass. */
 export const embeddingsSchema = z.looseObject({
   model: z.string().min(1).max(256),
-  input: z.union([
-    textField,
-    z.array(textField).min(1),
-    z.array(tokenField).min(1).max(MOST_TOKEN_IDS),
-    z.array(z.array(tokenField).min(1).max(MOST_TOKEN_IDS)).min(1),
-  ], { error: `Expected a text, or an array of 1 to ${MOST_INPUTS} texts, tokens or arrays of tokens` })
-    // Not in the branches: the union would report what the longest array is not.
-    .refine((input) => inputsOf(input).length <= MOST_INPUTS, { error: `Expected at most ${MOST_INPUTS} inputs` })
-    .describe("One text or many, or their tokens"),
+  input: z.unknown().meta({ anyOf: INPUT_FORMS, description: "One text or many, or their tokens" }),
   dimensions: z.number().int().min(1).max(65_536).nullish(),
   encoding_format: z.enum(["float", "base64"]).nullish().describe("Default: float"),
   user: z.string().nullish(),
@@ -46,6 +53,48 @@ interface EmbeddingsBody {
 /** Checks the body of a request. @throws {GatewayError} `invalid` */
 export function checkEmbeddingsBody(body: JsonBody): void {
   checkBody(embeddingsSchema, body.value);
+  checkInput(body.value.input);
+}
+
+function checkInput(input: Json | undefined): void {
+  if (input === undefined) {
+    throw new GatewayError("invalid", "Missing required parameter: input", {
+      param: "input",
+      code: "missing_required_parameter",
+    });
+  }
+  if (typeof input === "string") return checkText(input, "input");
+  if (!Array.isArray(input) || input.length === 0) {
+    throw invalidInput(
+      "input",
+      `Expected a text, or an array of 1 to ${MOST_INPUTS} texts, tokens or arrays of tokens`,
+    );
+  }
+  if (typeof input[0] === "number") return checkTokens(input, "input");
+  if (input.length > MOST_INPUTS) throw invalidInput("input", `Expected at most ${MOST_INPUTS} inputs`);
+  const areTexts = typeof input[0] === "string";
+  for (const [index, item] of input.entries()) {
+    const param = `input[${index}]`;
+    if (areTexts) checkText(item, param);
+    else checkTokens(item, param);
+  }
+}
+
+function checkText(text: Json, param: string): void {
+  if (typeof text !== "string" || text === "") throw invalidInput(param, "Expected a text that is not empty");
+}
+
+function checkTokens(tokens: Json, param: string): void {
+  if (!Array.isArray(tokens) || tokens.length === 0 || tokens.length > MOST_TOKEN_IDS) {
+    throw invalidInput(param, `Expected a text, or an array of 1 to ${MOST_TOKEN_IDS} tokens`);
+  }
+  const isToken = (id: Json) => typeof id === "number" && Number.isInteger(id) && id >= 0 && id <= MOST_TOKEN;
+  const wrong = tokens.findIndex((id) => !isToken(id));
+  if (wrong >= 0) throw invalidInput(`${param}[${wrong}]`, "Expected a token, which is a whole number");
+}
+
+function invalidInput(param: string, expected: string): GatewayError {
+  return new GatewayError("invalid", `Invalid value for ${param}: ${expected}`, { param });
 }
 
 /** Reads a checked body for a model. @throws {GatewayError} `invalid` for a length of vectors that the model lacks */

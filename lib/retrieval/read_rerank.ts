@@ -1,5 +1,6 @@
 /** Reads requests to rerank documents. */
 import { z } from "zod";
+import { GatewayError } from "../errors.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
 import type { JsonBody } from "../server/router.ts";
 import type { RerankRequest } from "./types.ts";
@@ -31,6 +32,13 @@ interface RerankBody {
 
 /** Checks the body of a request. @throws {GatewayError} `invalid` */
 export function checkRerankBody(body: JsonBody): void {
+  const { documents } = body.value;
+  // The schema would look at each of them first.
+  if (Array.isArray(documents) && documents.length > MOST_DOCUMENTS) {
+    throw new GatewayError("invalid", `Invalid value for documents: Expected at most ${MOST_DOCUMENTS}`, {
+      param: "documents",
+    });
+  }
   checkBody(rerankSchema, body.value);
 }
 

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import type { Model } from "../catalog/model.ts";
 import { tokensOfBytes } from "../billing/prompt_parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
 import type { EmbeddingInput, RetrievalRequest } from "./types.ts";
 
 /** Most tokens that a model adds to one input: marks of its beginning and end, words about the task. */
@@ -14,6 +15,9 @@ const INPUT_FRAME = 16;
  */
 const SEARCH_DOCUMENTS = 100;
 const SEARCH_TOKENS = 500;
+
+/** Characters counted in one turn of the event loop: a few milliseconds. */
+const CHARS_PER_TURN = 32_768;
 
 /** The size of a request. */
 export interface RetrievalSize {
@@ -51,15 +55,29 @@ export function measureRequest(request: RetrievalRequest, model: Model): Retriev
   return { expected, most, mostSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
 }
 
+/** A counter of o200k tokens that lets other requests run while it counts many inputs. */
+export async function pacedCounter(): Promise<(input: EmbeddingInput) => Promise<number>> {
+  const counter = await loadTokenCounter();
+  let chars = 0;
+  return async (input) => {
+    if (typeof input !== "string") return input.length;
+    chars += input.length;
+    if (chars > CHARS_PER_TURN) {
+      chars = 0;
+      await yieldToEventLoop();
+    }
+    return await counter.countLong(input);
+  };
+}
+
 /** Counts the o200k tokens of a request: a model reads the query of a reranking with each document. */
 export async function countRequest(request: RetrievalRequest, model: Model): Promise<number> {
-  const counter = await loadTokenCounter();
+  const count = await pacedCounter();
   const limit = inputLimit(model);
-  const query = request.kind === "rerank" ? await counter.countLong(request.query) : 0;
+  const query = request.kind === "rerank" ? await count(request.query) : 0;
   let sum = 0;
   for (const input of request.kind === "rerank" ? request.documents : request.inputs) {
-    const tokens = typeof input === "string" ? await counter.countLong(input) : input.length;
-    sum += Math.min(limit, query + tokens);
+    sum += Math.min(limit, query + await count(input));
   }
   return sum;
 }

@@ -27,26 +27,33 @@ const WORDS_PER_STEP = 512;
 /** Makes the vector of an input, of unit length and in steps for `runSliced`. Equal inputs have equal vectors. */
 export function* embedInput(input: EmbeddingInput, dimensions: number): Generator<void, Float64Array> {
   const vector = new Float64Array(dimensions);
-  const words = typeof input === "string" ? wordsOf(input) : input.map((id) => `#${id}`);
   const add = (feature: string, weight: number) => {
     const hash = hashOf(feature);
     const at = (hash >>> 1) % dimensions;
     vector[at] = (vector[at] ?? 0) + ((hash & 1) === 0 ? weight : -weight);
   };
-  for (const [index, word] of words.entries()) {
-    if (index % WORDS_PER_STEP === WORDS_PER_STEP - 1) yield;
+  let count = 0;
+  let previous = "";
+  for (const word of typeof input === "string" ? wordsOf(input) : input.map((id) => `#${id}`)) {
     const letters = [...word];
     add(`w ${word}`, letters.length <= 3 ? SHORT_WORD : WORD);
-    if (index > 0) add(`p ${words[index - 1]} ${word}`, PAIR);
+    if (count > 0) add(`p ${previous} ${word}`, PAIR);
     if (typeof input === "string" && letters.length > 1) addGrams(letters.slice(0, MOST_CHARS), add);
+    previous = word;
+    if (++count % WORDS_PER_STEP === 0) yield;
   }
   return toUnitLength(vector);
 }
 
-/** A text without words is its characters. */
-function wordsOf(text: string): string[] {
+/** The words of a text; of a text without words, its characters. */
+function* wordsOf(text: string): Generator<string> {
   const plain = text.normalize("NFKC").toLowerCase();
-  return plain.match(WORDS) ?? [...plain];
+  let found = false;
+  for (const [word] of plain.matchAll(WORDS)) {
+    found = true;
+    yield word;
+  }
+  if (!found) yield* plain;
 }
 
 function addGrams(letters: readonly string[], add: (feature: string, weight: number) => void): void {

@@ -2,7 +2,6 @@
 import { GatewayError } from "../../errors.ts";
 import { requestedFault } from "../../fault/mod.ts";
 import { scanMembers, writeJson } from "../../json/mod.ts";
-import { loadTokenCounter } from "../../o200k/mod.ts";
 import type {
   EmbeddingInput,
   Embeddings,
@@ -13,13 +12,18 @@ import type {
   RetrievalRequest,
   RetrievalUpstream,
 } from "../../retrieval/types.ts";
+import { pacedCounter } from "../../retrieval/size.ts";
 import { toBase64 } from "../../retrieval/vectors.ts";
 import { runSlicedNow } from "../../scheduler.ts";
+import { characterEnd } from "../../text.ts";
 import { cosineOf, embedInput } from "./embed.ts";
 import { playFaultOfWhole } from "./fault.ts";
 
 /** Dimensions that documents are compared in. */
 const RERANK_DIMENSIONS = 1_536;
+
+/** Characters of the query and of each document that are read; rerank models cut long documents, too. */
+const READ_CHARS = 32_768;
 
 /** Decimals of a score. */
 const SCORE_DECIMALS = 6;
@@ -53,13 +57,28 @@ async function embedAll({ request, model, signal }: RetrievalCall<EmbeddingsRequ
   const { inputs, base64 } = request;
   const dimensions = request.dimensions ?? model.embedding?.dimensions ?? RERANK_DIMENSIONS;
   const most = model.embedding?.max_input_tokens ?? model.context_length;
-  const vectors: string[] = [];
+  const count = await pacedCounter();
   for (const [index, input] of inputs.entries()) {
-    await requireShort(input, { most, index });
-    const vector = await runSlicedNow(embedInput(input, dimensions), signal);
-    vectors.push(base64 ? toBase64(vector) : writeNumbers(vector));
+    // A code unit of UTF-16 is at most three bytes, and a token at least one.
+    const tokens = input.length * 3 <= most ? 0 : await count(input);
+    if (tokens > most) throw tooLong({ tokens, most, index });
   }
-  return { vectors };
+  const write = base64 ? toBase64 : writeNumbers;
+  return { vectors: await runSlicedNow(embedEach(inputs, dimensions, write), signal) };
+}
+
+/** Makes something of the vector of each input, in steps for `runSliced`. */
+function* embedEach<T>(
+  inputs: readonly EmbeddingInput[],
+  dimensions: number,
+  make: (vector: Float64Array) => T,
+): Generator<void, T[]> {
+  const made: T[] = [];
+  for (const input of inputs) {
+    made.push(make(yield* embedInput(input, dimensions)));
+    yield;
+  }
+  return made;
 }
 
 /** 32-bit floats, in the fewest digits that tell them apart: base64 of the same vector holds the same numbers. */
@@ -67,12 +86,8 @@ function writeNumbers(vector: Float64Array): string {
   return `[${Array.from(vector, (value) => value === 0 ? "0" : String(Number(Math.fround(value).toPrecision(9))))}]`;
 }
 
-/** @throws {GatewayError} `invalid` for an input with more tokens than the model takes */
-async function requireShort(input: EmbeddingInput, { most, index }: { most: number; index: number }): Promise<void> {
-  if (input.length <= most) return;
-  const tokens = typeof input === "string" ? await (await loadTokenCounter()).countLong(input) : input.length;
-  if (tokens <= most) return;
-  throw new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${most}`, {
+function tooLong({ tokens, most, index }: { tokens: number; most: number; index: number }): GatewayError {
+  return new GatewayError("invalid", `Input ${index} has ${tokens} tokens; this model takes at most ${most}`, {
     param: "input",
     code: "context_length_exceeded",
   });
@@ -80,13 +95,13 @@ async function requireShort(input: EmbeddingInput, { most, index }: { most: numb
 
 async function rerankAll({ request, signal }: RetrievalCall<RerankRequest>): Promise<Reranking> {
   const { query, documents, topN = documents.length, returnDocuments } = request;
-  const asked = await runSlicedNow(embedInput(query, RERANK_DIMENSIONS), signal);
-  const scored: { index: number; score: number }[] = [];
-  for (const [index, document] of documents.entries()) {
-    const vector = await runSlicedNow(embedInput(document, RERANK_DIMENSIONS), signal);
-    scored.push({ index, score: Math.max(0, cosineOf(asked, vector)) });
-  }
-  const results = scored.sort((a, b) => b.score - a.score || a.index - b.index).slice(0, topN).map((
+  const start = (text: string) => text.slice(0, characterEnd(text, READ_CHARS));
+  const asked = await runSlicedNow(embedInput(start(query), RERANK_DIMENSIONS), signal);
+  const score = (vector: Float64Array) => Math.max(0, cosineOf(asked, vector));
+  const scores = await runSlicedNow(embedEach(documents.map(start), RERANK_DIMENSIONS, score), signal);
+  const results = scores.map((score, index) => ({ index, score })).sort((a, b) =>
+    b.score - a.score || a.index - b.index
+  ).slice(0, topN).map((
     { index, score },
   ) => ({
     index,

@@ -77,7 +77,13 @@ Deno.test("embeddings: inputs in the wrong form are refused before an upstream i
       [{}, /Expected a text, or an array/],
       [[1.5], /whole number/],
       [[-1], /./],
+      [["a", 1], /input\[1\].*not empty/],
+      [[1, "a"], /input\[1\].*whole number/],
+      [[[1], [2, 1.5]], /input\[1\]\[1\].*whole number/],
+      [[{}], /input\[0\]/],
+      [null, /Expected a text, or an array/],
       [Array.from({ length: 2_049 }, () => "a"), /2048/],
+      [Array.from({ length: 8_193 }, () => 1), /8192/],
     ];
     for (const [input, message] of cases) {
       const response = await post(gateway, PATH, { ...ASK, input } as JsonObject);

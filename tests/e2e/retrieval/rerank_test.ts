@@ -107,6 +107,7 @@ Deno.test("rerank: bad requests are refused", async () => {
   const cases: [change: JsonObject, param: string, message: RegExp][] = [
     [{ query: "" }, "query", /not empty/],
     [{ documents: [] }, "documents", /./],
+    [{ documents: Array.from({ length: 2_049 }, () => "a") }, "documents", /2048/],
     [{ documents: [1] }, "documents[0]", /./],
     [{ top_n: 0 }, "top_n", /./],
   ];
