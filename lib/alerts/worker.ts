@@ -5,6 +5,7 @@ export class Worker {
   #running: Promise<void> | undefined;
   #isWoken = false;
   #isOver = false;
+  #isFailing = false;
 
   /** @param failed called with what a step rejects with, once until a step succeeds */
   constructor(step: () => Promise<void>, failed: (error: unknown) => void) {
@@ -25,15 +26,14 @@ export class Worker {
   }
 
   async #run(): Promise<void> {
-    let isFailing = false;
     while (this.#isWoken && !this.#isOver) {
       this.#isWoken = false;
       try {
         await this.#step();
-        isFailing = false;
+        this.#isFailing = false;
       } catch (error) {
-        if (!isFailing && !this.#isOver) this.#failed(error);
-        isFailing = true;
+        if (!this.#isFailing && !this.#isOver) this.#failed(error);
+        this.#isFailing = true;
       }
     }
     this.#running = undefined;
