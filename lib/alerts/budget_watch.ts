@@ -5,7 +5,8 @@ import { budgetOfKey } from "../billing/reports/budget_report.ts";
 import { type Budget, groupOf } from "../config.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
 import { DAY_MS, dayName } from "../store/days.ts";
-import type { BudgetClaim, LedgerStore, Spending } from "../store/ledger.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
+import { type BudgetClaim, type LedgerStore, SPENDERS_AT_ONCE, type Spending } from "../store/ledger.ts";
 import type { AlertDraft } from "./event.ts";
 
 /** Entries of this time are looked through at the start, in milliseconds: the process before may not have. */
@@ -52,12 +53,12 @@ export class BudgetWatch {
     const at = now();
     const exhausted = new Set(this.#exhausted);
     this.#after ??= await firstSeq(store.ledger, at);
-    const { seq, keys, groups } = await store.ledger.spenders({ after: this.#after });
+    const { seq, keys, groups } = await readSpenders(store.ledger, this.#after);
     for (const spender of exhausted) {
       const [scope, id = ""] = spender.split(" ");
-      (scope === "key" ? keys : groups).push(id);
+      (scope === "key" ? keys : groups).add(id);
     }
-    const holders = await holdersOf({ keys, groups }, { config, store });
+    const holders = await holdersOf({ keys: [...keys], groups: [...groups] }, { config, store });
     // A period that ended between two looks is looked at once more.
     for (const moment of new Set([this.#lookedAt ?? at, at])) {
       const claims = holders.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now: moment }));
@@ -99,6 +100,23 @@ async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
   return first === undefined ? (await ledger.spenders({})).seq : first.seq - 1;
 }
 
+/** All keys and groups that entries after this one charge, and the place of the last entry. */
+async function readSpenders(
+  ledger: LedgerStore,
+  after: number,
+): Promise<{ seq: number; keys: Set<string>; groups: Set<string> }> {
+  const found = { seq: after, keys: new Set<string>(), groups: new Set<string>() };
+  for (;;) {
+    const begin = found.seq;
+    const { seq, keys, groups } = await ledger.spenders({ after: begin });
+    found.seq = seq;
+    for (const key of keys) found.keys.add(key);
+    for (const group of groups) found.groups.add(group);
+    if (seq - begin < SPENDERS_AT_ONCE) return found;
+    await yieldToEventLoop();
+  }
+}
+
 async function holdersOf(
   { keys, groups }: { keys: readonly string[]; groups: readonly string[] },
   { config, store }: Pick<Gateway, "config" | "store">,
@@ -110,7 +128,7 @@ async function holdersOf(
       const budget = budgetOfKey({ group, rules }, config);
       return budget === undefined ? [] : [{ scope: "key", id, name, group, budget }];
     }),
-    ...[...new Set(groups)].flatMap((name): BudgetHolder[] => {
+    ...groups.flatMap((name): BudgetHolder[] => {
       const budget = groupOf(config, name)?.budget;
       return budget === undefined ? [] : [{ scope: "group", id: name, name, group: name, budget }];
     }),

@@ -4,6 +4,7 @@ import type { AlertDraft } from "../../lib/alerts/event.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
+import { SPENDERS_AT_ONCE } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { DAY_MS } from "../../lib/store/days.ts";
@@ -94,6 +95,19 @@ Deno.test("a new period and another amount have thresholds of their own, and the
   const raised = { team: { key_budget: { usd: "13", period: "day" } } };
   assertEquals(await world.look(raised), ["ci 50% 6.5"]);
   assertEquals(world.subjects(), [`budget of key ${world.key.id}, 13 USD from day ${EVENING / DAY_MS + 1 | 0}: 50%`]);
+});
+
+Deno.test("a look goes through all entries since the last one", async () => {
+  const world = await watched();
+  assertEquals(await world.look(), []);
+  const free = Array.from(
+    { length: SPENDERS_AT_ONCE - 1 },
+    (_, index) => entryOf({ id: `free${index}`, at: world.now, keyId: "key_other", group: "free", cost: 1n }),
+  );
+  await world.store.ledger.append(free);
+  await world.charge("5");
+  await world.charge("90");
+  assertEquals(await world.look(), ["ci 100% 95", "(ci 80% 95)", "(ci 50% 95)", "team 80% 95", "(team 50% 95)"]);
 });
 
 Deno.test("a budget that refuses a request is used up", async () => {
