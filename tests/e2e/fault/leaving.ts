@@ -1,4 +1,5 @@
 /** Clients that leave, and how long it takes until nothing is asked of the upstream any more. */
+import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
@@ -27,6 +28,8 @@ export const PHASES = {
 export interface Leaving {
   client: Protocol;
   upstream: Protocol;
+  /** The transport to the upstream; absent: as configured by default. */
+  transport?: string;
   phase: keyof typeof PHASES;
   manner: keyof typeof MANNERS;
   /** How often. */
@@ -34,10 +37,10 @@ export interface Leaving {
 }
 
 /** Times from a client's leaving until its upstream is left, in milliseconds, the shortest first. */
-export async function timesOf({ client, upstream, phase, manner, times }: Leaving): Promise<number[]> {
+export async function timesOf({ client, upstream, transport, phase, manner, times }: Leaving): Promise<number[]> {
   const { ask, stream, got } = PHASES[phase];
   await using server = startServer();
-  await using gateway = startGateway(oneModel(upstream, server.url));
+  await using gateway = startGateway(oneModel(upstream, server.url, transport === undefined ? {} : { transport }));
   const taken: number[] = [];
   for (let time = 0; time < times; time++) {
     const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
@@ -56,6 +59,7 @@ export async function timesOf({ client, upstream, phase, manner, times }: Leavin
     if (manner === "half-close") connection.close();
   }
   await gateway.gateway.backgroundTasks.done();
+  assertEquals(gateway.logs.filter(({ level }) => level === "error"), []);
   return taken.sort((a, b) => a - b);
 }
 

@@ -14,13 +14,18 @@ const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
   ["responses", "chat"],
 ];
 
-for (const phase of Object.keys(PHASES) as Leaving["phase"][]) {
-  Deno.test(`a client that leaves ${phase} takes its upstream with it at once, however it leaves`, async () => {
-    for (const manner of Object.keys(MANNERS) as Leaving["manner"][]) {
-      for (const [client, upstream] of PAIRS) {
-        const [first = Infinity, median = Infinity] = await timesOf({ client, upstream, phase, manner, times: 3 });
-        assert(median <= SOON_MS, `${client}, ${upstream}, ${manner}: ${first} and ${median} ms`);
+for (const transport of ["http1", "fetch"]) {
+  for (const phase of Object.keys(PHASES) as Leaving["phase"][]) {
+    Deno.test(`${transport}: a client that leaves ${phase} takes its upstream with it at once, however it leaves`, async () => {
+      for (const manner of Object.keys(MANNERS) as Leaving["manner"][]) {
+        // How a client's connection ends is not the transport's concern.
+        if (transport === "fetch" && manner !== "close") continue;
+        for (const [client, upstream] of PAIRS) {
+          const what = { client, upstream, transport, phase, manner, times: 3 };
+          const [first = Infinity, median = Infinity] = await timesOf(what);
+          assert(median <= SOON_MS, `${client}, ${upstream}, ${manner}: ${first} and ${median} ms`);
+        }
       }
-    }
-  });
+    });
+  }
 }

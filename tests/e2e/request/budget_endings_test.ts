@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
-import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import type { Store } from "../../../lib/store/store.ts";
 import type { TestGateway, TestKey } from "../../support/gateway.ts";
@@ -19,11 +18,9 @@ const PAID = 100;
 const BUDGET = BigInt(PAID) * COST;
 const ROUNDS = 10;
 
-/** Every store, in a place of its own. */
-const STORES: readonly [name: string, open: (folder: string) => Store][] = [
-  ["memory", () => openMemoryStore()],
-  ["sqlite", (folder) => openSqliteStore(`${folder}/sluice.db`, { own: true })],
-];
+function openStore(folder: string): Store {
+  return openSqliteStore(`${folder}/sluice.db`, { own: true });
+}
 
 /** Clients that ask one request after another until one is refused. Gives how many were answered. */
 async function race(
@@ -55,87 +52,85 @@ async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
   return entries.filter((entry) => entry.keyId === keyId).reduce((sum, { cost }) => sum + cost, 0n);
 }
 
-for (const [name, open] of STORES) {
-  Deno.test(`${name}: ${CLIENTS} requests at one time: exactly as many are asked as can be held`, async () => {
-    await inFolder(async (folder) => {
-      let gate = Promise.withResolvers<void>();
-      const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
-      await using budgeted = startBudgeted({ store: open(folder), says });
-      const { gateway, upstream } = budgeted;
-      for (let round = 1; round <= ROUNDS; round++) {
-        gate = Promise.withResolvers();
-        const key = await gateway.addKey(worth(20n * COST));
-        const asked = Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
-          const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";
-          const response = await gateway.ask(protocol, asking(protocol), { key });
-          await response.text();
-          return response.status;
-        }));
-        const refused = await entriesOf(gateway.store.ledger, CLIENTS * (round - 1) + CLIENTS - 20);
-        assertEquals(refused.slice(-44).every(({ ending, held }) => ending === "refused" && held === 0n), true);
-        assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), Array(20).fill(COST));
-        gate.resolve();
-        assertEquals((await asked).filter((status) => status === 200).length, 20);
-        assertEquals([upstream.requests.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
-      }
-    });
+Deno.test(`${CLIENTS} requests at one time: exactly as many are asked as can be held`, async () => {
+  await inFolder(async (folder) => {
+    let gate = Promise.withResolvers<void>();
+    const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
+    await using budgeted = startBudgeted({ store: openStore(folder), says });
+    const { gateway, upstream } = budgeted;
+    for (let round = 1; round <= ROUNDS; round++) {
+      gate = Promise.withResolvers();
+      const key = await gateway.addKey(worth(20n * COST));
+      const asked = Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
+        const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";
+        const response = await gateway.ask(protocol, asking(protocol), { key });
+        await response.text();
+        return response.status;
+      }));
+      const refused = await entriesOf(gateway.store.ledger, CLIENTS * (round - 1) + CLIENTS - 20);
+      assertEquals(refused.slice(-44).every(({ ending, held }) => ending === "refused" && held === 0n), true);
+      assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), Array(20).fill(COST));
+      gate.resolve();
+      assertEquals((await asked).filter((status) => status === 200).length, 20);
+      assertEquals([upstream.requests.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
+    }
   });
+});
 
-  Deno.test(`${name}: requests that end in every way never overspend a budget, and leave the rest of it to others`, async () => {
-    await inFolder(async (folder) => {
-      await using budgeted = startBudgeted({ store: open(folder), says: mixed() });
-      const { gateway } = budgeted;
-      for (let round = 1; round <= ROUNDS; round++) {
-        const key = await gateway.addKey(worth(BUDGET));
-        const left = () => leftOf(gateway, { id: key.id, budget: BUDGET });
-        await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
-          const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
-          for (let times = 0; times < 4; times++) {
-            const leave = new AbortController();
-            // Most of what is held comes back: the answer is shorter.
-            const body = asking(protocol, { [MOST[protocol]]: 40, stream: true });
-            const response = await gateway.ask(protocol, body, { key, signal: leave.signal });
-            if (client % 8 === 7) {
-              await response.body?.getReader().read();
-              leave.abort();
-            } else await response.text();
-            assert(await left() >= 0n);
-          }
-        }));
-        const cost = await costOf(gateway, key.id);
-        assert(cost > 0n && cost < BUDGET, `${cost}`);
-        assertEquals([await gateway.store.ledger.holds(), await left()], [[], BUDGET - cost]);
-      }
-    });
-  });
-
-  Deno.test(`${name}: a key's budget and its group's are both kept; what one refuses takes nothing of the other`, async () => {
-    await inFolder(async (folder) => {
-      for (let round = 1; round <= ROUNDS; round++) {
-        const groups = { two: { budget: { usd: usd(3n * BUDGET / 2n), period: "total" } } };
-        await using budgeted = startBudgeted({ store: open(`${folder}/${round}`), groups });
-        const { gateway } = budgeted;
-        const [one, two, unlimited] = await Promise.all([
-          gateway.addKey({ group: "two", ...worth(BUDGET) }),
-          gateway.addKey({ group: "two", ...worth(BUDGET) }),
-          gateway.addKey({ group: "two" }),
-        ]);
-        const [first = 0, second = 0] = await race(gateway, [one, two]);
-        // Together all of the group's; of each key's own no more than there is.
-        assertEquals(first + second, PAID * 3 / 2);
-        assert(first <= PAID && second <= PAID, `${first} and ${second}`);
-        for (const [key, paid] of [[one, first], [two, second]] as const) {
-          assertEquals(await leftOf(gateway, { id: key.id, budget: BUDGET }), BigInt(PAID - paid) * COST);
+Deno.test(`requests that end in every way never overspend a budget, and leave the rest of it to others`, async () => {
+  await inFolder(async (folder) => {
+    await using budgeted = startBudgeted({ store: openStore(folder), says: mixed() });
+    const { gateway } = budgeted;
+    for (let round = 1; round <= ROUNDS; round++) {
+      const key = await gateway.addKey(worth(BUDGET));
+      const left = () => leftOf(gateway, { id: key.id, budget: BUDGET });
+      await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
+        const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
+        for (let times = 0; times < 4; times++) {
+          const leave = new AbortController();
+          // Most of what is held comes back: the answer is shorter.
+          const body = asking(protocol, { [MOST[protocol]]: 40, stream: true });
+          const response = await gateway.ask(protocol, body, { key, signal: leave.signal });
+          if (client % 8 === 7) {
+            await response.body?.getReader().read();
+            leave.abort();
+          } else await response.text();
+          assert(await left() >= 0n);
         }
-        const ofGroup = { scope: "group", id: "two", budget: 3n * BUDGET / 2n } as const;
-        assertEquals([await leftOf(gateway, ofGroup), await gateway.store.ledger.holds()], [0n, []]);
-        const refusal = await gateway.ask("chat", asking("chat"), { key: unlimited });
-        assertMatch((await refusal.json()).error.message, /of the budget of group "two" \(0\.0075 USD in all\)\. It/);
-        assertEquals(refusal.status, 429);
-      }
-    });
+      }));
+      const cost = await costOf(gateway, key.id);
+      assert(cost > 0n && cost < BUDGET, `${cost}`);
+      assertEquals([await gateway.store.ledger.holds(), await left()], [[], BUDGET - cost]);
+    }
   });
-}
+});
+
+Deno.test(`a key's budget and its group's are both kept; what one refuses takes nothing of the other`, async () => {
+  await inFolder(async (folder) => {
+    for (let round = 1; round <= ROUNDS; round++) {
+      const groups = { two: { budget: { usd: usd(3n * BUDGET / 2n), period: "total" } } };
+      await using budgeted = startBudgeted({ store: openStore(`${folder}/${round}`), groups });
+      const { gateway } = budgeted;
+      const [one, two, unlimited] = await Promise.all([
+        gateway.addKey({ group: "two", ...worth(BUDGET) }),
+        gateway.addKey({ group: "two", ...worth(BUDGET) }),
+        gateway.addKey({ group: "two" }),
+      ]);
+      const [first = 0, second = 0] = await race(gateway, [one, two]);
+      // Together all of the group's; of each key's own no more than there is.
+      assertEquals(first + second, PAID * 3 / 2);
+      assert(first <= PAID && second <= PAID, `${first} and ${second}`);
+      for (const [key, paid] of [[one, first], [two, second]] as const) {
+        assertEquals(await leftOf(gateway, { id: key.id, budget: BUDGET }), BigInt(PAID - paid) * COST);
+      }
+      const ofGroup = { scope: "group", id: "two", budget: 3n * BUDGET / 2n } as const;
+      assertEquals([await leftOf(gateway, ofGroup), await gateway.store.ledger.holds()], [0n, []]);
+      const refusal = await gateway.ask("chat", asking("chat"), { key: unlimited });
+      assertMatch((await refusal.json()).error.message, /of the budget of group "two" \(0\.0075 USD in all\)\. It/);
+      assertEquals(refusal.status, 429);
+    }
+  });
+});
 
 /** Answers in every way, in turn. */
 function mixed(): (asked: UpstreamRequest) => ScriptedAnswer {

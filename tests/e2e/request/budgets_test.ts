@@ -2,10 +2,6 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BudgetClaim } from "../../../lib/store/ledger.ts";
-import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
-import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
-import type { Store } from "../../../lib/store/store.ts";
-import { inFolder } from "../../store/in_folder.ts";
 import {
   type GatewayOptions,
   model,
@@ -19,12 +15,6 @@ import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { entriesOf, spokenBy, type Way } from "./world.ts";
 
-const CLIENTS = 64;
-const ROUNDS = 30;
-/** Requests that the budget of a race pays for, and those that are asked for. */
-const PAID = 100;
-const ASKED = 150;
-
 /** USD in 1e-12 USD. */
 function pico(usd: number): bigint {
   return BigInt(Math.round(usd * 1e9)) * 1_000n;
@@ -33,57 +23,6 @@ function pico(usd: number): bigint {
 function claimOf(scope: "key" | "group", id: string, usd: number): BudgetClaim {
   return { scope, id, budget: pico(usd), since: 0 };
 }
-
-/** A model inside the gateway whose answers have exactly as many tokens as are asked for, and whose prompts are free. */
-function embedded(id: string, completion: string, more: JsonObject = {}): JsonObject {
-  return model(id, [{ upstream: "embedded", model: "echo" }], {
-    pricing: { prompt: "0", completion },
-    context_length: 100_000,
-    ...more,
-  });
-}
-
-const TALK = "one two three four five six seven eight nine ten eleven twelve";
-
-/** Asks for ten tokens. */
-function tenTokens(protocol: Protocol, more: JsonObject = {}): JsonObject {
-  const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
-  // One protocol takes no less than 16.
-  const said = protocol === "responses" ? { input: TALK } : { messages: [{ role: "user", content: TALK }] };
-  return prompt(protocol, { ...said, [most]: protocol === "responses" ? 16 : 10, ...more });
-}
-
-async function race(store: Store): Promise<void> {
-  await using gateway = startGateway({ models: [embedded("acme/one", "0.00001")] }, { store });
-  const usd = PAID * 10 * 0.00001;
-  for (let round = 0; round < ROUNDS; round++) {
-    const key = await gateway.addKey({ rules: { budget: { usd: String(usd), period: "total" } } });
-    const claim = claimOf("key", key.id, usd);
-    const statuses: number[] = [];
-    let asked = 0;
-    await Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
-      const protocol = index % 2 === 0 ? "chat" : "messages";
-      while (asked < ASKED) {
-        asked++;
-        const response = await gateway.ask(protocol, tenTokens(protocol, { stream: index % 3 === 0 }), { key });
-        await response.text();
-        statuses.push(response.status);
-        assert(await store.ledger.left(claim) >= 0n, "it is overspent");
-      }
-    }));
-    assertEquals(statuses.filter((status) => status === 200).length, PAID, `round ${round}`);
-    assertEquals(statuses.filter((status) => status === 429).length, asked - PAID);
-    await gateway.gateway.ledger.flush();
-    assertEquals([await store.ledger.left(claim), await store.ledger.holds()], [0n, []]);
-  }
-  const entries = await store.ledger.usage({ since: 0, until: 1, by: "key" });
-  assertEquals(entries.map(({ cost }) => cost), Array.from({ length: ROUNDS }, () => pico(usd)));
-}
-
-Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in memory`, () => race(openMemoryStore()));
-
-Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in a file`, () =>
-  inFolder((folder) => race(openSqliteStore(`${folder}/sluice.db`, { own: true }))));
 
 interface Bounded extends AsyncDisposable {
   gateway: TestGateway;
