@@ -106,7 +106,7 @@ async function endAll({ server, drain, inFlight, stopTexts, stopAll, times }: Sh
 }
 
 /** True where it resolves within this time, in milliseconds. */
-export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), ms);
   try {

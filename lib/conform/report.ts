@@ -12,7 +12,7 @@ export interface Total {
 }
 
 /** Sums of some results. */
-export function totalOf(results: readonly Result[]): Total {
+function totalOf(results: readonly Result[]): Total {
   const count = (outcome: Result["outcome"]) => results.filter((result) => result.outcome === outcome).length;
   return { pass: count("pass"), fail: count("fail"), skip: count("skip") };
 }

@@ -67,7 +67,7 @@ export async function ask(
 }
 
 /** The answer to a prompt that asks for tools, asked once per body. */
-export function askTools(
+function askTools(
   grammar: ProtocolForm,
   context: SuiteContext,
   [words, more]: [string, JsonObject],

@@ -1,7 +1,7 @@
 /** Counters and histograms, and their text for Prometheus. The number of series is bounded, whatever happens. */
 
 /** Most lines with a value that a registry ever writes. */
-export const MOST_SERIES = 1_200;
+const MOST_SERIES = 1_200;
 
 /** Takes the place of every label of what there is no room for. */
 const OTHER = "other";

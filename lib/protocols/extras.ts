@@ -114,7 +114,7 @@ export function sendContent(member: string): string {
 }
 
 /** The plain name of a tool: its type without the date, `web_search` of `web_search_20250305`. */
-export function plainToolName(type: string): string {
+function plainToolName(type: string): string {
   const plain = type.replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, "");
   return OLDER_NAMES[plain] ?? plain;
 }

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
 /** Percentiles that a preference for speed may name. */
-export const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;
+const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;
 
 /** A preference for speed: a number for each share of the requests that it names. */
 export type SpeedPreference = readonly { share: number; value: number }[];

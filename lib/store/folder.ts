@@ -5,7 +5,7 @@ import { dirname } from "node:path";
  * Makes a folder (0700) where it is missing.
  * @throws {Error} before anything is made, where a symbolic link leads to where the process may not write
  */
-export function makeFolder(folder: string): void {
+function makeFolder(folder: string): void {
   requireRights(folder);
   Deno.mkdirSync(folder, { recursive: true, mode: 0o700 });
 }

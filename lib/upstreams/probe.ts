@@ -101,7 +101,7 @@ export function emptyRequest({ vendor: name, baseUrl, protocols }: ProbedHost): 
 }
 
 /** True if an answer rejects the key. Google rejects wrong keys with 400. */
-export function refusesKey({ status, text }: Pick<ProbeReply, "status" | "text">): boolean {
+function refusesKey({ status, text }: Pick<ProbeReply, "status" | "text">): boolean {
   return status === 401 || (status === 400 && /API[ _]key[ _](not valid|invalid|expired)/i.test(text));
 }
 
