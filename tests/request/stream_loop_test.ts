@@ -5,6 +5,7 @@ import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { StreamLoop } from "../../lib/request/stream_loop.ts";
 import { meteredStream } from "./metered_stream.ts";
 import { yieldToEventLoop } from "../../lib/scheduler.ts";
+import { simulateTime } from "../support/simulated_time.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
 
 const START: ReplyEvent = { type: "start" };
@@ -155,15 +156,16 @@ Deno.test("a stream tells of a failure that came while a heartbeat went out", as
 });
 
 Deno.test("a stream sends no heartbeat into a lively stream or to a client that does not read", async () => {
+  using time = simulateTime(0);
   const { feed, give } = handFed();
   give(step("0", DELTA));
   const reader = (await bodyOf({ feed, heartbeat: ": alive\n", keepAliveMs: 200 })).getReader();
   for (let number = 0; number < 10; number++) {
     assertEquals(textOf((await reader.read()).value), `data: ${number}\n\n`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await time.pass(150);
     give(step(String(number + 1), DELTA));
   }
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await time.pass(300);
   assertEquals(textOf((await reader.read()).value), "data: 10\n\n");
   await reader.cancel();
 });

@@ -12,7 +12,7 @@ import { TRANSPORTS } from "./transports.ts";
 
 const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };
 /** A limit may fire this much later than it says, in milliseconds. */
-const LATE_MS = 250;
+const LATE_MS = 2_000;
 
 /** What a call of an upstream ends with, and after how many milliseconds. */
 async function failureOf(

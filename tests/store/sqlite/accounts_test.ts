@@ -79,47 +79,52 @@ Deno.test("a reading that fails leaves nothing behind", async () => {
   assertEquals(accounts.left(OURS), 9_990n);
 });
 
-Deno.test("the SQLite ledger reads the sums of a group with turns for others, and is right whatever comes meanwhile", () =>
-  inFolder(async (folder) => {
-    const path = `${folder}/sluice.db`;
-    await openSqliteStore(path, { own: true }).close();
-    const days = 40;
-    const keys = 5_000;
-    const db = new DatabaseSync(path);
-    db.exec(
-      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${days * keys - 1})
+/** Reads the sums of a group beside writers. Gives the number of entries that were written before it was done. */
+async function readBesideWriters(path: string): Promise<number> {
+  await openSqliteStore(path, { own: true }).close();
+  const days = 40;
+  const keys = 5_000;
+  const db = new DatabaseSync(path);
+  db.exec(
+    `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${days * keys - 1})
        INSERT INTO days SELECT ${DAY} + i / ${keys}, 'key_' || (i % ${keys}), iif(i % 2, 'default', 'other'), 'm',
          1, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0 FROM n`,
-    );
-    db.close();
-    const { ledger, close } = openSqliteStore(path, { own: true });
-    const claim = { ...OURS, budget: 0n, since: DAY + 10 };
-    let expected = -BigInt((days - 10) * keys / 2 * 10);
-    using turns = watchTurns();
-    let over = false;
-    const asked = ledger.left(claim).finally(() => over = true);
-    let number = 0;
-    let meanwhile = 0;
-    while (!over) {
-      // Days and keys that were passed already, those that are to come, and some of neither.
-      for (const at of [0, 10, 25, 49, 60]) {
-        const keyId = `key_${number * 7919 % (keys + 100)}`;
-        await ledger.append([
-          entry({ id: `a${number}`, at: MIDNIGHT + at * DAY_MS, keyId, model: "m", cost: 3n }),
-          entry({ id: `b${number++}`, at: MIDNIGHT + at * DAY_MS, keyId, group: "other", cost: 1_000n }),
-        ]);
-        if (at >= 10) expected -= 3n;
-        if (!over) meanwhile++;
-      }
+  );
+  db.close();
+  const { ledger, close } = openSqliteStore(path, { own: true });
+  const claim = { ...OURS, budget: 0n, since: DAY + 10 };
+  let expected = -BigInt((days - 10) * keys / 2 * 10);
+  using turns = watchTurns();
+  let over = false;
+  const asked = ledger.left(claim).finally(() => over = true);
+  let number = 0;
+  let meanwhile = 0;
+  while (!over) {
+    // Days and keys that were passed already, those that are to come, and some of neither.
+    for (const at of [0, 10, 25, 49, 60]) {
+      const keyId = `key_${number * 7919 % (keys + 100)}`;
+      await ledger.append([
+        entry({ id: `a${number}`, at: MIDNIGHT + at * DAY_MS, keyId, model: "m", cost: 3n }),
+        entry({ id: `b${number++}`, at: MIDNIGHT + at * DAY_MS, keyId, group: "other", cost: 1_000n }),
+      ]);
+      if (at >= 10) expected -= 3n;
+      if (!over) meanwhile++;
     }
-    await asked;
-    assertGreater(meanwhile, 0);
-    assertEquals(await ledger.left(claim), expected);
-    assertGreater(turns.count(), 3);
-    assertLess(turns.longest(), 1_000);
-    await close();
-    const again = openSqliteStore(path, { own: true });
-    assertEquals(await again.ledger.left(claim), expected);
-    assertEquals(await again.ledger.left({ ...claim, id: "nobody" }), 0n);
-    await again.close();
+  }
+  await asked;
+  assertEquals(await ledger.left(claim), expected);
+  assertGreater(turns.count(), 3);
+  assertLess(turns.longest(), 1_000);
+  await close();
+  const again = openSqliteStore(path, { own: true });
+  assertEquals(await again.ledger.left(claim), expected);
+  assertEquals(await again.ledger.left({ ...claim, id: "nobody" }), 0n);
+  await again.close();
+  return meanwhile;
+}
+
+Deno.test("the SQLite ledger reads the sums of a group with turns for others, and is right whatever comes meanwhile", () =>
+  inFolder(async (folder) => {
+    // On a busy machine the first write may take longer than all of the reading.
+    for (let tries = 1; await readBesideWriters(`${folder}/${tries}.db`) === 0; tries++) assertLess(tries, 20);
   }));
