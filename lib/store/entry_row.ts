@@ -11,6 +11,7 @@ import type {
   UsageBy,
   UsageSource,
 } from "./ledger.ts";
+import { SEARCHED_COLUMNS, searchedValues } from "./search.ts";
 
 /** Column of each grouping. */
 export const NAME_COLUMNS: Readonly<Record<Exclude<UsageBy, "user" | "tag">, string>> = {
@@ -47,8 +48,11 @@ const FACT_COLUMNS = [
 /** Index of the price sheet among the facts of a check sum: behind its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
 
-/** Columns of `entries`, in the order of `entryValues`. */
+/** Columns of `entries` as they are read. */
 export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "details"];
+
+/** Columns of `entries` as they are written, in the order of `entryValues`. */
+export const WRITTEN_COLUMNS: readonly string[] = [...ENTRY_COLUMNS, ...SEARCHED_COLUMNS];
 
 /** Columns that hold amounts. They are read as text: as numbers they would be inexact beyond 2^53. */
 export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "overrun"]);
@@ -81,9 +85,10 @@ function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   ];
 }
 
-/** The values of an entry's row, in the order of `ENTRY_COLUMNS`. */
+/** The values of an entry's row, in the order of `WRITTEN_COLUMNS`. */
 export function entryValues(entry: KeptEntry): ColumnValue[] {
-  return [...entryFacts(entry), entry.check, entry.details === undefined ? null : JSON.stringify(entry.details)];
+  const details = entry.details === undefined ? null : JSON.stringify(entry.details);
+  return [...entryFacts(entry), entry.check, details, ...searchedValues(entry)];
 }
 
 /**

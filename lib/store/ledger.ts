@@ -3,6 +3,7 @@
  * entries. Amounts are in 1e-12 USD.
  */
 
+import type { EntrySearch } from "./search.ts";
 import type { BudgetRefusal, LimitRefusal, PermissionRefusal } from "../errors.ts";
 
 /** An amount in 1e-12 USD. The type of `lib/billing/money.ts`, spelled out here as stores know nothing of metering. */
@@ -398,6 +399,13 @@ export interface LedgerStore {
    * Where the signal is given up, it may end early, with its reason.
    */
   usage(query: UsageQuery, signal?: AbortSignal): Promise<UsageSum[]>;
+  /**
+   * Finds the first entries of an order, among those that are not pruned. Where the signal is given up, it may end early,
+   * with its reason.
+   */
+  search(search: EntrySearch, signal?: AbortSignal): Promise<KeptEntry[]>;
+  /** Place of the last entry that there has been; 0 where there was none. */
+  lastSeq(): Promise<number>;
   /**
    * The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. With `enough`, only
    * those of as many whole days as it takes to have that many.

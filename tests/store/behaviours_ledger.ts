@@ -19,7 +19,7 @@ import { seeded } from "../support/random.ts";
 export const DAY = 20_778;
 export const MIDNIGHT = DAY * 86_400_000;
 
-const HOUR = 3_600_000;
+export const HOUR = 3_600_000;
 
 /** Largest amount that is kept. */
 const LARGEST = 2n ** 63n - 1n;
@@ -99,7 +99,7 @@ export function entry(change: Partial<Entry> = {}): Entry {
 }
 
 /** An entry without charge. */
-function failed(change: Partial<Entry> = {}): Entry {
+export function failed(change: Partial<Entry> = {}): Entry {
   const { sheet: _, firstMs: __, ...rest } = entry({ ending: "failed", status: 502, source: "none", cost: 0n });
   return { ...rest, tokens: NO_TOKENS, ...change };
 }

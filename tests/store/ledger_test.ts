@@ -1,20 +1,30 @@
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
+import type { LedgerStore } from "../../lib/store/ledger.ts";
 import { testLedger } from "./behaviours_ledger.ts";
+import { testSearch } from "./behaviours_search.ts";
 import { inFolder } from "./in_folder.ts";
 
-testLedger("the memory ledger", async (test) => {
+type LedgerTest = (ledger: LedgerStore) => Promise<void>;
+
+async function inMemory(test: LedgerTest): Promise<void> {
   const store = openMemoryStore();
   await test(store.ledger);
   await store.close();
-});
+}
 
-testLedger("the SQLite ledger", (test) =>
-  inFolder(async (folder) => {
+async function inFile(test: LedgerTest): Promise<void> {
+  await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
     try {
       await test(store.ledger);
     } finally {
       await store.close();
     }
-  }));
+  });
+}
+
+for (const testStore of [testLedger, testSearch]) {
+  testStore("the memory ledger", inMemory);
+  testStore("the SQLite ledger", inFile);
+}

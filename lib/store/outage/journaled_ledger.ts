@@ -72,6 +72,8 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     entries: (from) => reach.askLong(() => ledger.entries(from)),
     entriesWithin: (span) => reach.askLong(() => ledger.entriesWithin(span)),
     usage: (query, signal) => reach.askLong(() => ledger.usage(query, signal)),
+    search: (search, signal) => reach.askLong(() => ledger.search(search, signal)),
+    lastSeq: () => reach.ask(() => ledger.lastSeq()),
     days: (since, enough) => reach.askLong(() => ledger.days(since, enough)),
     prune: (beforeDay) => reach.askLong(() => ledger.prune(beforeDay)),
     start: () => reach.ask(() => ledger.start()),

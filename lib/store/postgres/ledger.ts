@@ -8,6 +8,7 @@ import { createServerClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue, readSpenders } from "./ledger_rows.ts";
+import { searchEntries } from "./ledger_search.ts";
 import { readDays, readLeft, readSpending, readUsage } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
@@ -109,6 +110,11 @@ export function openPostgresLedger(
     entriesWithin: (span) => readEntriesWithin(sql, span),
     // One statement, which runs to its end: to call it off by its connection could hit the next one there.
     usage: (query) => readUsage(sql, query),
+    search: (search) => searchEntries(sql, search),
+    async lastSeq() {
+      const [head] = await sql<{ seq: bigint }[]>`SELECT seq FROM ledger_head`;
+      return Number(head?.seq ?? 0);
+    },
     days: (since, enough = Infinity) => readDays(sql, since, enough),
     async prune(beforeDay) {
       const [row] = await retryConflicts(() =>

@@ -1,5 +1,5 @@
 /** Entries, price sheets and holds as rows of the database. */
-import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
+import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry, WRITTEN_COLUMNS } from "../entry_row.ts";
 import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import {
   type Hold,
@@ -19,7 +19,7 @@ export interface SheetRow extends PriceSheet {
 /** An entry as a row in JSON. */
 export function entryRow(entry: KeptEntry): object {
   const values = entryValues(entry);
-  return Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, values[index]]));
+  return Object.fromEntries(WRITTEN_COLUMNS.map((name, index) => [name, values[index]]));
 }
 
 /** Columns of `entries`, as they are read. */
@@ -34,7 +34,10 @@ interface Page {
 /** Filter and order of a read. */
 interface Which {
   condition: ReturnType<Sql>;
-  order: "seq" | "at, seq";
+  /** Which rows are read, as SQL. */
+  order: string;
+  /** Their order in the answer, by columns that are no amounts; absent: the same. */
+  pageOrder?: string;
   limit: number;
 }
 
@@ -77,13 +80,17 @@ export async function findEntry(sql: Sql, id: string): Promise<KeptEntry | undef
 }
 
 /** Reads each sheet once, anew for every page: what lives longer would not see that the database is damaged. */
-async function readPage(sql: Sql, { condition, order, limit }: Which): Promise<KeptEntry[]> {
+export async function readPage(
+  sql: Sql,
+  { condition, order, pageOrder = order, limit }: Which,
+): Promise<KeptEntry[]> {
   const ordered = sql.unsafe(`ORDER BY ${order}`);
+  const pageOrdered = sql.unsafe(`ORDER BY ${pageOrder}`);
   const [page] = await sql<Page[]>`
     WITH page AS MATERIALIZED (
       SELECT ${sql.unsafe(COLUMNS)} FROM entries WHERE ${condition} ${ordered} LIMIT ${limit}
     )
-    SELECT (SELECT coalesce(json_agg(page ${ordered}), '[]') FROM page) AS entries,
+    SELECT (SELECT coalesce(json_agg(page ${pageOrdered}), '[]') FROM page) AS entries,
       (SELECT coalesce(json_agg(price_sheets), '[]') FROM price_sheets
         WHERE version IN (SELECT price_version FROM page)) AS sheets`;
   if (page === undefined) throw new Error("Cannot read the ledger: the database said nothing");

@@ -248,5 +248,14 @@ export const LEDGER_STEP: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;
 /** Facts that few entries have, as the text of a JSON object: `jsonb` would reorder what the check sum is made of. */
 export const DETAILS_STEP = "ALTER TABLE entries ADD COLUMN details text;";
 
+/** Columns and indexes that only searches for requests read; the columns repeat facts of the details. */
+export const SEARCH_STEP = `
+ALTER TABLE entries ADD COLUMN reason text COLLATE "C", ADD COLUMN end_user text COLLATE "C",
+  ADD COLUMN tags text COLLATE "C";
+CREATE INDEX entries_by_key ON entries (key_id, at);
+CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
+CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;
+`;
+
 /** Tables of the ledger as they are now, for a database that has nothing else. */
-export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP;
+export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP;

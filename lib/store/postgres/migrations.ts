@@ -3,7 +3,7 @@ import { ALERTS_SHAPE } from "./alerts_shape.ts";
 import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
-import { DETAILS_STEP, LEDGER_STEP } from "./ledger_shape.ts";
+import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP } from "./ledger_shape.ts";
 
 /** The number of these that have run is the version of the shape. */
 export const MIGRATIONS: readonly string[] = [
@@ -14,4 +14,5 @@ export const MIGRATIONS: readonly string[] = [
   DETAILS_STEP,
   ANSWER_ROWS_STEP,
   ALERTS_SHAPE,
+  SEARCH_STEP,
 ];

@@ -27,11 +27,11 @@ export interface LedgerRows {
 /** The operations of a ledger that need no ownership. */
 export type LedgerReader = Pick<
   LedgerStore,
-  "find" | "spenders" | "entries" | "entriesWithin" | "usage" | "days" | "prune" | "start"
+  "find" | "spenders" | "entries" | "entriesWithin" | "usage" | "search" | "lastSeq" | "days" | "prune" | "start"
 >;
 
-/** Sums over a span of time. */
-export type Usage = LedgerStore["usage"];
+/** Reports that are made in slices. */
+export type Reports = Pick<LedgerStore, "usage" | "search">;
 
 /** Opens the rows of a database that is up to date. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
@@ -55,7 +55,10 @@ function prepareStart(db: DatabaseSync): () => LedgerStart {
 }
 
 /** The part of a ledger that any process may use. */
-export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: LedgerRows; usage: Usage }): LedgerReader {
+export function openLedgerReader(
+  db: DatabaseSync,
+  { rows, reports }: { rows: LedgerRows; reports: Reports },
+): LedgerReader {
   const { entries, sums, start } = rows;
   const prune = openPruning(db, start);
   return {
@@ -63,7 +66,9 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
     spenders: async ({ after }) => entries.spenders(after),
     entries: async ({ after, limit }) => entries.after(after, limit),
     entriesWithin: async (span) => entries.within(span),
-    usage,
+    usage: reports.usage,
+    search: reports.search,
+    lastSeq: async () => entries.lastSeq(),
     days: (since, enough = Infinity) => runSlicedNow(sums.days(since, enough)),
     prune,
     start: async () => start(),
@@ -71,7 +76,7 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
 }
 
 /** Opens the ledger for a process that does not own it: it reads what the owner wrote, and enters nothing. */
-export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
+export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore {
   const rows = openLedgerRows(db);
 
   async function refuse(): Promise<never> {
@@ -86,7 +91,7 @@ export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
   }
 
   return {
-    ...openLedgerReader(db, { rows, usage }),
+    ...openLedgerReader(db, { rows, reports }),
     hold: refuse,
     renew: refuse,
     append: refuse,

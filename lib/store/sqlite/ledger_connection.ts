@@ -4,7 +4,7 @@ import type { LedgerStore } from "../ledger.ts";
 import { connect } from "./connect.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
 import { readNumber } from "./pragma.ts";
-import type { SqliteUsage } from "./usage.ts";
+import type { SqliteReports } from "./usage.ts";
 import { WalSync } from "./wal_sync.ts";
 
 /** Open parts of a store, in the order of closing. */
@@ -12,7 +12,7 @@ export type OpenParts = { close(): void | Promise<void> }[];
 
 /** Opens a separate connection to enter requests. Adds the opened resources to `opened`. */
 export function openLedgerConnection(
-  { file, opened, reports }: { file: string; opened: OpenParts; reports: SqliteUsage },
+  { file, opened, reports }: { file: string; opened: OpenParts; reports: SqliteReports },
 ): { ledger: LedgerStore; connection: DatabaseSync } {
   const connection = connect(file, "NORMAL");
   opened.unshift(connection);
@@ -20,7 +20,7 @@ export function openLedgerConnection(
   readNumber(connection, "user_version");
   const sync = new WalSync(`${file}-wal`);
   opened.unshift(sync);
-  const ledger = openOwnedLedger(connection, { sync, usage: reports.usage, charged: reports.charged });
+  const ledger = openOwnedLedger(connection, { sync, reports, charged: reports.charged });
   // The ledger itself waits for the lock, without blocking the event loop.
   connection.exec("PRAGMA busy_timeout = 0");
   return { ledger, connection };

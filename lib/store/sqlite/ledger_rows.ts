@@ -8,6 +8,7 @@ import {
   SHEET_COLUMNS,
   sheetValues,
   toEntry,
+  WRITTEN_COLUMNS,
 } from "../entry_row.ts";
 import { type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import {
@@ -20,7 +21,9 @@ import {
 } from "../ledger.ts";
 
 /** Big integers for all columns would be slow, so that amounts leave SQLite as text. */
-const SELECTED = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
+export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
+  AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name
+)
   .join(", ");
 
 /** Entries of a database. */
@@ -44,25 +47,22 @@ export interface EntryRows {
 /** Opens the entries of a database that is up to date. */
 export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const insert = db.prepare(
-    `INSERT INTO entries (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})
+    `INSERT INTO entries (${WRITTEN_COLUMNS.join(", ")}) VALUES (${WRITTEN_COLUMNS.map(() => "?").join(", ")})
      ON CONFLICT (id) DO NOTHING`,
   );
   const lastSeq = db.prepare("SELECT coalesce((SELECT max(seq) FROM entries), seq) AS seq FROM ledger_start");
   const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
-  const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
-  const after = db.prepare(`SELECT ${SELECTED} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
+  const find = db.prepare(`SELECT ${SELECTED_ENTRY} FROM entries WHERE id = ?`);
+  const after = db.prepare(`SELECT ${SELECTED_ENTRY} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
   const charged = db.prepare(
     `SELECT DISTINCT key_id AS "key", group_name AS "group" FROM entries WHERE seq > ? AND seq <= ? AND cost > 0`,
   );
   const within = db.prepare(
-    `SELECT ${SELECTED} FROM entries WHERE (at, seq) > (?, ?) AND at < ? ORDER BY at, seq LIMIT ?`,
+    `SELECT ${SELECTED_ENTRY} FROM entries WHERE (at, seq) > (?, ?) AND at < ? ORDER BY at, seq LIMIT ?`,
   );
-  const last = db.prepare(`SELECT ${SELECTED} FROM entries ORDER BY seq DESC LIMIT ?`);
+  const last = db.prepare(`SELECT ${SELECTED_ENTRY} FROM entries ORDER BY seq DESC LIMIT ?`);
 
-  function toEntries(rows: unknown[]): KeptEntry[] {
-    const sheetOf = sheets.reader();
-    return rows.map((row) => toEntry(row as EntryRow, sheetOf));
-  }
+  const read = (rows: unknown[]) => toEntries(rows, sheets.reader());
 
   return {
     insert: (entries) => entries.every((entry) => insert.run(...entryValues(entry)).changes === 1),
@@ -83,10 +83,15 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
         groups: [...new Set(rows.map(({ group }) => group))],
       };
     },
-    after: (seq, limit) => toEntries(after.all(seq, limit)),
-    within: ({ since, after, until, limit }) => toEntries(within.all(since, after, until, limit)),
-    last: (limit) => toEntries(last.all(limit).reverse()),
+    after: (seq, limit) => read(after.all(seq, limit)),
+    within: ({ since, after, until, limit }) => read(within.all(since, after, until, limit)),
+    last: (limit) => read(last.all(limit).reverse()),
   };
+}
+
+/** The entries of some rows. */
+export function toEntries(rows: readonly unknown[], sheetOf: (version: number) => PriceSheet): KeptEntry[] {
+  return rows.map((row) => toEntry(row as EntryRow, sheetOf));
 }
 
 /** Price sheets of a database. */

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** A store that ends with the process: the SQLite store on `:memory:`. */
 import { DatabaseSync } from "node:sqlite";
-import { runToEnd } from "../../scheduler.ts";
+import { runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { AlertStore } from "../alerts.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
@@ -9,7 +9,8 @@ import { openSqliteAnswers } from "./answers.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { makeTables } from "./migrate.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
-import { prepareUsage, type SqliteUsage } from "./usage.ts";
+import { prepareSearch } from "./search.ts";
+import { prepareUsage } from "./usage.ts";
 
 /** Opens an empty store. */
 export function openMemoryStore(): Store {
@@ -20,7 +21,7 @@ export function openMemoryStore(): Store {
     keys: openSqliteKeys(db),
     answers: openSqliteAnswers(db),
     alerts: openSqliteAlerts(db),
-    ledger: openOwnedLedger(db, { sync: { durable: () => Promise.resolve() }, ...openMemoryUsage(db) }),
+    ledger: openOwnedLedger(db, openMemoryReports(db)),
     close: async () => db.close(),
   };
 }
@@ -33,12 +34,17 @@ export function openMemoryAlerts(): AlertStore {
 }
 
 /** A database in memory has one connection, which cannot read an old state while it writes: sums are read in one step. */
-function openMemoryUsage(db: DatabaseSync): Pick<SqliteUsage, "usage" | "charged"> {
+function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>[1] {
   const work = prepareUsage(db);
+  const search = prepareSearch(db);
   return {
-    async usage(query, signal) {
-      signal?.throwIfAborted();
-      return await runToEnd(work.sumUp(query)).list();
+    sync: { durable: () => Promise.resolve() },
+    reports: {
+      async usage(query, signal) {
+        signal?.throwIfAborted();
+        return await runToEnd(work.sumUp(query)).list();
+      },
+      search: (query, signal) => runSlicedNow(search(query), signal),
     },
     charged: async (spender, begun) => runToEnd(work.charge(spender, begun)),
   };

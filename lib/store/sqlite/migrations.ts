@@ -195,4 +195,12 @@ export const MIGRATIONS: readonly string[] = [
     at INTEGER NOT NULL,
     remember_until INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
+
+  // For searches alone: the columns repeat facts of the details.
+  `ALTER TABLE entries ADD COLUMN reason TEXT;
+  ALTER TABLE entries ADD COLUMN end_user TEXT;
+  ALTER TABLE entries ADD COLUMN tags TEXT;
+  CREATE INDEX entries_by_key ON entries (key_id, at);
+  CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
+  CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;`,
 ];

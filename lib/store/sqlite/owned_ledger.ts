@@ -9,7 +9,7 @@ import { assertEntry, assertHold } from "../entry_check.ts";
 import { checkSum, sheetText } from "../entry_row.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet, Spender, Spending } from "../ledger.ts";
-import { type LedgerRows, openLedgerReader, openLedgerRows, type Usage } from "./ledger.ts";
+import { type LedgerRows, openLedgerReader, openLedgerRows, type Reports } from "./ledger.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
@@ -22,7 +22,7 @@ const TAKEN = new Error("Cannot enter a request twice");
 /** Opens the ledger; requests that an owner before this one left open are entered as lost. */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, usage, charged }: { sync: Pick<WalSync, "durable">; usage: Usage; charged: ReadCharged },
+  { sync, reports, charged }: { sync: Pick<WalSync, "durable">; reports: Reports; charged: ReadCharged },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
@@ -30,7 +30,7 @@ export function openOwnedLedger(
   writer.loseAll();
 
   return {
-    ...openLedgerReader(db, { rows, usage }),
+    ...openLedgerReader(db, { rows, reports }),
     async hold(hold) {
       assertHold(hold);
       if (rows.entries.has(hold.id)) {

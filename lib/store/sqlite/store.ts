@@ -12,7 +12,7 @@ import { openGuestLedger } from "./ledger.ts";
 import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
 import { bringUpToDate, knownVersion, makeTables, previewFile } from "./migrate.ts";
 import { takeFile } from "./owner_lock.ts";
-import { openSqliteUsage } from "./usage.ts";
+import { openSqliteReports } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
 
 /** Options for opening a file. */
@@ -45,7 +45,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     opened.splice(opened.indexOf(preview), 1);
     preview.close();
     if (facts !== undefined) migrated?.(facts);
-    const reports = openSqliteUsage(file);
+    const reports = openSqliteReports(file);
     const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
     return {
@@ -53,7 +53,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
       keys: openSqliteKeys(db, owned?.connection),
       answers: openSqliteAnswers(db),
       alerts: openSqliteAlerts(db),
-      ledger: owned?.ledger ?? openGuestLedger(db, reports.usage),
+      ledger: owned?.ledger ?? openGuestLedger(db, reports),
       close: () => closeAll(opened),
     };
   });
@@ -71,13 +71,13 @@ export function openSqliteReader(path: string): Store {
     opened.unshift(db);
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
     requireCurrent(knownVersion(db), MIGRATIONS.length);
-    const reports = openSqliteUsage(file);
+    const reports = openSqliteReports(file);
     opened.unshift(reports);
     return {
       keys: openSqliteKeys(db),
       answers: openSqliteAnswers(db),
       alerts: openSqliteAlerts(db),
-      ledger: openGuestLedger(db, reports.usage),
+      ledger: openGuestLedger(db, reports),
       close: () => closeAll(opened),
     };
   });

@@ -6,42 +6,65 @@ import { cutSpan, DAY_MS, dayName, type DaySpan, needsEntries, Sums, TOKEN_CLASS
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { LedgerStore, Spender, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
+import { prepareSearch } from "./search.ts";
 import { whenFree } from "./transaction.ts";
 
 /** Rows that are summed between two looks at the clock: about a millisecond of work, at most three. */
 const ROWS_AT_ONCE = 500;
 
-/** Sums of a file. */
-export interface SqliteUsage {
+/** Reports about a file. */
+export interface SqliteReports {
   /** As `LedgerStore.usage`: the ledger as it is when the work begins, whatever is entered or pruned until its end. */
   usage: LedgerStore["usage"];
+  /** As `LedgerStore.search`. */
+  search: LedgerStore["search"];
   /** Reads the amount charged to a group. */
   charged: ReadCharged;
   close(): void;
 }
 
 /**
- * Prepares sums over a migrated file. They run one after the other on a separate connection, opened when first needed:
- * a read-only transaction sees one snapshot of the file and blocks no writer.
+ * Prepares reports about a migrated file. Sums run one after the other, and so do searches, each kind on a connection of
+ * its own: a read-only transaction sees one snapshot of the file and blocks no writer.
  */
-export function openSqliteUsage(file: string): SqliteUsage {
-  let opened: { db: DatabaseSync; work: UsageWork } | undefined;
+export function openSqliteReports(file: string): SqliteReports {
+  const sums = openReader(file, prepareUsage);
+  const searches = openReader(file, prepareSearch);
+  return {
+    usage: async (query, signal) => (await sums.inTurn((work) => work.sumUp(query), signal)).list(),
+    search: (query, signal) => searches.inTurn((search) => search(query), signal),
+    charged: (spender, begun) => sums.inTurn((work) => work.charge(spender, begun)),
+    close() {
+      sums.close();
+      searches.close();
+    },
+  };
+}
+
+/** Runs work one after the other on a connection that is opened when it is first needed. */
+interface Reader<Work> {
+  inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
+  close(): void;
+}
+
+function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Reader<Work> {
+  let opened: { db: DatabaseSync; work: Work } | undefined;
   let isClosed = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  function open(): { db: DatabaseSync; work: UsageWork } {
-    if (isClosed) throw new Error("Cannot sum up: the store is closed");
+  function open(): { db: DatabaseSync; work: Work } {
+    if (isClosed) throw new Error("Cannot read the ledger: the store is closed");
     if (opened !== undefined) return opened;
     const db = new DatabaseSync(file, { readOnly: true });
     try {
-      return opened = { db, work: prepareUsage(db) };
+      return opened = { db, work: prepare(db) };
     } catch (error) {
       db.close();
       throw error;
     }
   }
 
-  async function run<T>(begin: (work: UsageWork) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
+  async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
     const { db, work } = await whenFree(open);
@@ -53,15 +76,12 @@ export function openSqliteUsage(file: string): SqliteUsage {
     }
   }
 
-  function inTurn<T>(begin: (work: UsageWork) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
-    const done = last.then(() => run(begin, signal));
-    last = done.catch(() => {});
-    return done;
-  }
-
   return {
-    usage: async (query, signal) => (await inTurn((work) => work.sumUp(query), signal)).list(),
-    charged: (spender, begun) => inTurn((work) => work.charge(spender, begun)),
+    inTurn(begin, signal) {
+      const done = last.then(() => run(begin, signal));
+      last = done.catch(() => {});
+      return done;
+    },
     close() {
       isClosed = true;
       opened?.db.close();

@@ -48,6 +48,8 @@ function farAway(mood: () => Mood): LedgerStore {
     usage: far(ledger.usage),
     days: far(ledger.days),
     prune: far(ledger.prune),
+    search: far(ledger.search),
+    lastSeq: far(ledger.lastSeq),
     start: far(ledger.start),
   };
 }

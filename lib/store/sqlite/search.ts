@@ -1,0 +1,107 @@
+/** Searches for entries in the SQLite file, in slices: each reads a few thousand rows of an index. */
+import type { DatabaseSync } from "node:sqlite";
+import { openSheetRows, SELECTED_ENTRY, toEntries } from "./ledger_rows.ts";
+import type { KeptEntry } from "../ledger.ts";
+import { compareEntries, type EntryFilter, type EntrySearch, FAILED_SQL, ORDER_COLUMNS } from "../search.ts";
+
+/** Rows of an index that are looked at between two looks at the clock: a few milliseconds of work. */
+const ROWS_AT_ONCE = 2_000;
+
+/** A condition, and the value of its only parameter. */
+type Condition = readonly [text: string, ...values: (string | number | bigint)[]];
+
+/** A computation that reads some rows at a time. */
+export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
+
+/** Prepares searches over a database that is up to date. */
+export function prepareSearch(db: DatabaseSync): SearchWork {
+  const sheets = openSheetRows(db);
+  return function* (search) {
+    const { order, after, limit, since, until } = search;
+    const found = new RowRange(db, search);
+    const sheetOf = sheets.reader();
+    let entries: KeptEntry[] = [];
+    const first = order === "time" && after !== undefined ? after : { value: BigInt(until), seq: 0 };
+    let place: readonly [at: number, seq: number] = [Number(first.value), first.seq];
+    for (;;) {
+      const end = found.end(place, since);
+      const left = order === "time" ? limit - entries.length : limit;
+      entries.push(...toEntries(found.rows(place, end ?? [since, 0], left), sheetOf));
+      if (order !== "time") {
+        entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
+      }
+      if (end === undefined || order === "time" && entries.length >= limit) return entries;
+      place = end;
+      yield;
+    }
+  };
+}
+
+/** The rows of one search, range by range of the index that leads to the fewest of them. */
+class RowRange {
+  readonly #end: ReturnType<DatabaseSync["prepare"]>;
+  readonly #rows: ReturnType<DatabaseSync["prepare"]>;
+  readonly #driving: Condition;
+  readonly #values: (string | number | bigint)[];
+
+  constructor(db: DatabaseSync, search: EntrySearch) {
+    const { index, driving } = indexOf(search);
+    const conditions = conditionsOf(search);
+    const column = ORDER_COLUMNS[search.order];
+    if (search.order !== "time" && search.after !== undefined) {
+      conditions.push([`(${column}, seq) < (?, ?)`, search.after.value, search.after.seq]);
+    }
+    const from = `FROM entries INDEXED BY ${index} WHERE ${driving[0]}`;
+    this.#driving = driving;
+    this.#values = conditions.flatMap(([, ...values]) => values);
+    this.#end = db.prepare(
+      `SELECT at, seq ${from} AND (at, seq) < (?, ?) AND at >= ?
+       ORDER BY at DESC, seq DESC LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+    );
+    this.#rows = db.prepare(
+      `SELECT ${SELECTED_ENTRY} ${from} AND (at, seq) < (?, ?) AND (at, seq) >= (?, ?)
+       ${conditions.map(([text]) => `AND ${text}`).join(" ")}
+       ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
+    );
+  }
+
+  /** The place of the last row of a range; `undefined` where the range has all that are left. */
+  end(place: readonly [number, number], since: number): readonly [number, number] | undefined {
+    const [, ...values] = this.#driving;
+    const row = this.#end.get(...values, ...place, since);
+    return row === undefined ? undefined : [Number(row.at), Number(row.seq)];
+  }
+
+  /** The rows before one place down to another. */
+  rows(place: readonly [number, number], end: readonly [number, number], limit: number): unknown[] {
+    const [, ...values] = this.#driving;
+    return this.#rows.all(...values, ...place, ...end, ...this.#values, limit);
+  }
+}
+
+/** The index that leads to the fewest rows, and the condition that it serves. */
+function indexOf({ keyId, user, failed, reason }: EntryFilter): { index: string; driving: Condition } {
+  if (user !== undefined) return { index: "entries_by_user", driving: ["end_user = ?", user] };
+  if (failed !== undefined || reason !== undefined) return { index: "entries_failed", driving: [FAILED_SQL] };
+  if (keyId !== undefined) return { index: "entries_by_key", driving: ["key_id = ?", keyId] };
+  return { index: "entries_by_time", driving: ["1"] };
+}
+
+function conditionsOf(filter: EntryFilter): Condition[] {
+  const { keyId, group, model, upstream, endpoint, status, failed, reason, user, tag, minCost, minMs } = filter;
+  const all: (Condition | undefined)[] = [
+    keyId === undefined ? undefined : ["key_id = ?", keyId],
+    group === undefined ? undefined : ["group_name = ?", group],
+    model === undefined ? undefined : ["model = ?", model],
+    upstream === undefined ? undefined : ["upstream = ?", upstream],
+    endpoint === undefined ? undefined : ["endpoint = ?", endpoint],
+    status === undefined ? undefined : ["status BETWEEN ? AND ?", status.from, status.to],
+    failed === undefined ? undefined : [FAILED_SQL],
+    reason === undefined ? undefined : ["reason = ?", reason],
+    user === undefined ? undefined : ["end_user = ?", user],
+    tag === undefined ? undefined : ["instr(tags, ?) > 0", `,${tag},`],
+    minCost === undefined ? undefined : ["entries.cost >= ?", minCost],
+    minMs === undefined ? undefined : ["total_ms >= ?", minMs],
+  ];
+  return all.filter((condition) => condition !== undefined);
+}
