@@ -5,26 +5,55 @@ export interface JsonEndFinder {
   push(piece: string): void;
 }
 
+const QUOTE = 0x22, BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+
 /** Follows brackets and strings only: the text need not be valid JSON. */
 export function jsonEndFinder(): JsonEndFinder {
   let depth = 0;
   let complete = false;
   let inString = false;
   let escaped = false;
+
+  /** Returns the offset behind the closing quote of the open string, or the end of the piece. */
+  function skipString(piece: string, start: number): number {
+    let from = start;
+    while (true) {
+      const quote = piece.indexOf('"', from);
+      const end = quote < 0 ? piece.length : quote;
+      let slashes = end;
+      while (slashes > from && piece.charCodeAt(slashes - 1) === BACKSLASH) slashes--;
+      const isEscaped = (end - slashes) % 2 === 1;
+      if (quote < 0) {
+        escaped = isEscaped;
+        return end;
+      }
+      from = quote + 1;
+      if (isEscaped) continue;
+      inString = false;
+      return from;
+    }
+  }
+
   return {
     get complete() {
       return complete;
     },
     push(piece) {
-      for (let at = 0; at < piece.length && !complete; at++) {
-        const character = piece[at];
-        if (escaped) escaped = false;
-        else if (inString) {
-          escaped = character === "\\";
-          inString = character !== '"';
-        } else if (character === '"') inString = true;
-        else if (character === "{" || character === "[") depth++;
-        else if (character === "}" || character === "]") complete = --depth <= 0;
+      let at = 0;
+      if (escaped && piece !== "") {
+        escaped = false;
+        at = 1;
+      }
+      while (at < piece.length && !complete) {
+        if (inString) {
+          at = skipString(piece, at);
+          continue;
+        }
+        const code = piece.charCodeAt(at++);
+        if (code === QUOTE) inString = true;
+        else if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
+        else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) complete = --depth <= 0;
       }
     },
   };
