@@ -30,17 +30,51 @@ export function plainSizes(
   };
 }
 
+/** Messages and tools that are decoded once. */
+class LazyContents {
+  readonly #decode: () => Contents;
+  #decoded: Contents | undefined;
+
+  constructor(decode: () => Contents) {
+    this.#decode = decode;
+  }
+
+  get decoded(): Contents {
+    return this.#decoded ??= this.#decode();
+  }
+}
+
+/** Holds the contents of a prompt. A copy of the prompt has the messages and tools themselves. */
+const CONTENTS = Symbol("contents");
+
+/**
+ * All prompts share the getters: a hidden class keeps its getters, so that closures of a request would live until the next
+ * full collection.
+ */
+const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = {
+  messages: {
+    get() {
+      return this[CONTENTS].decoded.messages;
+    },
+    enumerable: true,
+  },
+  tools: {
+    get() {
+      return this[CONTENTS].decoded.tools;
+    },
+    enumerable: true,
+  },
+};
+
 /** A prompt whose messages and tools are decoded when one of them is first read. The settings become the prompt. */
 export function plainPrompt(
   settings: Omit<Prompt, keyof Contents>,
-  sizes: PlainSizes,
+  plain: PlainSizes,
   decode: () => Contents,
 ): Prompt {
-  let decoded: Contents | undefined;
-  const contents = () => decoded ??= decode();
-  Object.defineProperty(settings, "plain", { value: sizes });
-  Object.defineProperty(settings, "messages", { get: () => contents().messages, enumerable: true });
-  Object.defineProperty(settings, "tools", { get: () => contents().tools, enumerable: true });
+  Object.defineProperty(settings, CONTENTS, { value: new LazyContents(decode) });
+  Object.defineProperty(settings, "plain", { value: plain });
+  Object.defineProperties(settings, GETTERS);
   return settings as Prompt;
 }
 

@@ -5,6 +5,7 @@ import { admit, type Admitted } from "./admission.ts";
 import type { Candidate } from "./candidates.ts";
 import { BETAS, type Screened } from "./extras.ts";
 import type { AdmittedModel, AdmittedModels } from "./admitted_model.ts";
+import { RequestEcho } from "./request_echo.ts";
 import type { RequestState } from "./state.ts";
 
 /**
@@ -43,18 +44,16 @@ function withClientRequest(
   return {
     ...admitted,
     client: {
-      echo: {
+      echo: new RequestEcho({
         requestId: state.context.requestId,
         createdAt,
         completedAt,
         model: model.id,
-        ...(state.context.keeper !== undefined && { keeper: state.context.keeper }),
-        // Few answers repeat their request.
-        get request() {
-          return cap === undefined ? body.value : { ...body.value, [cap.param]: cap.tokens };
-        },
+        keeper: state.context.keeper,
         prompt,
-      },
+        body,
+        cap,
+      }),
       body: cap === undefined ? body : scanMembers(spliceMembers(body, { [cap.param]: String(cap.tokens) })),
       header: (name) => name === BETAS ? betas.value : header(name),
     },
