@@ -2,7 +2,8 @@
  * Delivers kept alerts: each is claimed, sent and then marked, so one that was sent and not marked is sent again with the
  * same id. A failed attempt is repeated after a growing pause, a bounded number of times.
  */
-import { nameOf } from "../errors.ts";
+import { faultOf } from "../causes.ts";
+import { GatewayError, nameOf } from "../errors.ts";
 import type { LogEntry } from "../gateway.ts";
 import type { AlertStore, ClaimedAlert } from "../store/alerts.ts";
 import type { AlertBody } from "./event.ts";
@@ -70,13 +71,16 @@ export function pauseAfter(attempts: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * GROWTH ** (attempts - 1));
 }
 
-/** Why an attempt failed: a status that is not 2xx, or the name of an error. Messages may hold the webhook's address. */
-async function problemOf(send: () => Promise<number>): Promise<{ status?: number; cause?: string } | undefined> {
+/** Why an attempt failed: a status that is not 2xx, or an error, whose message may hold the webhook's address. */
+async function problemOf(
+  send: () => Promise<number>,
+): Promise<{ status?: number; cause?: string; fault?: string } | undefined> {
   try {
     const status = await send();
     return status >= 200 && status < 300 ? undefined : { status };
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    return { cause: nameOf(cause) };
+    const fault = error instanceof GatewayError && error.kind === "timeout" ? "timeout" : faultOf(cause);
+    return { cause: nameOf(cause), ...(fault !== undefined && { fault }) };
   }
 }

@@ -1,10 +1,18 @@
 /** `alerts test`: sends an alert now, beside the running gateway. */
 import { testAlert } from "../alerts/event.ts";
-import { sendAlert } from "../alerts/webhook.ts";
+import { SEND_MS, sendAlert } from "../alerts/webhook.ts";
 import type { Config } from "../config.ts";
 import { reasonOf } from "../doctor/finding.ts";
+import { GatewayError } from "../errors.ts";
 import { redactSecrets } from "../redact.ts";
 import { writeErr, writeOut } from "./output.ts";
+
+/** Errors of the transport speak of upstreams, so only their causes are shown. */
+function whyNot(error: unknown): string {
+  if (error instanceof GatewayError && error.kind === "timeout") return `no answer within ${SEND_MS / 1000} seconds`;
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return redactSecrets(reasonOf(cause));
+}
 
 /** Sends a test alert and prints the answer. Returns 1 where it was not accepted. */
 export async function testAlerts({ alerts, private_networks }: Config): Promise<number> {
@@ -22,8 +30,7 @@ export async function testAlerts({ alerts, private_networks }: Config): Promise<
     (isAccepted ? writeOut : writeErr)(`The receiver ${outcome} the test alert ${body.id} with status ${status}\n`);
     return isAccepted ? 0 : 1;
   } catch (error) {
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    writeErr(`The receiver did not answer: ${redactSecrets(reasonOf(cause))}\n`);
+    writeErr(`Cannot reach the receiver: ${whyNot(error)}\n`);
     return 1;
   }
 }

@@ -113,7 +113,10 @@ Deno.test("a receiver that is gone gets no second attempt, and one that hangs ge
   receiver.answer = () => answers.shift() ?? new Response(null, { status: 500 });
   const log = await deliverAll(openMemoryAlerts(), { receiver, timeoutMs: 1_000 });
   hanging.resolve(new Response(null));
-  assertEquals(log.map(({ event }) => event), ["alert_not_delivered", "alert_delivered"]);
+  assertEquals(log.map(({ event, fault }) => [event, fault]), [
+    ["alert_not_delivered", "timeout"],
+    ["alert_delivered", undefined],
+  ]);
   assertEquals(receiver.received.length, 3);
 });
 

@@ -177,7 +177,7 @@ Deno.test("alerts test sends a signed alert, and says what came of it", () =>
     assertEquals([closed.code, closed.out, receiver.received.length], [1, "", 2]);
     assertMatch(
       closed.err,
-      /^The receiver did not answer: .*a private address that "private_networks" does not have\n$/,
+      /^Cannot reach the receiver: .*a private address that "private_networks" does not have\n$/,
     );
 
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, "{}");
