@@ -21,8 +21,8 @@ export interface Relay {
   streamEdits?(body: ObjectText): Edits;
   /** What the body of any request must have or lose so that its answer can be kept; absent: nothing. */
   keeperEdits?(echo: Echo, body: ObjectText): Edits;
-  /** Keeps a whole answer, if it is to be kept. */
-  keepReply?(answer: ObjectText, echo: Echo): void;
+  /** Keeps a whole answer, if it is to be kept. @returns the answer without what only `keeperEdits` asked for */
+  keepReply?(answer: ObjectText, echo: Echo): ObjectText;
   machine(echo: Echo): RelayMachine;
 }
 

@@ -201,7 +201,8 @@ export class StreamMeter {
       ending: absent ? "abandoned" : reason,
       ...charged,
     });
-    await this.#charge.kept?.();
+    const kept = this.#charge.kept?.();
+    if (kept !== undefined) await kept;
     const frames = this.#withUsage([...this.#held, ...step.frames], charged);
     this.#held = [];
     return { ...step, frames: this.#withCost(frames, cost) };

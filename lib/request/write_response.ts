@@ -23,13 +23,13 @@ export async function writeReply(
   addAnswerHeaders(state);
   context.answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
   const { keeper } = context;
-  if (text !== undefined) await keeper?.written?.();
+  if (text !== undefined && keeper !== undefined) await keeper.written?.();
   if (text !== undefined) return jsonText(source === "upstream" ? text : codec.withUsage(text, tokens));
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
   const length = lengthOf(billed);
   const read = await readLongCalls(billed, codec.protocol);
   const body = codec.writeReply(read, client.echo);
-  await keeper?.written?.();
+  if (keeper !== undefined) await keeper.written?.();
   return length > LONG_TEXT_CHARS ? jsonText(await writeJsonSliced(body)) : jsonResponse(body);
 }
 

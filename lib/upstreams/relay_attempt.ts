@@ -24,8 +24,8 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
     },
     whole(answer, texts) {
       const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
-      relay.keepReply?.(answer, client.echo);
-      return { type: "text", text: relayedReply(answer, client.echo), reply };
+      const shown = relay.keepReply?.(answer, client.echo) ?? answer;
+      return { type: "text", text: relayedReply(shown, client.echo), reply };
     },
   };
 }

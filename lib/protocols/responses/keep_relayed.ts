@@ -57,8 +57,8 @@ function itemOf(text: string): KeptItems[number] {
   return { text, ...(id !== undefined && { id }) };
 }
 
-function stringAt(text: string, name: string): string | undefined {
+/** The string that is a member of an object's text; absent where it is none, or has an escape. */
+export function stringAt(text: string, name: string): string | undefined {
   const span = findValue(text, [name]);
-  // Ids and types have no escapes.
   return span === undefined ? undefined : /^"([^"\\]*)"$/.exec(text.slice(span.start, span.end))?.[1];
 }

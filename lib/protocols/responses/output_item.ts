@@ -24,6 +24,8 @@ export interface OutputItem {
   done(status: ItemStatus): ResponsesEvent[];
   /** Returns the item as if it ended now; `undefined` if it has no content. */
   value(status: ItemStatus): JsonObject | undefined;
+  /** Returns the item as later requests need it; absent: as `value`. */
+  kept?(status: ItemStatus): JsonObject;
 }
 
 /** Position of an item in the answer. */

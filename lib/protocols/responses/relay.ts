@@ -2,11 +2,12 @@
  * Relays responses. Edits: the model id in the events with the response, and `[DONE]` at the end; the request asks for
  * encrypted reasoning where its answer is kept.
  */
-import { findValue, memberText, parseJson, writeJson } from "../../json/mod.ts";
+import { findValue, memberText, parseJson, scanMembers, writeJson } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
-import type { Frame } from "../codec.ts";
+import type { Echo, Frame } from "../codec.ts";
 import { listOf } from "../members.ts";
 import { type Relay, withModel } from "../relay.ts";
+import { hideInFrame, hideInResponse } from "./hide_encrypted.ts";
 import { FrameKeeper, keepReplyText } from "./keep_relayed.ts";
 import { ENCRYPTED } from "./read_prompt.ts";
 import { streamWriter } from "./write_stream.ts";
@@ -19,21 +20,26 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 /** OpenAI's own stream has no end mark, but every other stream of this protocol has one, so it is added. */
 export const responsesRelay: Relay = {
   // Reasoning without it is known to the host alone, and only if that stores responses.
-  keeperEdits({ keeper, prompt: { reasoning } }, body) {
-    if (keeper?.keep === undefined || reasoning === undefined || reasoning.encrypted === true) return {};
+  keeperEdits(echo, body) {
+    if (!asksForEncrypted(echo)) return {};
     return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
   },
-  keepReply: (answer, { keeper }) => keepReplyText(answer.text, keeper),
+  keepReply(answer, echo) {
+    keepReplyText(answer.text, echo.keeper);
+    return asksForEncrypted(echo) ? scanMembers(hideInResponse(answer.text)) : answer;
+  },
   machine(echo) {
     /** The last frame with a sequence number. */
     let numbered = "";
     const keeper = echo.keeper?.keep === undefined ? undefined : new FrameKeeper(echo.keeper);
+    const hides = asksForEncrypted(echo);
     return {
-      push(frame) {
+      push(relayed) {
+        const frame = hides ? hideInFrame(relayed) : relayed;
         const { event, data } = frame;
         if (data === DONE.data) return [];
         if (data.includes('"sequence_number"')) numbered = data;
-        keeper?.push(frame);
+        keeper?.push(relayed);
         if (!mayHave(data, "response")) return [frame];
         return [{ ...(event !== undefined && { event }), data: withModel(frame, ["response", "model"], echo.model) }];
       },
@@ -47,6 +53,11 @@ export const responsesRelay: Relay = {
     };
   },
 };
+
+/** True where the gateway asks for encrypted reasoning, and the client does not: it is kept, and not shown. */
+function asksForEncrypted({ keeper, prompt: { reasoning } }: Echo): boolean {
+  return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
+}
 
 function renumbered(frame: Frame, next: () => number): Frame {
   const span = findValue(frame.data, ["sequence_number"]);

@@ -36,12 +36,12 @@ export function reasoningItem(
   const part = () => ({ type: "summary_text", text });
 
   /** These items have a status only if they were cut short. */
-  function write(status: ItemStatus): JsonObject {
+  function write(status: ItemStatus, encrypted = view.encrypted): JsonObject {
     return {
       type: "reasoning",
       id,
       summary: text === "" ? [] : [part()],
-      ...(view.encrypted && signature !== undefined && { encrypted_content: writeEncrypted(signature, view.hidden) }),
+      ...(encrypted && signature !== undefined && { encrypted_content: writeEncrypted(signature, view.hidden) }),
       ...(status === "incomplete" && { status }),
     };
   }
@@ -71,7 +71,9 @@ export function reasoningItem(
       events.push(itemDone(output_index, write(status)));
       return events;
     },
-    value: write,
+    value: (status) => write(status),
+    // A model takes its reasoning back in no other form.
+    kept: (status) => write(status, true),
   };
   return { item, events: [itemAdded(output_index, { type: "reasoning", id, summary: [] })] };
 }

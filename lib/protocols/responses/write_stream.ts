@@ -45,6 +45,7 @@ export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
 export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
   const respond = responseWriter(echo);
   const output: JsonObject[] = [];
+  const kept: JsonObject[] = [];
   let item: OutputItem | undefined;
   let state: "new" | "open" | "over" = "new";
   let refused = false;
@@ -59,7 +60,10 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
   function leave(status: ItemStatus): ResponsesEvent[] {
     const events = item?.done(status) ?? [];
     const value = item?.value(status);
-    if (value !== undefined) output.push(value);
+    if (value !== undefined) {
+      output.push(value);
+      kept.push(item?.kept?.(status) ?? value);
+    }
     item = undefined;
     return events;
   }
@@ -80,7 +84,7 @@ export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent
     const events = leave(status);
     const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
     const response = respond(progress);
-    echo.keeper?.keep?.({ id: responseId(echo), output: output.map(keptItem) });
+    echo.keeper?.keep?.({ id: responseId(echo), output: kept.map(keptItem) });
     return [...events, { type: `response.${status}`, members: { response } }];
   }
 
@@ -150,18 +154,13 @@ function openItem(
       if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
       return reasoningItem(
-        { summary, encrypted: reasoning.encrypted === true || isKept(echo), hidden: block.hidden === true },
+        { summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true },
         position,
       );
     }
     case "vendor_specific":
       return block.from === "responses" ? wholeItem(block.value, position) : { item: emptyItem(), events: [] };
   }
-}
-
-/** What is kept can be sent to any model later on, which needs the signature: only its issuer has it otherwise. */
-function isKept({ keeper }: Echo): boolean {
-  return keeper?.keep !== undefined;
 }
 
 /** A refusal without text must be marked, or it would look like an answer. */

@@ -135,6 +135,7 @@ Deno.test("a reference brings back signed reasoning that its client did not ask 
   };
   const { output } = await answerOf(await ask(gateway, more));
   assertEquals(output.map(({ type }: Answer) => type), ["reasoning", "function_call"]);
+  assert(!("encrypted_content" in output[0]));
   await answerOf(
     await ask(gateway, {
       ...more,
@@ -159,6 +160,33 @@ Deno.test("a relay asks for reasoning that can be sent back, and only where it k
   const encrypted = "reasoning.encrypted_content";
   const asked = server.requests.map((request) => request.json.include);
   assertEquals(asked, [[encrypted], ["x", encrypted], undefined, undefined]);
+});
+
+Deno.test("encrypted reasoning that only the gateway asked for is kept and not shown", async () => {
+  const secret = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA" };
+  const compaction = { type: "compaction", id: "cmp_1", encrypted_content: "gBBB" };
+  const response = { ...WHOLE.responses, output: [secret, compaction] };
+  const frame = (type: string, more: JsonObject) => `event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`;
+  const frames = [
+    frame("response.created", { sequence_number: 0, response: { ...response, status: "in_progress", output: [] } }),
+    frame("response.output_item.added", { sequence_number: 1, output_index: 0, item: secret }),
+    frame("response.output_item.done", { sequence_number: 2, output_index: 0, item: secret }),
+    frame("response.completed", { sequence_number: 3, response }),
+  ].join("");
+  await using server = startUpstream(({ stream }) => stream ? events(frames) : json(response));
+  await using gateway = startGateway(oneModel("responses", server.url));
+  for (const stream of [false, true]) {
+    const reasoning = { effort: "low" };
+    for (const isShown of [false, true]) {
+      const more: JsonObject = isShown ? { include: ["reasoning.encrypted_content"] } : {};
+      const text = await (await ask(gateway, { stream, reasoning, ...more })).text();
+      assertEquals(text.includes("gAAA"), isShown, text);
+      assertStringIncludes(text, "rs_1");
+      assertStringIncludes(text, "gBBB");
+    }
+    await answerOf(await ask(gateway, { stream, input: [{ id: "rs_1" }, { role: "user", content: "Go" }] }));
+    assertEquals(server.requests.at(-1)?.json.input[0], secret);
+  }
 });
 
 Deno.test("a relayed stream is found again although its last event has no output", async () => {
