@@ -82,7 +82,7 @@ export function createAttemptMaker(
 }
 
 /** Marks errors as `unfit`: the request was not sent, so another upstream may accept it. */
-function fitting<T>(write: () => T): T {
+export function fitting<T>(write: () => T): T {
   try {
     return write();
   } catch (error) {

@@ -8,7 +8,7 @@ import { GatewayError } from "../../errors.ts";
  * written.
  * @throws {GatewayError} `invalid`, naming every dropped parameter
  */
-export function requireAllParameters({ provider }: Prompt, { names }: UnsupportedParameters): void {
+export function requireAllParameters({ provider }: Pick<Prompt, "provider">, { names }: UnsupportedParameters): void {
   const [first] = names;
   if (provider?.require_parameters !== true || first === undefined) return;
   throw new GatewayError(

@@ -2,6 +2,8 @@
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/mod.ts";
 import type { EmbeddingInput, Embeddings, EmbeddingsRequest, RetrievalCall } from "../../retrieval/types.ts";
+import { requireAllParameters } from "../../protocols/translate/require_all_parameters.ts";
+import { fitting } from "../prepare_attempt.ts";
 import { readVectors, requireVectors, unreadable, type WantedVectors } from "./read_vectors.ts";
 
 /** Members of the body that are read here or by the gateway. */
@@ -14,7 +16,11 @@ const EXPRESSED: ReadonlySet<string> = new Set([
   "provider",
 ]);
 
-/** Writes the body of a batch. @throws {GatewayError} `invalid`, with fault `unfit`, for inputs given as tokens */
+/**
+ * Writes the body of a batch.
+ * @throws {GatewayError} `invalid`, with fault `unfit`, for inputs given as tokens, and for members that it cannot express
+ * if the client requires all
+ */
 export function writeGeminiBatch(
   { request: { dimensions, body }, target, dropped }: RetrievalCall<EmbeddingsRequest>,
   batch: readonly EmbeddingInput[],
@@ -22,6 +28,8 @@ export function writeGeminiBatch(
   for (const [name, value] of Object.entries(body.value)) {
     if (value !== null && !EXPRESSED.has(name)) dropped.add(name);
   }
+  const { provider } = body.value;
+  fitting(() => requireAllParameters(isObject(provider) ? { provider } : {}, dropped));
   const requests = batch.map((input) => {
     if (typeof input !== "string") {
       throw new GatewayError("invalid", "Cannot embed tokens with this model: send texts", {

@@ -37,15 +37,18 @@ export function writeEmbeddingsBody(
 export async function readEmbeddingsAnswer(text: string, wanted: WantedVectors): Promise<Embeddings> {
   const answer = await readVectors(text, "embedding", wanted);
   requireVectors(answer, wanted);
-  const vectors: string[] = new Array(wanted.count);
   const { data, usage } = answer.rest;
+  const byIndex = new Map<Json, string>();
   for (const [place, item] of (Array.isArray(data) ? data : []).entries()) {
     if (!isObject(item) || typeof item.embedding !== "number") continue;
-    vectors[typeof item.index === "number" ? item.index : place] = answer.vectors[item.embedding] ?? "";
+    const vector = answer.vectors[item.embedding];
+    if (vector !== undefined) byIndex.set(item.index ?? place, vector);
   }
-  if (vectors.length !== wanted.count || vectors.includes("") || Object.keys(vectors).length !== wanted.count) {
-    throw unreadable("expected one vector for each input");
-  }
+  const vectors = Array.from({ length: wanted.count }, (_, index) => {
+    const vector = byIndex.get(index);
+    if (vector === undefined) throw unreadable("expected one vector for each input");
+    return vector;
+  });
   return { vectors, ...tokensOf(usage) };
 }
 

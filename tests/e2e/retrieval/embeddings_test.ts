@@ -1,4 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import { explainRequest } from "../../../lib/billing/reports/explain.ts";
+import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
+import { stopRequests } from "../../../lib/gateway.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { soon } from "../../support/soon.ts";
@@ -311,4 +314,33 @@ Deno.test("embeddings: an endpoint that a key may not call is refused, and its m
     max_input_tokens: 8_192,
     space: "sluice/embed",
   });
+});
+
+Deno.test("embeddings: a process that ends stops what is under way, without a charge", async () => {
+  const reached = Promise.withResolvers<void>();
+  const never = Promise.withResolvers<void>();
+  await withHost(() => {
+    reached.resolve();
+    return { ...vectors(["[1,0]", "[0,1]"]), before: never.promise };
+  }, async (running, requests) => {
+    const asking = post(running, PATH, ASK);
+    await soon("the upstream", reached.promise);
+    await stopRequests(running.gateway);
+    const response = await asking;
+    assertEquals(response.status, 503, await response.text());
+    await soon("the cancelled call", requests[0]?.gone ?? Promise.reject());
+    const [entry] = await entriesOf(running);
+    assertEquals([entry?.ending, entry?.cost], ["failed", 0n]);
+  });
+});
+
+Deno.test("embeddings: the explanation and the metrics name the endpoint", async () => {
+  await using gateway = startGateway({});
+  const response = await post(gateway, PATH, { model: "sluice/embed", input: "hello world" });
+  await response.body?.cancel();
+  const [entry] = await entriesOf(gateway);
+  const explanation = await explainRequest(gateway.store.ledger, entry?.id ?? "");
+  assert(explanation !== undefined);
+  assertMatch(explanationText(explanation), /Endpoint: +embeddings\n/);
+  assertMatch(await (await fetch(`${gateway.url}/metrics`)).text(), /endpoint="embeddings"/);
 });

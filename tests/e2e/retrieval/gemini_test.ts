@@ -28,6 +28,9 @@ Deno.test("gemini: texts are embedded in one batch, with the dimensions that are
   assertEquals(data.map(({ embedding }: JsonObject) => embedding), [[7, 1], [8, 1]]);
   assertEquals(usage, { prompt_tokens: 5, total_tokens: 5 });
   assertEquals(response.headers.get("x-sluice-dropped"), "user");
+  const strict = await post(gateway, PATH, { ...ask, provider: { require_parameters: true } });
+  assertEquals(strict.status, 400);
+  assertMatch((await strict.json()).error.message, /does not support user/);
   const [sent] = host.requests;
   assertEquals(sent?.path, "/v1beta/models/vectors-1:batchEmbedContents");
   assertEquals(sent?.headers.get("x-goog-api-key"), UPSTREAM_KEY);
