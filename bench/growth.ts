@@ -1,7 +1,7 @@
 // deno-lint-ignore-file no-console
 /**
  * Measures how the costs of Sluice grow with its load and its data: `deno task bench:growth`; `--quick` takes a few
- * minutes; `--only=A,B` selects from requests, history, models, keys, rows, streams. `--counts=1000,10000000,1000` sets
+ * minutes; `--only=A,B` selects from requests, history, models, keys, rows, searches, streams. `--counts=1000,10000000,1000` sets
  * the numbers of models, keys and rows: a repeated number shows the noise. Linux only.
  */
 import { parseArgs } from "node:util";
@@ -12,6 +12,7 @@ import { loadAverage, memoryBytes } from "./suite/proc.ts";
 import { type Figures, measure, type Pace, warmUp } from "./suite/rounds.ts";
 import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
+import { measureSearches, SEARCH_NAMES } from "./suite/searches.ts";
 import { seedEntries, seedKeys } from "./suite/seed.ts";
 import { modelOf, sluice, type SluiceOptions } from "./suite/sluice.ts";
 import { short, table } from "./suite/tables.ts";
@@ -19,7 +20,7 @@ import { short, table } from "./suite/tables.ts";
 const { values: flags } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
-    only: { type: "string", default: "requests,history,models,keys,rows,streams" },
+    only: { type: "string", default: "requests,history,models,keys,rows,searches,streams" },
     counts: { type: "string" },
     out: { type: "string", default: new URL("./results/growth.json", import.meta.url).pathname },
   },
@@ -145,6 +146,19 @@ const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: P
         load,
         start: (count) => gateway({ prepare: (path) => seedEntries(path, { count, now: Date.now() }) }),
       }),
+  },
+  searches: {
+    head: ["rows of the ledger", "enter, µs", "file, MB", ...SEARCH_NAMES.map((name) => `${name}, ms`)],
+    async rows() {
+      const rows: string[][] = [];
+      for (const count of flags.counts?.split(",").map(Number) ?? ROWS) {
+        const path = `${folder}/searches-${count}-${++number}.db`;
+        const { enterUs, fileMb, searchMs } = await measureSearches(path, { count, now: Date.now() });
+        rows.push([String(count), short(enterUs), short(fileMb), ...searchMs.map(short)]);
+        await Deno.remove(path);
+      }
+      return rows;
+    },
   },
   streams: {
     head: ["open streams, translated", "KB per stream", "memory, MB"],

@@ -9,6 +9,7 @@ import * as admin_v1_keys_key from "./admin/v1/keys/[key].ts";
 import * as admin_v1_keys_key_rotate from "./admin/v1/keys/[key]/rotate.ts";
 import * as admin_v1_openapi_json from "./admin/v1/openapi.json.ts";
 import * as admin_v1_reload from "./admin/v1/reload.ts";
+import * as admin_v1_requests from "./admin/v1/requests.ts";
 import * as admin_v1_usage from "./admin/v1/usage.ts";
 import * as admin_v1_usage_request_id from "./admin/v1/usage/[request_id].ts";
 import * as anthropic_api_hello from "./anthropic/api/hello.ts";
@@ -48,6 +49,7 @@ export const routes: Route[] = [
   { path: "/admin/v1/keys/[key]/rotate", handlers: { POST: admin_v1_keys_key_rotate.POST } },
   { path: "/admin/v1/openapi.json", handlers: { GET: admin_v1_openapi_json.GET } },
   { path: "/admin/v1/reload", handlers: { POST: admin_v1_reload.POST } },
+  { path: "/admin/v1/requests", handlers: { GET: admin_v1_requests.GET } },
   { path: "/admin/v1/usage", handlers: { GET: admin_v1_usage.GET } },
   { path: "/admin/v1/usage/[request_id]", handlers: { GET: admin_v1_usage_request_id.GET } },
   { path: "/anthropic/api/hello", handlers: { GET: anthropic_api_hello.GET } },

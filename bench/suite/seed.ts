@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { openStore } from "../../lib/store/open.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
-import type { Entry } from "../../lib/store/ledger.ts";
+import type { Entry, EntryDetails } from "../../lib/store/ledger.ts";
 
 const DAY_MS = 86_400_000;
 /** Days, keys and models that the entries are spread over. */
@@ -64,6 +64,9 @@ function entryOf(number: number, { at, step, keys }: { at: number; step: number;
   const model = `seeded/model-${number % MODELS}`;
   const prompt = 100 + number % 1000;
   const completion = 50 + number % 300;
+  const details: EntryDetails = {};
+  if (number % 100 === 7) details.reason = { code: "upstream_failed" };
+  if (number % 10 === 7) details.user = `user-${number % 10_000}`;
   return {
     id: `seeded-${at}-${number}`,
     at: Math.floor(at + number * step),
@@ -72,8 +75,9 @@ function entryOf(number: number, { at, step, keys }: { at: number; step: number;
     model,
     upstream: "seeded",
     endpoint: "chat",
-    status: 200,
-    ending: "done",
+    status: details.reason === undefined ? 200 : 502,
+    ending: details.reason === undefined ? "done" : "failed",
+    ...(details.user !== undefined && { details }),
     tokens: {
       prompt,
       completion,

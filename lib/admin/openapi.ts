@@ -4,7 +4,7 @@ import { describePaths, jsonSchema, type Operation } from "../openapi/operation.
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
 import { adminResponse } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
-import { explanationSchema } from "./request_schemas.ts";
+import { explanationSchema, requestPageSchema } from "./request_schemas.ts";
 import {
   auditSchema,
   budgetListSchema,
@@ -37,6 +37,33 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/budgets": {
     summary: "List the budgets of groups and keys, and what is spent, held and left of each",
     reply: budgetListSchema,
+  },
+  "GET /admin/v1/requests": {
+    summary: "Find requests of the ledger, a page at a time",
+    query: {
+      since: `Arrival from: ${MOMENT}; absent: all that the ledger has`,
+      until: `Arrival before: ${MOMENT}; absent: the end of the present day`,
+      key: "Name or id of the key",
+      group: "Name of the group",
+      model: "Public id of the model",
+      upstream: "Name of the upstream that was asked last",
+      endpoint: "Name of the endpoint, such as chat or images.edits",
+      status: "HTTP status such as 429, or a class such as 4xx",
+      failed: "true: only requests that failed, were refused or lost",
+      reason: "Code of the reason, as in the answer",
+      user: "End user that the client named",
+      tag: "One of the tags that the client named",
+      min_cost_usd: "Least cost",
+      min_ms: "Least duration in milliseconds",
+      sort: "time (the default), cost or duration: the newest, dearest or longest come first",
+      limit: "Most requests, 1 to 1000; absent: 50",
+      cursor: "The `next` of the page before, with the same other parameters",
+      after_seq:
+        "The `last_seq` of an answer: only requests that ended since, in the order of the ledger; ask again and " +
+        "again to follow the ledger",
+    },
+    reply: requestPageSchema,
+    others: [400],
   },
   "GET /admin/v1/usage": {
     summary: "Sum up a period, exactly",

@@ -1,5 +1,6 @@
 /** Shapes of single requests, for the description of the admin side. */
 import { z } from "zod";
+import type { RequestPage } from "../billing/reports/requests.ts";
 import type { Explanation } from "../billing/reports/explain.ts";
 import { REASON_CODES } from "../store/ledger.ts";
 import { count, exactly, time, tokens, usd } from "./schema_parts.ts";
@@ -54,6 +55,21 @@ const attemptSchema = z.strictObject({
   request_id: z.string().optional().describe("The vendor's id of the request"),
 });
 
+const endingSchema = z.enum([
+  "end",
+  "stop_sequence",
+  "length",
+  "tool_use",
+  "refusal",
+  "pause",
+  "done",
+  "partial",
+  "abandoned",
+  "failed",
+  "refused",
+  "lost",
+]);
+
 const endedRequest = z.strictObject({
   state: z.literal("ended"),
   id: z.string(),
@@ -65,20 +81,7 @@ const endedRequest = z.strictObject({
   upstream: z.string().nullable(),
   endpoint: z.string(),
   status: z.number().int(),
-  ending: z.enum([
-    "end",
-    "stop_sequence",
-    "length",
-    "tool_use",
-    "refusal",
-    "pause",
-    "done",
-    "partial",
-    "abandoned",
-    "failed",
-    "refused",
-    "lost",
-  ]),
+  ending: endingSchema,
   attempts: count,
   attempt_list: z.array(attemptSchema).readonly().describe("Empty where there was none, or the only one answered"),
   reason: reasonSchema.nullable().describe("Why it was refused or failed"),
@@ -125,3 +128,34 @@ const runningRequest = z.strictObject({
 
 /** One request and its price. */
 export const explanationSchema = exactly<Explanation>()(z.discriminatedUnion("state", [endedRequest, runningRequest]));
+
+/** A page of requests. */
+export const requestPageSchema = exactly<RequestPage>()(z.strictObject({
+  object: z.literal("list"),
+  data: z.array(z.strictObject({
+    id: z.string(),
+    seq: z.number().int().min(1).describe("Place in the ledger"),
+    at: time.describe("When it came in"),
+    key: z.string().describe("Name of the key, or its id where it has none any more"),
+    key_id: z.string(),
+    group: z.string(),
+    model: z.string().nullable(),
+    upstream: z.string().nullable(),
+    endpoint: z.string(),
+    status: z.number().int(),
+    ending: endingSchema,
+    reason: z.string().nullable().describe("Code of the reason why it was refused or failed, or `lost`"),
+    why: z.string().nullable().describe("The reason in one sentence"),
+    attempts: count,
+    first_ms: z.number().nullable(),
+    total_ms: z.number(),
+    prompt_tokens: count.describe("All input tokens, cached ones included"),
+    completion_tokens: count,
+    images: count,
+    cost_usd: usd,
+    user: z.string().nullable(),
+    tags: z.array(z.string()).readonly(),
+  })),
+  next: z.string().nullable().describe("The cursor of the next page; null where there is none"),
+  last_seq: count.describe("`after_seq` for the requests that end after this answer"),
+}));

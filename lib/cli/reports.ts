@@ -4,9 +4,13 @@ import type { Invocation } from "./arguments.ts";
 import { audit } from "./audit.ts";
 import { budgets } from "./budgets.ts";
 import { explain } from "./explain.ts";
+import { requests } from "./requests.ts";
 import { usage } from "./usage.ts";
 
 /** Reports by their commands. Each returns the exit code. */
 export const REPORTS: Readonly<
-  Record<"audit" | "budgets" | "explain" | "usage", (invocation: Invocation & { config: Config }) => Promise<number>>
-> = { audit, budgets, explain, usage };
+  Record<
+    "audit" | "budgets" | "explain" | "requests" | "usage",
+    (invocation: Invocation & { config: Config }) => Promise<number>
+  >
+> = { audit, budgets, explain, requests, usage };

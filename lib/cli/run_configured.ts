@@ -67,6 +67,7 @@ export async function runConfigured(
     case "audit":
     case "budgets":
     case "explain":
+    case "requests":
     case "usage":
       return await REPORTS[command]({ ...invocation, config });
     case "models list":

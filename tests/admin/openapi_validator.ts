@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
 import { adminDocument } from "../../lib/admin/openapi.ts";
-import { explanationSchema } from "../../lib/admin/request_schemas.ts";
+import { explanationSchema, requestPageSchema } from "../../lib/admin/request_schemas.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
@@ -31,6 +31,7 @@ const REPLIES: Readonly<Record<string, z.ZodType>> = {
   "DELETE /admin/v1/keys/[key]": schemas.keySchema,
   "POST /admin/v1/keys/[key]/rotate": schemas.shownKeySchema,
   "GET /admin/v1/budgets": schemas.budgetListSchema,
+  "GET /admin/v1/requests": requestPageSchema,
   "GET /admin/v1/usage": schemas.usageSchema,
   "GET /admin/v1/usage/[request_id]": explanationSchema,
   "GET /admin/v1/health": schemas.gatewayHealthSchema,

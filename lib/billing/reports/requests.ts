@@ -1,0 +1,269 @@
+/** Single requests of the ledger: found by what they have in common, page by page. */
+import type { Config } from "../../config.ts";
+import type { KeyStore } from "../../store/keys.ts";
+import { type Ending, type KeptEntry, type LedgerStore, REASON_CODES } from "../../store/ledger.ts";
+import { type EntryFilter, type EntryOrder, type EntrySearch, matchesFilter, orderValue } from "../../store/search.ts";
+import { formatUsd, parseUsd } from "../money.ts";
+import { readPeriod } from "./period.ts";
+import { whyText } from "./reason_text.ts";
+import { keyNames } from "./usage.ts";
+import { readUsageFilter, UsageFilterError } from "./usage_filter.ts";
+
+/** Requests of a page: usual and most. */
+const USUAL_LIMIT = 50;
+const MOST_LIMIT = 1_000;
+
+/** Entries that are read at once for those that are new. */
+const NEW_AT_ONCE = 1_000;
+
+/** Names of the parameters of a search. */
+export const REQUEST_PARAMETERS = [
+  ...["since", "until", "key", "group", "model", "upstream", "endpoint", "status", "failed", "reason"] as const,
+  ...["user", "tag", "min_cost_usd", "min_ms", "sort", "limit", "cursor", "after_seq"] as const,
+] as const;
+
+/** The parameters of a search as they are typed. */
+export type RequestTexts = Partial<Record<typeof REQUEST_PARAMETERS[number], string>>;
+
+/** A parameter that cannot be read. */
+export class RequestQueryError extends RangeError {
+  override name = "RequestQueryError";
+  readonly param: keyof RequestTexts;
+
+  constructor(message: string, param: keyof RequestTexts, cause?: unknown) {
+    super(message, { cause });
+    this.param = param;
+  }
+}
+
+/** One request. Amounts are exact USD, as decimal strings; members without a value are `null`. */
+export interface RequestLine {
+  id: string;
+  /** Place in the ledger. */
+  seq: number;
+  /** Arrival, such as `2026-11-21T10:00:00.000Z`. */
+  at: string;
+  /** Name of the key, or its id where it has none any more. */
+  key: string;
+  key_id: string;
+  group: string;
+  model: string | null;
+  upstream: string | null;
+  endpoint: string;
+  status: number;
+  ending: Ending;
+  /** Code of the reason why it was refused or failed, or `lost`. */
+  reason: string | null;
+  /** The reason in one sentence. */
+  why: string | null;
+  attempts: number;
+  first_ms: number | null;
+  total_ms: number;
+  prompt_tokens: number;
+  completion_tokens: number;
+  images: number;
+  cost_usd: string;
+  user: string | null;
+  tags: readonly string[];
+}
+
+/** A page of requests. */
+export interface RequestPage {
+  object: "list";
+  data: RequestLine[];
+  /** The `cursor` of the next page; `null` where there is none. */
+  next: string | null;
+  /** The last entry that was looked at: `after_seq` of a search for those that came after. */
+  last_seq: number;
+}
+
+/** What requests are read from. */
+export interface RequestParts {
+  ledger: Pick<LedgerStore, "search" | "entries" | "lastSeq">;
+  keys: Pick<KeyStore, "find" | "names">;
+  config: Pick<Config, "keys">;
+}
+
+/**
+ * Finds a page of requests. With `after_seq` those that were entered after that place, in the order of the ledger.
+ * @param options `now` in Unix milliseconds; `signal` gives the search up
+ * @throws {RequestQueryError} for parameters that cannot be read; the reason of the signal
+ */
+export async function findRequests(
+  parts: RequestParts,
+  texts: RequestTexts,
+  { now, signal }: { now: number; signal?: AbortSignal },
+): Promise<RequestPage> {
+  const filter = await readFilter(texts, parts, now);
+  const limit = readCount(texts, "limit", MOST_LIMIT) ?? USUAL_LIMIT;
+  if (limit === 0) throw new RequestQueryError("Cannot use limit 0: expected at least 1", "limit");
+  const { ledger } = parts;
+  if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
+  // Read before the search: what is entered meanwhile comes after it.
+  const last_seq = await ledger.lastSeq();
+  const order = readOrder(texts);
+  const after = readCursor(texts, order);
+  const search: EntrySearch = { ...filter, order, limit, ...(after !== undefined && { after }) };
+  const entries = await ledger.search(search, signal);
+  signal?.throwIfAborted();
+  const last = entries.length < limit ? undefined : entries.at(-1);
+  return {
+    object: "list",
+    data: await linesOf(entries, parts),
+    next: last === undefined ? null : `${order}.${orderValue(last, order)}.${last.seq}`,
+    last_seq,
+  };
+}
+
+async function findNew(
+  parts: RequestParts,
+  { filter, limit, texts }: { filter: EntryFilter; limit: number; texts: RequestTexts },
+): Promise<RequestPage> {
+  const alone = (["sort", "cursor"] as const).find((name) => texts[name] !== undefined);
+  if (alone !== undefined) throw new RequestQueryError(`Cannot use "${alone}" together with "after_seq"`, alone);
+  const after = readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER) ?? 0;
+  const entries = await parts.ledger.entries({ after, limit: NEW_AT_ONCE });
+  const found = entries.filter((entry) => matchesFilter(entry, filter));
+  const page = found.slice(0, limit);
+  // Those beyond the limit are of the next page.
+  const last = page.length < found.length ? page.at(-1) : entries.at(-1);
+  return { object: "list", data: await linesOf(page, parts), next: null, last_seq: last?.seq ?? after };
+}
+
+async function linesOf(entries: readonly KeptEntry[], { keys, config }: RequestParts): Promise<RequestLine[]> {
+  const names = await keyNames({ keys, config }, [...new Set(entries.map(({ keyId }) => keyId))]);
+  return entries.map((entry) => lineOf(entry, names.get(entry.keyId)));
+}
+
+function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
+  const { tokens, details } = entry;
+  return {
+    id: `req_${entry.id}`,
+    seq: entry.seq,
+    at: new Date(entry.at).toISOString(),
+    key: keyName ?? entry.keyId,
+    key_id: entry.keyId,
+    group: entry.group,
+    model: entry.model === "" ? null : entry.model,
+    upstream: entry.upstream === "" ? null : entry.upstream,
+    endpoint: entry.endpoint,
+    status: entry.status,
+    ending: entry.ending,
+    reason: entry.ending === "lost" ? "lost" : details?.reason?.code ?? null,
+    why: whyText(entry, keyName) ?? null,
+    attempts: entry.attempts,
+    first_ms: entry.firstMs ?? null,
+    total_ms: entry.totalMs,
+    prompt_tokens: tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h,
+    completion_tokens: tokens.completion,
+    images: entry.images,
+    cost_usd: formatUsd(entry.cost),
+    user: details?.user ?? null,
+    tags: details?.tags ?? [],
+  };
+}
+
+async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
+  const { upstream, endpoint, user, tag, failed } = texts;
+  const minMs = readCount(texts, "min_ms", Number.MAX_SAFE_INTEGER);
+  const minCost = readAmount(texts);
+  const status = readStatus(texts);
+  const reason = readReason(texts);
+  if (failed !== undefined && failed !== "true") {
+    throw new RequestQueryError(`Cannot read failed "${failed}": expected true`, "failed");
+  }
+  return {
+    ...readSpan(texts, now),
+    ...await readOwner(texts, parts),
+    ...(upstream !== undefined && { upstream }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(user !== undefined && { user }),
+    ...(tag !== undefined && { tag }),
+    ...(failed !== undefined && { failed: true as const }),
+    ...(status !== undefined && { status }),
+    ...(reason !== undefined && { reason }),
+    ...(minMs !== undefined && { minMs }),
+    ...(minCost !== undefined && { minCost }),
+  };
+}
+
+/** Without a beginning, all that the ledger has. */
+function readSpan({ since = "1970-01-01", until }: RequestTexts, now: number): Pick<EntryFilter, "since" | "until"> {
+  try {
+    return readPeriod({ since, ...(until !== undefined && { until }) }, now);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new RequestQueryError(error.message, until === undefined ? "since" : "until", error);
+  }
+}
+
+async function readOwner(
+  { key, group, model }: RequestTexts,
+  parts: RequestParts,
+): Promise<Pick<EntryFilter, "keyId" | "group" | "model">> {
+  const texts = {
+    ...(key !== undefined && { key }),
+    ...(group !== undefined && { group }),
+    ...(model !== undefined && { model }),
+  };
+  try {
+    return await readUsageFilter(texts, parts);
+  } catch (error) {
+    if (!(error instanceof UsageFilterError)) throw error;
+    throw new RequestQueryError(error.message, error.param, error);
+  }
+}
+
+function readStatus({ status }: RequestTexts): EntryFilter["status"] {
+  if (status === undefined) return undefined;
+  if (/^[1-5]xx$/.test(status)) return { from: Number(`${status[0]}00`), to: Number(`${status[0]}99`) };
+  if (/^(?:0|[1-5]\d\d)$/.test(status)) return { from: Number(status), to: Number(status) };
+  throw new RequestQueryError(`Cannot read status "${status}": expected one such as 429, or 4xx`, "status");
+}
+
+function readReason({ reason }: RequestTexts): EntryFilter["reason"] {
+  if (reason === undefined) return undefined;
+  const known = [...REASON_CODES, "lost"] as const;
+  const found = known.find((code) => code === reason);
+  if (found !== undefined) return found;
+  throw new RequestQueryError(`Cannot find reason "${reason}"; known: ${known.join(", ")}`, "reason");
+}
+
+function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return parseUsd(text);
+  } catch (error) {
+    throw new RequestQueryError(
+      `Cannot read min_cost_usd "${text}": expected an amount such as 0.05`,
+      "min_cost_usd",
+      error,
+    );
+  }
+}
+
+function readCount(texts: RequestTexts, name: "limit" | "min_ms" | "after_seq", most: number): number | undefined {
+  const text = texts[name];
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text) && Number(text) <= most) return Number(text);
+  throw new RequestQueryError(`Cannot read ${name} "${text}": expected a whole number up to ${most}`, name);
+}
+
+const ORDERS: readonly EntryOrder[] = ["time", "cost", "duration"];
+
+function readOrder({ sort = "time" }: RequestTexts): EntryOrder {
+  const order = ORDERS.find((name) => name === sort);
+  if (order !== undefined) return order;
+  throw new RequestQueryError(`Cannot sort by "${sort}": expected one of ${ORDERS.join(", ")}`, "sort");
+}
+
+/** A cursor names the order, the value and the seq of the last request of its page. */
+function readCursor({ cursor }: RequestTexts, order: EntryOrder): EntrySearch["after"] {
+  if (cursor === undefined) return undefined;
+  const [, name, value, seq] = /^([a-z]+)\.(\d{1,19})\.(\d{1,16})$/.exec(cursor) ?? [];
+  if (value === undefined || seq === undefined || BigInt(value) >= 2n ** 63n || !Number.isSafeInteger(Number(seq))) {
+    throw new RequestQueryError("Cannot read the cursor: expected the `next` of a page", "cursor");
+  }
+  if (name === order) return { value: BigInt(value), seq: Number(seq) };
+  throw new RequestQueryError("Cannot use this cursor: it is of a search with another order", "cursor");
+}
