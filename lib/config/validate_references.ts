@@ -161,7 +161,14 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
       pricing,
     ]),
   ];
-  return places.flatMap(([place, prices]) =>
+  const all = places.flatMap(([place, prices]): [Path, Json | undefined][] => [
+    [place, prices],
+    ...[...objects(isObject(prices) ? prices.time_windows : undefined)].map(([index, window]): [Path, Json] => [
+      [...place, "time_windows", index],
+      window,
+    ]),
+  ]);
+  return all.flatMap(([place, prices]) =>
     isObject(prices) && prices[member] !== undefined
       ? [formatProblem([...path, ...place, member], `Only for models that ${kind}`)]
       : []

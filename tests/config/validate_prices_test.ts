@@ -189,12 +189,12 @@ Deno.test("thresholds and time windows give one price to every request", () => {
     architecture: { output_modalities: ["image"] },
     targets: [{ upstream: "embedded", model: "canvas" }],
   };
-  assertEquals(
-    problems({ models: [model("acme/one", { ...image, pricing: { ...prices, context_tiers: [tier(1)] } })] }),
-    [
-      "models[0].pricing.context_tiers: Only for models that answer in text",
-    ],
-  );
+  const night = { ...window("night", "00:00", "06:00"), context_tiers: [tier(1)] };
+  const painted = { ...image, pricing: { ...prices, context_tiers: [tier(1)], time_windows: [night] } };
+  assertEquals(problems({ models: [model("acme/one", painted)] }), [
+    "models[0].pricing.context_tiers: Only for models that answer in text",
+    "models[0].pricing.time_windows[0].context_tiers: Only for models that answer in text",
+  ]);
 });
 
 Deno.test("a factor must leave prices of context tiers and time windows within 12 decimals, too", () => {

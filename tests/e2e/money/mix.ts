@@ -32,6 +32,8 @@ interface Tried {
 export type Mixed = Readonly<Record<"requests" | "complete", number>> & {
   readonly endings: Readonly<Record<string, number>>;
   readonly cost: string;
+  /** Number of entries by the threshold of their context tier. */
+  readonly tiers: Readonly<Record<string, number>>;
 };
 
 /** Lets so many requests run through a whole gateway over a store, and holds its ledger against what clients saw. */
@@ -153,11 +155,14 @@ async function compare(tried: readonly Tried[], { shop, random }: Ways): Promise
   assertEquals(entries.length, tried.length, "each request is entered once");
   const seen = assertSeen(tried, new Map(entries.map((entry) => [entry.id, entry])));
   const endings: Record<string, number> = {};
+  const tiers: Record<string, number> = {};
   let cost = 0n;
   let unseen = 0n;
   const known = new Map(tried.flatMap((one) => one.id === undefined ? [] : [[one.id, one]]));
   for (const entry of entries) {
     endings[entry.ending] = (endings[entry.ending] ?? 0) + 1;
+    const tier = entry.details?.context_tier;
+    if (tier !== undefined) tiers[tier.above] = (tiers[tier.above] ?? 0) + 1;
     cost += entry.cost;
     assertReckoned(entry);
     if (!seen.ids.has(entry.id)) unseen += entry.cost;
@@ -173,7 +178,7 @@ async function compare(tried: readonly Tried[], { shop, random }: Ways): Promise
   assert(spent > 0n && spent <= parseUsd(POOR_USD), `${usd(spent)} of ${POOR_USD}`);
   const claim = { name: "group:default", unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
   assertEquals((await limiter.statuses([claim]))[0]?.remaining, SLOTS);
-  return { requests: tried.length, complete: seen.ids.size, endings, cost: usd(cost) };
+  return { requests: tried.length, complete: seen.ids.size, endings, tiers, cost: usd(cost) };
 }
 
 /** Whatever a client was told is what is entered. Gives the ids of requests that were seen whole, and what they cost. */

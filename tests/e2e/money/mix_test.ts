@@ -7,8 +7,9 @@ import { mix } from "./mix.ts";
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
 Deno.test(`what clients of a whole gateway see is what they pay, whatever becomes of their requests, SEED=${SEED}`, async () => {
-  const { requests, complete, endings } = await mix(openMemoryStore(), { requests: 800, random: seeded(SEED) });
+  const { requests, complete, endings, tiers } = await mix(openMemoryStore(), { requests: 800, random: seeded(SEED) });
   assert(requests > 800 && complete > 400, JSON.stringify(endings));
+  assert((tiers[0] ?? 0) > 5 && (tiers[10] ?? 0) > 5, JSON.stringify(tiers));
   for (const ending of ["end", "done", "partial", "abandoned", "failed", "refused"]) {
     assert((endings[ending] ?? 0) > 5, `"${ending}" came only ${endings[ending] ?? 0} times`);
   }

@@ -25,6 +25,13 @@ export const TEXT_MODELS = ["acme/cheap", "acme/dear", "acme/drain", "acme/cance
 
 /** Prices of a token in USD, and in 1e-12 USD with the factor of the groups. */
 const CHEAP = { prompt: "0.00000125", completion: "0.000005", input_cache_read: "0.000000125" };
+/** Most tokens of input that cost the same as without a tier: texts here have 11, with long numbers some more. */
+const THRESHOLDS: Readonly<Record<string, number>> = { "acme/cheap": 11, "acme/drain": 10 };
+/** Above it eight times the price, and nothing off for what is cached. */
+const tiered = (above: number | undefined) => ({
+  ...CHEAP,
+  context_tiers: [{ above: above ?? 0, prompt: "0.00001", completion: "0.00004" }],
+});
 const DEAR = { prompt: "0.000123456785", completion: "0.000987654325", input_cache_read: "0.000000000005" };
 const PAINT = { prompt: "0.00000075", completion: "0.0000045" };
 const FACTOR = "0.8";
@@ -149,9 +156,12 @@ function configOf(one: FakeUpstream, two: FakeUpstream): JsonObject {
       two: upstream("anthropic", two.url),
     },
     models: [
-      text("acme/cheap", CHEAP, { targets: [{ upstream: "one", model: "cheap" }] }),
+      text("acme/cheap", tiered(THRESHOLDS["acme/cheap"]), { targets: [{ upstream: "one", model: "cheap" }] }),
       text("acme/dear", DEAR, { targets: [{ upstream: "two", model: "dear" }] }),
-      text("acme/drain", CHEAP, { targets: [{ upstream: "one", model: "drain" }], on_disconnect: "drain" }),
+      text("acme/drain", tiered(THRESHOLDS["acme/drain"]), {
+        targets: [{ upstream: "one", model: "drain" }],
+        on_disconnect: "drain",
+      }),
       text("acme/cancel", CHEAP, { targets: [{ upstream: "one", model: "cancel" }], on_disconnect: "cancel" }),
       model("acme/paint", [{ upstream: "one", model: "paint-1" }], {
         architecture: { input_modalities: ["text"], output_modalities: ["image"] },
@@ -172,6 +182,8 @@ function configOf(one: FakeUpstream, two: FakeUpstream): JsonObject {
 
 /** What tokens of a model cost here, worked out by hand. */
 export function costAt(id: string, tokens: BilledTokens): bigint {
+  const input = tokens.prompt + tokens.input_cache_read;
+  if (input > (THRESHOLDS[id] ?? Infinity)) return BigInt(input) * 8_000_000n + BigInt(tokens.completion) * 32_000_000n;
   const units = UNITS[id];
   if (units === undefined) throw new RangeError(`Nothing is known of the prices of ${id}`);
   return BigInt(tokens.prompt) * units.prompt + BigInt(tokens.completion) * units.completion +
