@@ -148,7 +148,7 @@ Deno.test("keys add, list and revoke say what they did and what they cannot do",
     const { out } = await run(["keys", "list"], { folder });
     assertMatch(
       out,
-      /^ID +NAME +GROUP +STATE +CREATED +EXPIRES +LAST USED\nkey_\S+ +ci +ops +revoked +\d{4}-\S+Z +never +never\n$/,
+      /^ID +NAME +GROUP +STATE +CREATED +EXPIRES +LAST USED +SPENT\/BUDGET USD\nkey_\S+ +ci +ops +revoked +\d{4}-\S+Z +never +never +-\n$/,
     );
   }));
 
