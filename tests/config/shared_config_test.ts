@@ -267,9 +267,9 @@ Deno.test("a reload for which the store is away is tried until it works; one tha
   reloading.ask("file");
   reloading.ask("store");
   await until(() => asked.filter((trigger) => trigger === "file").length === 3, "the file's change is in the store");
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  const counts = Object.groupBy(asked, (trigger) => trigger);
-  assertEquals([counts.file?.length, (counts.store?.length ?? 0) >= 4], [3, true]);
+  const countOf = (wanted: ReloadTrigger) => asked.filter((trigger) => trigger === wanted).length;
+  await until(() => countOf("store") >= 4, "what the store has is read");
+  assertEquals(countOf("file"), 3);
   const before = asked.length;
   await new Promise((resolve) => setTimeout(resolve, 20));
   assertEquals(asked.length, before);
