@@ -145,6 +145,8 @@ const configuredKeySchema = keyRulesSchema.extend({
 
 const adminSchema = z.strictObject({
   key: secretSchema.describe("The admin key: 16 to 256 visible ASCII characters, different from every API key"),
+  viewer_key: secretSchema.optional()
+    .describe("A second admin key that reads everything and changes nothing; absent: none"),
   listen: listenSchema.optional()
     .describe("Address of the admin side; absent: the clients' address, under /admin"),
 });
@@ -363,6 +365,8 @@ export interface ConfiguredKey {
 export interface AdminConfig {
   /** SHA-256 of the admin key, hexadecimal. */
   hash: string;
+  /** SHA-256 of the key that may only read, hexadecimal; absent: there is none. */
+  viewerHash?: string;
   /** Absent: it is served with everything else. */
   listen?: { hostname: string; port: number };
 }

@@ -2,6 +2,7 @@
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, HttpUpstreamConfig } from "./config.ts";
+import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
@@ -78,6 +79,8 @@ export interface Gateway {
   readonly pixels: AdmissionQueue;
   /** Image requests that clients may repeat. */
   readonly idempotency: Idempotency;
+  /** Sessions of the console that were signed out. */
+  readonly endedSessions: EndedSessions;
   /** Unix time in milliseconds. */
   readonly now: () => number;
   /** Milliseconds that only grow. */
@@ -167,6 +170,7 @@ export function createGateway(
     }),
     pixels: createPixelQueue(config),
     idempotency: ownIdempotency({ config, store, now, log }),
+    endedSessions: new EndedSessions(),
     now,
     monotonic,
     random,

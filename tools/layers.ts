@@ -169,6 +169,17 @@ const LAYERS: Layers = {
     "lib/routing/health.ts",
     "lib/store",
   ],
+  "lib/console": [
+    "lib/access",
+    "lib/admin",
+    "lib/billing/money.ts",
+    "lib/billing/reports",
+    "lib/cli/duration.ts",
+    "lib/gateway.ts",
+    "lib/request/health.ts",
+    "lib/server",
+    "lib/store",
+  ],
   "lib/openapi": [
     "lib/access",
     "lib/protocols/canonical",
@@ -247,6 +258,7 @@ const LAYERS: Layers = {
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
   "routes": [
     "lib/admin",
+    "lib/console",
     "lib/server",
     "lib/images",
     "lib/retrieval",
@@ -262,6 +274,7 @@ const LAYERS: Layers = {
 /** Areas that may use `Request` and `Response`. */
 const HTTP_AREAS = [
   "lib/admin",
+  "lib/console",
   "lib/server",
   "lib/request",
   "lib/responses",

@@ -5,6 +5,7 @@
  */
 import denoJson from "../deno.json" with { type: "json" };
 import { compileWords, pathsLeftOut } from "./left_out.ts";
+import { packageOf } from "./sbom_parts.ts";
 import { writeBom } from "./sbom.ts";
 
 /** Build targets: name in the archives, and Deno's name. */
@@ -92,7 +93,7 @@ async function copyPackages(from: string, to: string): Promise<void> {
   const ids = Object.keys(JSON.parse(await Deno.readTextFile("deno.lock")).npm);
   for await (const { name: registry } of Deno.readDir(from)) {
     for (const id of ids) {
-      const [name, version] = [id.slice(0, id.lastIndexOf("@")), id.slice(id.lastIndexOf("@") + 1)];
+      const { name, version } = packageOf(id);
       const folder = `${registry}/${name}`;
       if (await Deno.stat(`${from}/${folder}/${version}`).then(() => false, () => true)) continue;
       await Deno.mkdir(`${to}/${folder}`, { recursive: true });

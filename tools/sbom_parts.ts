@@ -42,18 +42,21 @@ const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 /** Reads all packages of the lock file, sorted. @throws {Error} for a package that is missing in the cache */
 export async function readParts({ lock, cache }: PartSources): Promise<Part[]> {
   const { npm = {} }: Lock = JSON.parse(lock);
-  const parts = Object.entries(npm).map(([id, row]) => readPart({ id, row, cache }));
+  const parts = Object.entries(npm).map(([id, row]) => readPart({ ...packageOf(id), row, cache }));
   return (await Promise.all(parts)).sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
 async function readPart(
-  { id, row, cache }: { id: string; row: { integrity: string; dependencies?: string[] }; cache: string },
+  { name, version, row, cache }: {
+    name: string;
+    version: string;
+    row: { integrity: string; dependencies?: string[] };
+    cache: string;
+  },
 ): Promise<Part> {
-  const at = id.lastIndexOf("@");
-  const [name, version] = [id.slice(0, at), id.slice(at + 1)];
   const folder = await findPackage({ name, version, cache });
   const { license, scripts, homepage, repository } = JSON.parse(await Deno.readTextFile(`${folder}/package.json`));
-  if (typeof license !== "string") throw new Error(`Cannot list ${id}: its package.json names no licence`);
+  if (typeof license !== "string") throw new Error(`Cannot list ${name}@${version}: its package.json names no licence`);
   return {
     name,
     version,
@@ -67,6 +70,13 @@ async function readPart(
     pieces: PIECES.filter(({ inside, where }) => inside === name && !isLeftOut(name, where)),
     folder,
   };
+}
+
+/** Splits a name of the lock file, such as `preact@11.2.0_zod@4.6.7`: its peers do not matter here. */
+export function packageOf(id: string): { name: string; version: string } {
+  const own = id.replace(/_.*$/, "");
+  const at = own.lastIndexOf("@");
+  return { name: own.slice(0, at), version: own.slice(at + 1) };
 }
 
 /** Finds the folder of a package, under any registry. */

@@ -16,7 +16,7 @@ export function blankComments(text: string): string {
 export async function readSources(path: string): Promise<SourceFile[]> {
   const info = await Deno.stat(path).catch(() => undefined);
   if (info === undefined) return [];
-  if (info.isFile) return path.endsWith(".ts") ? [{ path, text: await Deno.readTextFile(path) }] : [];
+  if (info.isFile) return /\.tsx?$/.test(path) ? [{ path, text: await Deno.readTextFile(path) }] : [];
   const files: SourceFile[] = [];
   for await (const entry of Deno.readDir(path)) files.push(...await readSources(`${path}/${entry.name}`));
   return files;

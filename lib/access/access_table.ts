@@ -6,6 +6,9 @@ import type { Protocol } from "../protocols/canonical/types.ts";
  */
 export type Credential = "bearer" | "api_key";
 
+/** Credentials of the admin side. */
+export type OperatorCredential = "admin" | "session" | "sign_in";
+
 /** Endpoints that a group's permissions name. */
 export type Endpoint =
   | "models"
@@ -21,11 +24,12 @@ export type Endpoint =
 /** Requirements of one method of one route. */
 export interface Access {
   /**
-   * `none`: public. `admin`: the admin key as a bearer. `metrics`: the same, unless the operator has made metrics public;
+   * `none`: public. `admin`: the admin key as a bearer; the viewer key suffices to read. `session`: a signed-in operator,
+   * a viewer to read. `sign_in`: anyone who reaches the admin side, for the pages on the way to a session and back. `metrics`: the same, unless the operator has made metrics public;
    * without an admin key, only for callers on this machine.
    */
-  readonly credential: "none" | "admin" | "metrics" | Credential;
-  /** Permission that is needed; absent only where the credential is `none`, `admin` or `metrics`. */
+  readonly credential: "none" | "metrics" | OperatorCredential | Credential;
+  /** Permission that is needed; present if and only if the credential is a client's. */
   readonly endpoint?: Endpoint;
   /** Protocol of the route, if it has one, which is a permission as well. */
   readonly protocol?: Protocol;
@@ -41,6 +45,8 @@ export type AccessTable = Readonly<Record<string, Access>>;
 const PUBLIC: Access = { credential: "none" };
 const HEALTH: Access = { credential: "none", everywhere: true };
 const ADMIN: Access = { credential: "admin" };
+const SESSION: Access = { credential: "session" };
+const SIGN_IN: Access = { credential: "sign_in" };
 const MODELS: Access = { credential: "bearer", endpoint: "models" };
 const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models", protocol: "messages" };
 const RESPONSES: Access = { credential: "bearer", endpoint: "responses", protocol: "responses" };
@@ -72,6 +78,20 @@ export const ACCESS: AccessTable = {
   "GET /anthropic/v1/models/[provider]/[model_id]": NATIVE_MODELS,
   "POST /anthropic/v1/messages": MESSAGES,
   "POST /anthropic/v1/messages/count_tokens": MESSAGES,
+  "GET /admin/console": SESSION,
+  "GET /admin/console/sign-in": SIGN_IN,
+  "POST /admin/console/sign-in": SIGN_IN,
+  "POST /admin/console/sign-out": SIGN_IN,
+  "GET /admin/console/assets/[name]": SIGN_IN,
+  "GET /admin/console/keys": SESSION,
+  "POST /admin/console/keys": SESSION,
+  "GET /admin/console/keys/[key]": SESSION,
+  "POST /admin/console/keys/[key]": SESSION,
+  "GET /admin/console/budgets": SESSION,
+  "GET /admin/console/models": SESSION,
+  "GET /admin/console/usage": SESSION,
+  "GET /admin/console/configuration": SESSION,
+  "POST /admin/console/configuration": SESSION,
   "GET /admin/v1/keys": ADMIN,
   "POST /admin/v1/keys": ADMIN,
   "GET /admin/v1/keys/[key]": ADMIN,
@@ -88,3 +108,8 @@ export const ACCESS: AccessTable = {
   "POST /admin/v1/reload": ADMIN,
   "GET /admin/v1/openapi.json": ADMIN,
 };
+
+/** Returns true for a credential of the admin side. */
+export function isOperatorCredential(credential: Access["credential"]): credential is OperatorCredential {
+  return credential === "admin" || credential === "session" || credential === "sign_in";
+}

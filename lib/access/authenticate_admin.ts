@@ -1,33 +1,34 @@
-/** Authenticates the operator by the admin key, which is no API key and gives access to the admin routes only. */
-import { Buffer } from "node:buffer";
-import { timingSafeEqual } from "node:crypto";
+/** Authenticates operators by the admin keys, which are no API keys and give access to the admin routes only. */
 import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import { readBearerKey } from "./authenticate.ts";
+import { isEqual, type OperatorRole } from "./console_session.ts";
 import { hashKey } from "./keys.ts";
 
 /** Longer than any admin key. Keeps a huge header from being hashed. */
 const LONGEST_KEY = 256;
 
 /**
- * Checks the admin key. @throws {GatewayError} `unauthenticated` without the admin key as a bearer token; the message
- * never quotes the credential
+ * Checks the admin key in the headers.
+ * @throws {GatewayError} `unauthenticated` without an admin key as a bearer token; the message never quotes the credential
  */
-export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminConfig): void {
+export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminConfig): OperatorRole {
   const key = readBearerKey(headers.get("authorization") ?? "");
   if (key === undefined) {
     throw refuse('Missing admin key: send it in the header "Authorization: Bearer <ADMIN_KEY>"');
   }
   const other = headers.get("x-api-key") || key;
-  if (key.length > LONGEST_KEY || other !== key || !isSame(hashKey(key), admin.hash)) {
-    throw refuse("The admin key is not valid");
-  }
+  const role = other === key ? roleOf(key, admin) : undefined;
+  if (role === undefined) throw refuse("The admin key is not valid");
+  return role;
 }
 
-/** Compares in constant time. */
-function isSame(hash: string, wanted: string): boolean {
-  const [a, b] = [Buffer.from(hash, "hex"), Buffer.from(wanted, "hex")];
-  return a.length === b.length && timingSafeEqual(a, b);
+/** Returns the role that a key gives; undefined for a wrong key. Compares in constant time. */
+export function roleOf(key: string, { hash: adminHash, viewerHash = "" }: AdminConfig): OperatorRole | undefined {
+  if (key.length > LONGEST_KEY) return undefined;
+  const hash = hashKey(key);
+  const [isAdmin, isViewer] = [isEqual(hash, adminHash), isEqual(hash, viewerHash)];
+  return isAdmin ? "admin" : isViewer ? "viewer" : undefined;
 }
 
 function refuse(message: string): GatewayError {

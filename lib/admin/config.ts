@@ -43,8 +43,8 @@ export async function reload(_request: Request, { gateway: { reloader } }: Route
   return adminResponse(answer);
 }
 
-/** Leaves hashes of keys out. Secrets of upstreams redact themselves. */
-function withoutSecrets({ keys, admin, ...config }: Config): Record<string, unknown> {
+/** Returns a configuration without hashes of keys. Secrets of upstreams redact themselves. */
+export function withoutSecrets({ keys, admin, ...config }: Config): Record<string, unknown> {
   return {
     ...config,
     keys: keys.map(({ name, group, rules }) => ({ name, group, ...rules })),

@@ -122,7 +122,8 @@ function showSecret({ key, record }: ShownKey, gateway: Gateway): object {
   return { ...publicKey(record, gateway.now()), key };
 }
 
-function readExpiry(text: string, now: number): number {
+/** Reads an expiry such as `30d` or `2027-01-01`. @throws {GatewayError} `invalid` */
+export function readExpiry(text: string, now: number): number {
   return readParameter("expires_at", () => parseMoment(text, now));
 }
 
@@ -136,14 +137,16 @@ function readParameter(param: string, read: () => number): number {
   }
 }
 
-interface KeyAction {
+/** A change of a key, for the log. */
+export interface KeyAction {
   action: "create_key" | "change_key" | "rotate_key" | "revoke_key";
   record: KeyRecord;
   /** Names of the members that were changed. */
   members?: string;
 }
 
-function logKeyAction({ gateway, requestId }: RouteContext, { action, record, members }: KeyAction): void {
+/** Logs who changed which key. */
+export function logKeyAction({ gateway, requestId }: RouteContext, { action, record, members }: KeyAction): void {
   gateway.log({
     level: "info",
     event: "key_changed",

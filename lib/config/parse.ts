@@ -40,7 +40,9 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const { $schema: _, admin, alerts, ...config } = parsed.data;
   const adminKey = admin === undefined ? "" : env(admin.key.env) ?? "";
+  const viewerKey = admin?.viewer_key === undefined ? undefined : env(admin.viewer_key.env) ?? "";
   rememberSecret(adminKey);
+  if (viewerKey !== undefined) rememberSecret(viewerKey);
   return {
     ...config,
     store: parseStoreAddress(config.store),
@@ -59,7 +61,11 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
     })),
     ...(alerts !== undefined && { alerts: withSecrets(alerts, env) }),
     ...(admin !== undefined && {
-      admin: { hash: hashKey(adminKey), ...(admin.listen !== undefined && { listen: admin.listen }) },
+      admin: {
+        hash: hashKey(adminKey),
+        ...(viewerKey !== undefined && { viewerHash: hashKey(viewerKey) }),
+        ...(admin.listen !== undefined && { listen: admin.listen }),
+      },
     }),
   };
 }

@@ -60,5 +60,6 @@ function adminOf(first: Config, { admin, ignored }: { admin: Config["admin"]; ig
   }
   const { listen } = first.admin;
   if (JSON.stringify(listen) !== JSON.stringify(admin.listen)) ignored.push("admin.listen");
-  return { hash: admin.hash, ...(listen !== undefined && { listen }) };
+  const { listen: _, ...keys } = admin;
+  return { ...keys, ...(listen !== undefined && { listen }) };
 }

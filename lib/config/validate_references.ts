@@ -326,23 +326,28 @@ function keyProblems(file: JsonObject, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** The operator's key is a good one and no client's, and its side has an address of its own where it has any. */
+/** The operator's keys are strong and no client's, and the admin side has an address of its own if it has any. */
 function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const { admin } = file;
   if (!isObject(admin)) return [];
   const problems: string[] = [];
-  const variable = variableOf(admin.key);
-  if (variable !== undefined) {
+  for (const name of ["key", "viewer_key"]) {
+    const variable = variableOf(admin[name]);
+    if (variable === undefined) continue;
     const value = env(variable);
     const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) problems.push(formatProblem(["admin", "key", "env"], wrong));
+    if (wrong !== undefined) problems.push(formatProblem(["admin", name, "env"], wrong));
     for (const [index, { key }] of wrong === undefined ? objects(file.keys) : []) {
       const other = variableOf(key);
       if (other === undefined || env(other) !== value) continue;
       problems.push(
-        formatProblem(["admin", "key"], `The same key is already keys[${index}]: a client would be the operator`),
+        formatProblem(["admin", name], `The same key is already keys[${index}]: a client would be the operator`),
       );
     }
+  }
+  const [key, viewerKey] = [variableOf(admin.key), variableOf(admin.viewer_key)];
+  if (key !== undefined && viewerKey !== undefined && env(key) === env(viewerKey)) {
+    problems.push(formatProblem(["admin", "viewer_key"], "The same key as `key`: a viewer could change everything"));
   }
   if (isObject(admin.listen) && isSameAddress(admin.listen, isObject(file.listen) ? file.listen : {})) {
     problems.push(

@@ -1,13 +1,15 @@
 /** From a request's target to its handler: route, method, credential, permission. */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import { isOperatorCredential } from "../access/access_table.ts";
 import { isAdminPath } from "./check_access.ts";
 import { createConnectionHost } from "./connection_host.ts";
+import { isConsoleRow, redirectToSignIn, sessionOf } from "./console_guard.ts";
 import { enterRefusal } from "./enter_refusal.ts";
 import { preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
-import { addressOf, authorizeRequest, countConcurrent, noSuchRoute } from "./request_guard.ts";
+import { addressOf, authorizeRequest, countConcurrent, noSuchRoute, refuseCredential } from "./request_guard.ts";
 import { RequestBody } from "./request_body.ts";
 import type { RouteHandler } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
@@ -47,15 +49,17 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
   }
   if (server.drain.phase !== "serving" && (isUpgrade || turnsAway(server.drain, path))) throw stopping();
   const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
-  return await handle(exchange, { ...found, params, caller, isUpgrade }, server);
+  const session = isConsoleRow(found.row) ? sessionOf(exchange) : undefined;
+  if (found.row?.credential === "session" && session === undefined) return redirectToSignIn();
+  return await handle(exchange, { ...found, params, caller, session, isUpgrade }, server);
 }
 
 /** Runs a handler. The memory and the place that its request takes are given back when it has answered. */
 async function handle(
   exchange: Exchange,
-  { handler, row, params, caller, isUpgrade }:
+  { handler, row, params, caller, session, isUpgrade }:
     & RouteHandler
-    & Pick<RouteContext, "params" | "caller">
+    & Pick<RouteContext, "params" | "caller" | "session">
     & { isUpgrade: boolean },
   server: ServerState,
 ): Promise<Response> {
@@ -73,7 +77,7 @@ async function handle(
       await enterRefusal(error, { gateway, requestId, record, caller });
     }
   }
-  const limits = row?.credential === "admin" ? settings.adminLimits : settings.limits;
+  const limits = row !== undefined && isOperatorCredential(row.credential) ? settings.adminLimits : settings.limits;
   const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };
   const body = new RequestBody(request, rules, { record, bodyArrived });
   let isAnswered = false;
@@ -84,9 +88,12 @@ async function handle(
       record,
       params,
       caller,
+      session,
       answerHeaders,
       timers,
       readJson: (scan) => body.readJson(scan),
+      readForm: () => body.readForm(),
+      refuseCredential: (error) => refuseCredential(exchange, { clients, error }),
       reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
       ...(isUpgrade && { connection: createConnectionHost(exchange, server) }),

@@ -1,5 +1,5 @@
 /** Checks that routes and the access table belong together. */
-import type { AccessTable } from "../access/access_table.ts";
+import { type AccessTable, isOperatorCredential } from "../access/access_table.ts";
 import { METHODS, type Route } from "./router.ts";
 import { accessKey } from "./surface.ts";
 
@@ -13,10 +13,13 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
   }
   for (const [key, row] of Object.entries(access)) {
     if (!keys.includes(key)) throw new RangeError(`Cannot use the access row "${key}": there is no such route`);
-    if ((row.credential === "admin") !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
-      throw new RangeError(`Cannot use the access row "${key}": the admin key is for /admin, and /admin for it`);
+    const isOperators = isOperatorCredential(row.credential);
+    if (isOperators !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
+      throw new RangeError(
+        `Cannot use the access row "${key}": operators' credentials are for /admin, and /admin for them`,
+      );
     }
-    const isOpen = row.credential === "none" || row.credential === "admin" || row.credential === "metrics";
+    const isOpen = row.credential === "none" || isOperators || row.credential === "metrics";
     if (!isOpen && row.endpoint === undefined) {
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }

@@ -1,8 +1,11 @@
 /** The body of one request, and the memory that is reserved for it. */
 import type { RequestRecord } from "../observe/request_record.ts";
+import { GatewayError } from "../errors.ts";
 import type { ScanPlan } from "../json/mod.ts";
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { type BodyRules, readJsonBody } from "./body.ts";
+import { bodyTooLarge, declaredLength } from "./body_head.ts";
+import { readBytes } from "./read_bytes.ts";
 import type { JsonBody } from "./router.ts";
 
 /** Receives the progress of a body. */
@@ -30,6 +33,28 @@ export class RequestBody {
   /** As `RouteContext.readJson`. */
   readJson(scan?: ScanPlan): Promise<JsonBody> {
     return this.#reading ??= this.#read(scan);
+  }
+
+  /** As `RouteContext.readForm`. */
+  async readForm(): Promise<URLSearchParams> {
+    const { limits, timers, headers } = this.#rules;
+    if (!/^application\/x-www-form-urlencoded\b/i.test(headers.get("content-type") ?? "")) {
+      throw new GatewayError("unsupported_media_type", "Cannot read this body: expected the fields of a form");
+    }
+    let bytes = 0;
+    const keeper = {
+      take: (more: number) => {
+        bytes += more;
+        if (bytes > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
+        this.reserve(more);
+      },
+    };
+    try {
+      const body = await readBytes(this.#request, { limits, keeper, length: declaredLength(headers), timers });
+      return new URLSearchParams(new TextDecoder().decode(body));
+    } finally {
+      this.#progress.bodyArrived();
+    }
   }
 
   /** As `RouteContext.reserve`. */

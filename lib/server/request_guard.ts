@@ -6,12 +6,13 @@ import { enterRefusal, type RefusedRequest } from "./enter_refusal.ts";
 import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
 import { clientNetwork } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
-import type { Access } from "../access/access_table.ts";
+import { type Access, isOperatorCredential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";
 import { clientAddress } from "./client_address.ts";
 import { type ClientConcurrency, createClientConcurrency } from "./client_concurrency.ts";
+import { isConsoleRow, requireReading, sessionOf } from "./console_guard.ts";
 import type { HeaderValues } from "./head.ts";
 import { createRatedLog, type RatedLog } from "./rated_log.ts";
 
@@ -60,6 +61,7 @@ export function authorizeRequest(
   { row, clients }: { row: Access | undefined; clients: ClientTracker },
 ): Promise<Caller | undefined> | Caller | undefined {
   if (row?.credential === "admin") return authorizeAdmin(guarded, clients);
+  if (isConsoleRow(row)) return authorizeConsole(guarded);
   if (row?.credential === "metrics") return authorizeMetrics(guarded, clients);
   return authorizeCaller(guarded, { row, clients });
 }
@@ -86,7 +88,8 @@ async function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): 
   const { admin } = config;
   if (admin === undefined) throw noSuchRoute();
   try {
-    await checkCredential(guarded, { clients, check: () => authenticateAdmin(head, admin) });
+    const role = await checkCredential(guarded, { clients, check: () => authenticateAdmin(head, admin) });
+    if (role === "viewer") requireReading(request);
   } catch (error) {
     const { message } = toGatewayError(error);
     const address = addressOf(guarded);
@@ -96,6 +99,12 @@ async function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): 
   }
 }
 
+/** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side, `forbidden` */
+function authorizeConsole({ request, head, gateway }: GuardedRequest): undefined {
+  if (gateway.config.admin === undefined) throw noSuchRoute();
+  if (sessionOf({ head, gateway })?.role === "viewer") requireReading(request);
+}
+
 /** Finds the caller, where the route needs one, and checks its permissions. */
 function authorizeCaller(
   guarded: GuardedRequest,
@@ -103,7 +112,7 @@ function authorizeCaller(
 ): Promise<Caller> | Caller | undefined {
   const { head, gateway } = guarded;
   if (row?.credential === "none") return undefined;
-  if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
+  if (row?.endpoint === undefined || isOperatorCredential(row.credential) || row.credential === "metrics") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
   const { endpoint, protocol } = row;
@@ -140,15 +149,20 @@ function credentialOf({ head }: GuardedRequest): string {
   return `${head.get("x-api-key") ?? ""}\n${head.get("authorization") ?? ""}`;
 }
 
+/** Counts a wrong credential of a request that sends one. @throws {GatewayError} as `refuseCredential` */
+function countFailure(guarded: GuardedRequest, { clients, error }: { clients: ClientTracker; error: unknown }): never {
+  if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw error;
+  refuseCredential(guarded, { clients, error });
+}
+
 /**
- * Counts a wrong credential. A request without one does not try any.
- * @throws {GatewayError} `limited` where its address has sent too many, else the error itself
+ * Refuses a wrong credential, and counts it for the address.
+ * @throws {GatewayError} `limited` if the address has sent too many, else the error itself
  */
-function countFailure(
+export function refuseCredential(
   guarded: GuardedRequest,
   { clients: { failures, refusals }, error }: { clients: ClientTracker; error: unknown },
 ): never {
-  if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw error;
   const { requestId, gateway: { log } } = guarded;
   const address = addressOf(guarded);
   const { retryAfterMs, isLast } = failures.failed(address);

@@ -1,5 +1,7 @@
 /** The form of a route file, and the router that finds the route of a request. */
+import type { ConsoleSession } from "../access/console_session.ts";
 import type { Caller } from "../access/caller.ts";
+import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonDocument, JsonObject, ScanPlan } from "../json/mod.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
@@ -31,6 +33,8 @@ export interface RouteContext {
   params: Readonly<Record<string, string>>;
   /** The authenticated caller; absent only on public routes. */
   caller: Caller | undefined;
+  /** The session of a signed-in operator; absent outside the console. */
+  session: ConsoleSession | undefined;
   /**
    * Headers of the answer, whatever becomes of the request: written once, at its end, over those of a response or an error.
    * Names in lower case; the last of one name counts.
@@ -44,6 +48,16 @@ export interface RouteContext {
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
   readJson(scan?: ScanPlan): Promise<JsonBody>;
+  /**
+   * The fields of a form that a browser sends, read within the limits of size and time. May be called once.
+   * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type` or `limited`
+   */
+  readForm(): Promise<URLSearchParams>;
+  /**
+   * Refuses a wrong key that the handler has read by itself, and counts it for the client's address.
+   * @throws {GatewayError} the error, or `limited` if the address has sent too many wrong keys
+   */
+  refuseCredential(error: GatewayError): never;
   /**
    * Counts bytes of a body that the handler reads by itself, before it keeps them, until there is an answer.
    * @param received how many of them the client has sent; absent: all

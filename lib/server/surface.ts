@@ -1,5 +1,5 @@
 /** The routes that a listener serves. Its router does not know any others. */
-import type { Access, AccessTable } from "../access/access_table.ts";
+import { type Access, type AccessTable, isOperatorCredential } from "../access/access_table.ts";
 import type { Config } from "../config.ts";
 import { type Method, METHODS, type Route } from "./router.ts";
 
@@ -47,5 +47,5 @@ export function accessKey(method: Method, route: Pick<Route, "path">): string {
 function isOn(surface: Surface, row: Access | undefined): boolean {
   if (row === undefined) return false;
   if (surface === "both" || row.everywhere === true) return true;
-  return (row.credential === "admin") === (surface === "admin");
+  return isOperatorCredential(row.credential) === (surface === "admin");
 }

@@ -2,7 +2,7 @@ import { assertEquals, assertLess, assertThrows } from "@std/assert";
 import type { Caller } from "../../lib/access/caller.ts";
 import { mayCall, mayUse, requireEndpoint, requireModel, requireProtocol } from "../../lib/access/permissions.ts";
 import { ENDPOINTS, type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
-import { ACCESS, type Endpoint } from "../../lib/access/access_table.ts";
+import { ACCESS, type Endpoint, isOperatorCredential } from "../../lib/access/access_table.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
 function caller(group: Partial<Group>, rules: KeyRules = {}): Caller {
@@ -95,7 +95,7 @@ Deno.test("requireProtocol() refuses with 403 and names the protocol", () => {
 
 Deno.test("everything under /anthropic belongs to its protocol, and the text endpoints to theirs", () => {
   for (const [route, { credential, endpoint, protocol }] of Object.entries(ACCESS)) {
-    if (credential === "none" || credential === "admin") continue;
+    if (credential === "none" || isOperatorCredential(credential)) continue;
     const native = route.includes(" /anthropic/");
     const speaks = endpoint === "chat" || endpoint === "responses" ? endpoint : undefined;
     assertEquals(protocol, native ? "messages" : speaks, route);

@@ -45,9 +45,14 @@ function context(
       group: { ...groupSchema.parse({}), models, ...group },
       rules,
     },
+    session: undefined,
     answerHeaders: [],
     timers: new PhaseTimers(),
     readJson: () => Promise.resolve({ text: "{}", value: {}, members: [], isAscii: false }),
+    readForm: () => Promise.resolve(new URLSearchParams()),
+    refuseCredential: (error) => {
+      throw error;
+    },
     reserve: () => {},
   };
 }

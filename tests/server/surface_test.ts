@@ -76,7 +76,7 @@ Deno.test("createApp() refuses an admin path for other keys, and the admin key f
       assertThrows(
         () => createApp({ routes, access: { [`GET ${path}`]: row }, surface, gateway }),
         RangeError,
-        "the admin key is for /admin",
+        "operators' credentials are for /admin",
       );
     }
   }

@@ -58,6 +58,8 @@ export interface GatewayOptions extends ReplacedParts {
   keyName?: string;
   /** Value of the variable `ADMIN_KEY`. */
   adminKey?: string;
+  /** Value of the variable `VIEWER_KEY`. */
+  viewerKey?: string;
   /** Image upstreams in place of those of the configuration, by name. */
   painters?: Readonly<Record<string, ImageUpstream>>;
   /** False: its upstreams answer what no protocol has, and the gateway relays it. */
@@ -134,6 +136,7 @@ export function startGateway(
     upstreamKey = UPSTREAM_KEY,
     keyName = "test",
     adminKey,
+    viewerKey,
     painters = {},
     described = true,
     drain,
@@ -141,7 +144,11 @@ export function startGateway(
     ...parts
   }: GatewayOptions = {},
 ): TestGateway {
-  const env: Record<string, string | undefined> = { UPSTREAM_KEY: upstreamKey, ADMIN_KEY: adminKey };
+  const env: Record<string, string | undefined> = {
+    UPSTREAM_KEY: upstreamKey,
+    ADMIN_KEY: adminKey,
+    VIEWER_KEY: viewerKey,
+  };
   const config = parseConfig(file, (name) => env[name]);
   const { key, record } = issueKey({ name: keyName, group: "default", now: 0 });
   void store.keys.add(record);

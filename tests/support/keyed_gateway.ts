@@ -18,6 +18,9 @@ export const KEY_STATES = [
 /** The admin key of every gateway here, by the name of its variable: `ADMIN_KEY`. */
 export const ADMIN_KEY = "admin-key-of-the-tests";
 
+/** The key that may only read, by the name of its variable: `VIEWER_KEY`. */
+export const VIEWER_KEY = "viewer-key-of-the-tests";
+
 /** A running gateway. */
 export interface KeyedGateway extends TestGateway {
   keys: Readonly<Record<typeof KEY_STATES[number], string>>;
@@ -41,7 +44,16 @@ export function startKeyed(
   void store.keys.revoke(revoked.id, 1);
   const gateway = startGateway(
     { ...file, groups: { poor: { endpoints: [] }, speechless: { protocols: [] } } },
-    { keyName: "good", adminKey, store, now: Date.now, random: Math.random, breakers: true, ...more },
+    {
+      keyName: "good",
+      adminKey,
+      viewerKey: VIEWER_KEY,
+      store,
+      now: Date.now,
+      random: Math.random,
+      breakers: true,
+      ...more,
+    },
   );
   return {
     ...gateway,

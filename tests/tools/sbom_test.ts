@@ -19,13 +19,15 @@ async function bom(parts?: readonly Part[]): Promise<Bom> {
 }
 
 Deno.test("the bill of materials has every package of the lock file, with version, hash and licence, and nothing else", async () => {
-  const { npm } = JSON.parse(await repositoryFile("deno.lock"));
+  const lock: Record<string, { integrity: string }> = JSON.parse(await repositoryFile("deno.lock")).npm;
+  // Some names end with those of their peers.
+  const npm = Object.fromEntries(Object.entries(lock).map(([name, row]) => [name.replace(/_.*$/, ""), row]));
   const { components, metadata, compositions } = await bom();
   assertEquals(metadata.component.version, denoJson.version);
   const libraries = components.filter(({ type }) => type === "library");
   assertEquals(libraries.map(({ name, version }) => `${name}@${version}`).sort(), Object.keys(npm).sort());
   for (const { name, version, purl, hashes } of libraries) {
-    const bytes = atob(npm[`${name}@${version}`].integrity.slice("sha512-".length));
+    const bytes = atob((npm[`${name}@${version}`]?.integrity ?? "").slice("sha512-".length));
     const hex = Array.from(bytes, (char) => char.charCodeAt(0).toString(16).padStart(2, "0")).join("");
     assertEquals(hashes, [{ alg: "SHA-512", content: hex }]);
     assertEquals(purl, `pkg:npm/${name.replace("@", "%40")}@${version}`);

@@ -5,14 +5,15 @@ import { installedParts, repositoryFile } from "./supply.ts";
 
 /** Packages of the program, each with its reasons in docs/decisions; what they bring along is counted, not chosen. */
 const CHOSEN = [
-  ...["@jsquash/jpeg", "@jsquash/webp", "deno-std", "imagescript", "ioredis", "js-tiktoken", "postgres", "zod"],
+  ...["@jsquash/jpeg", "@jsquash/webp", "deno-std", "imagescript", "ioredis", "js-tiktoken", "postgres", "preact"],
+  ...["preact-render-to-string", "zod"],
 ];
 const BROUGHT = [
   ...["@ioredis/commands", "base64-js", "cluster-key-slot", "debug", "denque", "ms", "redis-errors"],
   ...["standard-as-callback", "wasm-feature-detect"],
 ];
 /** Most packages of others that the program runs with; Deno's standard library is none of others. */
-const MOST_OF_OTHERS = 7;
+const MOST_OF_OTHERS = 9;
 /** Packages that are younger are not taken up, in days. */
 const LEAST_AGE_DAYS = 7;
 
@@ -77,7 +78,7 @@ Deno.test("the packages are those that were chosen, and what they bring along; n
   assertEquals(parts.map(({ name }) => name).sort(), [...BROUGHT, ...CHOSEN].sort());
   assertEquals(parts.filter(({ installScripts }) => installScripts.length > 0), []);
   const decisions = await Promise.all(
-    ["0001-dependencies", "0004-postgres"].map((name) => repositoryFile(`docs/decisions/${name}.md`)),
+    ["0001-dependencies", "0004-postgres", "0007-console"].map((name) => repositoryFile(`docs/decisions/${name}.md`)),
   );
   for (const name of CHOSEN) assert(decisions.some((text) => text.includes(`\`${name}\``)), name);
 });

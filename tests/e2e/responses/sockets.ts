@@ -73,7 +73,9 @@ export class TestSocket implements Disposable {
 /** Opens a connection. @throws where it is refused */
 export async function openSocket({ url, key }: TestGateway, secret = key.key): Promise<TestSocket> {
   const headers = { authorization: `Bearer ${secret}` };
-  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/responses`, { headers });
+  // The types of preact bring those of browsers along, which know no headers here.
+  const WithHeaders = WebSocket as unknown as new (url: string, options: { headers: HeadersInit }) => WebSocket;
+  const socket = new WithHeaders(`${url.replace("http", "ws")}/v1/responses`, { headers });
   const opened = new TestSocket(socket);
   await new Promise<void>((resolve, reject) => {
     socket.onopen = () => resolve();

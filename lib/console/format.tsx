@@ -1,0 +1,77 @@
+/** Values of the console as people read them; the exact value is in the title. */
+import type { VNode } from "preact";
+import { roundUsd } from "../billing/money.ts";
+
+/** An amount in USD. @param usd an exact decimal string */
+export function Usd({ usd }: { usd: string }): VNode {
+  return <span title={`${usd} USD`}>{`$${roundUsd(usd)}`}</span>;
+}
+
+const NUMBER = new Intl.NumberFormat("en");
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+/** A count: from 10,000 on with three digits, such as 12.3K. */
+export function Count({ value }: { value: number }): VNode {
+  return <span title={NUMBER.format(value)}>{value < 10_000 ? NUMBER.format(value) : SHORT.format(value)}</span>;
+}
+
+/** A moment: UTC, which the console's script replaces by the viewer's time. @param iso ISO 8601; null: none */
+export function Moment({ iso }: { iso: string | null }): VNode {
+  if (iso === null) return <span class="dim">–</span>;
+  return <time dateTime={iso}>{`${iso.slice(0, 16).replace("T", " ")} UTC`}</time>;
+}
+
+/** A state, such as `active` or `open`, in the color that it has for an operator. */
+export function State({ state }: { state: string }): VNode {
+  return <span class={STATE_CLASSES[state] ?? "warn"}>{state.replaceAll("_", " ")}</span>;
+}
+
+const STATE_CLASSES: Readonly<Record<string, string>> = {
+  active: "good",
+  closed: "good",
+  ok: "good",
+  open: "bad",
+  quarantined: "bad",
+  revoked: "dim",
+  expired: "dim",
+  unavailable: "bad",
+};
+
+/** A table that scrolls by itself on a narrow screen. A column whose name begins with `#` has numbers. */
+export function Table({ columns, rows, empty }: {
+  columns: readonly string[];
+  rows: readonly (readonly (VNode | string | number)[])[];
+  /** Text in place of a table without rows. */
+  empty: string;
+}): VNode {
+  if (rows.length === 0) return <p class="dim">{empty}</p>;
+  const classes = columns.map((name) => name.startsWith("#") ? "number" : undefined);
+  return (
+    <div class="scroll" role="region" tabIndex={0} aria-label={columns[0]?.replace("#", "")}>
+      <table>
+        <thead>
+          <tr>{columns.map((name, index) => <th scope="col" class={classes[index]}>{name.replace("#", "")}</th>)}</tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => <tr>{row.map((cell, index) => <td class={classes[index]}>{cell}</td>)}</tr>)}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Figures with their names. */
+export function Cards(
+  { cards }: { cards: readonly (readonly [name: string, value: VNode | string | number])[] },
+): VNode {
+  return (
+    <dl class="cards">
+      {cards.map(([name, value]) => (
+        <div>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,162 @@
+/** Pages of the console: their frame, their headers, and forms that only this console can send. */
+import type { ComponentChildren, VNode } from "preact";
+import { renderToString } from "preact-render-to-string";
+import { type ConsoleSession, isEqual } from "../access/console_session.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import type { RouteContext } from "../server/router.ts";
+
+/** Headers of every answer: nothing is cached, framed, guessed or loaded from elsewhere. */
+export const SECURITY_HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+} as const;
+
+/** Path of the console. */
+export const CONSOLE = "/admin/console";
+
+const PAGES = [
+  ["", "Overview"],
+  ["/keys", "Keys"],
+  ["/budgets", "Budgets"],
+  ["/models", "Models"],
+  ["/usage", "Usage"],
+  ["/configuration", "Configuration"],
+] as const;
+
+/** A page before it is framed. */
+export interface Page {
+  title: string;
+  body: ComponentChildren;
+  status?: number;
+}
+
+/** Frames a page and makes its response. @param session absent: the page is shown without a menu */
+export function htmlResponse({ title, body, status = 200 }: Page, session?: ConsoleSession): Response {
+  const text = `<!doctype html>${renderToString(<Frame title={title} session={session}>{body}</Frame>)}`;
+  return new Response(text, { status, headers: { ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" } });
+}
+
+function Frame(
+  { title, session, children }: { title: string; session: ConsoleSession | undefined; children: ComponentChildren },
+): VNode {
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>{`${title} – Sluice`}</title>
+        <link rel="stylesheet" href={`${CONSOLE}/assets/console.css`} />
+        <script src={`${CONSOLE}/assets/console.js`} defer />
+      </head>
+      <body>
+        <header>
+          <strong>Sluice</strong>
+          {session !== undefined && (
+            <>
+              <nav aria-label="Pages">
+                {PAGES.map(([path, name]) => (
+                  <a href={CONSOLE + path} aria-current={name === title ? "page" : undefined}>{name}</a>
+                ))}
+              </nav>
+              {session.role === "viewer" && <span class="dim">read only</span>}
+              <form method="post" action={`${CONSOLE}/sign-out`}>
+                <CsrfField session={session} />
+                <button type="submit">Sign out</button>
+              </form>
+            </>
+          )}
+        </header>
+        <main>
+          <h1>{title}</h1>
+          {children}
+        </main>
+      </body>
+    </html>
+  );
+}
+
+/** The hidden field that proves that a form is from this console and this session. */
+export function CsrfField({ session }: { session: ConsoleSession }): VNode {
+  return <input type="hidden" name="csrf" value={session.csrf} />;
+}
+
+/** The session of a page. @throws {TypeError} on a route without one */
+export function requireSession({ session }: Pick<RouteContext, "session">): ConsoleSession {
+  if (session === undefined) throw new TypeError("Cannot show this page: its route requires no session");
+  return session;
+}
+
+/** Answers with a page; a known error becomes a page with its message. */
+export async function showPage(
+  context: RouteContext,
+  render: (session: ConsoleSession) => Page | Promise<Page>,
+): Promise<Response> {
+  const session = requireSession(context);
+  try {
+    return htmlResponse(await render(session), session);
+  } catch (thrown) {
+    return htmlResponse(errorPage(thrown), session);
+  }
+}
+
+/**
+ * Runs the change that a form asks for. A form that another site has sent is refused.
+ * @param change returns a page, or the path to go on with
+ */
+export async function runForm(
+  request: Request,
+  context: RouteContext,
+  change: (fields: URLSearchParams, session: ConsoleSession) => Promise<Page | string>,
+): Promise<Response> {
+  const session = requireSession(context);
+  try {
+    requireSameOrigin(request);
+    const fields = await context.readForm();
+    if (!isEqual(fields.get("csrf") ?? "", session.csrf)) {
+      throw new GatewayError(
+        "forbidden",
+        "This form is out of date: go back, load the page again and repeat the change",
+      );
+    }
+    const next = await change(fields, session);
+    return typeof next === "string" ? redirectTo(next) : htmlResponse(next, session);
+  } catch (thrown) {
+    return htmlResponse(errorPage(thrown), session);
+  }
+}
+
+/** Sends the browser to another page, which it loads with GET. */
+export function redirectTo(path: string, headers: Record<string, string> = {}): Response {
+  return new Response(null, { status: 303, headers: { ...SECURITY_HEADERS, location: path, ...headers } });
+}
+
+/** @throws {GatewayError} `forbidden` for a form that a page of another origin sends */
+export function requireSameOrigin({ headers }: Pick<Request, "headers">): void {
+  // A proxy may change the Host header, but a browser's own statement about the sending page passes.
+  if (headers.get("sec-fetch-site") === "same-origin") return;
+  const origin = headers.get("origin");
+  const host = headers.get("host");
+  if (origin !== null && host !== null && URL.canParse(origin) && new URL(origin).host === host) return;
+  throw new GatewayError("forbidden", "Cannot accept this form: it was sent from another site");
+}
+
+/** A page about an error. Internal errors are logged and not shown. */
+function errorPage(thrown: unknown): Page {
+  const error = toGatewayError(thrown);
+  return {
+    title: error.status === 404 ? "Not found" : "Cannot do this",
+    status: error.status,
+    body: (
+      <>
+        <p class="notice bad" role="alert">{error.message}</p>
+        <p>
+          <a href={CONSOLE}>Overview</a>
+        </p>
+      </>
+    ),
+  };
+}

@@ -1,0 +1,138 @@
+/** Pages that only show: budgets, models with the health of their targets, usage. */
+import { listBudgets } from "../billing/reports/budget_report.ts";
+import { type Period, readPeriod } from "../billing/reports/period.ts";
+import { USAGE_BY, usageReport } from "../billing/reports/usage.ts";
+import { GatewayError } from "../errors.ts";
+import { healthRows } from "../request/health.ts";
+import type { RouteContext } from "../server/router.ts";
+import { Count, Moment, State, Table, Usd } from "./format.tsx";
+import { CONSOLE, showPage } from "./html.tsx";
+import { usedPercent } from "./overview.tsx";
+
+/** `GET /admin/console/budgets`. */
+export function budgetsPage({ signal }: Request, context: RouteContext): Promise<Response> {
+  const { gateway: { store: { ledger, keys }, config, now } } = context;
+  return showPage(context, async () => ({
+    title: "Budgets",
+    body: (
+      <>
+        <p class="dim">Budgets and limits of groups are set in the configuration file.</p>
+        <Table
+          columns={["Budget of", "Group", "Period", "#Budget", "#Spent", "#Held", "#Left", "#Used", "Resets"]}
+          rows={(await listBudgets({ ledger, keys, config }, { now: now(), signal })).map((line) => [
+            `${line.scope} ${line.name}`,
+            line.group,
+            line.period,
+            <Usd usd={line.budget_usd} />,
+            <Usd usd={line.spent_usd} />,
+            <Usd usd={line.held_usd} />,
+            <Usd usd={line.left_usd} />,
+            `${usedPercent(line)}%`,
+            <Moment iso={line.resets_at} />,
+          ])}
+          empty="No group and no key has a budget."
+        />
+      </>
+    ),
+  }));
+}
+
+/** `GET /admin/console/models`. */
+export function modelsPage(_request: Request, context: RouteContext): Promise<Response> {
+  const { gateway } = context;
+  return showPage(context, () => ({
+    title: "Models",
+    body: (
+      <>
+        <Table
+          columns={["Model", "#Context", "#Input / 1M", "#Output / 1M", "Targets"]}
+          rows={gateway.catalog.models.map(({ id, context_length, pricing, targets }) => [
+            id,
+            <Count value={context_length} />,
+            perMillion(pricing.prompt),
+            perMillion(pricing.completion),
+            targets.map(({ upstream, model }) => `${upstream}: ${model}`).join(", "),
+          ])}
+          empty="The catalog is empty."
+        />
+        <h2>Targets that were asked</h2>
+        <Table
+          columns={["Upstream", "Model", "State", "#Answered of last attempts"]}
+          rows={healthRows(gateway).map((row) => [
+            row.upstream,
+            row.model,
+            <State state={row.state} />,
+            `${row.recent_answers} of ${row.recent_attempts}`,
+          ])}
+          empty="No target was asked since the start."
+        />
+      </>
+    ),
+  }));
+}
+
+/** A price per million tokens. @param price USD per token, as a decimal string */
+function perMillion(price: string): string {
+  const [whole = "0", fraction = ""] = price.split(".");
+  const digits = `${whole}${fraction.padEnd(6, "0").slice(0, 6)}`.replace(/^0+(?=\d)/, "");
+  const rest = fraction.slice(6).replace(/0+$/, "");
+  return `$${digits}${rest === "" ? "" : `.${rest}`}`;
+}
+
+/** `GET /admin/console/usage`: the bill of a period, by key, group, model or day. */
+export function usagePage({ url, signal }: Request, context: RouteContext): Promise<Response> {
+  return showPage(context, async () => {
+    const { gateway: { store: { ledger, keys }, config, now } } = context;
+    const query = new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?")) : "");
+    const by = USAGE_BY.find((name) => name === query.get("by")) ?? "model";
+    const month = query.get("month") || new Date(now()).toISOString().slice(0, 7);
+    const report = await usageReport({ ledger, keys, config }, { ...readMonth(month, now()), by, signal });
+    return {
+      title: "Usage",
+      body: (
+        <>
+          <form class="fields" method="get" action={`${CONSOLE}/usage`}>
+            <label>
+              Month
+              <input type="month" name="month" value={month} />
+            </label>
+            <label>
+              By
+              <select name="by">
+                {USAGE_BY.map((name) => <option value={name} selected={name === by}>{name}</option>)}
+              </select>
+            </label>
+            <button type="submit">Show</button>
+          </form>
+          <p>
+            <Moment iso={report.since} /> to <Moment iso={report.until} />
+          </p>
+          <Table
+            columns={["Name", "#Cost", "#Requests", "#Failed", "#Input", "#Cached", "#Output", "#Images"]}
+            rows={[...report.lines, { ...report.total, name: "Total" }].map(({ name, tokens, ...figures }) => [
+              name,
+              <Usd usd={figures.cost_usd} />,
+              <Count value={figures.requests} />,
+              <Count value={figures.failed} />,
+              <Count value={tokens.prompt} />,
+              <Count value={tokens.input_cache_read} />,
+              <Count value={tokens.completion} />,
+              <Count value={figures.images} />,
+            ])}
+            empty="No requests in this month."
+          />
+        </>
+      ),
+    };
+  });
+}
+
+/** The period of a month such as `2026-11`. @throws {GatewayError} `invalid` */
+function readMonth(month: string, now: number): Period {
+  try {
+    return readPeriod({ period: month }, now);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: "month", cause: error });
+  }
+}

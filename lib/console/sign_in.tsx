@@ -1,0 +1,64 @@
+/** Signing in and out of the console. */
+import type { VNode } from "preact";
+import { roleOf } from "../access/authenticate_admin.ts";
+import { beginSession, SESSION_COOKIE, SESSION_MS } from "../access/console_session.ts";
+import { GatewayError } from "../errors.ts";
+import { SIGN_IN_PATH } from "../server/console_guard.ts";
+import type { RouteContext } from "../server/router.ts";
+import { CONSOLE, htmlResponse, redirectTo, requireSameOrigin } from "./html.tsx";
+
+/** `GET /admin/console/sign-in`. */
+export function signInPage(): Response {
+  return htmlResponse({ title: "Sign in", body: <SignInForm /> });
+}
+
+/** `POST /admin/console/sign-in`: begins a session for the holder of an admin key. Wrong keys are counted by address. */
+export async function signIn(request: Request, context: RouteContext): Promise<Response> {
+  try {
+    requireSameOrigin(request);
+    const { gateway: { config: { admin }, now }, refuseCredential } = context;
+    if (admin === undefined) throw new TypeError("Cannot sign in: there is no admin side");
+    const key = (await context.readForm()).get("key") ?? "";
+    const role = roleOf(key.trim(), admin);
+    if (role === undefined) return refuseCredential(new GatewayError("unauthenticated", "This admin key is not valid"));
+    return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession(role, { admin, now: now() }), request) });
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    return htmlResponse({ title: "Sign in", status: thrown.status, body: <SignInForm error={thrown.message} /> });
+  }
+}
+
+/** `POST /admin/console/sign-out`: ends the session. */
+export async function signOut(request: Request, { session, gateway, readForm }: RouteContext): Promise<Response> {
+  requireSameOrigin(request);
+  const fields = await readForm();
+  if (session !== undefined && fields.get("csrf") === session.csrf) gateway.endedSessions.end(session, gateway.now());
+  return redirectTo(SIGN_IN_PATH, { "set-cookie": cookie("", request) });
+}
+
+/** The session cookie. An empty value removes it. It is `Secure` if the browser used TLS, as far as this can be known. */
+function cookie(value: string, { url, headers }: Pick<Request, "url" | "headers">): string {
+  const isSecure = url.startsWith("https:") || headers.get("x-forwarded-proto") === "https";
+  const maxAge = value === "" ? 0 : SESSION_MS / 1000;
+  return `${SESSION_COOKIE}=${value}; Path=${CONSOLE}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${
+    isSecure ? "; Secure" : ""
+  }`;
+}
+
+function SignInForm({ error }: { error?: string }): VNode {
+  return (
+    <>
+      {error !== undefined && <p class="notice bad" role="alert">{error}</p>}
+      <form class="fields" method="post" action={SIGN_IN_PATH}>
+        <label>
+          Admin key
+          <input type="password" name="key" required autofocus autocomplete="current-password" />
+        </label>
+        <button type="submit">Sign in</button>
+      </form>
+      <p class="dim">
+        The admin key is the value of the environment variable that <code>admin.key</code> of the configuration names.
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,6 @@
+import { modelsPage } from "../../../lib/console/pages.tsx";
+import type { RouteContext } from "../../../lib/server/router.ts";
+
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return modelsPage(request, context);
+}

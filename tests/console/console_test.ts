@@ -1,0 +1,187 @@
+import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { Browser, csrfOf, startConsole } from "./browser.ts";
+
+const PAGES = ["", "/keys", "/budgets", "/models", "/usage", "/configuration"];
+
+Deno.test("the console shows its pages to an operator who signs in with the admin key", async () => {
+  await using gateway = startConsole();
+  const browser = new Browser(gateway);
+  assertEquals((await browser.get()).path, "/sign-in");
+  assertEquals((await browser.signIn(ADMIN_KEY)).path, "");
+  for (const page of PAGES) {
+    const { status, path, html, headers } = await browser.get(page);
+    assertEquals([status, path], [200, page]);
+    assertMatch(html, /^<!doctype html><html lang="en">/);
+    assertEquals(headers.get("cache-control"), "no-store");
+    assertStringIncludes(headers.get("content-security-policy") ?? "", "default-src 'none'");
+    assertNotMatch(html, /<script(?![^>]* src=)|style="|\son\w+="/, "nothing is inline");
+  }
+  for (const name of ["console.css", "console.js"]) assertEquals((await browser.get(`/assets/${name}`)).status, 200);
+  assertEquals((await browser.get("/assets/other")).status, 404);
+});
+
+Deno.test("a wrong admin key does not sign in, and too many of them are refused for a while", async () => {
+  await using gateway = startConsole({ trusted_proxies: ["127.0.0.0/8"] });
+  const browser = new Browser(gateway);
+  const address = { "x-forwarded-for": "192.0.2.7" };
+  const wrong = await browser.post("/sign-in", { key: "wrong" }, address);
+  assertEquals([wrong.status, browser.cookie], [401, ""]);
+  assertStringIncludes(wrong.html, "This admin key is not valid");
+  let status = 401;
+  for (let attempt = 0; status === 401 && attempt < 30; attempt++) {
+    ({ status } = await browser.post("/sign-in", { key: "wrong" }, address));
+  }
+  assertEquals(status, 429);
+});
+
+Deno.test("a session ends when it is signed out, when the admin key changes, and after twelve hours", async () => {
+  await using gateway = startConsole();
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const kept = browser.cookie;
+  await browser.post("/sign-out", {});
+  assertEquals(browser.cookie, "");
+  browser.cookie = kept;
+  assertEquals((await browser.get()).path, "/sign-in", "the cookie of before is of no use");
+
+  await using other = startConsole();
+  const [first] = kept.split(".");
+  const late = new Browser(other);
+  late.cookie = `${first}.1.aaaaaaaaaaaaaaaaaaaaaaaa.bbbb`;
+  assertEquals((await late.get()).path, "/sign-in", "a forged cookie");
+});
+
+Deno.test("the session cookie is for the console alone, unreadable for scripts, and Secure behind TLS", async () => {
+  await using gateway = startConsole();
+  const signIn = (headers: Record<string, string>) =>
+    fetch(`${gateway.adminUrl}/admin/console/sign-in`, {
+      method: "POST",
+      body: new URLSearchParams({ key: ADMIN_KEY }),
+      headers: { origin: gateway.adminUrl, ...headers },
+      redirect: "manual",
+    });
+  const plain = await signIn({});
+  await plain.body?.cancel();
+  const cookie = plain.headers.get("set-cookie") ?? "";
+  for (const part of ["Path=/admin/console", "HttpOnly", "SameSite=Strict", "Max-Age=43200"]) {
+    assertStringIncludes(cookie, part);
+  }
+  assert(!cookie.includes("Secure"));
+  const secure = await signIn({ "x-forwarded-proto": "https" });
+  await secure.body?.cancel();
+  assertStringIncludes(secure.headers.get("set-cookie") ?? "", "; Secure");
+});
+
+Deno.test("an operator creates, disables, rotates and revokes a key, which works accordingly", async () => {
+  await using gateway = startConsole();
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const statusOf = async (key: string) => {
+    const response = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const secretOf = (html: string) => /<pre id="secret">([^<]+)/.exec(html)?.[1] ?? "";
+  const created = await browser.post("/keys", { name: "team", group: "default", expires_at: "90d" });
+  const first = secretOf(created.html);
+  assertEquals(await statusOf(first), 200);
+  const path = /href="\/admin\/console(\/keys\/[^"]+)"/.exec(created.html)?.[1] ?? "";
+  assertNotMatch((await browser.get(path)).html, /sk-sluice-/, "the secret is shown once");
+
+  assertEquals((await browser.post(path, { action: "disable" })).path, path);
+  assertEquals(await statusOf(first), 403);
+  await browser.post(path, { action: "enable" });
+  const second = secretOf((await browser.post(path, { action: "rotate", overlap: "0s" })).html);
+  assertEquals([await statusOf(first), await statusOf(second)], [401, 200]);
+  const unconfirmed = await browser.post(path, { action: "revoke", confirm: "other" });
+  assertEquals([unconfirmed.status, await statusOf(second)], [400, 200]);
+  await browser.post(path, { action: "revoke", confirm: "team" });
+  assertEquals(await statusOf(second), 401);
+  assertEquals(gateway.logs.filter(({ event }) => event === "key_changed").map(({ action }) => action), [
+    "create_key",
+    "change_key",
+    "change_key",
+    "rotate_key",
+    "revoke_key",
+  ]);
+});
+
+Deno.test("a form of another site, of another session or without a token changes nothing", async () => {
+  await using gateway = startConsole();
+  const [browser, other] = [new Browser(gateway), new Browser(gateway)];
+  await browser.signIn(ADMIN_KEY);
+  await other.signIn(ADMIN_KEY);
+  const foreign = csrfOf((await other.get()).html);
+  const forms: [name: string, fields: Record<string, string>, headers: Record<string, string>][] = [
+    ["from another site", {}, { origin: "https://evil.example" }],
+    ["with the token of another session", { csrf: foreign }, {}],
+    ["without a token", { csrf: "" }, {}],
+  ];
+  for (const [name, fields, headers] of forms) {
+    const { status } = await browser.post("/keys", { name: "sneaked", group: "default", ...fields }, headers);
+    assertEquals(status, 403, name);
+  }
+  assertEquals(await gateway.store.keys.find("sneaked"), undefined);
+});
+
+Deno.test("a viewer sees every page and changes nothing, over the console and over the admin API", async () => {
+  await using gateway = startConsole();
+  const browser = new Browser(gateway);
+  await browser.signIn(VIEWER_KEY);
+  for (const page of PAGES) {
+    const { status, html } = await browser.get(page);
+    assertEquals(
+      [status, /<form[^>]*action="(?!\/admin\/console\/(?:sign-out|usage)")/.test(html)],
+      [200, false],
+      page,
+    );
+  }
+  assertEquals((await browser.post("/keys", { name: "viewer", group: "default" })).status, 403);
+  const api = (method: string) =>
+    fetch(`${gateway.adminUrl}/admin/v1/keys`, {
+      method,
+      headers: { authorization: `Bearer ${VIEWER_KEY}`, "content-type": "application/json" },
+      ...(method === "POST" && { body: '{"name":"viewer"}' }),
+    });
+  for (const [method, status] of [["GET", 200], ["POST", 403]] as const) {
+    const response = await api(method);
+    await response.body?.cancel();
+    assertEquals(response.status, status, method);
+  }
+  assertEquals(await gateway.store.keys.find("viewer"), undefined);
+});
+
+Deno.test("names that look like markup are shown as text", async () => {
+  await using gateway = startConsole({
+    upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
+    models: [{
+      id: "evil/model",
+      created: 0,
+      context_length: 10,
+      pricing: { prompt: "0", completion: "0" },
+      targets: [{ upstream: "host", model: "<script>alert(1)</script>" }],
+    }],
+  });
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const { html } = await browser.get("/models");
+  assertStringIncludes(html, "&lt;script>");
+  assertNotMatch(html, /<script>alert/);
+  assertStringIncludes((await browser.get("/keys/%3Cimg%20src=x%3E")).html, "&lt;img");
+});
+
+Deno.test("the console is not there without an admin side, and not on the clients' listener if it has its own", async () => {
+  await using none = startKeyed();
+  await using apart = startConsole({
+    admin: { key: { env: "ADMIN_KEY" }, listen: { hostname: "127.0.0.1", port: 9 } },
+  });
+  for (const origin of [none.url, apart.url]) {
+    for (const path of ["", "/sign-in", "/assets/console.css"]) {
+      const response = await fetch(`${origin}/admin/console${path}`, { redirect: "manual" });
+      await response.body?.cancel();
+      assertEquals(response.status, 404, `${origin}${path}`);
+    }
+  }
+  assertEquals((await new Browser(apart).get("/sign-in")).status, 200);
+});
