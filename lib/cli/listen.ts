@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import { PhaseTimers } from "../phase_timers.ts";
 import { type App, type AppOptions, createApp } from "../server/app.ts";
 import { describeCause } from "../server/cause.ts";
-import { createClientTracker } from "../server/request_guard.ts";
+import { createClientTracker } from "../server/client_tracker.ts";
 import { type Listener, listenersOf } from "../server/surface.ts";
 
 /** A listener's server. */

@@ -1,19 +1,18 @@
 /** From a request's target to its handler: route, method, credential, permission. */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { isOperatorCredential } from "../access/access_table.ts";
-import { isAdminPath } from "./check_access.ts";
+import { isAdminPath, isOperatorRow } from "./check_access.ts";
 import { createConnectionHost } from "./connection_host.ts";
 import { isConsoleRow, redirectToSignIn, sessionOf } from "./console_guard.ts";
 import { enterRefusal } from "./enter_refusal.ts";
 import { preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
-import { addressOf, authorizeRequest, countConcurrent, noSuchRoute, refuseCredential } from "./request_guard.ts";
+import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
+import { authorizeRequest, noSuchRoute } from "./request_guard.ts";
 import { RequestBody } from "./request_body.ts";
 import type { RouteHandler } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
-import type { Surface } from "./surface.ts";
 import { readTarget } from "./target.ts";
 
 /** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
@@ -77,7 +76,7 @@ async function handle(
       await enterRefusal(error, { gateway, requestId, record, caller });
     }
   }
-  const limits = row !== undefined && isOperatorCredential(row.credential) ? settings.adminLimits : settings.limits;
+  const limits = isOperatorRow(row) ? settings.adminLimits : settings.limits;
   const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };
   const body = new RequestBody(request, rules, { record, bodyArrived });
   let isAnswered = false;
@@ -120,7 +119,7 @@ function isForOperators(path: string): boolean {
 }
 
 /** Metrics are where the admin side is. */
-function isElsewhere(path: string, { surface, gateway }: { surface: Surface; gateway: Gateway }): boolean {
+function isElsewhere(path: string, { surface, gateway }: Pick<ServerState, "surface"> & { gateway: Gateway }): boolean {
   return path === "/metrics" && surface === "public" && gateway.config.admin?.listen !== undefined;
 }
 

@@ -10,7 +10,7 @@ import type { Drain } from "./drain.ts";
 import { beginExchange, cacheSettings, createServerState } from "./exchange.ts";
 import { observed, withHeaders, withoutBody } from "./finish_response.ts";
 import { createRequestIds } from "./request_id.ts";
-import type { ClientTracker } from "./request_guard.ts";
+import type { ClientTracker } from "./client_tracker.ts";
 import type { Route } from "./router.ts";
 import type { Surface } from "./surface.ts";
 import { writeAbandoned, writeError } from "./write_error.ts";

@@ -1,5 +1,5 @@
 /** Checks that routes and the access table belong together. */
-import { type AccessTable, isOperatorCredential } from "../access/access_table.ts";
+import { type Access, type AccessTable, isOperatorCredential } from "../access/access_table.ts";
 import { METHODS, type Route } from "./router.ts";
 import { accessKey } from "./surface.ts";
 
@@ -13,7 +13,7 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
   }
   for (const [key, row] of Object.entries(access)) {
     if (!keys.includes(key)) throw new RangeError(`Cannot use the access row "${key}": there is no such route`);
-    const isOperators = isOperatorCredential(row.credential);
+    const isOperators = isOperatorRow(row);
     if (isOperators !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
       throw new RangeError(
         `Cannot use the access row "${key}": operators' credentials are for /admin, and /admin for them`,
@@ -29,4 +29,9 @@ export function checkAccess(routes: readonly Route[], access: AccessTable): void
 /** Returns true for a path of the admin side. */
 export function isAdminPath(path: string): boolean {
   return path.startsWith("/admin/");
+}
+
+/** Returns true for a row of the admin side. */
+export function isOperatorRow(row: Access | undefined): boolean {
+  return row !== undefined && isOperatorCredential(row.credential);
 }

@@ -8,7 +8,7 @@ import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { createDrain, type Drain } from "./drain.ts";
 import { Head } from "./head.ts";
 import { createRatedLog } from "./rated_log.ts";
-import { addressOf, type ClientTracker, createClientTracker, type GuardedRequest } from "./request_guard.ts";
+import { addressOf, type ClientTracker, createClientTracker, type GuardedRequest } from "./client_tracker.ts";
 import { createRouteMatcher, type RouteMatch, type RouteMatcher } from "./route_matcher.ts";
 import { type AnswerHeader, METHODS } from "./router.ts";
 import { routesOn, type Surface } from "./surface.ts";
