@@ -2,7 +2,7 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
-import { enterRefusal, type RefusedRequest } from "./enter_refusal.ts";
+import { enterRefusal } from "./enter_refusal.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { type Access, isOperatorCredential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
