@@ -147,6 +147,8 @@ export interface Vitals {
   loopLag: () => number;
   /** Lines of the log that were lost. */
   linesLost: () => number;
+  /** Bytes of recent responses. */
+  keptBytes: () => number;
   ledgerQueue: () => number;
   ledgerHealthy: () => boolean;
   /** True while the store of keys and ledger answers, and the number of entries that wait for it. */
@@ -184,6 +186,7 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   gauge("sluice_open_requests", "Requests under way, streams included.", vitals.openRequests);
   gauge("sluice_open_streams", "Streams of events under way.", vitals.openStreams);
   gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", vitals.heldBytes);
+  gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", vitals.keptBytes);
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
   gauge("sluice_store_up", "1 while the store of keys and bills answers, else 0.", () => vitals.storeUp() ? 1 : 0);

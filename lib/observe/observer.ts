@@ -243,6 +243,7 @@ class RequestObserver implements Observer {
       heldBytes: () => this.#holders.reduce((sum, bytes) => sum + bytes(), 0),
       loopLag: () => this.loop.lagMs / 1000,
       linesLost: () => this.#linesLost(),
+      keptBytes: () => around().keptBytes(),
       ledgerQueue: () => around().ledgerQueue(),
       ledgerHealthy: () => around().ledgerHealthy(),
       storeUp: () => around().storeUp(),

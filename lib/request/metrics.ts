@@ -28,8 +28,9 @@ export async function metrics(gateway: Gateway): Promise<Response> {
 }
 
 function metricsText(gateway: Gateway, groups: GroupReadings): string {
-  const { observer, ledger, limiter, reloader, store } = gateway;
+  const { observer, ledger, limiter, recall, reloader, store } = gateway;
   return observer.metrics({
+    keptBytes: () => recall.bytes,
     ledgerQueue: () => ledger.queued,
     ledgerHealthy: () => ledger.healthy,
     storeUp: () => store.shared?.reach().up ?? true,

@@ -244,6 +244,28 @@ Deno.test("a shutdown closes idle connections, and the others after their answer
   while (drain.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
+/** A connection whose frames are written by hand. */
+async function upgradeByHand({ port, key }: TestGateway): Promise<Deno.TcpConn> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const head = ["GET /v1/responses HTTP/1.1", "host: a", "connection: Upgrade", "upgrade: websocket"];
+  const more = ["sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="];
+  const lines = [...head, ...more, `authorization: Bearer ${key.key}`];
+  await connection.write(new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`));
+  await connection.read(new Uint8Array(4096));
+  return connection;
+}
+
+Deno.test("a ping is answered", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using connection = await upgradeByHand(gateway);
+  // A mask of zeros leaves the text as it is.
+  await connection.write(new Uint8Array([0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69]));
+  const bytes = new Uint8Array(16);
+  const size = await connection.read(bytes) ?? 0;
+  assertEquals([...bytes.subarray(0, size)], [0x8a, 0x02, 0x68, 0x69]);
+});
+
 Deno.test("a slow reader slows its upstream", async () => {
   const chunk = STREAMED.chat[1] ?? "";
   const long = chunk.replace("Hello", "x".repeat(100_000));
@@ -254,13 +276,8 @@ Deno.test("a slow reader slows its upstream", async () => {
   }
   await using server = startUpstream(() => ({ steps: steps() }));
   await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { drained_requests: 0 } });
-  // A client that reads nothing: the upgrade and a message by hand.
-  const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
-  const head = ["GET /v1/responses HTTP/1.1", "host: a", "connection: Upgrade", "upgrade: websocket"];
-  const more = ["sec-websocket-version: 13", "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=="];
-  const lines = [...head, ...more, `authorization: Bearer ${gateway.key.key}`];
-  await connection.write(new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`));
-  await connection.read(new Uint8Array(4096));
+  // A client that reads nothing.
+  const connection = await upgradeByHand(gateway);
   const text = new TextEncoder().encode('{"type":"response.create","model":"acme/one","input":"a"}');
   // A text frame with a mask of zeros.
   await connection.write(new Uint8Array([0x81, 0x80 | text.length, 0, 0, 0, 0, ...text]));
