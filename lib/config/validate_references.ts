@@ -290,9 +290,13 @@ function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
 function embeddedTargetProblems({ target, makes }: TargetOfModel, path: Path): string[] {
   const known = makes === "other" ? [] : EMBEDDED_TARGETS[makes];
   if (typeof target.model !== "string" || known.includes(target.model)) return [];
-  const kind = { text: "language model", image: "image model", other: "model of this kind" }[
-    makes === "text" || makes === "image" ? makes : "other"
-  ];
+  const kind = {
+    text: "language model",
+    image: "image model",
+    embedding: "embedding model",
+    rerank: "rerank model",
+    other: "model of this kind",
+  }[makes];
   const list = known.length === 0 ? "" : `; known: ${known.join(", ")}`;
   return [formatProblem([...path, "model"], `The embedded upstream has no ${kind} "${target.model}"${list}`)];
 }

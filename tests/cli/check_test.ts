@@ -116,6 +116,14 @@ Deno.test("each warning names the member and what to do", () => {
     ]],
     [keyed({}, { pricing: { prompt: "0.1", completion: "0.0" } }), ["models[0].pricing: `completion` cost nothing"]],
     [
+      keyed({}, {
+        architecture: { output_modalities: ["embeddings"] },
+        embedding: { dimensions: 2 },
+        pricing: { prompt: "0", completion: "0" },
+      }),
+      ["models[0].pricing: `prompt` cost nothing"],
+    ],
+    [
       {
         models: [
           model({

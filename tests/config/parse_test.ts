@@ -144,7 +144,12 @@ Deno.test("parseConfig() lets the operator restrict the default group", () => {
 
 Deno.test("parseConfig() names the member and the mistake", () => {
   const { pricing: _, ...priceless } = MODEL;
-  const model = (change: JsonObject): Json => ({ models: [{ ...MODEL, ...change }] });
+  const model = (change: JsonObject): JsonObject => ({ models: [{ ...MODEL, ...change }] });
+  const VECTORS = {
+    architecture: { output_modalities: ["embeddings"] },
+    targets: [{ upstream: "embedded", model: "embed" }],
+  };
+  const vectors = (change: JsonObject): JsonObject => model({ ...VECTORS, ...change });
   const imageModel = (target: JsonObject): JsonObject => ({ models: [imageRow(target)] });
   const cases: [string, Json, string][] = [
     ["no object", 3, "Expected an object, not 3"],
@@ -204,6 +209,42 @@ Deno.test("parseConfig() names the member and the mistake", () => {
       "an image model at a vendor that makes no images",
       { upstreams: { a: { vendor: "ollama" } }, ...imageModel({ upstream: "a", model: "m" }) },
       'models[0].targets[0].upstream: Upstream "a" makes no images: its vendor must be one of openai, azure, openai-compatible, or embedded',
+    ],
+    [
+      "a rerank model at a vendor that does not rerank",
+      {
+        upstreams: { a: { vendor: "ollama" } },
+        ...model({ architecture: { output_modalities: ["rerank"] }, targets: [{ upstream: "a", model: "m" }] }),
+      },
+      'models[0].targets[0].upstream: Upstream "a" does not rerank: its vendor must be one of vllm, openai-compatible, or embedded',
+    ],
+    [
+      "an embedding model at the embedded language model",
+      vectors({ embedding: { dimensions: 2 }, targets: [{ upstream: "embedded", model: "echo" }] }),
+      'models[0].targets[0].model: The embedded upstream has no embedding model "echo"; known: embed, fault',
+    ],
+    ["an embedding model without its vectors", vectors({}), "models[0].embedding: Missing: the model makes embeddings"],
+    [
+      "vectors of a language model",
+      model({ embedding: { dimensions: 2 } }),
+      "models[0].embedding: Only for models that make embeddings",
+    ],
+    [
+      "least dimensions above the most",
+      vectors({ embedding: { dimensions: 2, min_dimensions: 3 } }),
+      "models[0].embedding.min_dimensions: More than `dimensions`",
+    ],
+    [
+      "two lengths of vectors in one space",
+      {
+        models: [2, 3].map((dimensions) => ({
+          ...MODEL,
+          ...VECTORS,
+          id: `a/vectors-${dimensions}`,
+          embedding: { dimensions, space: "s" },
+        })),
+      },
+      'models[1].embedding.dimensions: Vectors of the space "s" have 2 dimensions in models[0]: one space has one length',
     ],
     [
       "an image model with a protocol of text",

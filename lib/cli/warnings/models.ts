@@ -1,5 +1,5 @@
 /** Warnings about models: where they go and what they cost. */
-import { isExpired } from "../../catalog/catalog.ts";
+import { isExpired, kindOf } from "../../catalog/catalog.ts";
 import { pricingAt } from "../../catalog/pricing.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
@@ -49,8 +49,15 @@ function isFree(price: string): boolean {
 
 function priceWarnings(model: Model, { path, now, billed }: { path: string; now: number; billed: boolean }): Warning[] {
   if (!billed) return [];
-  const { prompt, completion } = pricingAt(model, now);
-  const free = [...(isFree(prompt) ? ["prompt"] : []), ...(isFree(completion) ? ["completion"] : [])];
+  const { prompt, completion, request } = pricingAt(model, now);
+  const kind = kindOf(model);
+  // Vectors and ranks are no tokens of an answer, and a price per search may be the only one.
+  const hasOutput = kind !== "embedding" && kind !== "rerank";
+  const isPaid = request !== undefined && !isFree(request);
+  const free = [
+    ...(isFree(prompt) && !isPaid ? ["prompt"] : []),
+    ...(isFree(completion) && hasOutput ? ["completion"] : []),
+  ];
   if (free.length === 0) return [];
   return [{
     path: `${path}.pricing`,
