@@ -66,7 +66,7 @@ function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
     if (!isObject(entry) || !isObject(entry.cost)) return [];
     const { cost, limit = null } = entry;
     const pricing = pricesOfMillion(cost);
-    if (pricing === undefined) return [];
+    if (pricing === undefined || !answersInText(entry, pricing)) return [];
     const old = cost.context_over_200k;
     const listed = (Array.isArray(cost.tiers) ? cost.tiers : []).flatMap((tier) =>
       isObject(tier) && isObject(tier.tier) ? tierOf(tier.tier.size, tier) : []
@@ -81,6 +81,12 @@ function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
       row: modelsDevRow(entry),
     }];
   });
+}
+
+/** Embedding models have output modalities of text here, and no price of output. */
+function answersInText({ modalities }: JsonObject, { prompt, completion }: JsonObject): boolean {
+  const output = isObject(modalities) ? modalities.output : undefined;
+  return (!Array.isArray(output) || output.includes("text")) && (completion !== "0" || prompt === "0");
 }
 
 function modelsDevRow(

@@ -38,7 +38,9 @@ const MODELS_DEV = `{
       "cost": { "input": 1.25, "output": 10, "cache_read": 0.125,
         "tiers": [{ "tier": { "type": "context", "size": 200000 }, "input": 2.5, "output": 15 }] }
     },
-    "free": { "limit": { "context": 1 } }
+    "free": { "limit": { "context": 1 } },
+    "embedding": { "cost": { "input": 0.13, "output": 0.0 }, "modalities": { "output": ["text"] } },
+    "speaker": { "cost": { "input": 1, "output": 2 }, "modalities": { "output": ["audio"] } }
   } },
   "google": { "id": "google", "models": {
     "flash": { "cost": { "input": 0.30, "output": 2.50, "context_over_200k": { "input": 0.6, "output": 5 } } }
