@@ -25,10 +25,9 @@ export function limitRequestsOf(
     tokens: TokenEstimate;
   },
 ): LimitRequest[] {
-  return [
-    ...callerLimitRequests(caller, tokens),
-    ...limitRequestsFor(`model:${model.id}`, model.limits, tokens),
-  ];
+  const found = callerLimitRequests(caller, tokens);
+  found.push(...limitRequestsFor(`model:${model.id}`, model.limits, tokens));
+  return found;
 }
 
 /** Lists the limits of the key, or else those its group has for every key, then the group's. */
@@ -38,7 +37,7 @@ export function callerLimitRequests(
 ): LimitRequest[] {
   return [
     ...limitRequestsFor(`key:${keyId}`, rules.limits ?? group.key_limits, tokens),
-    ...groupLimitRequests(groupName, group, tokens),
+    ...limitRequestsFor(`group:${groupName}`, group.limits, tokens),
   ];
 }
 
