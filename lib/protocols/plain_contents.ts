@@ -66,16 +66,35 @@ const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = 
   },
 };
 
+/** Members of a prompt that are not its contents. */
+type Settings = Omit<Prompt, keyof Contents>;
+
 /** A prompt whose messages and tools are decoded when one of them is first read. The settings become the prompt. */
-export function plainPrompt(
-  settings: Omit<Prompt, keyof Contents>,
-  plain: PlainSizes,
-  decode: () => Contents,
-): Prompt {
-  Object.defineProperty(settings, CONTENTS, { value: new LazyContents(decode) });
+export function plainPrompt(settings: Settings, plain: PlainSizes, decode: () => Contents): Prompt {
+  return withContents(settings, plain, new LazyContents(decode));
+}
+
+function withContents(settings: Settings, plain: PlainSizes, contents: LazyContents): Prompt {
+  Object.defineProperty(settings, CONTENTS, { value: contents });
   Object.defineProperty(settings, "plain", { value: plain });
   Object.defineProperties(settings, GETTERS);
   return settings as Prompt;
+}
+
+/** A copy of a prompt with other settings, of which `undefined` ones are left out. It decodes nothing. */
+export function withSettings(
+  prompt: Prompt & { [CONTENTS]?: LazyContents },
+  changes: { [Name in keyof Settings]?: Settings[Name] | undefined },
+): Prompt {
+  const { plain, [CONTENTS]: contents } = prompt;
+  const settings: Record<string, unknown> = {};
+  for (const name of Object.keys(prompt)) {
+    const isSetting = contents === undefined || !Object.hasOwn(GETTERS, name);
+    if (isSetting && !Object.hasOwn(changes, name)) settings[name] = prompt[name as keyof Prompt];
+  }
+  for (const [name, value] of Object.entries(changes)) if (value !== undefined) settings[name] = value;
+  const copy = settings as unknown as Prompt;
+  return plain === undefined || contents === undefined ? copy : withContents(copy, plain, contents);
 }
 
 /** The tools of a request, as far as the choice among them is concerned. */

@@ -8,6 +8,7 @@ import { estimateTokens } from "../billing/token_bound.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Meter } from "../billing/meter.ts";
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
+import { withSettings } from "../protocols/plain_contents.ts";
 import type { Candidate } from "./candidates.ts";
 import { type OutputCap, planSpending, type SpendingPlan } from "./spending_plan.ts";
 import { longestMs } from "./targets.ts";
@@ -118,7 +119,7 @@ function withCap({ prompt, model, dropped, sheet, extraPrices }: Candidate, cap:
   const own = cap !== undefined && cap.tokens < model.top_provider.max_completion_tokens ? cap : undefined;
   return {
     model,
-    prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens },
+    prompt: own === undefined ? prompt : withSettings(prompt, { maxTokens: own.tokens }),
     dropped,
     sheet,
     extraPrices,

@@ -5,6 +5,7 @@ import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/can
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { sendContent } from "../protocols/extras.ts";
+import { withSettings } from "../protocols/plain_contents.ts";
 
 /** What each protocol calls the things that are checked here. */
 const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode" | "effort" | "reasoning", string>> = {
@@ -49,8 +50,7 @@ export function checkModelRules(prompt: Prompt, model: Model, dropped: Unsupport
     return prompt;
   }
   for (const name of reasoningWishes(prompt.reasoning, prompt.protocol)) dropped.add(name);
-  const { reasoning: _, ...unknownMembers } = prompt;
-  return unknownMembers;
+  return withSettings(prompt, { reasoning: undefined });
 }
 
 function checkMaxTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): void {

@@ -6,11 +6,11 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { startUpstream } from "../../upstream/mod.ts";
 import { PROTOCOLS } from "../../upstream/replies.ts";
-import { answer } from "./budgeted.ts";
+import { answer, PRICING } from "./budgeted.ts";
 
 const SCHEMA = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
 
-/** A turn of a coding agent: tools, a call and its result. */
+/** A turn of a coding agent: tools, a call and its result. It asks for reasoning that the model does not do. */
 const TURNS: Readonly<Record<Protocol, JsonObject>> = {
   chat: {
     messages: [
@@ -24,7 +24,7 @@ const TURNS: Readonly<Record<Protocol, JsonObject>> = {
       { role: "tool", tool_call_id: "c1", content: "line" },
     ],
     tools: [{ type: "function", function: { name: "read", parameters: SCHEMA } }],
-    max_tokens: 100,
+    reasoning_effort: "high",
   },
   responses: {
     instructions: "Be brief",
@@ -35,7 +35,7 @@ const TURNS: Readonly<Record<Protocol, JsonObject>> = {
       { type: "function_call_output", call_id: "c1", output: "line" },
     ],
     tools: [{ type: "function", name: "read", parameters: SCHEMA }],
-    max_output_tokens: 100,
+    include: ["reasoning.encrypted_content"],
   },
   messages: {
     system: [{ type: "text", text: "Be brief", cache_control: { type: "ephemeral" } }],
@@ -51,7 +51,8 @@ const TURNS: Readonly<Record<Protocol, JsonObject>> = {
       { role: "user", content: [{ type: "tool_result", tool_use_id: "c1", content: "line" }] },
     ],
     tools: [{ name: "read", input_schema: SCHEMA }],
-    max_tokens: 100,
+    thinking: { type: "enabled", budget_tokens: 1024 },
+    max_tokens: 2000,
   },
 };
 
@@ -103,12 +104,13 @@ for (const protocol of PROTOCOLS) {
         one: upstream(protocol === "messages" ? "anthropic" : "openai", one.url, { protocols: [protocol] }),
         two: upstream(other === "messages" ? "anthropic" : "openai", two.url, { protocols: [other] }),
       },
+      // The budget pays for less than the model can write, so that the gateway sets a limit.
       models: [
-        model("acme/same", [{ upstream: "one", model: "m" }]),
-        model("acme/other", [{ upstream: "two", model: "m" }]),
+        model("acme/same", [{ upstream: "one", model: "m" }], { pricing: PRICING }),
+        model("acme/other", [{ upstream: "two", model: "m" }], { pricing: PRICING }),
       ],
       groups: {
-        default: { limits: { tokens_per_minute: 1_000_000 }, budget: { usd: "100", period: "total" } },
+        default: { limits: { tokens_per_minute: 1_000_000 }, budget: { usd: "0.05", period: "total" } },
       },
     });
     const ask = async (model: string) => {
