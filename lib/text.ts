@@ -16,6 +16,12 @@ export function characterEnd(text: string, end: number): number {
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
 }
 
+/** The beginning of a text for a console: without control characters, halves of characters and spaces around it. */
+export function plainText(text: string, mostUnits: number): string {
+  // deno-lint-ignore no-control-regex
+  return text.slice(0, characterEnd(text, mostUnits)).replace(/[\x00-\x1f\x7f-\x9f]/g, " ").toWellFormed().trim();
+}
+
 /** Encodes a text in steps for `runSliced`: 10 million Han characters at once take 50 ms. */
 export function* encodeUtf8(text: string, stepChars: number = STEP_CHARS): Generator<void, Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array[] = [];

@@ -5,6 +5,7 @@ import type { GatewayError } from "../errors.ts";
 import type { Attempt, AttemptOptions, EndedAttempt } from "../routing/retry.ts";
 import { describeCause } from "../server/cause.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
+import { plainText } from "../text.ts";
 import type { Routing } from "./targets.ts";
 
 /** Most UTF-16 code units of the message of an attempt. */
@@ -71,7 +72,7 @@ export function entryAttempt(
   const message = isClients ? undefined : vendor === undefined ? error.message : vendor.message;
   if (vendor !== undefined) attempt.status = vendor.status;
   if (vendor?.code !== undefined) attempt.code = vendor.code;
-  if (message !== undefined) attempt.message = message.slice(0, MESSAGE_CHARACTERS);
+  if (message !== undefined) attempt.message = plainText(message, MESSAGE_CHARACTERS);
   if (vendor?.requestId !== undefined) attempt.request_id = vendor.requestId;
   return attempt;
 }

@@ -2,6 +2,7 @@
 import type { Meter } from "../billing/meter.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json } from "../json/mod.ts";
+import { plainText } from "../text.ts";
 import { stringOf } from "../protocols/members.ts";
 
 /** Notes for whom a request is made. */
@@ -54,7 +55,7 @@ export function attributeUser(
 ): void {
   const named = stringOf(safety_identifier) ?? stringOf(user) ??
     (isObject(metadata) ? stringOf(metadata.user_id) : undefined);
-  // deno-lint-ignore no-control-regex
-  const clean = named?.slice(0, USER_CHARACTERS).replace(/[\x00-\x1f\x7f-\x9f]/g, " ").toWellFormed().trim();
-  if (clean !== undefined && clean !== "") meter.attribute({ user: clean });
+  if (named === undefined) return;
+  const clean = plainText(named, USER_CHARACTERS);
+  if (clean !== "") meter.attribute({ user: clean });
 }

@@ -14,7 +14,8 @@ export const SHUTDOWN: EntryReason = { code: "shutdown" };
 export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
   const { code, param, refusal } = error;
   const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };
-  if (code !== undefined) reason.error = code;
+  // The code may be an upstream's.
+  if (code !== undefined && /^[\w.-]{1,64}$/.test(code)) reason.error = code;
   if (param !== undefined) reason.param = memberName(param.replace(/\[\d*\]/g, ""));
   if (caller === undefined || refusal === undefined) return reason;
   if ("limit" in refusal && refusal.limit.scope === "key") {

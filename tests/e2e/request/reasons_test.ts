@@ -2,8 +2,8 @@ import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { EntryDetails } from "../../../lib/store/ledger.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
-import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
-import { json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
+import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
+import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 import { entriesOf } from "./world.ts";
 
 /** A gateway with two targets of one model. */
@@ -225,5 +225,60 @@ Deno.test("a request that its key may not make at all is entered", async () => {
     "chat",
     403,
     "refused",
+  ]);
+});
+
+Deno.test("a stream that breaks off after its first event is entered with the reason", async () => {
+  const [first = ""] = STREAMED.chat;
+  await using one = startUpstream(() =>
+    events(`${first}data: {"error": {"message": "a secret", "code": "broken"}}\n\n`)
+  );
+  await using gateway = start([one.url, one.url]);
+  await (await gateway.ask("chat", prompt("chat", { model: "acme/one", stream: true }))).text();
+  const [details] = await detailsOf(gateway);
+  assertEquals([details?.reason?.code, JSON.stringify(details).includes("secret")], ["upstream_failed", false]);
+});
+
+Deno.test("what vendors and clients write is bounded, and has no control characters in the ledger", async () => {
+  const odd = `\u001b[31m${"no ".repeat(98)}\ud83d\ude00\u0000 and more`;
+  await using one = startUpstream(() => failing(500, { code: "a b\n", message: odd }));
+  await using two = startUpstream(() => json(WHOLE.chat));
+  await using gateway = start([one.url, two.url]);
+  const user = `\n${"u".repeat(400)}`;
+  await (await gateway.ask("chat", prompt("chat", { model: "acme/one", user }))).text();
+  const [details] = await detailsOf(gateway);
+  const [attempt] = details?.attempts ?? [];
+  assertEquals([attempt?.code, attempt?.message?.startsWith("[31mno"), details?.user], [
+    undefined,
+    true,
+    "u".repeat(255),
+  ]);
+  // deno-lint-ignore no-control-regex
+  assertEquals(/[\x00-\x1f]/.test(attempt?.message ?? ""), false);
+  assertEquals([(attempt?.message ?? "").length <= 300, attempt?.message?.isWellFormed()], [true, true]);
+});
+
+Deno.test("a request for images is entered with what refused it and for whom it was", async () => {
+  await using gateway = startGateway({}, { described: false });
+  const ask = async (body: JsonObject | string, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${gateway.url}/v1/images/generations`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${gateway.key.key}`, "content-type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+    await response.text();
+    return response.status;
+  };
+  const image = { model: "sluice/canvas", prompt: "a secret", size: "64x64", user: "anna" };
+  const statuses = [
+    await ask({ ...image, n: 99 }),
+    await ask(image, { "x-sluice-tags": "a b" }),
+    await ask({ ...image, model: "acme/none" }, { "x-sluice-user": "ben", "x-sluice-tags": "t" }),
+  ];
+  assertEquals(statuses, [400, 400, 404]);
+  assertEquals(await detailsOf(gateway, 3), [
+    { reason: { code: "invalid", param: "n" } },
+    { reason: { code: "invalid" } },
+    { reason: { code: "model_not_found", error: "model_not_found", param: "model" }, user: "ben", tags: ["t"] },
   ]);
 });
