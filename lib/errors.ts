@@ -94,8 +94,23 @@ export interface PermissionRefusal {
   name: string;
 }
 
+/** A target that a request could not be sent to. */
+export interface TargetRefusal {
+  upstream: string;
+  /** Public id of the model. */
+  model: string;
+  /** Its breaker is open, it has asked for a pause, or it refuses the gateway's key. */
+  why: "open" | "cooling" | "quarantined";
+  /** Milliseconds until it can be asked again, as far as is known. */
+  wait_ms: number;
+}
+
 /** What exactly refused a request: facts for the operator, which the client does not get. */
-export type Refusal = { limit: LimitRefusal } | { budget: BudgetRefusal } | { permission: PermissionRefusal };
+export type Refusal =
+  | { limit: LimitRefusal }
+  | { budget: BudgetRefusal }
+  | { permission: PermissionRefusal }
+  | { targets: readonly TargetRefusal[] };
 
 /** Optional members of an error. */
 export interface ErrorOptions {

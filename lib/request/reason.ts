@@ -28,7 +28,9 @@ export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): E
 }
 
 function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): ReasonCode {
-  if (refusal !== undefined) return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
+  if (refusal !== undefined && !("targets" in refusal)) {
+    return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
+  }
   const isVendors = vendor !== undefined || fault === "status";
   switch (kind) {
     case "limited":

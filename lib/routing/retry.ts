@@ -1,5 +1,5 @@
 /** Asks targets, one after another, until one answers. */
-import { GatewayError } from "../errors.ts";
+import { GatewayError, type TargetRefusal } from "../errors.ts";
 import type { Health, Permit } from "./health.ts";
 import type { Choice } from "./plan.ts";
 import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
@@ -10,6 +10,9 @@ const BACKOFF_MS = 100;
 const MOST_BACKOFF_MS = 2_000;
 /** Longest sum of the waits of one request for a target, in milliseconds. */
 const MOST_WAIT_MS = 5_000;
+
+/** Most targets that the error of a request names to the operator. */
+const NAMED_TARGETS = 8;
 
 const SUCCESS = { type: "success" } as const;
 
@@ -312,10 +315,16 @@ function unavailable(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const all = choices.flatMap(({ target }) => health.unavailability(target, key) ?? []);
+  const all = choices.flatMap(({ model: { id: model }, target: { upstream }, target }): TargetRefusal[] => {
+    const found = health.unavailability(target, key);
+    return found === undefined ? [] : [{ upstream, model, why: found.why, wait_ms: Math.ceil(found.waitMs) }];
+  });
   if (all.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
-  const retryAfterMs = Math.min(...all.map(({ waitMs }) => waitMs));
+  const options = {
+    retryAfterMs: Math.min(...all.map(({ wait_ms }) => wait_ms)),
+    refusal: { targets: all.slice(0, NAMED_TARGETS) },
+  };
   return all.every(({ why }) => why === "cooling")
-    ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, { retryAfterMs })
-    : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, { retryAfterMs });
+    ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, options)
+    : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, options);
 }

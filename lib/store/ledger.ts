@@ -4,7 +4,7 @@
  */
 
 import type { EntrySearch } from "./search.ts";
-import type { BudgetRefusal, LimitRefusal, PermissionRefusal } from "../errors.ts";
+import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
 
 /** An amount in 1e-12 USD. The type of `lib/billing/money.ts`, spelled out here as stores know nothing of metering. */
 type Amount = bigint;
@@ -108,6 +108,8 @@ export interface EntryReason {
   limit?: LimitRefusal;
   budget?: BudgetRefusal;
   permission?: PermissionRefusal;
+  /** Targets that could not be asked. */
+  targets?: readonly TargetRefusal[];
   /** Whose setting the key's limit or budget is: the key's own, or its group's for every key. */
   set_by?: "key" | "group";
 }

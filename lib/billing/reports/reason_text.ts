@@ -1,5 +1,5 @@
 /** Why a request was refused or failed, as sentences for people. */
-import type { BudgetRefusal, LimitRefusal, PermissionRefusal } from "../../errors.ts";
+import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
 
 /** The reasons without facts of their own. */
@@ -50,6 +50,7 @@ function reasonText(reason: EntryReason, owners: Owners): string {
   if (budget !== undefined) return budgetText(budget, reason, owners);
   if (permission !== undefined) return permissionText(permission, owners);
   if (code === "limit" || code === "budget" || code === "permission") return `key "${owners.key}" may not do this`;
+  if (reason.targets !== undefined) return targetsText(reason.targets);
   const about = param === undefined ? "" : `, parameter "${param}"`;
   return `${TEXTS[code]}${about}${error === undefined || error === code ? "" : ` (${error})`}`;
 }
@@ -92,6 +93,19 @@ function budgetText(
 function permissionText({ of, name }: PermissionRefusal, { key, group }: Owners): string {
   const what = of === "model" && name === "other" ? "a model that the catalog does not have" : `the ${of} "${name}"`;
   return `key "${key}" may not use ${what} (group ${group})`;
+}
+
+const WHY_NOT = {
+  open: "its breaker was open",
+  cooling: "it had asked for a pause",
+  quarantined: "it refused the gateway's key",
+} as const;
+
+function targetsText(targets: readonly TargetRefusal[]): string {
+  const all = targets.map(({ upstream, why, wait_ms }) =>
+    `${upstream} (${WHY_NOT[why]}; ${secondsText(wait_ms)} s left)`
+  );
+  return `no target could be asked: ${all.join(", ")}`;
 }
 
 function ownerText(scope: LimitRefusal["scope"], id: string, { key }: Owners): string {

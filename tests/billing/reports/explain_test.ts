@@ -201,6 +201,16 @@ Deno.test("explainRequest() says in one sentence why a request was refused", asy
       'key "anna" may not use the model "acme/one" (group default)',
     ],
     [{ code: "invalid", param: "temperature" }, 'the request is not valid, parameter "temperature"'],
+    [
+      {
+        code: "unavailable",
+        targets: [
+          { upstream: "one", model: "acme/one", why: "open", wait_ms: 4_200 },
+          { upstream: "two", model: "acme/one", why: "quarantined", wait_ms: 60_000 },
+        ],
+      },
+      "no target could be asked: one (its breaker was open; 4.2 s left), two (it refused the gateway's key; 60 s left)",
+    ],
     [{ code: "body_too_large" }, "the request body is too large"],
   ];
   for (const [reason, sentence] of cases) {

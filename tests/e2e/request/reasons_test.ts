@@ -7,8 +7,10 @@ import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream
 import { entriesOf } from "./world.ts";
 
 /** A gateway with two targets of one model. */
-function start(urls: readonly [string, string], more: JsonObject = {}): TestGateway {
-  const [one, two] = urls;
+function start(
+  [one, two]: readonly [string, string],
+  { breakers = false, ...more }: JsonObject & { breakers?: boolean } = {},
+): TestGateway {
   return startGateway({
     upstreams: {
       one: upstream("openai", one, { protocols: ["chat"] }),
@@ -21,7 +23,7 @@ function start(urls: readonly [string, string], more: JsonObject = {}): TestGate
       model("acme/other", [{ upstream: "one", model: "m" }]),
     ],
     ...more,
-  }, { described: false });
+  }, { described: false, breakers });
 }
 
 async function detailsOf(gateway: TestGateway, count = 1): Promise<(EntryDetails | undefined)[]> {
@@ -281,4 +283,23 @@ Deno.test("a request for images is entered with what refused it and for whom it 
     { reason: { code: "invalid" } },
     { reason: { code: "model_not_found", error: "model_not_found", param: "model" }, user: "ben", tags: ["t"] },
   ]);
+});
+
+Deno.test("a request that no target can be asked for is entered with the state of each target", async () => {
+  await using one = startUpstream(() => json({ error: {} }, { status: 429, headers: { "retry-after": "30" } }));
+  await using two = startUpstream(() => json({ error: {} }, { status: 429, headers: { "retry-after": "60" } }));
+  await using gateway = start([one.url, two.url], { breakers: true });
+  for (let count = 0; count < 2; count++) {
+    await (await gateway.ask("chat", prompt("chat", { model: "acme/one" }))).text();
+  }
+  const [first, second] = await detailsOf(gateway, 2);
+  assertEquals([first?.reason?.code, first?.attempts?.map(({ outcome }) => outcome)], [
+    "upstream_limit",
+    ["limited", "limited"],
+  ]);
+  assertEquals(second?.reason?.targets?.map(({ upstream, model, why }) => [upstream, model, why]).sort(), [
+    ["one", "acme/one", "cooling"],
+    ["two", "acme/one", "cooling"],
+  ]);
+  assertEquals([second?.reason?.code, second?.attempts], ["upstream_limit", undefined]);
 });
