@@ -54,6 +54,7 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["DELETE /keys/a", 400],
     ["GET /budgets", 200],
     ["GET /budgets?group=default", 400],
+    ["GET /requests", 200],
     ["GET /usage", 200],
     ["GET /usage?by=day", 200],
     ["GET /usage?by=group,key&period=today", 200],
