@@ -157,3 +157,8 @@ function sequenceLength(bytes: Uint8Array, at: number): number {
   }
   return size;
 }
+
+/** Encodes a text as UTF-8. A `TextEncoder` never fills shared memory, which the types of older versions do not say. */
+export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text) as Uint8Array<ArrayBuffer>;
+}

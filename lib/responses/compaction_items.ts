@@ -1,6 +1,8 @@
 /** Compaction items of the gateway: a summary that only the API key opens for which it was made. */
+import { Buffer } from "node:buffer";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
+import { utf8Bytes } from "../text.ts";
 import { seal, unseal } from "../recall/seal.ts";
 
 const PURPOSE = "sluice compaction 1";
@@ -26,12 +28,12 @@ export async function sealCompaction(
   summary: string,
   { id, secret }: { id: string; secret: string },
 ): Promise<JsonObject> {
-  const bytes = new TextEncoder().encode(summary);
+  const bytes = utf8Bytes(summary);
   const sealed = await seal(secret, { purpose: PURPOSE, place: "", bytes });
   return {
     type: "compaction",
     id,
-    encrypted_content: PREFIX + sealed.toBase64({ alphabet: "base64url", omitPadding: true }),
+    encrypted_content: PREFIX + Buffer.from(sealed).toString("base64url"),
   };
 }
 
@@ -58,9 +60,5 @@ export async function openCompaction(
 }
 
 function bytesOf(encrypted: string): Uint8Array<ArrayBuffer> {
-  try {
-    return Uint8Array.fromBase64(encrypted.slice(PREFIX.length), { alphabet: "base64url" });
-  } catch {
-    return new Uint8Array();
-  }
+  return new Uint8Array(Buffer.from(encrypted.slice(PREFIX.length), "base64url"));
 }

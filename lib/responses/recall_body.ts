@@ -1,6 +1,7 @@
 /** Puts what a request refers to into its body, and keeps its answer for later requests. */
 import { Buffer } from "node:buffer";
 import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
+import { utf8Bytes } from "../text.ts";
 import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
 import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
 import { bodyTooLarge } from "../server/body_head.ts";
@@ -10,8 +11,6 @@ import { headOf, type JsonBody, type RouteContext } from "../server/router.ts";
 import { isSealed } from "./compaction_items.ts";
 import { isReference, joinItems, recallConversation, resolveItems, sharedInput } from "./resolve_references.ts";
 import type { ResponseMemory } from "./response_memory.ts";
-
-const encoder = new TextEncoder();
 
 const OPEN_ARRAY = 0x5b;
 
@@ -50,7 +49,7 @@ export async function recallBody(
     const all = joinItems([await recallConversation(previous, memory), items]);
     const { text } = await resolveItems(all, memory);
     const base = { id: previous, withOutput: true };
-    return recalled(await withInput(body, text, context), { base, input: () => encoder.encode(items) });
+    return recalled(await withInput(body, text, context), { base, input: () => utf8Bytes(items) });
   }
   if (!Array.isArray(input) || !input.some((item) => isReference(item) || isSealed(item))) {
     return recalled(body, { input: () => inputBytes(body) });
@@ -64,9 +63,9 @@ export async function recallBody(
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
   const known = last === undefined ? undefined : await sharedInput(last, memory);
   if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {
-    return { input: () => encoder.encode(items) };
+    return { input: () => utf8Bytes(items) };
   }
-  return { base: { id: last.id, withOutput: false }, input: () => encoder.encode(items.slice(known.length + 1)) };
+  return { base: { id: last.id, withOutput: false }, input: () => utf8Bytes(items.slice(known.length + 1)) };
 }
 
 function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMemory): AnswerKeeper {
@@ -86,7 +85,7 @@ function keeperOf(body: JsonBody, { base, input }: NewInput, memory: ResponseMem
 }
 
 function keptOutput(output: KeptAnswer["output"]): Pick<KeptResponse, "output" | "items"> {
-  const bytes = encoder.encode(output.map(({ text }) => text).join(","));
+  const bytes = utf8Bytes(output.map(({ text }) => text).join(","));
   const items: KeptItem[] = [];
   let at = 0;
   for (const { id, text } of output) {
@@ -107,7 +106,7 @@ export async function editBody(
   edits: Edits,
   { gateway, reserve, scan }: BodyContext,
 ): Promise<JsonBody> {
-  const bytes = encoder.encode(spliceMembers(body, edits));
+  const bytes = utf8Bytes(spliceMembers(body, edits));
   const { json_body_bytes: limit } = gateway.config.limits;
   if (bytes.length > limit) throw bodyTooLarge(limit);
   const growth = bytes.length - documentSize(body);
@@ -126,7 +125,7 @@ function inputBytes(body: JsonBody): Uint8Array<ArrayBuffer> {
   const { utf8 } = body;
   const member = utf8?.members.find(({ name }) => name === "input");
   if (utf8 === undefined || member === undefined || utf8.bytes[member.start] !== OPEN_ARRAY) {
-    return encoder.encode(inputItems(body));
+    return utf8Bytes(inputItems(body));
   }
   return utf8.bytes.slice(member.start + 1, member.end - 1);
 }
