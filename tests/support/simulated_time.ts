@@ -12,8 +12,6 @@ export interface SimulatedTime extends Disposable {
   now(): number;
   /** Lets so many milliseconds go by: whatever is due rings in its order, and what follows from it happens. */
   pass(ms: number): Promise<void>;
-  /** Milliseconds until each timer rings that is set now. */
-  dues(): number[];
   /** Waits in real time, in which what was begun gets as far as it does without any time. */
   settle(realMs: number): Promise<void>;
 }
@@ -69,7 +67,6 @@ export function simulateTime(begin: number): SimulatedTime {
 
   return {
     now: () => begin + passed,
-    dues: () => [...timers.values()].map(({ due }) => due - passed),
     settle,
     async pass(ms) {
       const end = passed + ms;
