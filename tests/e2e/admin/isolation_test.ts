@@ -11,6 +11,8 @@ const PATHS = [...new Set(Object.keys(ACCESS).map((name) => name.slice(name.inde
 const ADMIN_PATHS = PATHS.filter((path) => path.startsWith("/admin/")).map(pathOf);
 /** What both sides have, and what is on the admin side under a name that all tools know. */
 const HEALTH = ["/healthz", "/readyz", "/metrics"];
+/** Paths that are not there, by the beginning of paths with the same error. */
+const NOWHERE = [["/anthropic", "/anthropic/no/such"], ["/v1/responses/", "/v1/responses/no-such"]] as const;
 const CLIENT_PATHS = PATHS.filter((path) => !path.startsWith("/admin/") && !HEALTH.includes(path)).map(pathOf);
 
 function pathOf(path: string): string {
@@ -35,7 +37,7 @@ async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedG
     for (const key of [undefined, ADMIN_KEY, keys.good]) {
       const asked = { method, ...(key !== undefined && { key }) };
       for (const path of paths) {
-        const nowhere = path.startsWith("/anthropic") ? "/anthropic/no/such" : "/no/such";
+        const nowhere = NOWHERE.find(([prefix]) => path.startsWith(prefix))?.[1] ?? "/no/such";
         const absent = await told(`${url}${nowhere}`, asked);
         assertMatch(absent, /^\[404,/);
         assertEquals(await told(`${url}${path}`, asked), absent, `${method} ${path}`);
