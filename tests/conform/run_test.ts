@@ -16,7 +16,7 @@ function suite(origin: string, { key, only }: { key: string; only?: SuitePart })
     rerankModel: "sluice/rerank",
     ...(only !== undefined && { only: [only] }),
     concurrency: only === undefined ? 8 : 1,
-    timeoutMs: 20_000,
+    timeoutMs: 60_000,
   });
 }
 

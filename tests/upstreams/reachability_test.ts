@@ -76,7 +76,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
       await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
     });
     for (let number = 1; number <= 5; number++) {
-      const { error } = await failureOf(create(), { url: server.url, connectMs: 200 });
+      const { error } = await failureOf(create(), { url: server.url, connectMs: 5_000 });
       assertEquals(error, undefined);
       assertEquals(server.accepted, number);
     }
