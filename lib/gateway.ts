@@ -1,6 +1,6 @@
 /** The composition root: a configuration becomes a `Gateway`, a record of everything a request needs. */
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
-import { type Catalog, createCatalog } from "./catalog/catalog.ts";
+import { type Catalog, createCatalog, kindOf } from "./catalog/catalog.ts";
 import type { Config, HttpUpstreamConfig } from "./config.ts";
 import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
@@ -293,6 +293,7 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
   const upstreams = new Map<string, Upstream>();
   const imageUpstreams = new Map<string, ImageUpstream>();
   const retrievalUpstreams = new Map<string, RetrievalUpstream>();
+  const retrievalHosts = retrievalHostsOf(catalog);
   for (const [name, row] of Object.entries(config.upstreams)) {
     if (row.vendor === "embedded") {
       upstreams.set(name, createEmbedded());
@@ -302,9 +303,8 @@ function buildConfigured(config: Config, log: Gateway["log"]): Configured {
     }
     const host = { name, row, way: wayTo(name, { row, log, guard }) };
     upstreams.set(name, createUpstream(host, issuers));
-    const { images, embeddings, rerank } = vendorOf(row.vendor);
-    if (images === true) imageUpstreams.set(name, createImageUpstream(host));
-    if (embeddings !== undefined || rerank === true) retrievalUpstreams.set(name, createRetrievalUpstream(host));
+    if (vendorOf(row.vendor).images === true) imageUpstreams.set(name, createImageUpstream(host));
+    if (retrievalHosts.has(name)) retrievalUpstreams.set(name, createRetrievalUpstream(host));
   }
   return { config, catalog, upstreams, imageUpstreams, retrievalUpstreams, uses: createReferenceCount() };
 }
@@ -341,6 +341,12 @@ function closeUpstreams({ upstreams, imageUpstreams, retrievalUpstreams }: Upstr
   for (const upstreamsOfKind of [upstreams, imageUpstreams, retrievalUpstreams]) {
     for (const upstream of upstreamsOfKind.values()) upstream.close();
   }
+}
+
+/** Names of the upstreams that models for embeddings or reranking go to: no other one needs connections for them. */
+function retrievalHostsOf({ models }: Catalog): ReadonlySet<string> {
+  const rows = models.filter((model) => kindOf(model) === "embedding" || kindOf(model) === "rerank");
+  return new Set(rows.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
 }
 
 /** Issuers of the signatures that the catalog's models make. */

@@ -132,7 +132,9 @@ const ABOVE = /^input_cost_per_token(_above_(\d+)k_tokens)$/;
 
 function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
   const vendor = vendorNamed(entry.litellm_provider);
-  if (vendor === undefined || (entry.mode !== "chat" && entry.mode !== "responses")) return [];
+  const vectors = entry.mode === "embedding" ? countOf("dimensions", entry.output_vector_size) : {};
+  const isEmbedding = vectors.dimensions !== undefined;
+  if (vendor === undefined || (entry.mode !== "chat" && entry.mode !== "responses" && !isEmbedding)) return [];
   const prices = (suffix: string): JsonObject | undefined => {
     const price = (name: string) => decimalOf(entry[`${name}${suffix}`], 0);
     return tokenPrices({
@@ -169,7 +171,9 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
           ...(entry.supports_vision === true ? ["image"] : []),
           ...(entry.supports_pdf_input === true ? ["file"] : []),
         ],
+        ...(isEmbedding && { output_modalities: ["embeddings"] }),
       },
+      ...(isEmbedding && { embedding: vectors }),
       ...(entry.supports_reasoning === true && { reasoning: { modes: ["adaptive"] } }),
     },
   }];
@@ -183,7 +187,7 @@ function tokenPrices(prices: Record<string, string | undefined>): JsonObject | u
   );
 }
 
-function countOf(name: "context_length" | "max_completion_tokens", value: Json | undefined): JsonObject {
+function countOf(name: "context_length" | "max_completion_tokens" | "dimensions", value: Json | undefined): JsonObject {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? { [name]: value } : {};
 }
 

@@ -23,6 +23,10 @@ const LITELLM = `{
     "cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06
   },
   "embed": { "litellm_provider": "openai", "mode": "embedding", "input_cost_per_token": 1e-07, "output_cost_per_token": 0 },
+  "vectors": {
+    "litellm_provider": "openai", "mode": "embedding", "input_cost_per_token": 2e-08, "output_cost_per_token": 0,
+    "max_input_tokens": 8191, "output_vector_size": 1536
+  },
   "painter": { "litellm_provider": "openai", "mode": "image_generation", "output_cost_per_image": 0.04 },
   "elsewhere": { "litellm_provider": "bedrock", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06 }
 }`;
@@ -78,7 +82,17 @@ Deno.test("LiteLLM's list is read exactly, with its tiers", () => {
         input_cache_write_1h: "0.000006",
       },
     },
+    { vendor: "openai", model: "vectors", pricing: { prompt: "0.00000002", completion: "0" } },
   ]);
+});
+
+Deno.test("embedding models of LiteLLM's list have the length of their vectors", () => {
+  const row = readPriceList(parseJson(LITELLM)).find(({ model }) => model === "vectors")?.row;
+  assertEquals(row, {
+    context_length: 8_191,
+    architecture: { input_modalities: ["text"], output_modalities: ["embeddings"] },
+    embedding: { dimensions: 1_536 },
+  });
 });
 
 Deno.test("models.dev's list is read exactly, with its tiers of both forms", () => {
