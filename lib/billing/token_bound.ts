@@ -187,19 +187,16 @@ export interface EstimatedTokens {
 /**
  * What limits of tokens per minute take when a request begins: a cheap guess, corrected when it ends. No input is larger
  * than the model's context.
- *
- * @param of the model, and whether all texts are known to be ASCII: then their bytes need not be counted
  */
 export function estimateTokens(
   prompt: Prompt,
-  { model: { top_provider, context_length }, isAscii = false }: { model: ModelBounds; isAscii?: boolean },
+  { top_provider, context_length }: ModelBounds,
 ): EstimatedTokens {
   const { plain } = prompt;
   let bytes = plain?.textBytes ?? 0;
   let input = TOKENS_OF_PRIMER + TOKENS_PER_MESSAGE * (plain === undefined ? prompt.messages.length : plain.messages);
   const add = (part: PromptPart) => {
-    // To count the bytes of 60 KB takes 20 thousand cycles, a twentieth of what the request does.
-    if (typeof part === "string") bytes += isAscii ? part.length : Buffer.byteLength(part);
+    if (typeof part === "string") bytes += Buffer.byteLength(part);
     else if (part.type === "media") input += mediaTokens(part.media);
   };
   if (plain === undefined) {

@@ -113,7 +113,7 @@ export function* parseSteps(text: string, limits: JsonLimits): Steps<ParsedJson>
       at = yield* spaceEnd(text, at);
       if (level === undefined) {
         if (at < text.length) throw FAULTS.rest(at);
-        return { value: root, members, hasRaw: lossy, isAscii: false };
+        return { value: root, members, hasRaw: lossy };
       }
       const next = text.charCodeAt(at);
       if (next === COMMA) {

@@ -96,8 +96,6 @@ function walk(
   let next = 0;
   /** Where its part of what was copied begins. */
   let said = 0;
-  /** True if a string needed a parser. */
-  let isParsed = false;
   /** Bytes minus code units before `at`, which counts bytes. */
   let extra = 0;
   let at = skipSpace(codes, 0);
@@ -117,7 +115,6 @@ function walk(
       else if (how === PLAIN) name = text.slice(start, at - extra);
       else if (how === ESCAPED) {
         name = JSON.parse(pieceOf(open - 1, at + 1));
-        isParsed = true;
       } else {
         name = copied.slice(said, how);
         said = how + 1;
@@ -154,7 +151,6 @@ function walk(
         said = how + 1;
       } else if (how === ESCAPED) {
         string = JSON.parse(pieceOf(open - 1, at + 1));
-        isParsed = true;
       } else return undefined;
       at++;
       if (at - open + 1 >= RAW_SPAN_BYTES && how !== ESCAPED) {
@@ -235,7 +231,6 @@ function walk(
           utf8Members: members,
           literals: literals !== undefined && hasSlashes() ? undefined : literals,
           hasRaw,
-          isAscii: extra === 0 && !isParsed,
         };
       }
       const mark = codes[at];

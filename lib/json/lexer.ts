@@ -48,8 +48,6 @@ export interface ParsedJson {
   literals?: RawSpans | undefined;
   /** True if the value contains raw numbers. */
   hasRaw: boolean;
-  /** True if all strings are known to be ASCII. */
-  isAscii: boolean;
 }
 
 /** A member of an object in JSON text; the span is that of its value. */

@@ -34,8 +34,6 @@ export interface JsonDocument {
   members: readonly Member[];
   /** The same in UTF-8; absent where the text was not parsed from bytes. */
   utf8?: ObjectBytes;
-  /** True where all strings are known to be ASCII. */
-  isAscii: boolean;
   /** Members that were recognized and not parsed; absent: none. The value is parsed when it is first read. */
   readonly scanned?: Scanned | undefined;
 }
@@ -121,8 +119,8 @@ function* locate(text: string, position: number): Generator<void, SourcePosition
   return { line, column: position - start + 1 };
 }
 
-function documentOf(text: string, { value, members, isAscii }: ParsedJson): JsonDocument {
-  return { value, text, members, isAscii };
+function documentOf(text: string, { value, members }: ParsedJson): JsonDocument {
+  return { value, text, members };
 }
 
 /** A document parsed from bytes. Its text is decoded on first use: most bodies are relayed as bytes. */
@@ -130,14 +128,12 @@ class BytesDocument implements JsonDocument {
   readonly value: Json;
   readonly members: readonly Member[];
   readonly utf8: ObjectBytes;
-  readonly isAscii: boolean;
   #text: string | undefined;
 
-  constructor(bytes: Uint8Array<ArrayBuffer>, { value, members, utf8Members = [], isAscii, literals }: ParsedJson) {
+  constructor(bytes: Uint8Array<ArrayBuffer>, { value, members, utf8Members = [], literals }: ParsedJson) {
     this.value = value;
     this.members = members;
     this.utf8 = { bytes, members: utf8Members, literals };
-    this.isAscii = isAscii;
   }
 
   get text(): string {
@@ -157,8 +153,6 @@ function parseHead({ head, nodes }: ScannedBody, limits: JsonLimits, doubleLevel
 class ScannedDocument implements JsonDocument {
   readonly scanned: Scanned;
   readonly utf8: ObjectBytes;
-  /** Not known. */
-  readonly isAscii = false;
   readonly #doubleLevels: number;
   #text: string | undefined;
   #members: readonly Member[] | undefined;

@@ -27,8 +27,6 @@ export type AllAdmitted = [Admitted, ...Admitted[]];
 interface Under {
   meter: Meter;
   context: RouteContext;
-  /** True if all texts of the request are known to be ASCII. */
-  isAscii: boolean;
 }
 
 /**
@@ -132,7 +130,7 @@ function isOfModel(limitRequest: LimitRequest): boolean {
   return limitOwnerOf(limitRequest).type === "model";
 }
 
-function limitRequestsFor({ prompt, model }: Candidate, { context, isAscii }: Under): LimitRequest[] {
-  const { input, total } = estimateTokens(prompt, { model, isAscii });
+function limitRequestsFor({ prompt, model }: Candidate, { context }: Under): LimitRequest[] {
+  const { input, total } = estimateTokens(prompt, model);
   return limitRequestsOf({ caller: requireCaller(context.caller), model, tokens: { input, output: total - input } });
 }

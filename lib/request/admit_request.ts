@@ -19,7 +19,7 @@ export async function admitRequest(
   state: RequestState,
 ): Promise<AdmittedModels> {
   const { context, meter } = state;
-  const [first, ...others] = await admit(candidates, { meter, context, isAscii: screened.body.isAscii });
+  const [first, ...others] = await admit(candidates, { meter, context });
   const now = () => Math.floor(context.gateway.now() / 1000);
   const clientOf = { screened, state, createdAt: now(), completedAt: now };
   const admitted: AdmittedModels = [

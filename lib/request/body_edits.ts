@@ -41,7 +41,6 @@ export class BodyEdits {
     const value = Object.fromEntries(
       Object.entries({ ...this.#body.value, ...this.#values }).filter(([, value]) => value !== undefined),
     );
-    const { isAscii } = this.#body;
-    return { ...scanMembers(spliceMembers(this.#body, this.#texts)), value, isAscii };
+    return { ...scanMembers(spliceMembers(this.#body, this.#texts)), value };
   }
 }

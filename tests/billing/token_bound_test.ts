@@ -54,7 +54,7 @@ Deno.test("mostTokens() and estimateTokens() are never above the context of the 
     assertEquals(mostTokens(prompt([block]), MODEL).input, MODEL.context_length);
   }
   const long: ContentBlock = { type: "text", text: "x".repeat(4 * MODEL.context_length + 100) };
-  assertEquals(estimateTokens(prompt([long]), { model: MODEL }).input, MODEL.context_length);
+  assertEquals(estimateTokens(prompt([long]), MODEL).input, MODEL.context_length);
   const hosted = prompt([], { tools: [{ type: "hosted", from: "responses", value: { type: "web_search" } }] });
   assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
 });
@@ -133,7 +133,7 @@ Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateT
     const [short, long] = ["", "x".repeat(2_000)].map((text) => prompt([], members(text)));
     assert(short !== undefined && long !== undefined);
     assertEquals(mostTokens(long, MODEL).input - mostTokens(short, MODEL).input, 2_000, place);
-    const [least, more] = [short, long].map((one) => estimateTokens(one, { model: MODEL }).input);
+    const [least, more] = [short, long].map((one) => estimateTokens(one, MODEL).input);
     assertEquals((more ?? 0) - (least ?? 0), isEstimated ? 500 : 0, place);
   }
 });
@@ -143,7 +143,7 @@ Deno.test("estimateTokens() adds up all blocks of all messages, media by their s
   const image: ContentBlock = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
   const result: ContentBlock = { type: "tool_result", callId: "c", blocks: [text, image] };
   const input = (...messages: ContentBlock[][]) =>
-    estimateTokens(promptOf(messages.map((blocks) => user(...blocks))), { model: MODEL }).input;
+    estimateTokens(promptOf(messages.map((blocks) => user(...blocks))), MODEL).input;
   const bare = input([]);
   assertEquals([[text], [text, text], [image], [result]].map((blocks) => input(blocks) - bare), [
     100,
@@ -160,7 +160,7 @@ Deno.test("mostTokens() and estimateTokens() take no longer than a look at the b
   const start = performance.now();
   for (let round = 0; round < 5; round++) {
     mostTokens(large, MODEL);
-    estimateTokens(large, { model: MODEL });
+    estimateTokens(large, MODEL);
   }
   const ms = performance.now() - start;
   assert(ms < 5_000, `${ms} ms for 10 times 10 MB`);
@@ -191,10 +191,9 @@ Deno.test("estimateTokens() is near the count of plain text, and takes the outpu
   const counter = await loadTokenCounter();
   const one = prompt([{ type: "text", text: "The quick brown fox jumps over the lazy dog. ".repeat(200) }]);
   const counted = await countPrompt(one, counter);
-  const { input, total } = estimateTokens(one, { model: MODEL });
+  const { input, total } = estimateTokens(one, MODEL);
   assert(input > counted * 0.5 && input < counted * 2, `${input} for ${counted}`);
   assertEquals(total - input, 1024);
-  assertEquals(estimateTokens(one, { model: MODEL, isAscii: true }), { input, total });
-  assertEquals(estimateTokens({ ...one, maxTokens: 70 }, { model: MODEL }).total - input, 70);
-  assertEquals(estimateTokens({ ...one, maxTokens: 99_999, n: 2 }, { model: MODEL }).total - input, 16_000);
+  assertEquals(estimateTokens({ ...one, maxTokens: 70 }, MODEL).total - input, 70);
+  assertEquals(estimateTokens({ ...one, maxTokens: 99_999, n: 2 }, MODEL).total - input, 16_000);
 });

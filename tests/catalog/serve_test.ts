@@ -48,7 +48,7 @@ function context(
     session: undefined,
     answerHeaders: [],
     timers: new PhaseTimers(),
-    readJson: () => Promise.resolve({ text: "{}", value: {}, members: [], isAscii: false }),
+    readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),
     readForm: () => Promise.resolve(new URLSearchParams()),
     refuseCredential: (error) => {
       throw error;
