@@ -5,19 +5,26 @@ import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../server/etag.ts";
 import type { RouteContext } from "../server/router.ts";
+import { readTarget } from "../server/target.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { isExpired, isLanguageModel, kindOf } from "./catalog.ts";
+import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";
 import { compatibleModel } from "./compatible_format.ts";
 import { missingModel } from "./missing_model.ts";
 import type { Model, ModelKind } from "./model.ts";
 import { nativeModel } from "./native_format.ts";
+import { takePage } from "./page.ts";
 
 /** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`. */
 export type CatalogFormat = "compatible" | "native";
 
-/** Lists every model that the caller may call. */
+/** Lists every model that the caller may call; for Codex, which names its version in the query, in its own shape. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
-  return jsonWithEtag(request, envelope(visible(context.gateway.catalog.models, context, format), { context, format }));
+  const query = queryOf(request);
+  const { models } = context.gateway.catalog;
+  const codexVersion = format === "compatible" ? query.get("client_version") : null;
+  if (codexVersion !== null) return jsonWithEtag(request, codexList(visible(models, context, "codex"), codexVersion));
+  return jsonWithEtag(request, envelope(visible(models, context, format), { query, context, format }));
 }
 
 /**
@@ -31,7 +38,7 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
   const models = visible(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
   if (models.length === 0 && isModelName(vendor, context)) return answerModel(request, { id: vendor, context, format });
   if (models.length === 0) throw new GatewayError("not_found", `No models of vendor "${vendor}"`);
-  return jsonWithEtag(request, envelope(models, { context, format }));
+  return jsonWithEtag(request, envelope(models, { query: queryOf(request), context, format }));
 }
 
 /**
@@ -71,8 +78,12 @@ function answerModel(request: Request, { id, context, format }: Wanted): Promise
   return jsonWithEtag(request, show(model, { context, format }));
 }
 
-/** The native catalog holds the models that answer in text, as the native protocol can call no others. */
-function visible(models: readonly Model[], { caller, gateway }: RouteContext, format: CatalogFormat): Model[] {
+/** Only the compatible catalog has models that do not answer in text: the other clients cannot call them. */
+function visible(
+  models: readonly Model[],
+  { caller, gateway }: RouteContext,
+  format: CatalogFormat | "codex",
+): Model[] {
   if (caller === undefined) throw new TypeError("Cannot show the catalog: the route has no caller");
   const now = gateway.now();
   return models.filter((model) =>
@@ -91,8 +102,12 @@ const ENDPOINTS_OF_KIND: Readonly<Record<ModelKind, readonly Endpoint[]>> = {
   other: TEXT_ENDPOINTS,
 };
 
-function isCallable(model: Model, { caller, format }: { caller: Permitted; format: CatalogFormat }): boolean {
+function isCallable(
+  model: Model,
+  { caller, format }: { caller: Permitted; format: CatalogFormat | "codex" },
+): boolean {
   if (format === "native") return isLanguageModel(model) && mayCall(caller, "messages");
+  if (format === "codex") return isLanguageModel(model) && mayCall(caller, CODEX_ENDPOINT);
   return ENDPOINTS_OF_KIND[kindOf(model)].some((endpoint) => mayCall(caller, endpoint));
 }
 
@@ -101,7 +116,21 @@ function show(model: Model, { context, format }: Show): JsonObject {
   return format === "compatible" ? compatibleModel(model, now) : nativeModel(model, now);
 }
 
-function envelope(models: readonly Model[], { context, format }: Show): JsonObject {
-  const data = models.map((model) => show(model, { context, format }));
-  return format === "compatible" ? { object: "list", data } : { data };
+function envelope(
+  models: readonly Model[],
+  { query, context, format }: Show & { query: URLSearchParams },
+): JsonObject {
+  const shown = (models: readonly Model[]) => models.map((model) => show(model, { context, format }));
+  if (format === "compatible") return { object: "list", data: shown(models) };
+  const page = takePage(models, query);
+  return {
+    data: shown(page.models),
+    has_more: page.hasMore,
+    first_id: page.models[0]?.id ?? null,
+    last_id: page.models.at(-1)?.id ?? null,
+  };
+}
+
+function queryOf(request: Request): URLSearchParams {
+  return new URLSearchParams(readTarget(request).query);
 }

@@ -12,6 +12,7 @@ import { describePaths, jsonSchema, type Operation } from "./operation.ts";
 import {
   anthropicErrorSchema,
   chatReplySchema,
+  codexListSchema,
   compactionSchema,
   compatibleListSchema,
   compatibleModelSchema,
@@ -32,6 +33,12 @@ import {
 
 const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
+const PAGE = {
+  limit: "Most models of the answer, 1 to 1000; absent: all",
+  after_id: "Id of a model: those after it",
+  before_id: "Id of a model: those right before it",
+};
+
 /** Statuses of operations that ask a model. */
 const UPSTREAM = [502, 504];
 
@@ -44,7 +51,12 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "What this API key spent, and what is left of its limits and budgets",
     reply: ownUsageSchema,
   },
-  "GET /v1/models": { summary: "List models", reply: compatibleListSchema, others: [304] },
+  "GET /v1/models": {
+    summary: "List models",
+    query: { client_version: "Version of Codex: the answer has the shape that Codex reads" },
+    reply: z.union([compatibleListSchema, codexListSchema]),
+    others: [304],
+  },
   "GET /v1/models/[provider]": {
     summary: `List the models of one vendor. ${FORMATS}`,
     reply: z.union([compatibleListSchema, compatibleModelSchema]),
@@ -114,11 +126,13 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
   "GET /anthropic/v1/models": {
     summary: "List language models, native format",
+    query: PAGE,
     reply: nativeListSchema,
     others: [304],
   },
   "GET /anthropic/v1/models/[provider]": {
     summary: `List the language models of one vendor, native format. ${FORMATS}`,
+    query: PAGE,
     reply: z.union([nativeListSchema, nativeModelSchema]),
     others: [304, 404],
   },

@@ -76,7 +76,17 @@ export const nativeModelSchema = z.strictObject({
 });
 
 /** The list at `/anthropic/v1/models`. */
-export const nativeListSchema = z.strictObject({ data: z.array(nativeModelSchema) });
+export const nativeListSchema = z.strictObject({
+  data: z.array(nativeModelSchema),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
+
+/** The list at `/v1/models` for Codex. */
+export const codexListSchema = z.strictObject({
+  models: z.array(z.looseObject({ slug: z.string(), display_name: z.string(), priority: z.number().int() })),
+});
 
 /** An error in the OpenAI shape. */
 export const openaiErrorSchema = z.strictObject({

@@ -1,4 +1,4 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type CatalogFormat, getModel, listModels, listVendor } from "../../lib/catalog/serve.ts";
 import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
@@ -57,7 +57,7 @@ function context(
   };
 }
 
-const REQUEST = new Request("http://localhost/v1/models");
+const REQUEST = ask("");
 
 async function ids(response: Promise<Response>): Promise<string[]> {
   const { data } = await (await response).json();
@@ -72,7 +72,7 @@ Deno.test("listModels() has the envelope of its format", async () => {
     "model",
   ]);
   const native = await (await listModels(REQUEST, context(), "native")).json();
-  assertEquals([Object.keys(native), native.data[0].type], [["data"], "model"]);
+  assertEquals([Object.keys(native), native.data[0].type], [["data", "has_more", "first_id", "last_id"], "model"]);
 });
 
 Deno.test("listModels() shows what the group may use; the native format models that answer in text", async () => {
@@ -178,6 +178,61 @@ Deno.test("the catalog is answered with 304 to a client that has it", async () =
   const first = await listModels(REQUEST, context(), "compatible");
   await first.body?.cancel();
   const headers = { "if-none-match": first.headers.get("etag") ?? "" };
-  const second = await listModels(new Request(REQUEST, { headers }), context(), "compatible");
+  const second = await listModels(
+    new Request(REQUEST, { headers: { host: "localhost", ...headers } }),
+    context(),
+    "compatible",
+  );
   assertEquals(second.status, 304);
+});
+
+function ask(query: string): Request {
+  return new Request(`http://localhost/v1/models${query}`, { headers: { host: "localhost" } });
+}
+
+Deno.test("listModels() gives the native list in pages", async () => {
+  const [one, two, b, echo] = ["acme/one", "acme/two", "beta/b", "sluice/echo"];
+  const cases: [query: string, ids: unknown[], hasMore: boolean][] = [
+    ["", [one, two, b, echo], false],
+    ["?limit=1000", [one, two, b, echo], false],
+    ["?limit=4", [one, two, b, echo], false],
+    ["?limit=3", [one, two, b], true],
+    ["?limit=1&after_id=acme%2Ftwo", [b], true],
+    ["?after_id=acme/two", [b, echo], false],
+    ["?limit=2&after_id=acme/two&beta=true", [b, echo], false],
+    ["?after_id=sluice/echo", [], false],
+    ["?limit=2&before_id=sluice/echo", [two, b], true],
+    ["?limit=2&before_id=beta/b", [one, two], false],
+    ["?before_id=acme/one", [], false],
+  ];
+  for (const [query, expected, hasMore] of cases) {
+    const body = await (await listModels(ask(query), context(), "native")).json();
+    const { data, ...page } = body;
+    assertEquals(data.map((model: { id: string }) => model.id), expected, query);
+    assertEquals(page, { has_more: hasMore, first_id: expected[0] ?? null, last_id: expected.at(-1) ?? null }, query);
+  }
+  const vendor = await (await listVendor(ask("?limit=1"), context({ provider: "acme" }), "native")).json();
+  assertEquals([vendor.last_id, vendor.has_more], [one, true]);
+});
+
+Deno.test("listModels() refuses what names no page of the native list", () => {
+  const cases: [query: string, param: string][] = [
+    ["?limit=0", "limit"],
+    ["?limit=1001", "limit"],
+    ["?limit=-1", "limit"],
+    ["?limit=1.5", "limit"],
+    ["?limit=", "limit"],
+    ["?limit=many", "limit"],
+    ["?after_id=acme/none", "after_id"],
+    ["?after_id=", "after_id"],
+    ["?before_id=acme/paint", "before_id"],
+    ["?after_id=acme/one&before_id=beta/b", "before_id"],
+  ];
+  for (const [query, param] of cases) {
+    const error = assertThrows(() => listModels(ask(query), context(), "native"), GatewayError);
+    assertEquals([error.status, error.param], [400, param], query);
+  }
+  // The models of other callers are unknown here.
+  const hidden = () => listModels(ask("?after_id=acme/one"), context({}, ["beta/*"]), "native");
+  assertThrows(hidden, GatewayError, "The list has no model with this id");
 });

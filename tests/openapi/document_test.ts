@@ -56,7 +56,9 @@ Deno.test("the description is OpenAPI 3.1 in structure", () => {
     const parameters = operation.parameters as JsonObject[];
     const described = parameters.filter((parameter) => parameter.in === "path").map((parameter) => parameter.name);
     assertEquals(described, inPath, name);
-    for (const parameter of parameters) assert(parameter.required === true && isObject(parameter.schema), name);
+    for (const parameter of parameters) {
+      assert(parameter.required === (parameter.in !== "query") && isObject(parameter.schema), name);
+    }
     const replies = Object.entries(operation.responses as JsonObject);
     assert(replies.some(([status]) => status === "200" || status === "101"), name);
     for (const [status, reply] of replies) {

@@ -1,0 +1,85 @@
+/** The model catalog that Codex reads: `ModelsResponse` of codex-rs/protocol/src/openai_models.rs in openai/codex. */
+import type { Endpoint } from "../access/access_table.ts";
+import type { JsonObject } from "../json/mod.ts";
+import type { Effort } from "../protocols/canonical/types.ts";
+import type { Model } from "./model.ts";
+
+/** The endpoint that Codex calls models with. */
+export const CODEX_ENDPOINT: Endpoint = "responses";
+
+/** Names of models that Codex has facts and instructions of its own for. A row of the list would replace them. */
+const KNOWN_TO_CODEX = /\/gpt-(?:[5-9]|[1-9]\d)/;
+
+/** First minor version of Codex 0 that reads the effort `max`. Older ones drop the whole list for it. */
+const FIRST_WITH_MAX = 144;
+
+/** What Codex shows beside an effort. */
+const EFFORT_TEXTS: Readonly<Record<Effort, string>> = {
+  none: "No reasoning",
+  minimal: "Hardly any reasoning",
+  low: "Short reasoning",
+  medium: "Reasoning as most tasks need it",
+  high: "Long reasoning for hard tasks",
+  xhigh: "Very long reasoning",
+  max: "As much reasoning as the model can do",
+};
+
+/** Most tokens of one tool's output that Codex sends; the value of the list that is built into Codex. */
+const TOOL_OUTPUT_TOKENS = 10_000;
+
+/** System prompt of Codex with a model of this list: a row has to have one, and Codex leaves out its own for it. */
+const INSTRUCTIONS = `You are Codex, a coding agent in a terminal. You work in the user's own workspace.
+
+- Go on until the task is done. Ask only about decisions that the user has to make.
+- Read the files that matter before you change them. Follow the instructions in AGENTS.md files.
+- Keep changes small and focused, in the style of the code around them. Fix causes, not symptoms.
+- Use the shell for commands, and \`rg\` to search. Never undo changes that you did not make, and do not run destructive
+  commands that the user did not ask for.
+- Check your work with the project's own tests and tools.
+- Before a group of commands, say in one sentence what you are about to do. At the end, say briefly what you changed and
+  what you could not check.`;
+
+/**
+ * Writes the catalog for a version of Codex. Models that Codex knows itself are left out.
+ * @param clientVersion as in the query: `0.169.0`
+ */
+export function codexList(models: readonly Model[], clientVersion: string): JsonObject {
+  const [major = 0, minor = 0] = clientVersion.split(".").map(Number);
+  const readsMax = major > 0 || minor >= FIRST_WITH_MAX;
+  const rows = models.filter(({ id }) => !KNOWN_TO_CODEX.test(id));
+  return { models: rows.map((model, priority) => codexModel(model, { priority, readsMax })) };
+}
+
+/** Members that have no default in Codex are all there, as one that is missing makes Codex drop the list. */
+function codexModel(
+  { id, name, description, context_length, architecture, supported_parameters, reasoning }: Model,
+  { priority, readsMax }: { priority: number; readsMax: boolean },
+): JsonObject {
+  const levels = reasoning?.efforts.filter((effort) => effort !== "max" || readsMax) ?? [];
+  const usual = levels.includes("medium") ? "medium" : levels.find((effort) => effort !== "none");
+  const hasTools = supported_parameters.includes("tools");
+  return {
+    slug: id,
+    display_name: name,
+    description: description === "" ? null : description,
+    ...(usual !== undefined && { default_reasoning_level: usual }),
+    supported_reasoning_levels: levels.map((effort) => ({ effort, description: EFFORT_TEXTS[effort] })),
+    shell_type: hasTools ? "shell_command" : "disabled",
+    visibility: hasTools ? "list" : "hide",
+    supported_in_api: true,
+    priority,
+    upgrade: null,
+    base_instructions: INSTRUCTIONS,
+    // Codex of 2026-11 has the second name.
+    supports_reasoning_summaries: reasoning !== undefined,
+    supports_reasoning_summary_parameter: reasoning !== undefined,
+    support_verbosity: supported_parameters.includes("verbosity"),
+    default_verbosity: null,
+    apply_patch_tool_type: null,
+    truncation_policy: { mode: "tokens", limit: TOOL_OUTPUT_TOKENS },
+    supports_parallel_tool_calls: hasTools,
+    context_window: context_length,
+    experimental_supported_tools: [],
+    input_modalities: ["text", "image"].filter((kind) => architecture.input_modalities.includes(kind)),
+  };
+}
