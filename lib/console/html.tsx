@@ -20,6 +20,7 @@ export const CONSOLE = "/admin/console";
 
 const PAGES = [
   ["", "Overview"],
+  ["/requests", "Requests"],
   ["/keys", "Keys"],
   ["/budgets", "Budgets"],
   ["/models", "Models"],
@@ -127,6 +128,11 @@ export async function runForm(
   } catch (thrown) {
     return htmlResponse(errorPage(thrown), session);
   }
+}
+
+/** The query of a request. */
+export function queryOf({ url }: Pick<Request, "url">): URLSearchParams {
+  return new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?")) : "");
 }
 
 /** Sends the browser to another page, which it loads with GET. */

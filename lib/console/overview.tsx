@@ -9,7 +9,7 @@ import type { RouteContext } from "../server/router.ts";
 import { DAY_MS } from "../store/days.ts";
 import { DayChart } from "./chart.tsx";
 import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, type Page, showPage } from "./html.tsx";
+import { CONSOLE, type Page, queryOf, showPage } from "./html.tsx";
 
 /** Periods to choose from, in days. */
 const PERIODS = [1, 7, 30, 90, 365] as const;
@@ -27,8 +27,8 @@ export function overview(request: Request, context: RouteContext): Promise<Respo
 }
 
 /** The period of the query, in days: 7 unless it names another of the list. */
-function periodDays({ url }: Pick<Request, "url">): number {
-  const asked = Number(/[?&]days=(\d+)/.exec(url)?.[1]);
+function periodDays(request: Pick<Request, "url">): number {
+  const asked = Number(queryOf(request).get("days"));
   return PERIODS.find((days) => days === asked) ?? 7;
 }
 
@@ -66,9 +66,9 @@ async function overviewPage(
         />
         {days > 1 && <DayChart days={byDay.lines} since={since} until={until} />}
         <h2>By model</h2>
-        <Spenders report={byModel} />
+        <Spenders report={byModel} parameter="model" days={days} />
         <h2>By key</h2>
-        <Spenders report={byKey} path="/keys" />
+        <Spenders report={byKey} parameter="key" days={days} />
         <h2>{`Budgets used by ${NEAR_END_PERCENT}% or more`}</h2>
         <NearBudgets budgets={budgets} />
         <h2>Targets in trouble</h2>
@@ -93,14 +93,17 @@ function PeriodLinks({ days: shown }: { days: number }): VNode {
   );
 }
 
-function Spenders({ report, path }: { report: UsageReport; path?: string }): VNode {
+/** The dearest lines of a report, each with a link to its requests. */
+function Spenders(
+  { report, parameter, days }: { report: UsageReport; parameter: "key" | "model"; days: number },
+): VNode {
+  const linkOf = (name: string) =>
+    `${CONSOLE}/requests?${new URLSearchParams({ [parameter]: name, since: `${days}d`, sort: "cost" })}`;
   return (
     <Table
       columns={["Name", "#Cost", "#Requests", "#Failed", "#Output tokens"]}
       rows={report.lines.slice(0, LINES).map(({ id, name, cost_usd, requests, failed, tokens }) => [
-        path === undefined || id === undefined
-          ? name
-          : <a href={`${CONSOLE}${path}/${encodeURIComponent(id)}`}>{name}</a>,
+        name === "" ? "–" : <a href={linkOf(id ?? name)}>{name}</a>,
         <Usd usd={cost_usd} />,
         <Count value={requests} />,
         <Count value={failed} />,

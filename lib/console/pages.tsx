@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { healthRows } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Count, Moment, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, showPage } from "./html.tsx";
+import { CONSOLE, queryOf, showPage } from "./html.tsx";
 import { usedPercent } from "./overview.tsx";
 
 /** `GET /admin/console/budgets`. */
@@ -83,7 +83,7 @@ function perMillion(price: string): string {
 export function usagePage({ url, signal }: Request, context: RouteContext): Promise<Response> {
   return showPage(context, async () => {
     const { gateway: { store: { ledger, keys }, config, now } } = context;
-    const query = new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?")) : "");
+    const query = queryOf({ url });
     const by = USAGE_BY.find((name) => name === query.get("by")) ?? "model";
     const month = query.get("month") || new Date(now()).toISOString().slice(0, 7);
     const report = await usageReport({ ledger, keys, config }, { ...readMonth(month, now()), by, signal });

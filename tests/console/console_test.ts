@@ -1,8 +1,9 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { formatUsd } from "../../lib/billing/money.ts";
 import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, csrfOf, startConsole } from "./browser.ts";
 
-const PAGES = ["", "/keys", "/budgets", "/models", "/usage", "/configuration"];
+const PAGES = ["", "/requests", "/keys", "/budgets", "/models", "/usage", "/configuration"];
 
 Deno.test("the console shows its pages to an operator who signs in with the admin key", async () => {
   await using gateway = startConsole();
@@ -132,7 +133,7 @@ Deno.test("a viewer sees every page and changes nothing, over the console and ov
   for (const page of PAGES) {
     const { status, html } = await browser.get(page);
     assertEquals(
-      [status, /<form[^>]*action="(?!\/admin\/console\/(?:sign-out|usage)")/.test(html)],
+      [status, /<form[^>]*action="(?!\/admin\/console\/(?:sign-out|usage|requests)")/.test(html)],
       [200, false],
       page,
     );
@@ -184,4 +185,46 @@ Deno.test("the console is not there without an admin side, and not on the client
     }
   }
   assertEquals((await new Browser(apart).get("/sign-in")).status, 200);
+});
+
+Deno.test("a refused and a billed request are found and explained, and the totals are those of the ledger", async () => {
+  await using gateway = startConsole({
+    models: [{
+      id: "acme/echo",
+      created: 0,
+      context_length: 1_000,
+      pricing: { prompt: "0.001", completion: "0.002" },
+      targets: [{ upstream: "embedded", model: "echo" }],
+    }],
+  });
+  const { id } = await gateway.addKey();
+  const limited = await gateway.addKey({ rules: { limits: { requests_per_minute: 1, report_only: false } } });
+  const body = { model: "acme/echo", max_tokens: 16, messages: [{ role: "user", content: "one two" }] };
+  const ids: string[] = [];
+  for (const status of [200, 429]) {
+    const response = await gateway.ask("chat", body, { key: limited });
+    await response.body?.cancel();
+    assertEquals(response.status, status);
+    ids.push(response.headers.get("x-request-id") ?? "");
+  }
+  await gateway.gateway.ledger.flush();
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const [billed = "", refused = ""] = ids;
+  const all = await browser.get("/requests");
+  for (const id of ids) assertStringIncludes(all.html, `/admin/console/requests/${id}"`);
+  const onlyRefused = await browser.get("/requests?status=429&reason=limit");
+  assertStringIncludes(onlyRefused.html, refused);
+  assert(!onlyRefused.html.includes(billed));
+  assertEquals((await browser.get("/requests?status=many")).status, 400);
+  assertStringIncludes((await browser.get(`/requests?key=${id}`)).html, "No requests match.");
+
+  assertStringIncludes((await browser.get(`/requests/${refused}`)).html, "is limited to 1 requests per minute");
+  const entry = await gateway.store.ledger.find(billed.replace("req_", ""));
+  const cost = formatUsd(entry?.cost ?? 0n);
+  assertStringIncludes((await browser.get(`/requests/${billed}`)).html, `charged ${cost} USD`);
+  for (const page of ["", "/usage", `/keys/${limited.id}`]) {
+    assertStringIncludes((await browser.get(page)).html, `title="${cost} USD"`, page);
+  }
+  assertEquals((await browser.get("/requests/req_none")).status, 404);
 });
