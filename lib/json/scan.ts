@@ -81,6 +81,16 @@ const states = new Int32Array(4 * 1024);
 
 /** Scans the body whose strings were found last; undefined where a member is not recognized, or has a fault. */
 export function scanBody(length: number, limits: JsonLimits, plan: ScanPlan): ScannedBody | undefined {
+  try {
+    return scanMembersOf(length, limits, plan);
+  } catch (error) {
+    // Of a name or a model with a replacement character.
+    if (!(error instanceof SyntaxError)) throw error;
+    return undefined;
+  }
+}
+
+function scanMembersOf(length: number, limits: JsonLimits, plan: ScanPlan): ScannedBody | undefined {
   const members: Member[] = [];
   const found = new Map<string, number>();
   nodes =

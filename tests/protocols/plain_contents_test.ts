@@ -155,8 +155,7 @@ const screened = (body: JsonBody, codec: Codec) =>
   });
 
 /** Checks that a body is refused, screened and decoded alike, whether it is scanned or parsed. @returns whether it was scanned */
-async function assertAlike(codec: Codec, text: string): Promise<boolean> {
-  const bytes = encoder.encode(text);
+async function assertAlike(codec: Codec, text: string, bytes = encoder.encode(text)): Promise<boolean> {
   const parsed = await outcomeOf(() => parseBody(bytes));
   const read = await outcomeOf(() => scan(codec, bytes));
   assertEquals(read.error, parsed.error, text);
@@ -309,7 +308,8 @@ Deno.test(`requests that were changed by chance are refused and decoded alike (s
       case 1:
         return text.slice(0, at) + text.slice(at).replace(/"(type|role|content)":/, '"$1":"web_search","$1":');
       default:
-        return text.slice(0, at) + random.pick(["", '"', "\\", ",", "}", "\u0001", "1"]) + text.slice(at + 1);
+        return text.slice(0, at) + random.pick(["", '"', "\\", ",", "}", "\u0001", "1", "\ufffd", "\\ud800"]) +
+          text.slice(at + 1);
     }
   }
 });
@@ -317,6 +317,30 @@ Deno.test(`requests that were changed by chance are refused and decoded alike (s
 function seedOf(): number {
   return Number(Deno.env.get("SEED") ?? 20261123);
 }
+
+Deno.test("a replacement character is read as any other, wherever it stands", async () => {
+  const texts = [
+    { model: "\ufffd", messages: [{ role: "user", content: "x" }] },
+    { model: "m", "\ufffd": 1, messages: [{ role: "user", content: "\ufffd" }] },
+    { model: "m", messages: [{ role: "user", content: "x", "\ufffd": 1 }] },
+    {
+      model: "m",
+      messages: [{ role: "user", content: "x" }],
+      tools: [{ type: "function", function: { name: "f", parameters: { "\ufffd": "\ufffd" } } }],
+    },
+  ];
+  for (const text of texts) await assertAlike(chat, JSON.stringify(text));
+});
+
+Deno.test(`bytes that were changed by chance are refused and decoded alike (seed ${seedOf()})`, async () => {
+  const random = seeded(seedOf());
+  for (let round = rounds(4_000); round > 0; round--) {
+    const { codec, body } = random.pick(AGENTS);
+    const bytes = encoder.encode(JSON.stringify(body));
+    bytes[random.below(bytes.length)] = random.below(256);
+    await assertAlike(codec, new TextDecoder().decode(bytes), bytes);
+  }
+});
 
 Deno.test("look-alikes of hosted tools, files and images are not recognized", async () => {
   const bodyOf = (members: JsonObject) =>
