@@ -27,25 +27,42 @@ const NAMES = {
   },
 } as const;
 
+/** How limit headers are written. */
+export interface LimitHeaderOptions {
+  /** Unix time in milliseconds: Anthropic's headers hold points in time, OpenAI's hold durations. */
+  now: () => number;
+  words: LimitHeaderStyle;
+  /** Milliseconds until the next try of a request that was refused makes sense; absent: it was not refused. */
+  refusedMs?: number | undefined;
+}
+
 /**
  * Writes the headers: for each unit those of the limit with the least left, without limits that only report. Empty where
- * no limit applies.
- * @param now Unix time in milliseconds: Anthropic's headers hold points in time, OpenAI's hold durations
+ * no limit applies and none refused.
  */
 export function writeLimitHeaders(
   statuses: readonly LimitStatus[],
-  { now, words }: { now: () => number; words: LimitHeaderStyle },
+  { now, words, refusedMs }: LimitHeaderOptions,
 ): [name: string, value: string][] {
   const headers: [string, string][] = [];
+  let latestMs: number | undefined;
   for (const unit of SHOWN_UNITS) {
     const tightest = tightestOf(statuses, unit);
     if (tightest === undefined) continue;
     const { limitRequest: { limit }, remaining, resetMs } = tightest;
     const names = NAMES[words][unit];
+    latestMs = Math.max(latestMs ?? 0, resetMs);
     headers.push(
       [names[0], `${limit}`],
       [names[1], `${remaining}`],
       [names[2], words === "openai" ? writeDuration(resetMs) : writeTime(now() + resetMs)],
+    );
+  }
+  const unifiedMs = refusedMs ?? latestMs;
+  if (words === "anthropic" && unifiedMs !== undefined) {
+    headers.push(
+      ["anthropic-ratelimit-unified-status", refusedMs === undefined ? "allowed" : "rejected"],
+      ["anthropic-ratelimit-unified-reset", `${Math.ceil((now() + unifiedMs) / 1000)}`],
     );
   }
   return headers;
@@ -74,7 +91,7 @@ function writeDuration(ms: number): string {
   return minutes < 60 ? `${minutes}m${seconds}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${seconds}`;
 }
 
-/** Writes the next full second in RFC 3339. */
+/** Writes the next full second in RFC 3339. The unified headers hold it in Unix seconds, as Claude Code reads it. */
 function writeTime(at: number): string {
   return new Date(Math.ceil(at / 1000) * 1000).toISOString().replace(".000Z", "Z");
 }

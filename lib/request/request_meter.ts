@@ -66,10 +66,17 @@ export function failStream(
   return meter.fail(200, reasonOf(error, caller));
 }
 
-/** Adds the limits that apply, and their statuses, to the response's headers. */
-export function addLimitHeaders({ context: { gateway, answerHeaders }, endpoint }: MeteredRequest, meter: Meter): void {
+/**
+ * Adds the limits that apply, and their statuses, to the response's headers.
+ * @param failure the error of the response; absent: an answer
+ */
+export function addLimitHeaders(
+  { context: { gateway, answerHeaders }, endpoint }: MeteredRequest,
+  { meter, failure }: { meter: Meter; failure?: GatewayError | undefined },
+): void {
   const words = endpoint === "messages" ? "anthropic" : "openai";
-  for (const header of writeLimitHeaders(meter.limitStatuses(), { now: gateway.now, words })) {
+  const refusedMs = failure?.status === 429 ? failure.retryAfterMs : undefined;
+  for (const header of writeLimitHeaders(meter.limitStatuses(), { now: gateway.now, words, refusedMs })) {
     answerHeaders.push(header);
   }
 }

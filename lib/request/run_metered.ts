@@ -30,6 +30,6 @@ export async function runMetered(
   } catch (thrown) {
     throw await settleFailure(thrown, { ...metered, ...(isOwn && { meter }) });
   } finally {
-    addLimitHeaders(metered, meter);
+    addLimitHeaders(metered, { meter });
   }
 }

@@ -33,6 +33,8 @@ export class RequestState {
   /** Parameters that the target of this attempt does not support. */
   #dropped: UnsupportedParameters | undefined;
   #client: ClientWatch | undefined;
+  /** The error of the response. */
+  #failure: GatewayError | undefined;
   /** True if the client has left and its answer is read to the end for the bill. */
   #isDraining = false;
 
@@ -159,12 +161,13 @@ export class RequestState {
   /** Settles a request that fails before its response, without a charge. */
   async fail(thrown: unknown): Promise<GatewayError> {
     if (this.#attempt !== undefined) this.context.answerHeaders.push(...headersOfAttempt(this.#attempt));
-    return await settleFailure(toGatewayError(thrown), this);
+    this.#failure = toGatewayError(thrown);
+    return await settleFailure(this.#failure, this);
   }
 
   /** Stops watching the request: from here on the response body reports a client that leaves. */
   end(): void {
     this.#client?.stop();
-    addLimitHeaders(this, this.meter);
+    addLimitHeaders(this, { meter: this.meter, failure: this.#failure });
   }
 }

@@ -1,4 +1,4 @@
-import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertObjectMatch, assertThrows } from "@std/assert";
 import { createLimitError } from "../../lib/limits/errors.ts";
 import { type LimitHeaderStyle, writeLimitHeaders } from "../../lib/limits/headers.ts";
 import type { LimitDecision, LimitRequest, LimitStatus, LimitUnit } from "../../lib/limits/limiter.ts";
@@ -47,7 +47,24 @@ Deno.test("limitHeaders() writes requests and tokens in the words of each family
     "anthropic-ratelimit-tokens-limit": "1000",
     "anthropic-ratelimit-tokens-remaining": "0",
     "anthropic-ratelimit-tokens-reset": "2027-01-01T00:01:01Z",
+    "anthropic-ratelimit-unified-status": "allowed",
+    "anthropic-ratelimit-unified-reset": String(NOW / 1000 + 61),
   });
+});
+
+Deno.test("limitHeaders() tells Anthropic's clients in the unified headers that a request was refused, and for how long", () => {
+  const write = (statuses: LimitStatus[], words: LimitHeaderStyle) =>
+    Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, words, refusedMs: 1_500 }));
+  const unified = {
+    "anthropic-ratelimit-unified-status": "rejected",
+    "anthropic-ratelimit-unified-reset": String(NOW / 1000 + 2),
+  };
+  const headers = write([status("requests", { remaining: 0, resetMs: 60_000 })], "anthropic");
+  assertObjectMatch(headers, { ...unified, "anthropic-ratelimit-requests-reset": "2027-01-01T00:01:00Z" });
+  // A limit of concurrency has no headers of its own; an upstream's is not among the statuses.
+  assertEquals(write([status("concurrency", { remaining: 0 })], "anthropic"), unified);
+  assertEquals(write([], "anthropic"), unified);
+  assertEquals(write([], "openai"), {});
 });
 
 Deno.test("limitHeaders() shows the limit with the least left, then the smallest, and none that only reports", () => {

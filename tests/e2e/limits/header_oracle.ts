@@ -90,6 +90,10 @@ export async function compareHeaders({ requests, seed }: { requests: number; see
     if (waitMs > 0) {
       expected["retry-after"] = String(Math.ceil(waitMs / 1_000));
       expected["retry-after-ms"] = String(waitMs);
+      if (protocol === "messages") {
+        expected["anthropic-ratelimit-unified-status"] = "rejected";
+        expected["anthropic-ratelimit-unified-reset"] = unixSeconds(now + waitMs);
+      }
     }
     const told = [...response.headers].filter(([name]) => /ratelimit|retry-after/.test(name));
     assertEquals(Object.fromEntries(told), expected, about);
@@ -125,6 +129,7 @@ function expectedHeaders(
   { log, now, protocol }: { log: readonly Taken[]; now: number; protocol: Protocol },
 ): Record<string, string> {
   const expected: Record<string, string> = {};
+  const resets: number[] = [];
   for (const unit of UNITS) {
     const [shown] = limits.filter((limit) => limit.unit === unit).map((limit) => ({
       limit: limit.limit,
@@ -139,8 +144,17 @@ function expectedHeaders(
     expected[nameOf("reset")] = isNative
       ? `${new Date(Math.ceil((BEGIN + now + shown.resetMs) / 1_000) * 1_000).toISOString().slice(0, 19)}Z`
       : durationOf(shown.resetMs);
+    resets.push(shown.resetMs);
+  }
+  if (protocol === "messages") {
+    expected["anthropic-ratelimit-unified-status"] = "allowed";
+    expected["anthropic-ratelimit-unified-reset"] = unixSeconds(now + Math.max(...resets));
   }
   return expected;
+}
+
+function unixSeconds(ms: number): string {
+  return String(Math.ceil((BEGIN + ms) / 1_000));
 }
 
 /** As OpenAI writes it: `12ms`, `59.5s`, `1m0.5s`. */
