@@ -48,14 +48,14 @@ const FACT_COLUMNS = [
 /** Index of the price sheet among the facts of a check sum: behind its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
 
-/** Columns of `entries` as they are read. */
-export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "details"];
-
-/** Columns of `entries` as they are written, in the order of `entryValues`. */
-export const WRITTEN_COLUMNS: readonly string[] = [...ENTRY_COLUMNS, ...SEARCHED_COLUMNS];
+/** Columns of `entries`, in the order of `entryValues`. */
+export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "details", ...SEARCHED_COLUMNS];
 
 /** Columns that hold amounts. They are read as text: as numbers they would be inexact beyond 2^53. */
 export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "overrun"]);
+
+/** The check sum of an entry whose columns disagree: none fits it. */
+const NO_CHECK = -1;
 
 type ColumnValue = number | string | null;
 
@@ -85,7 +85,7 @@ function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   ];
 }
 
-/** The values of an entry's row, in the order of `WRITTEN_COLUMNS`. */
+/** The values of an entry's row, in the order of `ENTRY_COLUMNS`. */
 export function entryValues(entry: KeptEntry): ColumnValue[] {
   const details = entry.details === undefined ? null : JSON.stringify(entry.details);
   return [...entryFacts(entry), entry.check, details, ...searchedValues(entry)];
@@ -158,6 +158,9 @@ export interface EntryRow extends BilledTokens {
   check_sum: number;
   /** JSON of the entry's details. */
   details: string | null;
+  reason: string | null;
+  end_user: string | null;
+  tags: string | null;
 }
 
 /** Counts of a row of sums, in whatever form a database has whole numbers. */
@@ -166,7 +169,7 @@ export type CountRow = Record<"requests" | "failed" | keyof BilledTokens | "imag
 /** The entry of a row. `sheetOf`: the price sheet of a version, which must be there. */
 export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet): KeptEntry {
   const { price_version: priceVersion, first_ms: firstMs, details } = row;
-  return {
+  const entry: KeptEntry = {
     seq: row.seq,
     id: row.id,
     at: row.at,
@@ -190,6 +193,15 @@ export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet)
     check: row.check_sum,
     ...(details !== null && { details: JSON.parse(details) }),
   };
+  if (!hasSearchedColumns(row, entry)) entry.check = NO_CHECK;
+  return entry;
+}
+
+/** Whether the columns of searches say what the details say. Rows of older versions have none. */
+function hasSearchedColumns({ reason, end_user, tags }: EntryRow, entry: KeptEntry): boolean {
+  if (reason === null && end_user === null && tags === null) return true;
+  const values = searchedValues(entry);
+  return reason === values[0] && end_user === values[1] && tags === values[2];
 }
 
 /** The counts of a row of sums, without amounts. */

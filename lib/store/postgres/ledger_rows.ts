@@ -1,5 +1,5 @@
 /** Entries, price sheets and holds as rows of the database. */
-import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry, WRITTEN_COLUMNS } from "../entry_row.ts";
+import { AMOUNT_COLUMNS, ENTRY_COLUMNS, type EntryRow, entryValues, toEntry } from "../entry_row.ts";
 import { type ClaimJson, type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import {
   type Hold,
@@ -19,7 +19,7 @@ export interface SheetRow extends PriceSheet {
 /** An entry as a row in JSON. */
 export function entryRow(entry: KeptEntry): object {
   const values = entryValues(entry);
-  return Object.fromEntries(WRITTEN_COLUMNS.map((name, index) => [name, values[index]]));
+  return Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, values[index]]));
 }
 
 /** Columns of `entries`, as they are read. */

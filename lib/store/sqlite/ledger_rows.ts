@@ -8,7 +8,6 @@ import {
   SHEET_COLUMNS,
   sheetValues,
   toEntry,
-  WRITTEN_COLUMNS,
 } from "../entry_row.ts";
 import { type HoldRow, toClaimsJson, toHold } from "../hold_row.ts";
 import {
@@ -47,7 +46,7 @@ export interface EntryRows {
 /** Opens the entries of a database that is up to date. */
 export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const insert = db.prepare(
-    `INSERT INTO entries (${WRITTEN_COLUMNS.join(", ")}) VALUES (${WRITTEN_COLUMNS.map(() => "?").join(", ")})
+    `INSERT INTO entries (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})
      ON CONFLICT (id) DO NOTHING`,
   );
   const lastSeq = db.prepare("SELECT coalesce((SELECT max(seq) FROM entries), seq) AS seq FROM ledger_start");

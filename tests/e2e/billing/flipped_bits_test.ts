@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
+import { isDeepStrictEqual } from "node:util";
 import { DatabaseSync } from "node:sqlite";
 import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
 import { findDamage } from "../../../lib/store/sqlite/integrity.ts";
@@ -119,12 +120,28 @@ Deno.test("the audit finds one flipped bit in the bytes of rows and of indexes",
         bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
         await Deno.writeFile(copy, bytes);
         bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-        if ((await audit(copy))?.ok === true) missed.push(`${name}, byte ${bit >> 3}, bit ${bit & 7}`);
+        // A NULL at the end of a row may be stored or left out.
+        if ((await audit(copy))?.ok === true && !(name === "entries" && await saysTheSame(copy, whole))) {
+          missed.push(`${name}, byte ${bit >> 3}, bit ${bit & 7}`);
+        }
       }
     }
     assertEquals(missed, []);
     assert(tried > 300, `only ${tried} bits were tried`);
   }));
+
+/** Whether two files have the same entries. */
+async function saysTheSame(one: string, other: string): Promise<boolean> {
+  const [first, second] = await Promise.all([one, other].map(async (path) => {
+    const store = openSqliteStore(path);
+    try {
+      return await store.ledger.entries({ after: 0, limit: 1_000 });
+    } finally {
+      await store.close();
+    }
+  }));
+  return isDeepStrictEqual(first, second);
+}
 
 /** Where the rows of the ledger lie in the file, by the format of SQLite: https://www.sqlite.org/fileformat2.html */
 function payloads(path: string, bytes: Uint8Array): { name: string; from: number; until: number }[] {

@@ -1,6 +1,7 @@
 /** What the ledger in the SQLite file promises beside what every ledger does. */
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
+import type { EntryDetails } from "../../../lib/store/ledger.ts";
 import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
@@ -447,7 +448,12 @@ function copyOfSecond(columns: string, { seq, id }: { seq: number; id: string })
 Deno.test("a bit that flips anywhere in the entries or price sheets breaks the chain", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    const details = { image_sizes: { asked: "1024x1024", delivered: ["1024x1024"] } };
+    const details: EntryDetails = {
+      image_sizes: { asked: "1024x1024", delivered: ["1024x1024"] },
+      reason: { code: "invalid" },
+      user: "anna",
+      tags: ["a"],
+    };
     const all = many(20).map((each) => ({ ...each, id: `${each.id}z`, held: 7n, overrun: 3n, images: 1, details }));
     await store.ledger.append(all);
     await store.close();
