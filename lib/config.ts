@@ -15,6 +15,7 @@ import {
   type StoreAddress,
 } from "./config/address.ts";
 import type { Secret } from "./secret.ts";
+import { forwardedHeaderSchema } from "./config/forwarded_header.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
 
 /** The endpoints a group can be given. */
@@ -65,6 +66,8 @@ const httpUpstreamSchema = z.strictObject({
   transport: z.enum(["auto", "http1", "fetch"]).default("auto")
     .describe("Transport of requests: the gateway's own HTTP/1.1, the runtime's fetch, or whichever fits"),
   timeouts: timeoutsSchema.prefault({}).describe("How long its answers may take"),
+  forward_headers: z.array(forwardedHeaderSchema).min(1).max(32).optional()
+    .describe("Headers of its answers that clients get, by names in lower case or beginnings with *; absent: none"),
 });
 
 /** An upstream, by its vendor. */

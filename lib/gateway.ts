@@ -26,6 +26,7 @@ import { type AddressGuard, createAddressGuard } from "./upstreams/address_guard
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEmbedded } from "./upstreams/embedded/language.ts";
 import { ISSUER } from "./upstreams/embedded/thinking.ts";
+import { matchHeaders } from "./upstreams/forward_headers.ts";
 import { createHttpUpstream } from "./upstreams/http_upstream.ts";
 import { modelIssuer } from "./upstreams/http_upstream_options.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
@@ -389,6 +390,7 @@ function addressOf({ vendor, base_url: url }: HttpUpstreamConfig): string {
 function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>): Upstream {
   const vendor = vendorOf(row.vendor);
   const [first, ...others] = row.protocols ?? vendor.protocols;
+  const forwards = row.forward_headers && matchHeaders(row.forward_headers);
   return createHttpUpstream({
     name,
     vendor,
@@ -398,7 +400,8 @@ function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>):
     quirk: QUIRKS[row.vendor],
     issuers,
     limits: limitsOf(row),
-    transport: way.open(),
+    transport: way.open({ keeps: forwards }),
+    forwards,
   });
 }
 

@@ -9,6 +9,7 @@ import { HeadCache, type OutgoingBody, type PackedRequest, packRequest } from ".
 import { ConnectionPool } from "./pool.ts";
 import { createBufferPool } from "./buffer_pool.ts";
 import type { AddressPolicy } from "./dialer.ts";
+import type { HeaderFilter } from "./response_head.ts";
 import type { Http1Request, Http1Response } from "./types.ts";
 
 /** Most URLs whose parts are remembered. */
@@ -31,6 +32,8 @@ export interface Http1Options {
   idleConnections?: number;
   /** Time that an idle connection is kept if its host does not state one, in milliseconds; absent: see `Pool`. */
   idleMs?: number;
+  /** Headers of responses that are kept beside the usual ones; absent: none. */
+  keeps?: HeaderFilter | undefined;
 }
 
 /** Sends requests. */
@@ -48,11 +51,11 @@ export interface Http1Client {
  * Makes a client. Unlike `fetch` it knows no proxies, no HTTP/2 and nothing that is not strictly HTTP/1.1. The bytes that
  * `read` answers with are valid until the next call of any method.
  */
-export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: Http1Options): Http1Client {
+export function createHttp1Client({ addresses, idleConnections = 256, idleMs, keeps }: Http1Options): Http1Client {
   const pools = new Map<string, ConnectionPool>();
   const routes = new Map<string, UrlRoute>();
   const deadlines = createRequestTimers();
-  const shared: ClientState = { scratches: createBufferPool(), released: new Set(), closed: false };
+  const shared: ClientState = { scratches: createBufferPool(), released: new Set(), closed: false, keeps };
 
   function routeOf(url: string): UrlRoute {
     const known = routes.get(url);

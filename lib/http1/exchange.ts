@@ -117,7 +117,7 @@ export async function exchange(
       let head: ResponseHead | undefined;
       let follows: ResponseFraming;
       try {
-        const search = new HeadReader(connection);
+        const search = new HeadReader(connection, shared.keeps);
         while ((head = search.take()) === undefined) {
           if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
         }

@@ -1,7 +1,7 @@
 /** Finds the final head of a response. */
 import { HttpVersionError, MalformedResponse } from "./errors.ts";
 import type { Http1Connection } from "./connection.ts";
-import { findHeadEnd, parseHead, type ResponseHead } from "./response_head.ts";
+import { findHeadEnd, type HeaderFilter, parseHead, type ResponseHead } from "./response_head.ts";
 
 /** Length of an HTTP/2 frame header and two frame types (RFC 9113, sections 4.1 and 6). */
 const FRAME_BYTES = 9;
@@ -19,15 +19,18 @@ export class HeadReader {
   /** Bytes that were searched already. */
   #seen = 0;
   #interim = 0;
+  readonly #keeps: HeaderFilter | undefined;
 
-  constructor(connection: Http1Connection) {
+  constructor(connection: Http1Connection, keeps: HeaderFilter | undefined) {
     this.#connection = connection;
+    this.#keeps = keeps;
   }
 
   /** The final head, once all of it has arrived. @throws {MalformedResponse}, `HttpVersionError` */
   take(): ResponseHead | undefined {
     const connection = this.#connection;
-    for (let head = takeHead(connection, this.#seen); head !== undefined; head = takeHead(connection, 0)) {
+    const keeps = this.#keeps;
+    for (let head = takeHead(connection, this.#seen, keeps); head; head = takeHead(connection, 0, keeps)) {
       if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that nobody asked for");
       if (head.status >= 200) return head;
       if (++this.#interim > INTERIM) throw new MalformedResponse("There are too many interim answers");
@@ -38,7 +41,11 @@ export class HeadReader {
 }
 
 /** The next complete head. A head that is too long never completes: a connection keeps at most `HEAD_BYTES`. */
-function takeHead(connection: Http1Connection, seen: number): ResponseHead | undefined {
+function takeHead(
+  connection: Http1Connection,
+  seen: number,
+  keeps: HeaderFilter | undefined,
+): ResponseHead | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
     if (beginsAsHttp2(connection)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
@@ -47,7 +54,7 @@ function takeHead(connection: Http1Connection, seen: number): ResponseHead | und
   const after = findHeadEnd(buffer, { start, seen: start + seen, end });
   if (after < 0) return undefined;
   connection.start = after;
-  return parseHead(buffer, { start, end: after });
+  return parseHead(buffer, { start, end: after }, keeps);
 }
 
 /** True while the bytes may become a status line. A peer of another protocol may never end its first line. */

@@ -3,4 +3,5 @@ export { joinPieces } from "./body_pieces.ts";
 export { HttpVersionError } from "./errors.ts";
 export { createHttp1Client } from "./client.ts";
 export { Dialer } from "./dialer.ts";
+export { type HeaderFilter, RESPONSE_HEADERS, type ResponseHeader } from "./response_head.ts";
 export type { Http1Request, Http1Response } from "./types.ts";

@@ -49,7 +49,15 @@ export interface ResponseHead {
   status: number;
   /** Values without the space around them, one character per byte; those of repetitions are joined by commas. */
   headers: Partial<Record<ResponseHeaderName, string>>;
+  /** Other headers, in their order, if the caller picks any. */
+  others?: ResponseHeader[];
 }
+
+/** Name in lower case, and value with one character per byte. */
+export type ResponseHeader = [name: string, value: string];
+
+/** Picks headers that are kept beside the usual ones, by their names in lower case. */
+export type HeaderFilter = (name: string) => boolean;
 
 /** Bytes of a head: from `start` to `end`. */
 export interface HeadSpan {
@@ -72,7 +80,11 @@ export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & 
 }
 
 /** Parses a head with the empty line at its end, as `findHeadEnd` found it. @throws {MalformedResponse} */
-export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start: 0, end: bytes.length }): ResponseHead {
+export function parseHead(
+  bytes: Uint8Array,
+  { start, end }: HeadSpan = { start: 0, end: bytes.length },
+  keeps?: HeaderFilter,
+): ResponseHead {
   const head = readStatus(bytes, start);
   const last = end - 2;
   let lines = 0;
@@ -88,6 +100,9 @@ export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start:
       const value = valueText(bytes, { start: colon + 1, end: stop });
       const before = head.headers[name];
       head.headers[name] = before === undefined ? value : `${before}, ${value}`;
+    } else if (keeps !== undefined) {
+      const other = String.fromCharCode(...bytes.subarray(at, colon)).toLowerCase();
+      if (keeps(other)) (head.others ??= []).push([other, valueText(bytes, { start: colon + 1, end: stop })]);
     }
     at = next;
   }

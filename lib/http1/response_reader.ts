@@ -5,7 +5,7 @@ import type { Http1Exchange } from "./exchange.ts";
 import type { Http1Connection } from "./connection.ts";
 import type { RequestTimer } from "./request_timers.ts";
 import type { ResponseFraming } from "./framing.ts";
-import type { ResponseHead, ResponseHeaderName } from "./response_head.ts";
+import type { HeaderFilter, ResponseHead, ResponseHeader, ResponseHeaderName } from "./response_head.ts";
 import type { ConnectionPool } from "./pool.ts";
 import { BUFFER_BYTES, type BufferPool } from "./buffer_pool.ts";
 import type { RequestWriter } from "./request_writer.ts";
@@ -22,6 +22,7 @@ export interface ClientState {
   released: Set<() => void>;
   /** True: released responses are not read any more. */
   closed: boolean;
+  keeps: HeaderFilter | undefined;
 }
 
 /** A response head, and the connection that carries the rest. */
@@ -68,6 +69,10 @@ export class ResponseReader implements Http1Response {
 
   header(name: ResponseHeaderName): string | null {
     return this.#head.headers[name] ?? null;
+  }
+
+  get others(): readonly ResponseHeader[] | undefined {
+    return this.#head.others;
   }
 
   async read(): Promise<Uint8Array | undefined> {

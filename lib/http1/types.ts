@@ -1,6 +1,6 @@
 /** Parameters and results of the client. */
 import type { WholeBody } from "./body_pieces.ts";
-import type { ResponseHeaderName } from "./response_head.ts";
+import type { ResponseHeader, ResponseHeaderName } from "./response_head.ts";
 
 /** Time limits of one request, in milliseconds. */
 export interface PhaseLimits {
@@ -38,6 +38,8 @@ export interface Http1Request {
 export interface Http1Response {
   status: number;
   header(name: ResponseHeaderName): string | null;
+  /** Other headers that the client was made to keep; absent: none. */
+  readonly others?: readonly ResponseHeader[] | undefined;
   /**
    * The next bytes; `undefined` after the last.
    * @throws {GatewayError} `timeout`, or `upstream` where the connection breaks

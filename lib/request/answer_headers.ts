@@ -12,9 +12,11 @@ export function changeHeaders(state: RequestState): AnswerHeader[] {
   return headers;
 }
 
-/** Adds the headers that name the target and the changes of the request. */
+/** Adds the headers that the upstream sent for the client, and those that name the target and the changes of the request. */
 export function addAnswerHeaders(state: RequestState): void {
-  const { attempt, context: { answerHeaders } } = state;
+  const { attempt, forwarded, context: { answerHeaders } } = state;
+  // First, as later headers replace earlier ones of the same name.
+  if (forwarded !== undefined) answerHeaders.push(...forwarded);
   if (attempt !== undefined) answerHeaders.push(...headersOfAttempt(attempt));
   answerHeaders.push(...changeHeaders(state));
 }

@@ -95,6 +95,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const { countInput } = fitted;
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
   record.dropped = memberNames(dropped.names);
+  state.forwarded = answer.forwarded;
   return { answer, admitted, attempt, begunAt, countInput };
 }
 

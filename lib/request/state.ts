@@ -4,7 +4,7 @@ import { UnsupportedParameters } from "../protocols/canonical/unsupported_parame
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { logFailure } from "../server/log_failure.ts";
-import type { RouteContext } from "../server/router.ts";
+import type { AnswerHeader, RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Attempt } from "../routing/retry.ts";
@@ -33,6 +33,8 @@ export class RequestState {
   /** Parameters that the target of this attempt does not support. */
   #dropped: UnsupportedParameters | undefined;
   #client: ClientWatch | undefined;
+  /** Headers of the upstream that the client gets; undefined: none. */
+  forwarded: readonly AnswerHeader[] | undefined;
   /** The error of the response. */
   #failure: GatewayError | undefined;
   /** True if the client has left and its answer is read to the end for the bill. */

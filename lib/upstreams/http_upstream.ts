@@ -5,6 +5,7 @@ import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { contentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { readFailure, readWhole } from "./answers.ts";
+import { forwardedHeaders } from "./forward_headers.ts";
 import type { HttpUpstreamOptions } from "./http_upstream_options.ts";
 import { limitsFor } from "./limits_for_call.ts";
 import { writeLongInputs } from "./long_inputs.ts";
@@ -49,12 +50,21 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
     const incoming = await sendAgainIfStale(transport, outgoing);
-    if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
+    const forwarded = options.forwards && forwardedHeaders(incoming, options.forwards);
+    if (incoming.status !== 200) {
+      const error = await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
+      throw forwarded === undefined ? error : error.withHeaders(Object.fromEntries(forwarded));
+    }
     try {
-      if (prompt.stream) return attempt.stream(incoming);
-      const answer = await readWhole(incoming, filter);
-      const isLong = answer.text.length > LONG_TEXT_CHARS;
-      return attempt.whole(answer, isLong ? await writeLongInputs(answer.value, attempt.protocol) : undefined);
+      let answer: Answer;
+      if (prompt.stream) answer = attempt.stream(incoming);
+      else {
+        const whole = await readWhole(incoming, filter);
+        const isLong = whole.text.length > LONG_TEXT_CHARS;
+        answer = attempt.whole(whole, isLong ? await writeLongInputs(whole.value, attempt.protocol) : undefined);
+      }
+      if (forwarded !== undefined) answer.forwarded = forwarded;
+      return answer;
     } catch (error) {
       incoming.cancel();
       throw error;

@@ -1,4 +1,5 @@
 /** Options of an upstream that is reached over the network. */
+import type { HeaderFilter } from "../http1/mod.ts";
 import type { Quirk } from "../protocols/quirks/quirk.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
@@ -19,6 +20,8 @@ export interface HttpUpstreamOptions {
   issuers: ReadonlySet<string>;
   limits: TimeLimits;
   transport: Transport;
+  /** Headers of answers that clients get; absent: none. The transport keeps them. */
+  forwards?: HeaderFilter | undefined;
 }
 
 /** Returns the issuer of the signatures in a model's answers. */

@@ -3,7 +3,14 @@ import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError, upstreamTimeout } from "../errors.ts";
 import { abortable } from "../abort.ts";
 import { utf8Decoder } from "../text.ts";
-import { type Http1Request, type Http1Response, joinPieces } from "../http1/mod.ts";
+import {
+  type HeaderFilter,
+  type Http1Request,
+  type Http1Response,
+  joinPieces,
+  RESPONSE_HEADERS,
+  type ResponseHeader,
+} from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHostProbes, type HostReachability } from "./reachability.ts";
@@ -49,6 +56,8 @@ export interface TransportOptions {
   idleConnections?: number;
   /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard | undefined;
+  /** Headers of answers that `Incoming.others` has; absent: none. */
+  keeps?: HeaderFilter | undefined;
 }
 
 /** Options of a transport over `fetch`. */
@@ -62,7 +71,9 @@ export interface FetchOptions extends TransportOptions {
  * Redirects are not followed, because that would send the key to another host. Deno itself resends a request whose kept
  * connection ends before the answer, even if the request had arrived.
  */
-export function createFetchTransport({ idleConnections = 256, version = "1.1", guard }: FetchOptions = {}): Transport {
+export function createFetchTransport(
+  { idleConnections = 256, version = "1.1", guard, keeps }: FetchOptions = {},
+): Transport {
   const client = Deno.createHttpClient({
     http1: version !== "2",
     http2: version !== "1.1",
@@ -97,7 +108,7 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1", g
           signal: call.signal,
           client,
         });
-        return receive(response, { call, watch, finish, released });
+        return receive(response, { call, watch, finish, released, keeps });
       } catch (cause) {
         finish();
         urls.forget(url);
@@ -153,6 +164,7 @@ interface Call {
   watch: Watch;
   finish: () => void;
   released: Released;
+  keeps: HeaderFilter | undefined;
 }
 
 /** Released answers that are still being drained. */
@@ -163,13 +175,14 @@ interface Released {
   closed: boolean;
 }
 
-function receive(response: Response, { call, watch, finish, released }: Call): Incoming {
+function receive(response: Response, { call, watch, finish, released, keeps }: Call): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
   let over = false;
   const incoming: Incoming = {
     status: response.status,
     header: (name) => response.headers.get(name),
+    others: keeps && othersOf(response.headers, keeps),
     async read() {
       try {
         watch.wait();
@@ -228,6 +241,12 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
   }
   return incoming;
+}
+
+/** The headers that are kept beside the usual ones. */
+function othersOf(headers: Headers, keeps: HeaderFilter): ResponseHeader[] {
+  const usual: readonly string[] = RESPONSE_HEADERS;
+  return [...headers].filter(([name]) => !usual.includes(name) && keeps(name));
 }
 
 /** Drains an answer. Resolves at its end, at the size limit, or when the call is aborted. */

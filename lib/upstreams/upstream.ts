@@ -4,6 +4,7 @@ import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts"
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { ObjectText, Scanned } from "../json/mod.ts";
+import type { ResponseHeader } from "../http1/mod.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
@@ -34,12 +35,18 @@ export interface FrameFeed {
 
 /** An answer, in one of three forms. */
 export type Answer =
-  /** Events that the client's protocol has yet to write. */
-  | { type: "events"; feed: EventFeed }
-  /** A stream in the client's own protocol, passed through. */
-  | { type: "frames"; feed: FrameFeed }
-  /** A whole answer in the client's own protocol, passed through as JSON text, and what it says. */
-  | { type: "text"; text: string; reply: Reply };
+  & (
+    /** Events that the client's protocol has yet to write. */
+    | { type: "events"; feed: EventFeed }
+    /** A stream in the client's own protocol, passed through. */
+    | { type: "frames"; feed: FrameFeed }
+    /** A whole answer in the client's own protocol, passed through as JSON text, and what it says. */
+    | { type: "text"; text: string; reply: Reply }
+  )
+  & {
+    /** Headers of the upstream for the client; absent: none. */
+    forwarded?: readonly ResponseHeader[];
+  };
 
 /** The request as it came, for upstreams that speak its protocol. */
 export interface ClientRequest {

@@ -1,0 +1,54 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { matchHeaders } from "../../lib/upstreams/forward_headers.ts";
+
+function parse(forwardHeaders: unknown) {
+  return parseConfig({
+    upstreams: { one: { vendor: "vllm", base_url: "http://127.0.0.1:1/v1", forward_headers: forwardHeaders } },
+  } as never);
+}
+
+Deno.test("headers that the gateway or its connection sets cannot be passed on, nor beginnings that they share", () => {
+  const cases: [pattern: string, forbidden: string | undefined][] = [
+    ["x-ratelimit-*", undefined],
+    ["anthropic-ratelimit-*", undefined],
+    ["x-request-id", undefined],
+    ["request-id", undefined],
+    ["cf-*", undefined],
+    ["x-r*", undefined],
+    ["content-language", undefined],
+    ["connection", "connection"],
+    ["keep-alive", "keep-alive"],
+    ["transfer-*", "transfer-encoding"],
+    ["proxy-status", "proxy-status"],
+    ["proxy-*", "proxy-"],
+    ["set-cookie", "set-cookie"],
+    ["set-cookie2", "set-cookie2"],
+    ["set-*", "set-cookie"],
+    ["content-type", "content-type"],
+    ["content-*", "content-disposition"],
+    ["retry-after", "retry-after"],
+    ["x-should-*", "x-should-retry"],
+    ["x-sluice-upstream", "x-sluice-upstream"],
+    ["x-sluice-up*", "x-sluice-"],
+    ["x-*", "x-accel-buffering"],
+    ["x-sl*", "x-sluice-"],
+    ["access-control-allow-origin", "access-control-allow-origin"],
+  ];
+  for (const [pattern, forbidden] of cases) {
+    if (forbidden === undefined) parse([pattern]);
+    else assertThrows(() => parse([pattern]), Error, `Cannot pass on ${forbidden}:`);
+  }
+});
+
+Deno.test("the configuration refuses what names no header", () => {
+  for (const list of [[], ["*"], ["X-Request-Id"], ["x-*-id"], ["x ratelimit"], [""], ["x:y"], "x-request-id"]) {
+    assertThrows(() => parse(list), Error, "forward_headers", JSON.stringify(list));
+  }
+});
+
+Deno.test("matchHeaders() knows names and beginnings", () => {
+  const matches = matchHeaders(["x-ratelimit-*", "cf-ray"]);
+  const names = ["x-ratelimit-limit-requests", "x-ratelimit-", "cf-ray", "cf-ray-2", "x-ratelimi", "x"];
+  assertEquals(names.map(matches), [true, true, true, false, false, false]);
+});
