@@ -39,6 +39,7 @@ export async function recallBody(
 ): Promise<RecalledBody> {
   // Input that a scan recognized has no references.
   const { previous_response_id: previous, input } = headOf(body);
+  const { json_body_bytes: mostBytes } = context.gateway.config.limits;
   const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
     body: whole,
     keeper: keeperOf(body, added, memory),
@@ -47,7 +48,7 @@ export async function recallBody(
   if (typeof previous === "string" && previous !== "") {
     const items = inputItems(body);
     const all = joinItems([await recallConversation(previous, memory), items]);
-    const { text } = await resolveItems(all, memory);
+    const { text } = await resolveItems(all, memory, mostBytes);
     const base = { id: previous, withOutput: true };
     return recalled(await withInput(body, text, context), { base, input: () => utf8Bytes(items) });
   }
@@ -55,7 +56,7 @@ export async function recallBody(
     return recalled(body, { input: () => inputBytes(body) });
   }
   const items = inputItems(body);
-  const { text, last } = await resolveItems(items, memory);
+  const { text, last } = await resolveItems(items, memory, mostBytes);
   return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 

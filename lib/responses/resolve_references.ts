@@ -2,6 +2,8 @@
 import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
+import { yieldToEventLoop } from "../scheduler.ts";
+import { bodyTooLarge } from "../server/body_head.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
@@ -10,6 +12,9 @@ const LONGEST_REFERENCE = 1_024;
 
 /** Longest chain of responses. */
 const LONGEST_CHAIN = 10_000;
+
+/** Items resolved in one turn of the event loop. */
+const ITEMS_PER_TURN = 1_000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -45,13 +50,17 @@ export interface ResolvedItems {
 
 /**
  * Replaces the references in a list of items. @param items JSON texts with commas between them
- * @throws {GatewayError} `invalid`, where an item is not kept
+ * @param mostBytes many references may name one item: their texts may take as much as a body
+ * @throws {GatewayError} `invalid`, where an item is not kept; `too_large`
  */
-export async function resolveItems(items: string, memory: ResponseMemory): Promise<ResolvedItems> {
+export async function resolveItems(items: string, memory: ResponseMemory, mostBytes: number): Promise<ResolvedItems> {
   const list = `[${items}]`;
   const texts: string[] = [];
   let last: KeptResponse | undefined;
+  let bytes = 0;
   for (const { start, end } of scanElements(list)) {
+    // Items in memory are found without a turn of the event loop.
+    if (texts.length % ITEMS_PER_TURN === ITEMS_PER_TURN - 1) await yieldToEventLoop();
     const text = list.slice(start, end);
     const id = referredId(text);
     if (id === undefined) {
@@ -61,6 +70,8 @@ export async function resolveItems(items: string, memory: ResponseMemory): Promi
     const found = await memory.findByItem(id);
     const item = found?.items.findLast((item) => item.id === id);
     if (found === undefined || item === undefined) throw itemGone(id, { index: texts.length, memory });
+    bytes += item.end - item.start;
+    if (bytes > mostBytes) throw bodyTooLarge(mostBytes);
     const kept = decoder.decode(found.output.subarray(item.start, item.end));
     texts.push(await opened(kept, { index: texts.length, memory }));
     last = found;

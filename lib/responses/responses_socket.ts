@@ -22,12 +22,17 @@ const LIFE_MS = 3_600_000;
 /** Most streams of one connection at one time. */
 const MOST_STREAMS = 8;
 
-/** Bytes that wait for the client before the next event is read, and the time between two looks, in milliseconds. */
+/** Most messages of one stream that wait for the one before them. */
+const MOST_WAITING = 64;
+
+/**
+ * Bytes that wait for the client before the next event or message is read, and the time between two looks, in milliseconds.
+ */
 const MOST_BUFFERED = 1_048_576;
 const LOOK_MS = 10;
 
 /** Close codes (RFC 6455, 7.4.1). */
-const NORMAL = 1000, GOING_AWAY = 1001, FAILED = 1011;
+const NORMAL = 1000, GOING_AWAY = 1001, POLICY_VIOLATION = 1008, FAILED = 1011;
 
 /** Headers of the upgrade that its requests do not have. */
 const OF_UPGRADE = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive)$/;
@@ -113,9 +118,9 @@ class ResponsesSocket {
     if (waiting === undefined && this.#streams.size >= MOST_STREAMS) {
       return this.#refuse(`Cannot open another stream: ${MOST_STREAMS} are running`, streamId);
     }
-    if (waiting !== undefined && this.#waitingBytes + body.length > this.#options.mostBytes) {
-      return this.#refuse("Cannot take the message: too many bytes wait for the response before it", streamId);
-    }
+    const isFull = waiting !== undefined &&
+      (waiting.length >= MOST_WAITING || this.#waitingBytes + body.length > this.#options.mostBytes);
+    if (isFull) return this.#refuse("Cannot take the message: too many wait for the response before it", streamId);
     if (this.#options.monotonic() - this.#openedAt > LIFE_MS) return this.#expire(streamId);
     if (waiting === undefined) {
       void this.#run(message);
@@ -154,6 +159,7 @@ class ResponsesSocket {
       const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
       if (isStream && response.body !== null) await this.#forward(response.body, { streamId, signal: abort.signal });
       else this.#send(await writeErrorMessage(response), streamId);
+      await this.#drained();
     } catch {
       // The answer broke off in a way that it could not say itself.
       if (this.#isOpen) this.#socket.close(FAILED, "The answer broke off");
@@ -177,10 +183,15 @@ class ResponsesSocket {
       for (const { data } of events.push(decoder.decode(value, { stream: true }))) {
         if (data !== "[DONE]") this.#send(data, streamId);
       }
-      while (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
-      }
+      await this.#drained();
       if (!this.#isOpen) return;
+    }
+  }
+
+  /** Resolves when the client has read most of what was sent, or has gone. */
+  async #drained(): Promise<void> {
+    while (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }
 
@@ -192,7 +203,11 @@ class ResponsesSocket {
     if (this.#isOpen) this.#socket.send(withStreamId(event, streamId));
   }
 
+  /** Refuses a message at once: a client that sends such messages and reads no answer is cut off. */
   #refuse(message: string, streamId?: string): void {
+    if (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
+      return this.#socket.close(POLICY_VIOLATION, "Too many errors were not read");
+    }
     this.#send(writeMessageError(new GatewayError("invalid", message)), streamId);
   }
 

@@ -224,3 +224,16 @@ Deno.test("a recalled conversation counts towards the limit of a body", async ()
   const { usage } = WHOLE.chat;
   assert(isObject(usage));
 });
+
+Deno.test("many references to one long item are refused before they are resolved", async () => {
+  const [choice] = structuredClone(WHOLE.chat.choices) as { message: JsonObject }[];
+  assert(choice !== undefined);
+  choice.message.content = "x".repeat(1_000_000);
+  await using server = startUpstream(() => json({ ...WHOLE.chat, choices: [choice] }));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const { output } = await answerOf(await ask(gateway, {}));
+  const input = Array.from({ length: 600 }, () => ({ id: output[0].id }));
+  const response = await ask(gateway, { input });
+  assertEquals(response.status, 413, await response.text());
+  assertEquals(server.requests.length, 1);
+});

@@ -290,3 +290,36 @@ Deno.test("a slow reader slows its upstream", async () => {
   connection.close();
   await server.requests[0]?.gone;
 });
+
+/** Text frames with a mask of zeros. */
+function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
+  const text = new TextEncoder().encode(message);
+  const frame = [0x81, 0x80 | text.length, 0, 0, 0, 0, ...text];
+  return new Uint8Array(Array.from({ length: count }, () => frame).flat());
+}
+
+Deno.test("a client that reads none of its errors is cut off", async () => {
+  await using server = chatUpstream();
+  await using gateway = startGateway(oneModel("chat", server.url));
+  using connection = await upgradeByHand(gateway);
+  // An error has 25 times the bytes of its message: 40 MB of errors.
+  for (let sent = 0; sent < 20; sent++) await connection.write(textFrames("{}", 10_000));
+  await connection.write(new Uint8Array([0x88, 0x80, 0, 0, 0, 0]));
+  const buffer = new Uint8Array(65_536);
+  // It ends with a close, or a reset where the gateway has not read all.
+  for (let bytes = 0, read: number | null = 0; read !== null; bytes += read ?? 0) {
+    assert(bytes < 20_000_000, String(bytes));
+    read = await connection.read(buffer).catch(() => null);
+  }
+});
+
+Deno.test("only some messages wait for a response", async () => {
+  const never = new Promise<void>(() => {});
+  await using server = startUpstream(() => events(STREAMED.chat.join(""), { before: never }));
+  await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { drained_requests: 0 } });
+  using socket = await openSocket(gateway);
+  for (let sent = 0; sent < 66; sent++) socket.send({ input: "a" });
+  const error = JSON.parse(await socket.message());
+  assertEquals([error.type, error.status], ["error", 400]);
+  assertStringIncludes(error.error.message, "wait for the response before");
+});
