@@ -110,5 +110,6 @@ export function laterStartText({ origin, admin, keys, configured, addCommand }: 
 }
 
 function listensText({ origin, admin }: { origin: string; admin: string | undefined }): string {
-  return `Sluice listens on ${origin}` + (admin === undefined ? "" : `\nAdmin side: ${admin}/admin/v1`);
+  return `Sluice listens on ${origin}` +
+    (admin === undefined ? "" : `\nAdmin side: ${admin}/admin/v1\nConsole: ${admin}/admin/console`);
 }

@@ -17,7 +17,7 @@ header nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; flex: 1; }
 main { padding: 1rem; max-width: 75rem; margin: 0 auto; }
 a { color: var(--accent); }
 nav a[aria-current] { color: var(--text); font-weight: 600; text-decoration: none; }
-h1 { font-size: 1.4rem; margin: .25rem 0 1rem; }
+h1 { font-size: 1.4rem; margin: .25rem 0 1rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 1.75rem 0 .5rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
@@ -26,12 +26,14 @@ th { font-weight: 600; color: var(--dim); white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font: 13px/1.5 ui-monospace, monospace; }
 pre { background: var(--panel); padding: .75rem; overflow-x: auto; border-radius: .4rem; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem; margin: 0 0 1rem; }
+.cards { display: grid; overflow-wrap: anywhere; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem; margin: 0 0 1rem; }
 .cards div { background: var(--panel); border-radius: .4rem; padding: .6rem .8rem; }
 .cards dt { color: var(--dim); }
 .cards dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; }
 .good { color: var(--good); } .bad { color: var(--bad); } .warn { color: var(--warn); } .dim { color: var(--dim); }
-form.fields { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .75rem; align-items: end; }
+form.fields { display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: .75rem; align-items: end;
+  margin: 0 0 1.25rem; }
+main > nav { margin: 0 0 .75rem; }
 form.inline { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: center; margin: 0 .75rem .5rem 0; }
 label { display: grid; gap: .2rem; color: var(--dim); }
 input, select, button { font: inherit; color: inherit; background: var(--back); border: 1px solid var(--line);

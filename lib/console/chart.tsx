@@ -6,6 +6,7 @@ import { DAY_MS, dayName } from "../store/days.ts";
 
 const WIDTH = 900;
 const HEIGHT = 160;
+const MOST_BAR_WIDTH = 40;
 /** Height of the labels below the bars. */
 const LABELS = 18;
 
@@ -21,6 +22,7 @@ export function DayChart(
   const costs = new Map(days.map(({ name, cost_usd }) => [name, cost_usd]));
   const most = days.reduce((most, { cost_usd }) => parseUsd(cost_usd) > most ? parseUsd(cost_usd) : most, 1n);
   const step = WIDTH / count;
+  const width = Math.min(step * 0.8, MOST_BAR_WIDTH);
   const bars = Array.from({ length: count }, (_, index) => {
     const name = dayName(first + index);
     const usd = costs.get(name) ?? "0";
@@ -28,9 +30,9 @@ export function DayChart(
     const height = Number(parseUsd(usd) * 1000n / most) / 1000 * (HEIGHT - LABELS);
     return (
       <rect
-        x={(index * step + step * 0.1).toFixed(1)}
+        x={(index * step + (step - width) / 2).toFixed(1)}
         y={(HEIGHT - LABELS - height).toFixed(1)}
-        width={(step * 0.8).toFixed(1)}
+        width={width.toFixed(1)}
         height={height.toFixed(1)}
       >
         <title>{`${name}: ${usd} USD`}</title>

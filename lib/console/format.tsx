@@ -21,9 +21,12 @@ export function Moment({ iso }: { iso: string | null }): VNode {
   return <time dateTime={iso}>{`${iso.slice(0, 16).replace("T", " ")} UTC`}</time>;
 }
 
-/** A state, such as `active` or `open`, in the color that it has for an operator. */
-export function State({ state }: { state: string }): VNode {
-  return <span class={STATE_CLASSES[state] ?? "warn"}>{state.replaceAll("_", " ")}</span>;
+/**
+ * A state, such as `active` or `open`, in the color that it has for an operator.
+ * @param text a sentence in place of the state's name
+ */
+export function State({ state, text = state.replaceAll("_", " ") }: { state: string; text?: string }): VNode {
+  return <span class={STATE_CLASSES[state] ?? "warn"}>{text}</span>;
 }
 
 const STATE_CLASSES: Readonly<Record<string, string>> = {

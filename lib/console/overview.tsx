@@ -50,8 +50,7 @@ async function overviewPage(
     body: (
       <>
         <p>
-          <State state={status} />
-          {message !== undefined && ` ${message}`}
+          <State state={status} text={message} />
         </p>
         <PeriodLinks days={days} />
         <Cards

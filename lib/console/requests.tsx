@@ -96,7 +96,7 @@ function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode
     <Table
       columns={["Request", "Arrived", "Key", "Model", "Upstream", "#Status", "#Cost", "#Output", "#ms", "Reason"]}
       rows={requests.map((request) => [
-        <a href={`${CONSOLE}/requests/${request.id}`}>{request.id.slice(0, 16)}</a>,
+        <a href={`${CONSOLE}/requests/${request.id}`} title={request.id}>{`…${request.id.slice(-8)}`}</a>,
         <Moment iso={request.at} />,
         request.key,
         request.model ?? "–",
@@ -105,7 +105,7 @@ function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode
         <Usd usd={request.cost_usd} />,
         <Count value={request.completion_tokens} />,
         request.total_ms,
-        <span title={request.why ?? undefined}>{request.reason ?? ""}</span>,
+        <span title={request.why ?? undefined}>{request.reason?.replaceAll("_", " ") ?? ""}</span>,
       ])}
       empty="No requests match."
     />
