@@ -102,9 +102,12 @@ export function anthropicStatus(error: GatewayError): number {
 /** A whole error answer in the Anthropic shape. */
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
+  const headers = errorHeaders(error);
+  // Claude Code (2.1.330) gives up if it has to wait for more than 60 s; a limit per minute may take 60.5 s.
+  if (headers["retry-after"] === "61") headers["retry-after"] = "60";
   return {
     status: anthropicStatus(error),
-    headers: { ...errorHeaders(error), "x-request-id": id, "request-id": id },
+    headers: { ...headers, "x-request-id": id, "request-id": id },
     body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
   };
 }

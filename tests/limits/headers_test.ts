@@ -127,6 +127,13 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
   }
 });
 
+Deno.test("limitError() never has Claude Code wait for more than the 60 seconds after which it gives up", () => {
+  const error = createLimitError(refusal([limitRequest("requests")], 60_400));
+  const { headers } = anthropicErrorReply(error, "1");
+  assertEquals([headers["retry-after"], headers["retry-after-ms"]], ["60", "60400"]);
+  assertEquals(openaiErrorReply(error, "1").headers["retry-after"], "61");
+});
+
 Deno.test("limitError() of several refusals names the first, and none that only reports", () => {
   const over = [
     limitRequest("tokens", { reportOnly: true }),
