@@ -7,6 +7,7 @@ import * as admin_console_configuration from "./admin/console/configuration.ts";
 import * as admin_console_keys from "./admin/console/keys.ts";
 import * as admin_console_keys_key from "./admin/console/keys/[key].ts";
 import * as admin_console_models from "./admin/console/models.ts";
+import * as admin_console_node from "./admin/console/node.ts";
 import * as admin_console_requests from "./admin/console/requests.ts";
 import * as admin_console_requests_request_id from "./admin/console/requests/[request_id].ts";
 import * as admin_console_sign_in from "./admin/console/sign-in.ts";
@@ -62,6 +63,7 @@ export const routes: Route[] = [
     handlers: { GET: admin_console_keys_key.GET, POST: admin_console_keys_key.POST },
   },
   { path: "/admin/console/models", handlers: { GET: admin_console_models.GET } },
+  { path: "/admin/console/node", handlers: { GET: admin_console_node.GET } },
   { path: "/admin/console/requests", handlers: { GET: admin_console_requests.GET } },
   { path: "/admin/console/requests/[request_id]", handlers: { GET: admin_console_requests_request_id.GET } },
   { path: "/admin/console/sign-in", handlers: { GET: admin_console_sign_in.GET, POST: admin_console_sign_in.POST } },

@@ -92,6 +92,7 @@ export const ACCESS: AccessTable = {
   "GET /admin/console/budgets": SESSION,
   "GET /admin/console/models": SESSION,
   "GET /admin/console/usage": SESSION,
+  "GET /admin/console/node": SESSION,
   "GET /admin/console/configuration": SESSION,
   "POST /admin/console/configuration": SESSION,
   "GET /admin/v1/keys": ADMIN,

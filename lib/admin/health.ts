@@ -1,5 +1,6 @@
 /** The health of the gateway for operators, over HTTP. */
 import type { ConfigStatus } from "../config/reloader.ts";
+import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { healthRows, type Readiness, readiness } from "../request/health.ts";
 import type { HealthRow } from "../routing/health.ts";
@@ -27,9 +28,14 @@ export interface HealthResponse extends Readiness {
 
 /** `GET /admin/v1/health`. The status is always 200. */
 export async function health(_request: Request, { gateway }: RouteContext): Promise<Response> {
+  return adminResponse(await readHealth(gateway));
+}
+
+/** The health of this process. */
+export async function readHealth(gateway: Gateway): Promise<HealthResponse> {
   const { rss, heapUsed } = Deno.memoryUsage();
   const { config, ledger, observer, reloader, store } = gateway;
-  const answer: HealthResponse = {
+  return {
     object: "health",
     ...await readiness(gateway),
     config: reloader.status(),
@@ -43,5 +49,4 @@ export async function health(_request: Request, { gateway }: RouteContext): Prom
     loop_lag_ms: Math.round(observer.loop.lagMs),
     memory: { rss_bytes: rss, heap_used_bytes: heapUsed },
   };
-  return adminResponse(answer);
 }

@@ -25,6 +25,7 @@ const PAGES = [
   ["/budgets", "Budgets"],
   ["/models", "Models"],
   ["/usage", "Usage"],
+  ["/node", "Node"],
   ["/configuration", "Configuration"],
 ] as const;
 

@@ -3,7 +3,7 @@ import { formatUsd } from "../../lib/billing/money.ts";
 import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, csrfOf, startConsole } from "./browser.ts";
 
-const PAGES = ["", "/requests", "/keys", "/budgets", "/models", "/usage", "/configuration"];
+const PAGES = ["", "/requests", "/keys", "/budgets", "/models", "/usage", "/node", "/configuration"];
 
 Deno.test("the console shows its pages to an operator who signs in with the admin key", async () => {
   await using gateway = startConsole();

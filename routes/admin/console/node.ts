@@ -1,0 +1,6 @@
+import { nodePage } from "../../../lib/console/pages.tsx";
+import type { RouteContext } from "../../../lib/server/router.ts";
+
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return nodePage(request, context);
+}
