@@ -78,12 +78,12 @@ export interface BudgetRefusal {
   id: string;
   period: "day" | "week" | "month" | "total";
   budget_usd: string;
-  /** What was left of it, and how much of the rest was held for running requests. */
+  /** The remaining amount, and the amount that is held for running requests. */
   left_usd: string;
   held_usd: string;
   /** The most that the request could cost. */
   needed_usd: string;
-  /** UTC day on which it starts anew, such as `2026-12-01`; absent for a budget that never does. */
+  /** UTC day on which it resets, such as `2026-12-01`; absent for a budget that never resets. */
   resets_on?: string;
 }
 
@@ -99,13 +99,13 @@ export interface TargetRefusal {
   upstream: string;
   /** Public id of the model. */
   model: string;
-  /** Its breaker is open, it has asked for a pause, or it refuses the gateway's key. */
+  /** `open`: its breaker is open. `cooling`: it has asked for a pause. `quarantined`: it refuses the gateway's key. */
   why: "open" | "cooling" | "quarantined";
-  /** Milliseconds until it can be asked again, as far as is known. */
+  /** Milliseconds until it can be asked again, as far as known. */
   wait_ms: number;
 }
 
-/** What exactly refused a request: facts for the operator, which the client does not get. */
+/** The cause of a refusal: facts for the operator that the client does not get. */
 export type Refusal =
   | { limit: LimitRefusal }
   | { budget: BudgetRefusal }
@@ -128,7 +128,7 @@ export interface ErrorOptions {
   fault?: Fault;
   /** The vendor's answer where it was an error; logged, never sent. */
   vendor?: VendorError;
-  /** What refused the request; entered in the ledger, never sent. */
+  /** Cause of the refusal; entered in the ledger, never sent. */
   refusal?: Refusal;
   /** The underlying error; logged, never sent. */
   cause?: unknown;

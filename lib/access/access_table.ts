@@ -24,9 +24,10 @@ export type Endpoint =
 /** Requirements of one method of one route. */
 export interface Access {
   /**
-   * `none`: public. `admin`: the admin key as a bearer; the viewer key suffices to read. `session`: a signed-in operator,
-   * a viewer to read. `sign_in`: anyone who reaches the admin side, for the pages on the way to a session and back. `metrics`: the same, unless the operator has made metrics public;
-   * without an admin key, only for callers on this machine.
+   * `none`: public. `admin`: the admin key as a bearer; the viewer key suffices to read. `session`: a session of the
+   * console; a viewer's suffices to read. `sign_in`: public on the admin side, for the pages that begin and end sessions.
+   * `metrics`: as `admin`, unless the operator has made metrics public; without an admin key, callers on this machine
+   * only.
    */
   readonly credential: "none" | "metrics" | OperatorCredential | Credential;
   /** Permission that is needed; present if and only if the credential is a client's. */

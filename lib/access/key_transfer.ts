@@ -15,7 +15,7 @@ const MOST_PROBLEMS = 20;
 const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, { error: "Expected SHA-256 in hexadecimal" });
 const timeSchema = z.iso.datetime({ precision: 3, error: 'Expected a time such as "2026-11-21T04:18:10.907Z"' });
 
-/** First line: which format it is, and how many keys follow. */
+/** First line: the format, and the number of keys that follow. */
 const headSchema = z.strictObject({
   format: z.literal("sluice-keys"),
   version: z.literal(VERSION),
@@ -186,7 +186,7 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** A line that is not JSON is `undefined`, which no schema takes. */
+/** A line that is not JSON becomes `undefined`, which every schema refuses. */
 function parseLine(line: string): unknown {
   try {
     return JSON.parse(line);

@@ -120,7 +120,7 @@ function ringOf(
         return holds ? record : read(credential, hash);
       }
       const hash = hashKey(credential);
-      // An admin key is never an API key, even if the store has one of its hash.
+      // An admin key is never an API key, even if the store has a key with its hash.
       if (hash === config.admin?.hash || hash === config.admin?.viewerHash) return undefined;
       const own = configured.get(hash);
       return own !== undefined || !isIssued(credential) || isUnknown(hash) ? own : read(credential, hash);

@@ -11,7 +11,7 @@ export function isAddress(text: string): boolean {
   return readAddress(text) !== undefined;
 }
 
-/** Returns true if an address is in one of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
+/** Returns true if an address is in any of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
   const found = readAddress(address);
   return found !== undefined && networks.some((text) => {

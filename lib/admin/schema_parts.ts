@@ -4,7 +4,7 @@ import { z } from "zod";
 /** A type with every member that it may have. */
 type Whole<T> = T extends object ? { [Name in keyof T]-?: Whole<T[Name]> } : T;
 
-/** `unknown` where all that is of the one type is of the other, and neither has members that the other lacks; else `never`. */
+/** `unknown` where the types accept the same values and have the same members; else `never`. */
 type Same<One, Other> = [One, Whole<One>, Whole<Other>] extends [Other, Whole<Other>, Whole<One>] ? unknown : never;
 
 /** Checks that a schema has exactly the members of a response type, which a type annotation does not. */

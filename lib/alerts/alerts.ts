@@ -1,4 +1,4 @@
-/** The alerts of a serving process: what it watches, and the loops that send them. */
+/** The alerts of a serving process: its sources, and the loops that send them. */
 import type { Gateway, LogEntry } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
 import type { AlertStore } from "../store/alerts.ts";
@@ -34,7 +34,7 @@ export interface Alerts {
   readonly log: (entry: LogEntry) => void;
   /** Begins to keep and send alerts. */
   start(current: () => Gateway): void;
-  /** Stops. What was not sent is sent after the next start, or by another node. */
+  /** Stops. Unsent alerts are sent after the next start, or by another node. */
   end(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Finds budgets that have passed a threshold, by looking from time to time at who was charged since the last look. */
+/** Finds budgets that have passed a threshold, by regular checks of the keys and groups with new charges. */
 import { budgetClaim } from "../billing/budgets.ts";
 import { formatUsd } from "../billing/money.ts";
 import { budgetOfKey } from "../billing/reports/budget_report.ts";
@@ -9,13 +9,13 @@ import { yieldToEventLoop } from "../scheduler.ts";
 import { type BudgetClaim, type LedgerStore, SPENDERS_AT_ONCE, type Spending } from "../store/ledger.ts";
 import type { AlertDraft } from "./event.ts";
 
-/** Entries of this time are looked through at the start, in milliseconds: the process before may not have. */
+/** Age of the entries that are checked at the start, in milliseconds: the last process may have missed them. */
 const FIRST_LOOK_MS = 3_600_000;
 
 /** A whole budget, in percent. */
 const WHOLE = 100;
 
-/** Most thresholds that are remembered to have been passed, to ask the store once. */
+/** Most passed thresholds that are remembered, so that the store is asked once about each. */
 const MOST_PASSED = 10_000;
 
 /** A key or a group with a budget. */
@@ -33,7 +33,7 @@ type Watched = Pick<Gateway, "config" | "store" | "now">;
 /** Keeps an alert; `isSent` false: its threshold counts as reported. */
 type Publish = (draft: AlertDraft, isSent: boolean) => Promise<void>;
 
-/** Watches budgets. Each threshold is reported once in a period; of several that were passed at one time, the highest. */
+/** Watches budgets. Each threshold is reported once in a period; if several are passed at one time, only the highest. */
 export class BudgetWatch {
   readonly #passed = new Set<string>();
   /** Keys and groups whose budget refused a request, such as `key key_1`. */
@@ -46,7 +46,7 @@ export class BudgetWatch {
     if (event === "budget_exhausted") this.#exhausted.add(`${scope} ${id}`);
   }
 
-  /** Looks at the budgets of those who were charged since the last look. @throws whatever the store rejects with */
+  /** Checks the budgets with charges since the last check. @throws the errors of the store */
   async look({ config, store, now }: Watched, publish: Publish): Promise<void> {
     const percents = config.alerts?.budget_percent ?? [];
     if (percents.length === 0) return;
@@ -59,7 +59,7 @@ export class BudgetWatch {
       (scope === "key" ? keys : groups).add(id);
     }
     const holders = await holdersOf({ keys: [...keys], groups: [...groups] }, { config, store });
-    // A period that ended between two looks is looked at once more.
+    // A period that ended between two checks is checked once more.
     for (const moment of new Set([this.#lookedAt ?? at, at])) {
       const claims = holders.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now: moment }));
       const amounts = claims.length === 0 ? [] : await store.ledger.spending(claims);
@@ -70,7 +70,7 @@ export class BudgetWatch {
         await this.#report({ holder, claim, spending, isExhausted }, { percents, publish });
       }
     }
-    // Only now: a look that failed is repeated.
+    // Set last, so that a failed check is repeated.
     this.#after = seq;
     this.#lookedAt = at;
     for (const spender of exhausted) this.#exhausted.delete(spender);
@@ -152,7 +152,7 @@ function budgetAlert(
   const refused = isExhausted ? "; a request was refused because it may cost more than is left" : "";
   return {
     type: "budget.threshold",
-    // The amount is in it: a budget that was raised has its thresholds before it again.
+    // The amount is part of it: after a raise, all thresholds of the budget apply again.
     subject: `budget of ${scope} ${id}, ${formatUsd(budget)} USD from day ${since}: ${percent}%`,
     begins: true,
     rememberUntil: until === undefined ? Number.MAX_SAFE_INTEGER : (until + 1) * DAY_MS,

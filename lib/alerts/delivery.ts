@@ -1,5 +1,5 @@
 /**
- * Delivers kept alerts: each is claimed, sent and then marked, so one that was sent and not marked is sent again with the
+ * Delivers stored alerts: each is claimed, sent and then marked. An alert that was sent and not marked is sent again with the
  * same id. A failed attempt is repeated after a growing pause, a bounded number of times.
  */
 import { faultOf } from "../causes.ts";
@@ -20,7 +20,7 @@ const FIRST_PAUSE_MS = 1_000;
 const GROWTH = 3;
 const LONGEST_PAUSE_MS = 7_200_000;
 
-/** The status of a receiver that wants no more. */
+/** Status by which a receiver refuses further attempts. */
 const GONE = 410;
 
 /** Parts of a delivery. */
@@ -35,7 +35,7 @@ export interface DeliveryParts {
   isOver: () => boolean;
 }
 
-/** Sends everything that is due, one after the other, the oldest first. @throws whatever the store rejects with */
+/** Sends all due alerts, one after the other, the oldest first. @throws the errors of the store */
 export async function deliverDue(parts: DeliveryParts): Promise<void> {
   while (!parts.isOver()) {
     const alert = await parts.store.claim(LEASE_MS);
@@ -71,7 +71,7 @@ export function pauseAfter(attempts: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * GROWTH ** (attempts - 1));
 }
 
-/** Why an attempt failed: a status that is not 2xx, or an error, whose message may hold the webhook's address. */
+/** Reason of a failed attempt: a status that is not 2xx, or an error, whose message may hold the webhook's address. */
 async function problemOf(
   send: () => Promise<number>,
 ): Promise<{ status?: number; cause?: string; fault?: string } | undefined> {

@@ -1,4 +1,4 @@
-/** Alerts: what happened, in a form for programs and in one sentence for people. */
+/** Alerts: an event in a form for programs, and in one sentence for people. */
 
 /** Types of alerts that a configuration may choose from. */
 export const ALERT_TYPES = [
@@ -19,12 +19,12 @@ export type AlertType = (typeof ALERT_TYPES)[number];
 /** Facts of an alert: names and numbers, never a secret, a prompt or an answer. */
 export type AlertFacts = Readonly<Record<string, string | number | null>>;
 
-/** Something an operator wants to know. */
+/** An event that an operator wants to know about. */
 export interface AlertDraft {
   type: AlertType;
-  /** What it is about. Nodes that see the same thing name the same subject. */
+  /** Subject of the alert. Nodes that see the same event name the same subject. */
   subject: string;
-  /** False: what began under this subject is over. */
+  /** False: the event that began under this subject is over. */
   begins: boolean;
   /** Time after which it is reported again while it lasts, in milliseconds; absent: never. */
   repeatMs?: number;

@@ -1,8 +1,8 @@
-/** Alerts from lines of the log, so that everything an alert tells is in the log as well. */
+/** Makes alerts of log lines, so that the log has every fact of an alert. */
 import type { LogEntry } from "../gateway.ts";
 import type { AlertDraft } from "./event.ts";
 
-/** Time after which something that lasts is reported again, in milliseconds: a gateway that ends does not report its end. */
+/** Time after which a lasting event is reported again, in milliseconds: a gateway that stops does not report the end. */
 const REPEAT_MS = 3_600_000;
 
 /** Makes an alert of a line; `undefined` where the line is not worth one. */

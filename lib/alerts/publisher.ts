@@ -5,10 +5,10 @@ import { DAY_MS } from "../store/days.ts";
 import type { AddedAlert, AlertStore, NewAlert } from "../store/alerts.ts";
 import type { AlertBody, AlertDraft } from "./event.ts";
 
-/** How long subjects are remembered that say nothing about it, in milliseconds. */
+/** Time for which subjects are remembered by default, in milliseconds. */
 const REMEMBER_MS = 30 * DAY_MS;
 
-/** Time within which two nodes see the same thing, in milliseconds. */
+/** Time within which nodes see the same event, in milliseconds. */
 const SAME_MS = 60_000;
 
 /** Longest time for the store to take an alert, in milliseconds. */
@@ -26,7 +26,7 @@ export interface PublisherParts {
 }
 
 /**
- * Keeps an alert unless its subject is in that state already. Nodes that see the same thing within a minute give it the
+ * Keeps an alert unless its subject is in that state already. Nodes that see the same event within a minute give it the
  * same id, so that a receiver can recognize an alert that two nodes had to send while their store was out of reach.
  * @param isSent false: only the subject changes
  */
@@ -51,7 +51,7 @@ export async function publish(draft: AlertDraft, parts: PublisherParts, isSent =
         isSent: isWanted,
       };
     });
-  // What began in memory ends there.
+  // An event that began in memory ends in memory.
   if (!begins && await add(fallback) === "added") return;
   try {
     await withinTime(add(store));

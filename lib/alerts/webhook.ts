@@ -8,7 +8,7 @@ import type { AlertBody } from "./event.ts";
 /** Timeout of one attempt, in milliseconds. */
 export const SEND_MS = 10_000;
 
-/** Most of an answer that is read, in bytes: a rest ends the connection. */
+/** Longest answer that is read, in bytes: the connection of a longer one is closed. */
 const ANSWER_BYTES = 64 * 1024;
 
 /** Parts of the configuration that decide how alerts are sent. */
@@ -56,7 +56,7 @@ export async function sendAlert(
       signal,
       limits: { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
     });
-    // A receiver that counts on its answer being read.
+    // Some receivers rely on their answer being read.
     await answer.text(ANSWER_BYTES).catch(() => answer.cancel());
     return answer.status;
   } finally {

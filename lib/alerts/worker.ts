@@ -7,7 +7,7 @@ export class Worker {
   #isOver = false;
   #isFailing = false;
 
-  /** @param failed called with what a step rejects with, once until a step succeeds */
+  /** @param failed called with the first error since the last successful step */
   constructor(step: () => Promise<void>, failed: (error: unknown) => void) {
     this.#step = step;
     this.#failed = failed;

@@ -55,7 +55,7 @@ export function budgetClaims({ keyId, groupName, group, rules }: Caller, now: nu
   return claims;
 }
 
-/** The claim of a budget in its period of now, in Unix milliseconds. */
+/** The claim of a budget in its present period. @param now Unix time in milliseconds */
 export function budgetClaim(
   { usd, period }: Budget,
   { scope, id, now }: { scope: BudgetClaim["scope"]; id: string; now: number },

@@ -54,7 +54,7 @@ export interface Ledger {
    */
   left(claim: BudgetClaim): Promise<Amount>;
   /**
-   * What keys and groups were charged in their periods, and what is held.
+   * Reads the charged and held amounts of keys and groups in their periods.
    * @throws {GatewayError} `overloaded` where the store cannot tell
    */
   spending: LedgerStore["spending"];

@@ -107,7 +107,7 @@ function contextSheets(prices: TieredPrices, of: SheetOf): ContextSheets {
   ];
 }
 
-/** An input of a size may turn out smaller, so that the prices below a threshold are among those above it. */
+/** The final input may be smaller, so prices below a threshold count as well. */
 function dearestSheets(all: readonly ContextSheets[]): ContextSheets {
   const [first, ...others] = all.flat().sort((one, other) => one.above - other.above);
   if (first === undefined) throw new TypeError("Cannot compare no sheets");

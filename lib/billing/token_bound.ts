@@ -202,7 +202,7 @@ export function estimateTokens(
   if (plain === undefined) {
     for (const part of fixedParts(prompt)) add(part);
     for (const { blocks } of prompt.messages) {
-      // Most are one text: nothing is made to walk over it.
+      // Most contents are one text, which needs no iterator.
       const [first] = blocks;
       if (blocks.length === 1 && first?.type === "text") add(first.text);
       else for (const part of blockParts(blocks)) add(part);

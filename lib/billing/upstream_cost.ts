@@ -16,7 +16,7 @@ export interface BilledUsage {
 }
 
 /**
- * Returns the cost at a target; absent: it has no prices. What its prices do not name costs nothing there.
+ * Returns the cost at a target; absent: it has no prices. Items without a price cost nothing.
  * @param options `at`: arrival of the request, Unix time in milliseconds; `tier`: the service tier that was asked for
  */
 export function costAtTarget(

@@ -35,7 +35,7 @@ export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, n
   return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
 
-/** Tells what a model makes, which decides its endpoints. */
+/** Returns the kind of a model by its output, which decides its endpoints. */
 export function kindOf({ architecture }: Pick<Model, "architecture">): ModelKind {
   return kindOfModalities(architecture.output_modalities);
 }

@@ -13,7 +13,7 @@ const KNOWN_TO_CODEX = /\/gpt-(?:[5-9]|[1-9]\d)/;
 /** First minor version of Codex 0 that reads the effort `max`. Older ones drop the whole list for it. */
 const FIRST_WITH_MAX = 144;
 
-/** What Codex shows beside an effort. */
+/** Descriptions of efforts that Codex shows. */
 const EFFORT_TEXTS: Readonly<Record<Effort, string>> = {
   none: "No reasoning",
   minimal: "Hardly any reasoning",

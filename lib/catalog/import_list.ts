@@ -6,7 +6,7 @@ import { type ListedDifference, listPriceDifferences } from "./price_differences
 import type { ListedModel } from "./price_lists.ts";
 import type { CatalogModel, CatalogSnapshot } from "./snapshot.ts";
 
-/** A catalog file, and what is different in it. */
+/** A catalog file, and its changes. */
 export interface ImportedCatalog {
   catalog: CatalogSnapshot;
   /** Prices of known models that the list has otherwise. */
@@ -50,7 +50,7 @@ function idOf({ vendor, model }: ListedModel): string {
   return `${vendor === "gemini" ? "google" : vendor}/${model.slice(model.lastIndexOf("/") + 1)}`;
 }
 
-/** A known model keeps what the list does not name, such as prices of tools. */
+/** A known model keeps members that the list does not name, such as prices of tools. */
 function rowOf(
   { context_length, max_completion_tokens, pricing, row }: ListedModel,
   { id, old, date }: { id: string; old: JsonObject | undefined; date: string },

@@ -92,10 +92,10 @@ const USUAL_PARAMETERS = {
   rerank: ["top_n", "return_documents"],
 };
 
-/** What a model makes, by its output modalities: text wherever it has any. */
+/** Kind of a model by its output modalities: `text` if text is among them. */
 export type ModelKind = "text" | "image" | "embedding" | "rerank" | "other";
 
-/** Tells what a model makes from its output modalities. */
+/** Returns the kind of a model with these output modalities. */
 export function kindOfModalities(output: readonly unknown[]): ModelKind {
   if (output.includes("text")) return "text";
   if (output.includes("image")) return "image";

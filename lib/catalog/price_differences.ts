@@ -47,7 +47,7 @@ function isSameModel(one: Target, other: Target): boolean {
 }
 
 /**
- * Lists what differs between a model and the list. Compares what the list names: the prices of the target where it has
+ * Lists the differences between a model and the list. Compares the members of the list: the prices of the target where it has
  * any, else those of the model.
  */
 export function listDifferences({ index, model, target, listed }: MatchedModel): ListedDifference[] {

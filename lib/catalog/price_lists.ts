@@ -3,7 +3,7 @@ import { isObject, isRawNumber, type Json, type JsonObject } from "../json/mod.t
 import type { CatalogSnapshot } from "./snapshot.ts";
 import { type VendorName, VENDORS } from "../upstreams/vendors.ts";
 
-/** What a list says about one model. */
+/** Facts of a list about one model. */
 export interface ListedModel {
   vendor: VendorName;
   /** The vendor's id of it. */
@@ -195,7 +195,7 @@ function countOf(name: "context_length" | "max_completion_tokens" | "dimensions"
 const DECIMALS = 12;
 
 /**
- * A number times 10 to the power of -`shift`, as a decimal string; `undefined` for what is no price. Binary fractions such
+ * A number times 10 to the power of -`shift`, as a decimal string; `undefined` if it is no price. Binary fractions such
  * as 4.9999999999999996e-6 are rounded to 12 decimals, the most that a price has.
  */
 function decimalOf(value: Json | undefined, shift: number): string | undefined {

@@ -149,7 +149,7 @@ function tieredPrices({ context_tiers, ...written }: WrittenTokenPrices, makes: 
 }
 
 function tokenPrices(written: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
-  // Nothing is cached where images are made.
+  // Image models have no prices of caching.
   const cached = makes === "image" ? "0" : written.prompt;
   return {
     prompt: written.prompt,

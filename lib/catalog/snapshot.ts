@@ -11,7 +11,7 @@ export interface CatalogModel {
   model: string;
   /** Day of the facts, such as `2026-07-24`. */
   date: string;
-  /** Data sets that the facts are from. */
+  /** Data sets with these facts. */
   source: string;
   /** Address of the vendor's own price list; absent: unknown. */
   page?: string;
@@ -32,7 +32,7 @@ export type ReadText = (path: string) => Promise<string>;
 /**
  * The catalog of this release, with the rows of a file in place of those with the same ids.
  * @param path of a file that `sluice models import FILE --catalog` printed; absent: none
- * @throws {RangeError} where the file cannot be read, or is something else
+ * @throws {RangeError} where the file cannot be read, or is no catalog
  */
 export async function loadCatalog(path: string | undefined, readTextFile: ReadText): Promise<CatalogSnapshot> {
   const release = await loadSnapshot();

@@ -1,4 +1,4 @@
-/** `budgets`: how far the budgets of groups and keys are used up. */
+/** `budgets`: spent, held and remaining amounts of the budgets of groups and keys. */
 import type { Config } from "../config.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
 import { type BudgetLine, type BudgetState, listBudgets } from "../billing/reports/budget_report.ts";

@@ -22,7 +22,7 @@ export function keysTable(keys: readonly KeyWithBudget[]): string {
   return tableText([header, ...rows]);
 }
 
-/** All public facts of a key, one per line. Without a budget, that of the group is not told. */
+/** All public facts of a key, one per line. `budget` absent: the budget of the group is not shown. */
 export function keyText(
   { id, name, group, state, rules, budget, ...key }: PublicKey & Partial<Pick<KeyWithBudget, "budget">>,
 ): string {

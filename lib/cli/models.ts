@@ -87,7 +87,7 @@ async function readList(path: string): Promise<ListedModel[]> {
   }
 }
 
-/** Prints what differs. It changes nothing: prices are the operator's to write. */
+/** Prints the differences. It changes nothing: operators write their own prices. */
 function compare(
   config: Config,
   list: readonly ListedModel[],
@@ -118,7 +118,7 @@ function told({ index: _, ...difference }: ListedDifference): Omit<ListedDiffere
   return difference;
 }
 
-/** Prints a catalog file on standard output, and what is new in it on standard error. */
+/** Prints a catalog file on standard output, and its changes on standard error. */
 function printCatalog(
   list: readonly ListedModel[],
   snapshot: CatalogSnapshot,
@@ -138,7 +138,7 @@ function printCatalog(
   return 0;
 }
 
-/** What the list says about a model, as members of its row. */
+/** Facts of the list about a model, as members of its row. */
 function rowOf({ model, listed }: ReturnType<typeof matchModels>[number]): Record<string, unknown> {
   const { context_length, max_completion_tokens, pricing } = listed;
   return {

@@ -1,4 +1,4 @@
-/** The commands that report what is in the ledger. */
+/** Commands that report on the ledger. */
 import type { Config } from "../config.ts";
 import type { Invocation } from "./arguments.ts";
 import { audit } from "./audit.ts";

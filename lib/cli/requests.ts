@@ -1,4 +1,4 @@
-/** `requests`: single requests of the ledger, once or as they come. */
+/** `requests`: single requests of the ledger, once or continuously. */
 import type { Config } from "../config.ts";
 import { roundUsd } from "../billing/money.ts";
 import {
@@ -16,7 +16,7 @@ import { csvText, tableText } from "./table.ts";
 /** Pause between two looks for new requests, in milliseconds. */
 const FOLLOW_MS = 1_000;
 
-/** Flags and the parameters of a search that they are. */
+/** Flags, and their parameters of a search. */
 const PARAMETERS = {
   since: "since",
   until: "until",
@@ -68,7 +68,7 @@ async function follow(parts: RequestParts, texts: RequestTexts, switches: Invoca
   let after_seq = String(await parts.ledger.lastSeq());
   const isTable = !switches.has("json") && !switches.has("csv");
   if (switches.has("csv")) writeOut(csvText([[...COLUMNS]]));
-  // Columns that only grow: each line is printed when it comes.
+  // Columns only grow, as each line is printed at once.
   const widths = HEADER.map(({ length }) => length);
   if (isTable) writeOut(widened([HEADER], widths));
   for (;;) {

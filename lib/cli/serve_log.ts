@@ -1,4 +1,4 @@
-/** The log of a serving process, and what reads it. */
+/** The log of a serving process, and its readers. */
 import { type Alerts, createAlerts } from "../alerts/alerts.ts";
 import type { LogEntry } from "../gateway.ts";
 import { createLog, createLogWriter, type LogWriter } from "./log.ts";

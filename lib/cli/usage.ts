@@ -21,7 +21,7 @@ import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usag
 /** Options of the command. */
 type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
 
-/** Prints the sums of a period, the dearest first. @throws {UsageError} where a flag says something else than it should */
+/** Prints the sums of a period, the dearest first. @throws {UsageError} for a flag with a wrong value */
 export async function usage({ config, values, switches }: UsageCommand): Promise<number> {
   if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
   const named = namedPeriod({ values, switches });

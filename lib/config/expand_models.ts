@@ -15,12 +15,12 @@ export interface ExpandedConfig {
 /** Members that a model must have. One without some of them takes them from the catalog. */
 const REQUIRED = ["created", "context_length", "pricing", "targets"] as const;
 
-/** Objects whose members are taken one by one. Prices are not: a price of one's own must not mix with another list's. */
+/** Objects whose members are taken one by one. Prices are taken as a whole: prices of two lists must not mix. */
 const MERGED = ["architecture", "top_provider", "reasoning", "features"] as const;
 
 /**
  * Writes out the models that are ids or globs, such as `"openai/*"`, or that lack members. A model that is complete stays
- * as it is. Passes over what has the wrong form, which the schema reports.
+ * as it is. Passes over values of a wrong form, which the schema reports.
  */
 export async function expandModels(file: Json, readTextFile: ReadText): Promise<ExpandedConfig> {
   if (!isObject(file) || !Array.isArray(file.models) || !file.models.some(isIncomplete)) return { file, problems: [] };
@@ -29,7 +29,7 @@ export async function expandModels(file: Json, readTextFile: ReadText): Promise<
     snapshot = await loadCatalog(typeof file.catalog === "string" ? file.catalog : undefined, readTextFile);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    // Without the catalog nothing can be said about the models.
+    // Without the catalog, no model can be checked.
     return { file: { ...file, models: [] }, problems: [formatProblem(["catalog"], error.message)] };
   }
   const expansion = new Expansion(file, snapshot);

@@ -175,7 +175,7 @@ function kindPriceProblems(model: JsonObject, path: Path): string[] {
   );
 }
 
-/** What a row's model makes. */
+/** Returns the kind of a row's model. */
 function makesOf(model: JsonObject): ModelKind {
   const output = isObject(model.architecture) ? model.architecture.output_modalities : undefined;
   return Array.isArray(output) ? kindOfModalities(output) : "text";
@@ -239,7 +239,7 @@ function retrievalTargetProblems(
   ];
 }
 
-/** A row for embeddings says what its vectors are, and rows of one space have vectors of one length. */
+/** A row for embeddings describes its vectors, and rows of one space have vectors of one length. */
 function* embeddingProblems(file: JsonObject): Generator<string> {
   const spaces = new Map<string, { dimensions: Json | undefined; holder: string }>();
   for (const [index, model] of objects(file.models)) {
@@ -330,7 +330,7 @@ function keyProblems(file: JsonObject, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** The operator's keys are strong and no client's, and the admin side has an address of its own if it has any. */
+/** Lists the problems of the admin side: weak keys, keys that clients have, and an address of another listener. */
 function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const { admin } = file;
   if (!isObject(admin)) return [];

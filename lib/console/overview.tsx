@@ -1,4 +1,4 @@
-/** The first page of the console: what was spent lately, by whom, and what is in trouble. */
+/** The first page of the console: recent spending by key and model, and current problems. */
 import type { VNode } from "preact";
 import { type BudgetLine, listBudgets } from "../billing/reports/budget_report.ts";
 import { parseUsd } from "../billing/money.ts";

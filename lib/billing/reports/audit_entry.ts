@@ -63,7 +63,7 @@ function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
   if (tier === undefined) return [];
   const input = inputTokensOf(tokens);
   const { above, up_to = Infinity } = tier;
-  // The lowest prices are those of an input of no token, too.
+  // The lowest tier also covers an input without tokens.
   if ((input > above || above === 0) && input <= up_to) return [];
   const range = up_to === Infinity ? `above ${above}` : `from ${above + 1} to ${up_to}`;
   return [{ kind: "cost", message: `it pays the prices of ${range} tokens of input, but has ${input}` }];

@@ -1,4 +1,4 @@
-/** How far budgets are used up: of groups and keys, in their present periods. */
+/** Reports the spent, held and remaining amounts of the budgets of groups and keys. */
 import { keyPages, type PublicKey, publicKey } from "../../access/key_admin.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
@@ -11,11 +11,11 @@ import { formatUsd } from "../money.ts";
 export interface BudgetState {
   period: Budget["period"];
   budget_usd: string;
-  /** Costs of the requests that came in during the period. */
+  /** Costs of the requests that were received in the period. */
   spent_usd: string;
   /** Set aside for requests under way. */
   held_usd: string;
-  /** Below 0 where the budget was made smaller than what was spent. */
+  /** Below 0 where the budget was lowered below the spent amount. */
   left_usd: string;
   /** Start of the next period, by UTC; `null` for a budget that never resets. */
   resets_at: string | null;
@@ -31,7 +31,7 @@ export interface BudgetLine extends BudgetState {
   group: string;
 }
 
-/** Costs of a key's requests that came in during a period. */
+/** Costs of a key's requests that were received in a period. */
 export interface PeriodSpending {
   period: Budget["period"];
   /** Beginning of the period, by UTC. */
@@ -87,7 +87,7 @@ export async function budgetStates(
   });
 }
 
-/** Reads what a key spent on the present day and in the present month. @param now Unix time in milliseconds */
+/** Reads the spending of a key on the present day and in the present month. @param now Unix time in milliseconds */
 export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, now: number): Promise<PeriodSpending[]> {
   const periods = (["day", "month"] as const).map((period) => ({ period, since: periodStart(period, now) }));
   const amounts = await ledger.spending(periods.map(({ since }) => ({ scope: "key", id, since })));

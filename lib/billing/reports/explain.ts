@@ -48,7 +48,7 @@ export interface EndedRequest {
   attempts: number;
   /** The attempts; empty where there was none, or the only one answered. */
   attempt_list: readonly EntryAttempt[];
-  /** Why it was refused or failed; `null` where it was neither, or its entry is of an older version. */
+  /** Reason of a refusal or failure; `null` where there is none, or the entry is of an older version. */
   reason: EntryReason | null;
   /** The same in one sentence. */
   why: string | null;
@@ -82,7 +82,7 @@ export interface EndedRequest {
   overrun_usd: string;
   /** Amount that the customer pays. */
   charged_usd: string;
-  /** What the vendor charges the operator, by the prices of the target; `null` where it has none. */
+  /** Cost to the operator, by the prices of the target; `null` where it has none. */
   upstream_usd: string | null;
   /** The reason that nothing was charged; `null` where something was. */
   why_free: string | null;

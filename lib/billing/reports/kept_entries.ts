@@ -1,4 +1,4 @@
-/** Periods whose single entries are there: reports of what sums per day do not know need them. */
+/** Finds the periods with single entries: some reports need facts that the sums per day do not have. */
 import { dayName, dayOf } from "../../store/days.ts";
 import type { LedgerStore } from "../../store/ledger.ts";
 
@@ -24,7 +24,7 @@ export async function requireEntries(
   { since, by }: { since: number; by: string },
 ): Promise<void> {
   const { day: gone } = await ledger.start();
-  // -1 where none are gone, whatever days there were before 1970.
+  // -1 where no entry is pruned.
   if (gone < 0 || dayOf(since) > gone) return;
   const from = dayName(gone + 1);
   throw new PrunedEntriesError(`Cannot sum up by ${by}: single requests are kept from ${from} on`, from);

@@ -8,7 +8,7 @@ export interface Period {
   until: number;
 }
 
-/** Texts that a period is read from. */
+/** Texts that define a period. */
 export interface PeriodTexts {
   since?: string;
   until?: string;
@@ -36,7 +36,7 @@ export function readPeriod(typed: PeriodTexts, now: number): Period {
   );
 }
 
-/** A day or a month by UTC, whole also where it is not over yet. @throws {RangeError} for a name that is none */
+/** A whole day or month by UTC, even if it is not over yet. @throws {RangeError} for an unknown name */
 function readNamedPeriod(name: string, now: number): Period {
   const today = startOfDay(now);
   if (name === "today") return { since: today, until: today + DAY_MS };

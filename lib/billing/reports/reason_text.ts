@@ -1,4 +1,4 @@
-/** Why a request was refused or failed, as sentences for people. */
+/** Explains in sentences for people why a request was refused or failed. */
 import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
 
@@ -27,7 +27,7 @@ const UNITS = {
   concurrency: "requests at one time",
 } as const;
 
-/** Says in one sentence why a request was refused or failed; `undefined` where it was neither, or its entry does not say. */
+/** Explains in one sentence why a request was refused or failed; `undefined` where the entry has no reason. */
 export function whyText(
   { keyId, group, ending, details }: Pick<Entry, "keyId" | "group" | "ending" | "details">,
   keyName: string | undefined,
@@ -137,7 +137,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   unfit: "it cannot take the request",
 };
 
-/** One line for each attempt, with why the next one was made. */
+/** Writes one line for each attempt, with the reason of the next one. */
 export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
   return attempts.map((attempt, at) => {
     const { upstream, model, outcome, ms, status, code, message, request_id } = attempt;

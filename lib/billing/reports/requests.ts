@@ -1,4 +1,4 @@
-/** Single requests of the ledger: found by what they have in common, page by page. */
+/** Finds single requests of the ledger by their facts, page by page. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { type Ending, type KeptEntry, type LedgerStore, REASON_CODES } from "../../store/ledger.ts";
@@ -77,7 +77,7 @@ export interface RequestPage {
   last_seq: number;
 }
 
-/** What requests are read from. */
+/** Sources of the requests. */
 export interface RequestParts {
   ledger: Pick<LedgerStore, "search" | "entries" | "lastSeq">;
   keys: Pick<KeyStore, "find" | "names">;
@@ -99,7 +99,7 @@ export async function findRequests(
   if (limit === 0) throw new RequestQueryError("Cannot use limit 0: expected at least 1", "limit");
   const { ledger } = parts;
   if (texts.after_seq !== undefined) return await findNew(parts, { filter, limit, texts });
-  // Read before the search: what is entered meanwhile comes after it.
+  // Read before the search: later entries come after it.
   const last_seq = await ledger.lastSeq();
   const order = readOrder(texts);
   const after = readCursor(texts, order);
@@ -125,7 +125,7 @@ async function findNew(
   const entries = await parts.ledger.entries({ after, limit: NEW_AT_ONCE });
   const found = entries.filter((entry) => matchesFilter(entry, filter));
   const page = found.slice(0, limit);
-  // Those beyond the limit are of the next page.
+  // Entries beyond the limit belong to the next page.
   const last = page.length < found.length ? page.at(-1) : entries.at(-1);
   return { object: "list", data: await linesOf(page, parts), next: null, last_seq: last?.seq ?? after };
 }

@@ -53,7 +53,7 @@ export interface UpstreamQuery extends Period {
   signal?: AbortSignal;
 }
 
-/** An upstream that nothing knows of. */
+/** An upstream that neither the configuration nor the ledger has. */
 export class UnknownUpstreamError extends RangeError {
   override name = "UnknownUpstreamError";
 }
@@ -63,7 +63,7 @@ const PAGE = 1000;
 
 /**
  * Sums by upstream, model and day, in the order of these.
- * @throws {PrunedEntriesError} where single entries of the period are gone, as sums per day do not know of upstreams
+ * @throws {PrunedEntriesError} where entries of the period are pruned, as sums per day do not have upstreams
  * @throws {UnknownUpstreamError}
  * @throws the reason of the signal before the next page, where it is given up
  */

@@ -34,7 +34,7 @@ export interface UsageLine extends UsageFigures {
    * `2026-11-21`; empty for requests without.
    */
   name: string;
-  /** The same of the second grouping; absent where there is none. */
+  /** Name in the second grouping; absent where there is none. */
   then_id?: string;
   then_name?: string;
 }
@@ -86,7 +86,7 @@ function readGrouping(text: string): UsageBy {
 
 /**
  * Makes the bill of a period, a slice at a time: there may be as many lines as keys.
- * @throws {UsageFilterError} where nothing was used of a group or model, and it is not configured
+ * @throws {UsageFilterError} for a group or model that is neither used nor configured
  * @throws {PrunedEntriesError} where users or tags are named, and entries of the period are pruned
  * @throws the reason of the signal, where it is given up
  */
@@ -100,7 +100,7 @@ export async function usageReport(
   const sums = await ledger.usage(query, signal);
   const all = by === "tag" || thenBy === "tag" ? await ledger.usage(withoutTags(query), signal) : sums;
   signal?.throwIfAborted();
-  // Once more: what is pruned while others are read is missing as well.
+  // Checked again: entries may be pruned while others are read.
   if (needed !== undefined) await requireEntries(ledger, needed);
   if (sums.length === 0) requireKnown(query.only ?? {}, config);
   const ids = by === "key" ? sums.map(({ name }) => name) : sums.map(({ thenName = "" }) => thenName);

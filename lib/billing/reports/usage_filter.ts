@@ -1,4 +1,4 @@
-/** Which part of the entries a bill is made of: those of one key, group, model, end user or tag. */
+/** Narrows a bill to the entries of one key, group, model, end user or tag. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
@@ -53,7 +53,7 @@ async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promi
   throw new UsageFilterError(`Cannot find key "${nameOrId}": there is no key of this name or id`, "key");
 }
 
-/** Checks that what nothing was used of is at least configured. @throws {UsageFilterError} */
+/** Checks that an unused group or model is at least configured. @throws {UsageFilterError} */
 export function requireKnown({ group, model }: UsageFilter, config: Pick<Config, "groups" | "models">): void {
   if (group !== undefined && !Object.hasOwn(config.groups, group)) {
     throw new UsageFilterError(`Cannot find group "${group}": it is not configured, and has no usage then`, "group");
