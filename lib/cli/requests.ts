@@ -130,12 +130,6 @@ function cells(
 function csvCells(line: RequestLine): string[] {
   return COLUMNS.map((name) => {
     const value = line[name];
-    if (name === "user") return withoutFormula(line.user ?? "");
-    return name === "tags" ? withoutFormula(line.tags.join(" ")) : value === null ? "" : String(value);
+    return name === "tags" ? line.tags.join(" ") : value === null ? "" : String(value);
   });
-}
-
-/** Clients choose these texts: a spreadsheet must not take one for a formula. */
-function withoutFormula(text: string): string {
-  return /^[=+\-@]/.test(text) ? `'${text}` : text;
 }

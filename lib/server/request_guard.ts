@@ -25,7 +25,7 @@ export function authorizeRequest(
   { row, clients }: { row: Access | undefined; clients: ClientTracker },
 ): Promise<Caller | undefined> | Caller | undefined {
   if (row?.credential === "admin") return authorizeAdmin(guarded, clients);
-  if (isConsoleRow(row)) return authorizeConsole(guarded);
+  if (isConsoleRow(row)) return authorizeConsole(guarded, row);
   if (row?.credential === "metrics") return authorizeMetrics(guarded, clients);
   return authorizeCaller(guarded, { row, clients });
 }
@@ -64,9 +64,10 @@ async function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): 
 }
 
 /** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side, `forbidden` */
-function authorizeConsole({ request, head, gateway }: GuardedRequest): undefined {
+function authorizeConsole({ request, head, gateway }: GuardedRequest, row: Access | undefined): undefined {
   if (gateway.config.admin === undefined) throw noSuchRoute();
-  if (sessionOf({ head, gateway })?.role === "viewer") requireReading(request);
+  // A viewer may sign out, which changes its own session alone.
+  if (row?.credential === "session" && sessionOf({ head, gateway })?.role === "viewer") requireReading(request);
 }
 
 /** Finds the caller, where the route needs one, and checks its permissions. */

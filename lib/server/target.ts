@@ -40,6 +40,10 @@ export function readTarget(request: Addressed): RequestTarget {
   if (target === undefined) {
     throw new GatewayError("invalid", "Cannot read the request target: expected a path on the host that Host names");
   }
+  // Nothing has a name with it, and Postgres cannot take it in a text.
+  if (target.includes("%00")) {
+    throw new GatewayError("invalid", "Cannot read the request target: it has a NUL character");
+  }
   const mark = target.indexOf("?");
   const path = mark < 0 ? target : target.slice(0, mark);
   if (!PATH.test(path)) {

@@ -9,6 +9,11 @@ Deno.test("tableText() aligns columns, numbers to the right, and leaves no blank
   );
 });
 
+Deno.test("csvText() leaves no formula to a spreadsheet", () => {
+  const cells = ["=1+1", "@a", "-a", "+1,2", "\t=1", "-0.5", "+49", "a=1", ""];
+  assertEquals(csvText([cells]), "'=1+1,'@a,'-a,\"'+1,2\",'\t=1,-0.5,+49,a=1,\r\n");
+});
+
 Deno.test("csvText() quotes what RFC 4180 wants quoted", () => {
   const rows = [["a", 'say "yes"', "1,5"], ["two\nlines", "", " b "]];
   assertEquals(csvText(rows), 'a,"say ""yes""","1,5"\r\n"two\nlines",, b \r\n');

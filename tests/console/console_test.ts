@@ -151,6 +151,11 @@ Deno.test("a viewer sees every page and changes nothing, over the console and ov
     assertEquals(response.status, status, method);
   }
   assertEquals(await gateway.store.keys.find("viewer"), undefined);
+  const { cookie } = browser;
+  assertEquals((await browser.post("/sign-out", {})).path, "/sign-in");
+  // The cookie is worth nothing any more, wherever it was copied to.
+  browser.cookie = cookie;
+  assertEquals((await browser.get("/keys")).path, "/sign-in");
 });
 
 Deno.test("names that look like markup are shown as text", async () => {

@@ -13,6 +13,9 @@ import { readUsageFilter, UsageFilterError } from "./usage_filter.ts";
 const USUAL_LIMIT = 50;
 const MOST_LIMIT = 1_000;
 
+/** Amounts of the ledger are integers of 64 bits. */
+const AMOUNT_LIMIT = 2n ** 63n;
+
 /** Entries that are read at once for those that are new. */
 const NEW_AT_ONCE = 1_000;
 
@@ -232,7 +235,9 @@ function readReason({ reason }: RequestTexts): EntryFilter["reason"] {
 function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
   if (text === undefined) return undefined;
   try {
-    return parseUsd(text);
+    const amount = parseUsd(text);
+    if (amount < AMOUNT_LIMIT) return amount;
+    throw new RangeError("Cannot search for an amount that the ledger cannot keep");
   } catch (error) {
     throw new RequestQueryError(
       `Cannot read min_cost_usd "${text}": expected an amount such as 0.05`,

@@ -86,12 +86,16 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
       "cursor=cost.1.1",
       "limit=0",
       "key=nobody",
+      "min_cost_usd=9223372.036854775808",
       "after_seq=1&sort=cost",
     ]
   ) {
     const { status, error } = await list(wrong);
     assertEquals([status, wrong.includes(`${error.param}=`)], [400, true], wrong);
   }
+
+  const { status, error } = await list("user=a%00");
+  assertEquals([status, error.message], [400, "Cannot read the request target: it has a NUL character"]);
 
   const command = async (...args: string[]) => await run(["requests", ...args], { folder, env });
   const json = JSON.parse((await command("--failed", "--json")).out);
