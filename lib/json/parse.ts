@@ -38,7 +38,7 @@ export interface JsonDocument {
   readonly scanned?: Scanned | undefined;
 }
 
-/** What is known of a document without its recognized members. */
+/** A document without its recognized members. */
 export interface Scanned {
   /** The other members. */
   head: JsonObject;

@@ -113,7 +113,7 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
   if (!result.success) throw invalidBody(result.error);
 }
 
-/** What is made once of each schema without the contents. */
+/** Facts of each schema without the contents, made once. */
 const sureHeads = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**

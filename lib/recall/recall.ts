@@ -1,10 +1,10 @@
 /** The memory of recent responses: in this process, and in Redis where nodes share one. */
 import { type KeptResponse, type RecallLimits, RecentResponses } from "./recent_responses.ts";
 
-/** Whose responses they are. */
+/** Owner of responses. */
 export interface ResponseOwner {
   keyId: string;
-  /** The API key itself: what leaves the process is encrypted with it. */
+  /** The API key itself, which encrypts responses that leave the process. */
   secret: string;
 }
 
@@ -16,7 +16,7 @@ export interface SharedResponses {
   find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined>;
   /** Finds the response that has an output item, likewise. */
   findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined>;
-  /** Forgets a response that its node has no room for: the memory of Redis is bounded like that of the nodes. */
+  /** Forgets a response that its node has no room for, so that Redis is bounded like the nodes. */
   drop(keyId: string, response: KeptResponse): void;
   close(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface SharedResponses {
 export interface RecallParts {
   /** `null`: nothing is kept. */
   limits: RecallLimits | null;
-  /** Milliseconds that only grow. */
+  /** A monotonic clock, in milliseconds. */
   monotonic: () => number;
   /** Absent: this process alone. */
   shared?: SharedResponses | undefined;

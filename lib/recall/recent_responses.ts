@@ -3,7 +3,7 @@
 /** A response that later requests of its key may refer to. */
 export interface KeptResponse {
   id: string;
-  /** The response whose input comes before `input`; `withOutput`: so does its output. */
+  /** The response whose input precedes `input`; `withOutput`: its output does as well. */
   base?: { id: string; withOutput: boolean };
   /** Input items after those of `base`: JSON texts in UTF-8, with commas between them. */
   input: Uint8Array<ArrayBuffer>;
@@ -29,9 +29,9 @@ export interface RecallLimits {
 
 /** Options of the memory. */
 export interface RecentResponsesOptions {
-  /** Milliseconds that only grow. */
+  /** A monotonic clock, in milliseconds. */
   monotonic: () => number;
-  /** Called with each response of this process that leaves before its time. */
+  /** Called with each response of this process that is removed before its time. */
   dropped?: (owner: string, response: KeptResponse) => void;
 }
 
@@ -50,7 +50,7 @@ const ITEM_BYTES = 256;
 /** Longest delay of a timer in JavaScript, in milliseconds. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
-/** Responses by owner and id, the least recently used first. An owner cannot find what belongs to another one. */
+/** Responses by owner and id, the least recently used first. Owners find only their own. */
 export class RecentResponses {
   readonly #entries = new Map<string, Entry>();
   /** Entries of output items, by owner and id of the item. */
@@ -148,7 +148,7 @@ export class RecentResponses {
     }
   }
 
-  /** Removes what is over the limits. The order of use is the order of expiry, unless the limits have changed. */
+  /** Removes responses beyond the limits. The order of use is the order of expiry, unless the limits have changed. */
   #evict(): void {
     const now = this.#options.monotonic();
     for (const [key, { owner, response, isOwn, expiresAt }] of this.#entries) {

@@ -12,7 +12,7 @@ const PREFIX = "sluice:recall";
 /** Time between two log lines about an unreachable Redis, in milliseconds. */
 const LOG_MS = 60_000;
 
-/** Time in which a connection must be there, in milliseconds. */
+/** Timeout of connecting, in milliseconds. */
 const CONNECT_MS = 2_000;
 
 /** Time in which the server must close before the connection is cut, in milliseconds. */
@@ -46,7 +46,7 @@ export class RedisResponses implements SharedResponses {
     this.#redis.on("error", (error: unknown) => this.#failed(error));
   }
 
-  /** Connects. Resolves also where that fails: the client tries again by itself. */
+  /** Connects. Also resolves if that fails: the client tries again by itself. */
   async connect(): Promise<void> {
     await this.#redis.connect().catch((error: unknown) => this.#failed(error));
   }

@@ -1,4 +1,4 @@
-/** Encrypts what only one API key may read: AES-256-GCM with a key that is derived from an API key by HKDF-SHA-256 (RFC 5869). */
+/** Encrypts data for one API key: AES-256-GCM with a key that is derived from an API key by HKDF-SHA-256 (RFC 5869). */
 
 /** Bytes of the random nonce before the ciphertext. */
 const NONCE_BYTES = 12;

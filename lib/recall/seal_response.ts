@@ -32,7 +32,7 @@ export async function openResponse(
   const bytes = await unseal(secret, { purpose: PURPOSE, place, sealed });
   if (bytes === undefined) return undefined;
   const start = LENGTH_BYTES + new DataView(bytes.buffer).getUint32(0);
-  // The text is our own: nobody else can encrypt it.
+  // The text is our own: only the gateway has the key.
   const { inputBytes, ...others } = JSON.parse(decoder.decode(bytes.subarray(LENGTH_BYTES, start)));
   const middle = start + inputBytes;
   return { ...others, input: bytes.slice(start, middle), output: bytes.slice(middle) };

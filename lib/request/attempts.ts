@@ -1,4 +1,4 @@
-/** Attempts at targets: what every request makes them with, and how the log and the ledger keep them. */
+/** Attempts at targets: their services, and their form in the log and the ledger. */
 import { delay } from "../abort.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { GatewayError } from "../errors.ts";
@@ -11,7 +11,7 @@ import type { Routing } from "./targets.ts";
 /** Most UTF-16 code units of the message of an attempt. */
 const MESSAGE_CHARACTERS = 300;
 
-/** What every request's attempts are made with. */
+/** Services that the attempts of every request use. */
 export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, meter, choices, key, deadlineMs, once, ask, isOver }:
@@ -46,7 +46,7 @@ export function attemptsWith<T>(
         upstream,
         model,
         kind,
-        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
+        // Errors of these kinds have texts of our own, without parts of a prompt or an answer.
         reason: message,
         ...(vendor !== undefined && {
           status: vendor.status,
@@ -54,7 +54,7 @@ export function attemptsWith<T>(
           vendor_request_id: vendor.requestId,
         }),
         ...describeCause(cause),
-        // The place in the gateway's code says nothing about an upstream.
+        // A stack of the gateway has no facts about an upstream.
         stack: undefined,
       });
     },

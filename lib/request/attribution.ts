@@ -1,11 +1,11 @@
-/** For whom a client makes a request: the end user and the tags that it names. */
+/** Reads the end user and the tags that a client names for a request. */
 import type { Meter } from "../billing/meter.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json } from "../json/mod.ts";
 import { plainText } from "../text.ts";
 import { stringOf } from "../protocols/members.ts";
 
-/** Notes for whom a request is made. */
+/** End user and tags of a request. */
 type Attributed = Pick<Meter, "attribute">;
 
 const USER_HEADER = "x-sluice-user";
@@ -17,7 +17,7 @@ const TAG_CHARACTERS = 64;
 /** Most tags of a request. */
 const MOST_TAGS = 10;
 
-/** Notes the headers of a request. @throws {GatewayError} `invalid` where they are malformed */
+/** Reads the headers of a request. @throws {GatewayError} `invalid` where they are malformed */
 export function attributeRequest(meter: Attributed, headers: Pick<Headers, "get">): void {
   const user = headers.get(USER_HEADER);
   const tags = headers.get(TAGS_HEADER);
@@ -45,8 +45,8 @@ function readTags(text: string): string[] {
 }
 
 /**
- * Notes the end user of a body: `safety_identifier` or `user` of OpenAI's protocols, `metadata.user_id` of messages. A
- * header goes before it. Vendors take these members in any form, so none is refused here: a long one is cut, and control
+ * Reads the end user of a body: `safety_identifier` or `user` of OpenAI's protocols, `metadata.user_id` of messages. A
+ * header takes precedence. Vendors take these members in any form, so none is refused here: a long one is cut, and control
  * characters become spaces.
  */
 export function attributeUser(

@@ -7,7 +7,7 @@ import type { Model, ModelKind } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 
-/** What models of other kinds do not do, by the kind that an endpoint calls. */
+/** Mismatches of models of another kind, by the kind that an endpoint calls. */
 const NOT_MADE: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   text: "does not answer in text",
   image: "makes no images at this endpoint",
@@ -15,7 +15,7 @@ const NOT_MADE: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
   rerank: "does not rerank",
 };
 
-/** What models of a kind do, and where. */
+/** Abilities of models by kind, and their endpoints. */
 const INSTEAD: Readonly<Record<ModelKind, string>> = {
   text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
   image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",

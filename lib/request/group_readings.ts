@@ -6,17 +6,17 @@ import { groupLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
 import type { Vitals } from "../observe/metrics.ts";
 import type { Reading } from "../observe/registry.ts";
 
-/** Readings of groups, the most used up first. They are those of one moment. */
+/** Readings of groups at one moment, the most used up first. */
 export type GroupReadings = Pick<Vitals, "groupBudgets" | "groupBudgetsLeft" | "groupLimits" | "groupLimitsLeft">;
 
-/** A budget or limit: the whole and the rest of it. */
+/** A budget or limit, and its rest. */
 interface Rest {
   labels: NonNullable<Reading["labels"]>;
   whole: Reading["value"];
   left: Reading["value"];
 }
 
-/** Reads the budgets and limits of all groups. What a store that is out of reach cannot tell is left out. */
+/** Reads the budgets and limits of all groups. Readings of an unreachable store are left out. */
 export async function readGroups(gateway: Gateway): Promise<GroupReadings> {
   const [budgets, limits] = await Promise.all([
     readBudgets(gateway).catch(() => []),

@@ -1,4 +1,4 @@
-/** What the holder of a key may know of its use: its own spending, and what is left of the limits and budgets that apply. */
+/** Reports to the holder of a key: its spending, and the rest of its limits and budgets. */
 import { type Caller, requireCaller } from "../access/caller.ts";
 import {
   type BudgetOwner,
@@ -12,7 +12,7 @@ import { callerLimitRequests, limitOwnerOf } from "../limits/limit_requests.ts";
 import type { LimitUnit } from "../limits/limiter.ts";
 import type { RouteContext } from "../server/router.ts";
 
-/** A budget that applies to a key. What other keys spent of a group's budget is not told. */
+/** A budget that applies to a key. The spending of other keys is not part of it. */
 export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
   owner: "key" | "group";
   /** Absent for the group's. */
@@ -27,7 +27,7 @@ export interface OwnLimit {
   unit: LimitUnit;
   limit: number;
   left: number;
-  /** When all of it is left again; `null`: it is, or the limit is one of concurrency. */
+  /** Time at which the whole limit is available again; `null`: now, or it is a concurrency limit. */
   resets_at: string | null;
 }
 
@@ -41,7 +41,7 @@ export interface OwnUsage {
   limits: OwnLimit[];
 }
 
-/** `GET /v1/usage`: takes nothing of any limit, and has no ledger entry. @throws {GatewayError} `overloaded` */
+/** `GET /v1/usage`: counts towards no limit, and has no ledger entry. @throws {GatewayError} `overloaded` */
 export async function showOwnUsage(_request: Request, { gateway, caller }: RouteContext): Promise<Response> {
   const own = requireCaller(caller);
   const answer: OwnUsage = {

@@ -1,4 +1,4 @@
-/** Why a request was refused or failed: from the error to the facts that its ledger entry keeps. */
+/** Derives the reason of a ledger entry from the error of its request. */
 import type { Caller } from "../access/caller.ts";
 import type { GatewayError } from "../errors.ts";
 import { memberName } from "../observe/member_names.ts";
@@ -10,7 +10,7 @@ export const LEFT: EntryReason = { code: "client_left" };
 /** The process ends before the request does. */
 export const SHUTDOWN: EntryReason = { code: "shutdown" };
 
-/** Gives the reason of an error. The texts of errors may quote a client, so none is part of it. */
+/** Returns the reason of an error. It has no error text, which may quote a client. */
 export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
   const { code, param, refusal } = error;
   const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };

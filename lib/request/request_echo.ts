@@ -1,4 +1,4 @@
-/** What an answer repeats of its request. */
+/** Members of a request that its answer repeats. */
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { AnswerKeeper, Echo } from "../protocols/codec.ts";

@@ -61,7 +61,7 @@ function factsOf(
   };
 }
 
-/** The facts of a target of a request that is no prompt. */
+/** Facts of a target for requests without a prompt. */
 export function plainFacts(
   target: Target,
   { gateway: { config, health }, key }: { gateway: Pick<Gateway, "config" | "health">; key: string },

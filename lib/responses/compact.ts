@@ -14,14 +14,14 @@ import { type BodyContext, editBody, inputItems } from "./recall_body.ts";
 
 const TRIGGER = "compaction_trigger";
 
-/** What makes an answer a compaction. */
+/** Context of a compaction. */
 export interface Compaction {
   /** The API key that the item is encrypted for. */
   secret: string;
   keeper: AnswerKeeper;
 }
 
-/** True for a request whose answer the gateway compacts: it asks for that, and a model that may answer cannot do it. */
+/** Returns true if the gateway makes the compaction: the request asks for one, and a model that may answer cannot. */
 export function needsSummary(
   { input, model, models }: JsonObject,
   gateway: Pick<Gateway, "catalog" | "config" | "upstreams">,

@@ -1,4 +1,4 @@
-/** `POST /v1/responses/compact`: a conversation goes in, a shorter one that stands for it comes out. */
+/** `POST /v1/responses/compact`: replaces a conversation by a shorter one. */
 import { isObject, type Json, type JsonObject, parseJson } from "../json/mod.ts";
 import { objectsOf } from "../protocols/members.ts";
 import { jsonResponse } from "../server/json_response.ts";
@@ -31,7 +31,7 @@ export async function compactConversation(request: Request, context: RouteContex
   });
 }
 
-/** User messages in the form of output items. That of an earlier summary is part of the new one. */
+/** User messages in the form of output items. An earlier summary becomes part of the new one. */
 function userMessagesOf(input: Json | undefined): JsonObject[] {
   return objectsOf(input).flatMap(({ type = "message", role, content }, index) => {
     if (type !== "message" || role !== "user") return [];

@@ -1,4 +1,4 @@
-/** Compaction items of the gateway: a summary that only the API key opens for which it was made. */
+/** Compaction items of the gateway: a summary, encrypted for one API key. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -20,7 +20,7 @@ export const COMPACTION_PROMPT =
   "Leave out what no longer matters. Do not call tools, do not ask questions and do not answer the user: write the " +
   "summary only.";
 
-/** Begins the message that a summary becomes on its way to the model. */
+/** Start of the message that gives the model a summary. */
 export const SUMMARY_START = "Summary of the conversation so far, which it replaces:\n\n";
 
 /** Returns a compaction item with a summary, encrypted for an API key. */

@@ -1,4 +1,4 @@
-/** Puts what a request refers to into its body, and keeps its answer for later requests. */
+/** Resolves the references in a body, and keeps the answer for later requests. */
 import { Buffer } from "node:buffer";
 import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
@@ -21,7 +21,7 @@ export type BodyContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: S
 export interface RecalledBody {
   body: JsonBody;
   keeper: AnswerKeeper;
-  /** Returns what keeps an answer that stands for the whole conversation before it. */
+  /** Returns the function that keeps an answer in place of the whole conversation before it. */
   compactionKeeper: () => AnswerKeeper;
 }
 
@@ -29,8 +29,8 @@ export interface RecalledBody {
 type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuffer> };
 
 /**
- * Replaces the references of a body by what they refer to.
- * @throws {GatewayError} `invalid` for references to what is not kept, `too_large`, `limited`
+ * Replaces the references of a body by the items themselves.
+ * @throws {GatewayError} `invalid` for references to unknown items, `too_large`, `limited`
  */
 export async function recallBody(
   body: JsonBody,
@@ -60,7 +60,7 @@ export async function recallBody(
   return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 
-/** An agent sends its whole conversation with each request: what the response before has already is not kept twice. */
+/** An agent sends its whole conversation with each request: items of the response before are not kept twice. */
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
   const known = last === undefined ? undefined : await sharedInput(last, memory);
   if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {

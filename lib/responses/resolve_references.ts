@@ -18,7 +18,7 @@ const ITEMS_PER_TURN = 1_000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** True for an input item that only names another one. */
+/** Returns true if an input item only names another item. */
 export function isReference(item: Json | undefined): boolean {
   if (!isObject(item)) return false;
   return item.type === "item_reference" ||

@@ -1,4 +1,4 @@
-/** What one client can refer to: responses of its key, and of its connection. */
+/** Memory of the responses of one key, and of one connection. */
 import type { LocalResponses, Recall, ResponseOwner } from "../recall/recall.ts";
 import type { KeptResponse, RecallLimits } from "../recall/recent_responses.ts";
 

@@ -161,7 +161,7 @@ class ResponsesSocket {
       else this.#send(await writeErrorMessage(response), streamId);
       await this.#drained();
     } catch {
-      // The answer broke off in a way that it could not say itself.
+      // The answer broke off without an error event.
       if (this.#isOpen) this.#socket.close(FAILED, "The answer broke off");
     } finally {
       this.#requests.delete(abort);
@@ -203,7 +203,7 @@ class ResponsesSocket {
     if (this.#isOpen) this.#socket.send(withStreamId(event, streamId));
   }
 
-  /** Refuses a message at once: a client that sends such messages and reads no answer is cut off. */
+  /** Refuses a message at once: a client that reads no answers to these messages is disconnected. */
   #refuse(message: string, streamId?: string): void {
     if (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
       return this.#socket.close(POLICY_VIOLATION, "Too many errors were not read");

@@ -12,7 +12,7 @@ import { warmUp } from "./warm_up.ts";
 
 /**
  * `POST /v1/responses`. @param received called with the body, its references replaced
- * @throws {GatewayError} as `serve`, and `invalid` for references to what is not kept
+ * @throws {GatewayError} as `serve`, and `invalid` for unknown references
  */
 export async function serveResponses(
   request: Request,
@@ -40,7 +40,7 @@ export async function serveResponses(
   return compaction === undefined ? response : await compactedResponse(response, compaction);
 }
 
-/** What the client of a request can refer to. */
+/** Returns the memory of the client of a request. */
 export function memoryOf(request: Request, { gateway: { recall }, caller }: RouteContext): ResponseMemory {
   const turn = turnOf(request);
   const { keyId } = requireCaller(caller);

@@ -13,7 +13,7 @@ export interface CreateMessage {
   body: string;
 }
 
-/** A message of a client: its type, and for `response.create` what it asks. */
+/** A message of a client: its type, and the request of a `response.create`. */
 export interface ClientMessage {
   type: string | undefined;
   /** As `CreateMessage`. */

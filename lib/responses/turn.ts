@@ -1,7 +1,7 @@
 /** Turns of a connection: requests that came as its messages. */
 import type { LocalResponses } from "../recall/recall.ts";
 
-/** What a request of a connection has beside itself. */
+/** Context of a request that came over a connection. */
 export interface ConnectionTurn {
   /** Responses that only this connection can refer to. */
   local: LocalResponses;
@@ -11,12 +11,12 @@ export interface ConnectionTurn {
 
 const turns = new WeakMap<Request, ConnectionTurn>();
 
-/** Makes a request one of a connection. */
+/** Marks a request as a turn of a connection. */
 export function setTurn(request: Request, turn: ConnectionTurn): void {
   turns.set(request, turn);
 }
 
-/** Returns what `setTurn` was given; absent for a request that came by itself. */
+/** Returns the turn of a request; absent without a connection. */
 export function turnOf(request: Request): ConnectionTurn | undefined {
   return turns.get(request);
 }

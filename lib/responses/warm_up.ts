@@ -1,4 +1,4 @@
-/** Warm-ups: a client sends what its next request continues, and wants nothing but an id. No model is asked. */
+/** Warm-ups: a client sends the beginning of its next request and gets an id. No model is asked. */
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { findModel } from "../request/find_model.ts";

@@ -1,4 +1,4 @@
-/** Which targets a request for embeddings or reranking is sent to, and whether their answers are drained. */
+/** Plans the targets of a request for embeddings or reranking, and decides if their answers are drained. */
 import type { Meter } from "../billing/meter.ts";
 import { unitPrices } from "../billing/price.ts";
 import type { Gateway } from "../gateway.ts";
@@ -26,7 +26,7 @@ export function planRetrievalTargets(
   return choices;
 }
 
-/** Begins to drain an answer whose client left: nothing of it was sent that could be counted. @returns as `beginDrain` */
+/** Begins to drain an answer whose client left: no part was sent, so none can be counted. @returns as `beginDrain` */
 export function drainRetrieval(
   { model, sheet, most }: AdmittedCandidate<RetrievalRequest>,
   meter: Meter,

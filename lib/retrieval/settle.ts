@@ -9,7 +9,7 @@ import type { RetrievalAnswer } from "./send.ts";
 import { countRequest, countSearches } from "./size.ts";
 import type { RetrievalRequest } from "./types.ts";
 
-/** What an answer was charged. */
+/** Charge of an answer. */
 export interface SettledRetrieval {
   /** Tokens of the input. */
   tokens: number;

@@ -1,4 +1,4 @@
-/** Sizes of requests: what limits and budgets take for them, and what is counted where an upstream reports no usage. */
+/** Sizes of requests for limits and budgets, and the counted usage of upstreams that report none. */
 import { Buffer } from "node:buffer";
 import type { Model } from "../catalog/model.ts";
 import { tokensOfBytes } from "../billing/prompt_parts.ts";
@@ -34,7 +34,7 @@ function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "co
   return embedding?.max_input_tokens ?? context_length;
 }
 
-/** Bytes of an input's text. No tokenizer that works on bytes makes more tokens of it. */
+/** Bytes of an input's text. A byte-based tokenizer makes at most this many tokens. */
 function mostTokensOf(input: EmbeddingInput): number {
   return typeof input === "string" ? Buffer.byteLength(input) : input.length;
 }

@@ -6,7 +6,7 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 /** One input of an embeddings request: a text, or the ids of its tokens. */
 export type EmbeddingInput = string | readonly number[];
 
-/** A body as the client wrote it, and its value. */
+/** A body in the client's text, and its value. */
 export type RetrievalBody = ObjectText & { value: JsonObject };
 
 /** A request for embeddings. */

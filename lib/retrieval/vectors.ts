@@ -24,7 +24,7 @@ export function dimensionsOf(vector: string): number {
 
 /**
  * Returns a vector in the wanted format, unchanged if it has that format already.
- * @throws {GatewayError} `upstream` for base64 of something that is no number
+ * @throws {GatewayError} `upstream` for base64 of values that are no numbers
  */
 export function inFormat(vector: string, base64: boolean): string {
   if (vector.startsWith('"') === base64) return vector;

@@ -7,7 +7,7 @@ import type { Reranking, RerankRequest } from "./types.ts";
 
 /**
  * Writes the upstream's answer with the public id of the model. Clients of Cohere need `meta`, and those of Jina `usage`:
- * the one that the upstream leaves out says what is billed.
+ * the missing one is made of the billed usage.
  */
 export function writeReranking(
   { answer: { body, value }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,

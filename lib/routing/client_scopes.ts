@@ -61,7 +61,7 @@ export class ClientScopes {
     return { ...worst, keys: 1 + others.filter(({ state }) => state === worst.state).length };
   }
 
-  /** Whether the breaker of a key is open and no request tries the target for it. */
+  /** Returns true if the breaker of a key is open and no request tries the target for the key. */
   get awaitsTrial(): boolean {
     return [...this.#scopes.values()].some(({ breaker }) => breaker.awaitsTrial);
   }

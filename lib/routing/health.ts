@@ -82,7 +82,7 @@ export interface HealthRow extends Pick<Target, "upstream" | "model"> {
   /** The worst, where it differs by client key. */
   state: "closed" | "open" | "half_open" | "cooling" | "quarantined";
   /**
-   * Whether a breaker is open or half-open and no request tries the target, whatever time passes; that of a single key,
+   * Returns true if a breaker is open or half-open and no request tries the target. The breaker of a single key counts
    * until a request of another key succeeds.
    */
   awaits_trial: boolean;

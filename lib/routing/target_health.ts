@@ -196,7 +196,7 @@ export class TargetHealth {
   }
 
   /**
-   * Whether a breaker is open and no request tries the target for it. That of a single key counts until a request of
+   * Returns true if a breaker is open and no request tries the target. The breaker of a single key counts until one of
    * another key succeeds, as the key may never be used again.
    */
   get awaitsTrial(): boolean {

@@ -31,7 +31,7 @@ export interface ClientTracker {
   readonly refusals: RatedLog;
 }
 
-/** Starts without any sender. `monotonic`: milliseconds that only grow. */
+/** Creates a tracker of no clients. `monotonic`: a monotonic clock, in milliseconds. */
 export function createClientTracker({ monotonic }: { monotonic: () => number }): ClientTracker {
   return {
     failures: createFailedAttempts({ monotonic }),
@@ -40,7 +40,7 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** Checks a credential also where its address sent wrong ones: clients that share it must not lock each other out. */
+/** Credentials are checked even if their address sent wrong ones: clients of one address must not lock each other out. */
 export function checkCredential<T>(
   guarded: GuardedRequest,
   { clients, check }: { clients: ClientTracker; check: () => T | Promise<T> },

@@ -1,15 +1,15 @@
-/** What a handler has that keeps its connection open after the request. */
+/** Services for handlers that keep the connection open after the request. */
 import type { Drain } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 
 /** The server, as an open connection sees it. */
 export interface ConnectionHost {
   /**
-   * Serves a request of the connection's client as if it had come by itself. Never rejects.
+   * Serves a request of the connection's client like any other request. Never rejects.
    * @param completed resolves when the whole answer has gone out
    */
   serve(request: Request, completed: Promise<void>): Promise<Response>;
-  /** `arrive`: the returned function lets a shutdown go on. `connect`: tells when one begins. */
+  /** `arrive`: the returned function lets a shutdown go on. `connect`: reports the start of a shutdown. */
   drain: Pick<Drain, "arrive" | "connect" | "connections">;
 }
 

@@ -19,7 +19,7 @@ const METERED: ReadonlySet<ObservedEndpoint> = new Set<MeteredEndpoint>([
   ...["chat", "responses", "messages", "images.generations", "images.edits", "embeddings", "rerank"] as const,
 ]);
 
-/** Enters a refused request where its endpoint is one of the ledger. @throws the error itself */
+/** Enters a refused request if its endpoint has ledger entries. @throws the given error */
 export async function enterRefusal(
   error: unknown,
   { gateway, requestId, record, caller: { keyId, groupName } }: RefusedRequest,

@@ -154,7 +154,7 @@ function hasBody(request: Request, head: Head): boolean {
 
 function nothing(): void {}
 
-/** A request without a valid key: anybody can send it, so it could fill the log. */
+/** Requests without a valid key need no permission, so they could fill the log. */
 function isUnauthenticated({ key_id, status }: LogEntry): boolean {
   return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
 }

@@ -8,9 +8,9 @@ export interface NewAlert {
   at: number;
   /** The event as JSON text. */
   body: string;
-  /** What it is about: begins and ends are told apart by it. */
+  /** Subject of the alert: it connects the beginning and the end of an event. */
   subject: string;
-  /** True: something begins. False: it is over. */
+  /** True: the event begins. False: it is over. */
   begins: boolean;
   /** Time after which a subject that has begun may begin again, in milliseconds; absent: never. */
   repeatMs?: number;
@@ -33,7 +33,7 @@ export interface ClaimedAlert {
 
 /** Stores alerts. Leases and pauses are by the store's clock. */
 export interface AlertStore {
-  /** Keeps an alert, unless its subject is in that state already. What is over was begun before. */
+  /** Keeps an alert, unless its subject is in that state already. An end is only kept after its beginning. */
   add(alert: NewAlert): Promise<AddedAlert>;
   /** Takes the oldest alert that is due, for so many milliseconds; `undefined` where none is. */
   claim(leaseMs: number): Promise<ClaimedAlert | undefined>;

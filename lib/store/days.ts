@@ -101,7 +101,7 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Whether sums must be made of single entries: those of days know neither users nor tags. */
+/** Returns true if sums must be made of single entries: sums per day have neither users nor tags. */
 export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): boolean {
   return [by, thenBy].some((each) => each === "user" || each === "tag") || only.user !== undefined ||
     only.tag !== undefined;

@@ -54,7 +54,7 @@ export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "
 /** Columns that hold amounts. They are read as text: as numbers they would be inexact beyond 2^53. */
 export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "overrun"]);
 
-/** The check sum of an entry whose columns disagree: none fits it. */
+/** Check sum of an entry whose columns disagree: it matches no entry. */
 const NO_CHECK = -1;
 
 type ColumnValue = number | string | null;
@@ -197,7 +197,7 @@ export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet)
   return entry;
 }
 
-/** Whether the columns of searches say what the details say. Rows of older versions have none. */
+/** Returns true if the columns of searches match the details. Rows of older versions have none. */
 function hasSearchedColumns({ reason, end_user, tags }: EntryRow, entry: KeptEntry): boolean {
   if (reason === null && end_user === null && tags === null) return true;
   const values = searchedValues(entry);

@@ -83,7 +83,7 @@ export const REASON_CODES = [
   "client_left",
   /** The gateway had no room: request bodies, images, requests with the same Idempotency-Key. */
   "busy",
-  /** The gateway could not answer: its store or ledger is out of reach, or no target could be asked. */
+  /** The gateway could not answer: its store is unreachable, or no target could be asked. */
   "unavailable",
   "shutdown",
   /** The upstream rejected the request itself. */
@@ -98,7 +98,7 @@ export const REASON_CODES = [
 /** Why a request was refused or failed. */
 export type ReasonCode = typeof REASON_CODES[number];
 
-/** Why a request was refused or failed, with its facts. No text of the client is in it. */
+/** Reason of a refusal or failure, with its facts and without any text of the client. */
 export interface EntryReason {
   code: ReasonCode;
   /** Code of the error that the client got, such as `context_length_exceeded`. */
@@ -110,7 +110,7 @@ export interface EntryReason {
   permission?: PermissionRefusal;
   /** Targets that could not be asked. */
   targets?: readonly TargetRefusal[];
-  /** Whose setting the key's limit or budget is: the key's own, or its group's for every key. */
+  /** Origin of the key's limit or budget: its own setting, or its group's for every key. */
   set_by?: "key" | "group";
 }
 
@@ -247,7 +247,7 @@ export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 
 /** Amounts of a key or group in a period. */
 export interface Spending {
-  /** Costs of its requests that came in from the first day on. */
+  /** Costs of its requests that were received from the first day on. */
   charged: Amount;
   /** Set aside for its requests under way. */
   held: Amount;
@@ -277,7 +277,7 @@ export type HoldAnswer =
 /** Grouping of sums. A request counts once for each of its tags. */
 export type UsageBy = "key" | "group" | "model" | "day" | "user" | "tag";
 
-/** Which entries are summed up, and how they are grouped. */
+/** Selection and grouping of sums. */
 export interface UsageQuery {
   /** From one moment up to, not including, another; Unix milliseconds. */
   since: number;
@@ -304,7 +304,7 @@ export interface UsageFilter {
 export interface UsageSum {
   /** Id of the key, name of the group, id of the model, the day as `2026-11-21`, the end user or a tag; or empty. */
   name: string;
-  /** The same of the second grouping; absent: there is none. */
+  /** Name in the second grouping; absent: there is none. */
   thenName?: string;
   /** All requests, those without charge included. */
   requests: number;
@@ -406,7 +406,7 @@ export interface LedgerStore {
    * with its reason.
    */
   search(search: EntrySearch, signal?: AbortSignal): Promise<KeptEntry[]>;
-  /** Place of the last entry that there has been; 0 where there was none. */
+  /** Place of the last entry that was ever entered; 0 where there was none. */
   lastSeq(): Promise<number>;
   /**
    * The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. With `enough`, only

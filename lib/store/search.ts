@@ -1,4 +1,4 @@
-/** Searches for entries of the ledger: which of them, and in which order. */
+/** Searches for entries of the ledger: filters and orders. */
 import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
 
 /** An amount in 1e-12 USD. */
@@ -7,7 +7,7 @@ type Amount = bigint;
 /** Codes of reasons, and `lost` for requests whose process ended before they did. */
 export type SearchedReason = ReasonCode | "lost";
 
-/** Which entries are searched for. Absent members allow any. */
+/** Filter of a search. Absent members allow any. */
 export interface EntryFilter {
   /** Arrival from one moment up to, not including, another; Unix milliseconds. */
   since: number;
@@ -28,7 +28,7 @@ export interface EntryFilter {
   minMs?: number;
 }
 
-/** What entries are ordered by: the newest, the dearest or the longest come first. */
+/** Order of entries: the newest, the dearest or the longest first. */
 export type EntryOrder = "time" | "cost" | "duration";
 
 /** A search for the first entries of an order. */
@@ -62,7 +62,7 @@ export function searchedValues({ ending, details }: Pick<Entry, "ending" | "deta
 /** Columns that only searches read, in the order of `searchedValues`. */
 export const SEARCHED_COLUMNS = ["reason", "end_user", "tags"] as const;
 
-/** Returns whether a search finds an entry. */
+/** Returns true if a search finds an entry. */
 export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
   const { since, until, keyId, group, model, upstream, endpoint, status, failed, reason, user, tag } = filter;
   const { minCost, minMs } = filter;

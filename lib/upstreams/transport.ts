@@ -129,7 +129,7 @@ export function createFetchTransport(
 }
 
 /**
- * Sends a request; an idle connection may end at any time, so a request that met its end is sent again on a new one.
+ * Sends a request; an idle connection may end at any time, so a request that it cut off is sent again on a new one.
  * @throws {GatewayError} as `Transport.send`
  */
 export async function sendAgainIfStale(transport: Transport, outgoing: Outgoing): Promise<Incoming> {

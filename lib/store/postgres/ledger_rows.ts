@@ -34,7 +34,7 @@ interface Page {
 /** Filter and order of a read. */
 interface Which {
   condition: ReturnType<Sql>;
-  /** Which rows are read, as SQL. */
+  /** Condition of the rows, as SQL. */
   order: string;
   /** Their order in the answer, by columns that are no amounts; absent: the same. */
   pageOrder?: string;

@@ -178,7 +178,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX answers_by_age ON answers (done_at);
   CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;`,
 
-  // Times are in Unix milliseconds. `alert_states`: what has begun and is not over, or was reported once.
+  // Times are in Unix milliseconds. `alert_states`: events that have begun and are not over, or were reported once.
   `CREATE TABLE alerts (
     id TEXT PRIMARY KEY,
     at INTEGER NOT NULL,

@@ -31,11 +31,11 @@ export function createFault(): Pick<Upstream, "generate"> {
   };
 }
 
-/** What faults need to know of a call. */
+/** Facts of a call that faults use. */
 type TimedCall = Pick<Call, "model" | "target" | "signal">;
 
 /**
- * Plays the fault of an answer that is not streamed and has no protocol of texts. Faults that say something about events
+ * Plays the fault of an answer that is not streamed and has no protocol of texts. Faults that concern events
  * of an answer alone do nothing.
  * @throws {GatewayError} if the fault prevents an answer
  */

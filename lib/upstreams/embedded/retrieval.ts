@@ -67,7 +67,7 @@ async function embedAll({ request, model, signal }: RetrievalCall<EmbeddingsRequ
   return { vectors: await runSlicedNow(embedEach(inputs, dimensions, write), signal) };
 }
 
-/** Makes something of the vector of each input, in steps for `runSliced`. */
+/** Maps the vector of each input, in steps for `runSliced`. */
 function* embedEach<T>(
   inputs: readonly EmbeddingInput[],
   dimensions: number,

@@ -1,4 +1,4 @@
-/** Splits requests for embeddings that exceed what a host takes at once. */
+/** Splits requests for embeddings that exceed the limits of a host. */
 import { Buffer } from "node:buffer";
 import type { EmbeddingInput } from "../../retrieval/types.ts";
 

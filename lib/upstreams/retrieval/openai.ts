@@ -10,7 +10,7 @@ import { readVectors, requireVectors, unreadable, type WantedVectors } from "./r
 /** Optional members that may be null. Some hosts refuse that. */
 const NULLABLE = ["dimensions", "encoding_format", "user", "top_n", "return_documents"];
 
-/** Most searches of one request that an upstream is believed. */
+/** Most searches of one request that an upstream can plausibly report. */
 const MOST_SEARCHES = 1_000_000;
 
 /** Edits that every host needs: its own model id, and no members for the gateway alone. */

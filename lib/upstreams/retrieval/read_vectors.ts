@@ -5,7 +5,7 @@ import { dimensionsOf, inFormat, isVector } from "../../retrieval/vectors.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import { ANSWER_LIMITS } from "../answers.ts";
 
-/** What a vector must be. */
+/** Requirements of a vector. */
 export interface WantedVectors {
   /** Number of vectors. */
   count: number;
