@@ -35,7 +35,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: shownKeySchema,
   },
   "GET /admin/v1/budgets": {
-    summary: "List the budgets of groups and keys, and what is spent, held and left of each",
+    summary: "List the budgets of groups and keys with their spent, held and remaining amounts",
     reply: budgetListSchema,
   },
   "GET /admin/v1/requests": {

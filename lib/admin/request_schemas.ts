@@ -9,7 +9,7 @@ const priceLine = z.strictObject({
   class: z.string().describe("Name of the price, as in `pricing`"),
   tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
   price_usd: usd.describe("Of one token or call, in the catalog"),
-  factor: z.string().describe("What the group of the key pays of it"),
+  factor: z.string().describe("Price factor of the group of the key"),
   amount_usd: usd,
 });
 
@@ -91,7 +91,7 @@ const endedRequest = z.strictObject({
   ending: endingSchema,
   attempts: count,
   attempt_list: z.array(attemptSchema).readonly().describe("Empty where there was none, or the only one answered"),
-  reason: reasonSchema.nullable().describe("Why it was refused or failed"),
+  reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
   user: z.string().nullable().describe("The end user that the client named"),
   tags: z.array(z.string()).readonly(),
@@ -117,7 +117,7 @@ const endedRequest = z.strictObject({
   released_usd: usd,
   overrun_usd: usd,
   charged_usd: usd.describe("What the customer pays"),
-  upstream_usd: usd.nullable().describe("What the vendor takes by the prices of the target; null without any"),
+  upstream_usd: usd.nullable().describe("Cost at the upstream by the prices of the target; null if it has none"),
   why_free: z.string().nullable(),
   adds_up: z.boolean().describe("False where the ledger was changed"),
 });
@@ -142,7 +142,7 @@ export const requestPageSchema = exactly<RequestPage>()(z.strictObject({
   data: z.array(z.strictObject({
     id: z.string(),
     seq: z.number().int().min(1).describe("Place in the ledger"),
-    at: time.describe("When it came in"),
+    at: time.describe("Arrival"),
     key: z.string().describe("Name of the key, or its id where it has none any more"),
     key_id: z.string(),
     group: z.string(),

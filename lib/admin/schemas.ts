@@ -30,9 +30,9 @@ export const keySchema = exactly<PublicKey>()(z.strictObject(keyMembers));
 const budgetMembers = {
   period: z.enum(["day", "week", "month", "total"]),
   budget_usd: usd,
-  spent_usd: usd.describe("Costs of the requests that came in during the period"),
+  spent_usd: usd.describe("Costs of the requests that were received in the period"),
   held_usd: usd.describe("Set aside for requests under way"),
-  left_usd: usd.describe("Below 0 where the budget was made smaller than what was spent"),
+  left_usd: usd.describe("Below 0 if the budget was lowered below the spent amount"),
   resets_at: time.nullable().describe("Start of the next period; null for a budget that never resets"),
 };
 
@@ -109,12 +109,12 @@ const upstreamSums = z.strictObject({
     counted: count.describe("Requests whose numbers of tokens are the gateway's own"),
     tokens,
     images: count,
-    unpriced: count.describe("Requests whose target has no prices of its own: they cost what the catalog says"),
+    unpriced: count.describe("Requests whose target has no prices: their cost is by catalog prices"),
     upstream_usd: usd.describe(
       "Cost at the prices of targets; of `unpriced` requests, at the catalog's without factors",
     ),
     cost_usd: usd.describe("What customers pay"),
-    margin_usd: usd.describe("What customers pay, less the cost at the upstream; negative for a loss"),
+    margin_usd: usd.describe("Cost to customers less the cost at the upstream; negative for a loss"),
   })),
 });
 

@@ -14,7 +14,7 @@ const LINES: Readonly<Record<string, LineReader>> = {
       type: "upstream.down",
       begins: true,
       repeatMs: REPEAT_MS,
-      text: `${what} is down: requests fail, so it is left alone for now`,
+      text: `${what} is down: requests fail, so the gateway pauses requests to it`,
     })),
   breaker_closed: (line) =>
     breakerAlert(line, (what) => ({ type: "upstream.up", begins: false, text: `${what} is up again` })),

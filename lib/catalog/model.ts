@@ -125,7 +125,7 @@ export const modelSchema = z.strictObject({
     modality: z.string().optional().describe("Absent: made of the modalities, such as `text+image->text`"),
     input_modalities: z.array(z.string()).min(1).default(["text"]).describe("What it takes: text, image, file"),
     output_modalities: z.array(z.string()).min(1).default(["text"]).describe(
-      "What it gives: text, image, embeddings or rerank",
+      "Output of the model: text, image, embeddings or rerank",
     ),
     tokenizer: z.string().default("Other").describe("Name of its tokenizer"),
     instruct_type: z.string().nullable().default(null).describe("Name of its instruction format"),

@@ -59,7 +59,9 @@ export const PRICES = {
   hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
     .describe("Per call of a tool that the vendor runs, by its name; groups must allow it, too"),
   service_tiers: z.record(extraNameSchema, z.strictObject(TIERED_PRICES)).optional()
-    .describe("Prices of tokens in service tiers, by name: of what groups may ask for, and of what upstreams report"),
+    .describe(
+      "Prices of tokens in service tiers, by name: tiers that groups may ask for, and tiers that upstreams report",
+    ),
   time_windows: z.array(timeWindowSchema).min(1).optional()
     .describe("Prices of tokens at times of the day, outside of service tiers"),
 };

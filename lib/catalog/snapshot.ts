@@ -44,7 +44,7 @@ export async function loadCatalog(path: string | undefined, readTextFile: ReadTe
     throw new RangeError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
   }
   if (!isCatalog(file)) {
-    throw new RangeError(`Cannot use "${path}": expected what "sluice models import FILE --catalog" prints`);
+    throw new RangeError(`Cannot use "${path}": expected the output of "sluice models import FILE --catalog"`);
   }
   const ids = new Set(file.models.map(({ row }) => row.id));
   return {

@@ -56,7 +56,7 @@ export const VALUE_FLAGS = {
 /** Flags without a value, with their help texts. */
 export const SWITCHES = {
   json: "Print JSON",
-  catalog: "Print a file for `catalog` of the configuration, and what is new in it",
+  catalog: "Print a file for `catalog` of the configuration, and its changes",
   csv: "Print CSV",
   "last-month": "The whole month before this one, by UTC",
   today: "The present day, by UTC",

@@ -18,7 +18,7 @@ export interface RequestRecord {
   readonly id: string;
   /** A known method, or `other`. */
   readonly method: string;
-  /** When it came in, in milliseconds that only grow. */
+  /** Time of arrival by a monotonic clock, in milliseconds. */
   readonly start: number;
   /** The pattern of its route, such as `/v1/models/[provider]`; empty where there is none. Never the path itself. */
   route: string;

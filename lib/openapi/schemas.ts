@@ -216,7 +216,7 @@ export const ownUsageSchema = z.strictObject({
     budget_usd: amount,
     spent_usd: amount.optional().describe("Absent for the budget of the group"),
     held_usd: amount.optional().describe("Set aside for requests under way; absent for the budget of the group"),
-    left_usd: amount.describe("Below 0 where the budget was made smaller than what was spent"),
+    left_usd: amount.describe("Below 0 if the budget was lowered below the spent amount"),
     resets_at: z.iso.datetime().nullable().describe("Start of the next period; null for a budget that never resets"),
   })),
   limits: z.array(z.strictObject({

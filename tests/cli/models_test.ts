@@ -119,7 +119,7 @@ Deno.test("models import --catalog makes a file that the configuration names: it
     ]);
     assertEquals((await run(["models", "diff"], { folder })).code, 0);
 
-    for (const [text, problem] of [["{}", 'expected what "sluice models import FILE --catalog" prints'], ["{", ""]]) {
+    for (const [text, problem] of [["{}", 'expected the output of "sluice models import FILE --catalog"'], ["{", ""]]) {
       await Deno.writeTextFile(`${folder}/catalog.json`, text ?? "");
       const wrong = await run(["check"], { folder, env: ENV });
       assertEquals([wrong.code, wrong.out], [1, ""]);

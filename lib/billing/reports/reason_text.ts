@@ -18,7 +18,7 @@ const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permissio
   upstream_overloaded: "the upstream was overloaded",
   upstream_timeout: "the upstream took too long",
   upstream_failed: "the upstream failed",
-  internal: "the gateway failed; its log says more",
+  internal: "the gateway failed; see its log",
 };
 
 const UNITS = {

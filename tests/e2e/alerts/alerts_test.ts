@@ -99,7 +99,7 @@ Deno.test({
       await ask(gateway);
       await ask(gateway);
       const down =
-        'Upstream "one" with model "m" for key config:client is down: requests fail, so it is left alone for now';
+        'Upstream "one" with model "m" for key config:client is down: requests fail, so the gateway pauses requests to it';
       await sent(down);
       answer = counted();
       await eventually(async () => assertEquals(await ask(gateway), 200));
