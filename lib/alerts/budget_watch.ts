@@ -149,14 +149,16 @@ function budgetAlert(
   const spent = formatUsd(spending.charged);
   const whose = scope === "key" ? `Key "${name}"` : `Group "${name}"`;
   const whole = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
-  const refused = isExhausted ? "; a request was refused because it may cost more than is left" : "";
+  const what = isExhausted
+    ? `${whose}: a request was refused because it may cost more than is left of its budget; spent`
+    : `${whose} has reached ${percent}% of its budget:`;
   return {
     type: "budget.threshold",
     // The amount is part of it: after a raise, all thresholds of the budget apply again.
     subject: `budget of ${scope} ${id}, ${formatUsd(budget)} USD from day ${since}: ${percent}%`,
     begins: true,
     rememberUntil: until === undefined ? Number.MAX_SAFE_INTEGER : (until + 1) * DAY_MS,
-    text: `${whose} has reached ${percent}% of its budget: ${spent} of ${whole}${refused}`,
+    text: `${what} ${spent} of ${whole}`,
     data: {
       scope,
       id,

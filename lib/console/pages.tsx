@@ -147,7 +147,7 @@ export function usagePage({ url, signal }: Request, context: RouteContext): Prom
           <Table
             columns={["Name", "#Cost", "#Requests", "#Failed", "#Input", "#Cached", "#Output", "#Images"]}
             rows={[...report.lines, { ...report.total, name: "Total" }].map(({ name, tokens, ...figures }) => [
-              name,
+              name || "–",
               <Usd usd={figures.cost_usd} />,
               <Count value={figures.requests} />,
               <Count value={figures.failed} />,

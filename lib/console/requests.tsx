@@ -141,10 +141,10 @@ function endedPage(request: EndedRequest, key: string): Page {
             ["Key", <a href={`${CONSOLE}/keys/${encodeURIComponent(request.key_id)}`}>{key}</a>],
             ["Model", request.model ?? "–"],
             ["Upstream", request.upstream ?? "–"],
-            ["Status", request.status],
+            ["Status", request.status || "–"],
             ["Ending", request.ending.replaceAll("_", " ")],
             ["First event", request.first_ms === null ? "–" : `${request.first_ms} ms`],
-            ["Duration", `${request.total_ms} ms`],
+            ["Duration", request.ending === "lost" ? "–" : `${request.total_ms} ms`],
             ["Cost", <Usd usd={request.charged_usd} />],
             ["End user", request.user ?? "–"],
             ["Tags", request.tags.join(", ") || "–"],
@@ -169,9 +169,15 @@ function endedPage(request: EndedRequest, key: string): Page {
         </p>
         <h2>Attempts</h2>
         {request.attempt_list.length === 0
-          ? <p class="dim">{request.attempts === 0 ? "No upstream was asked." : "The first upstream answered."}</p>
+          ? <p class="dim">{noAttempts(request)}</p>
           : <ol>{attemptLines(request.attempt_list).map((line) => <li>{line.replace(/^\d+\. /, "")}</li>)}</ol>}
       </>
     ),
   };
+}
+
+/** Says why a request lists no attempts. */
+function noAttempts({ ending, attempts }: EndedRequest): string {
+  if (ending === "lost") return "Unknown: the process ended before the request did.";
+  return attempts === 0 ? "No upstream was asked." : "The first upstream answered.";
 }

@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes
 import { formatUsd } from "../../lib/billing/money.ts";
 import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, csrfOf, startConsole } from "./browser.ts";
+import { freeEntryOf } from "../billing/reports/entries.ts";
 
 const PAGES = ["", "/requests", "/keys", "/budgets", "/models", "/usage", "/node", "/configuration"];
 
@@ -232,4 +233,18 @@ Deno.test("a refused and a billed request are found and explained, and the total
     assertStringIncludes((await browser.get(page)).html, `title="${cost} USD"`, page);
   }
   assertEquals((await browser.get("/requests/req_none")).status, 404);
+});
+
+Deno.test("what has no name is a dash in the usage, and a lost request has neither time nor upstream", async () => {
+  await using gateway = startConsole();
+  await gateway.store.ledger.append([
+    freeEntryOf({ id: "lost", at: Date.now(), ending: "lost", status: 0, upstream: "", attempts: 0, totalMs: 0 }),
+    freeEntryOf({ id: "bad", at: Date.now(), ending: "refused", status: 400, model: "", upstream: "", attempts: 0 }),
+  ]);
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  assertStringIncludes((await browser.get("/usage")).html, "<td >–</td>");
+  const { html } = await browser.get("/requests/req_lost");
+  assertStringIncludes(html, "Unknown: the process ended before the request did.");
+  assert(!html.includes("0 ms"));
 });

@@ -31,7 +31,7 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
     ["Came in", at],
     ["Key", keyName === undefined ? key_id : `${keyName} (${key_id})`],
     ["Group", group],
-    ["Model", model ?? "none that may be used"],
+    ["Model", model ?? "none was chosen"],
     ["Endpoint", endpoint],
     ...(explanation.state === "running"
       ? [["State", `running; ${explanation.held_usd} USD are held for it`] as [string, string]]
@@ -47,13 +47,16 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
 function endedFacts(request: EndedRequest): [string, string][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
   const { service_tier, user, tags, context_tier, price_window } = request;
+  // The process that served a lost request recorded neither its upstream nor its end.
+  const isLost = ending === "lost";
+  const time = `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${
+    grouped(total_ms)
+  } ms`;
+  const noUpstream = isLost ? "unknown" : "none was asked";
   return [
-    ["Upstream", upstream === null ? "none was asked" : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
+    ["Upstream", upstream === null ? noUpstream : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
-    [
-      "Time",
-      `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${grouped(total_ms)} ms`,
-    ],
+    ["Time", isLost ? "unknown" : time],
     ...(images > 0 ? [["Images", grouped(images)] as [string, string]] : []),
     ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
       ? [["Image sizes", sizesText(image_sizes)] as [string, string]]

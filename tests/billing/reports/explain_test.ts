@@ -54,6 +54,17 @@ Deno.test("explanationText() writes one line of arithmetic per class", async () 
   ) assertStringIncludes(text, `${line}\n`);
 });
 
+Deno.test("explanationText() claims neither an upstream nor a time for a lost request", async () => {
+  const lost = freeEntryOf({ ending: "lost", status: 0, upstream: "", attempts: 0, firstMs: undefined, totalMs: 0 });
+  const text = explanationText(await explain(lost));
+  for (const name of ["Upstream", "Time"]) assertStringIncludes(text, `${`${name}:`.padEnd(14)}unknown\n`);
+});
+
+Deno.test("explanationText() does not say that the model of an invalid request may not be used", async () => {
+  const entry = freeEntryOf({ ending: "refused", status: 400, model: "", upstream: "", attempts: 0 });
+  assertStringIncludes(explanationText(await explain(entry)), "Model:        none was chosen\n");
+});
+
 Deno.test("a factor of 1 is left out of the text, and large counts have commas", async () => {
   const sheet = { ...SHEET, factor: "1" };
   const text = explanationText(await explain(entryOf({ sheet, tokens: tokensOf({ prompt: 1_234_567 }) })));

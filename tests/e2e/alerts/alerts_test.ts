@@ -67,7 +67,10 @@ Deno.test({
         ["client", 100, "4"],
         ["fresh", 100, "0"],
       ]);
-      assertStringIncludes(all[2]?.body.text ?? "", "a request was refused because it may cost more than is left");
+      assertStringIncludes(
+        all[2]?.body.text ?? "",
+        'Key "fresh": a request was refused because it may cost more than is left of its budget; spent 0 of ',
+      );
       second.kill("SIGTERM");
       assertEquals((await second.ended).code, 0);
       assertEquals(receiver.received.length, 3);
