@@ -1,6 +1,6 @@
 /** Writes `NOTICE`: the licences of everything that an executable carries. `deno task notice` */
 import { type Part, readParts } from "./sbom_parts.ts";
-import { LEFT_OUT, type Piece, RUNTIME } from "./sbom_rules.ts";
+import { type BundledCode, LEFT_OUT, RUNTIME } from "./sbom_rules.ts";
 import { MISSING, TEXTS } from "./notice_texts.ts";
 
 /** Path of the written file, from the root of the repository. */
@@ -46,12 +46,12 @@ function tidy(text: string): string {
 }
 
 /** All pieces under one licence, and its text once. */
-function piecesUnder(id: string, pieces: readonly Omit<Piece, "inside">[]): string {
+function piecesUnder(id: string, pieces: readonly Omit<BundledCode, "inside">[]): string {
   const list = pieces.filter(({ license }) => license === id).map(rowOf);
   return `Parts of the packages and of the runtime under ${id}\n\n${list.join("\n")}\n\n${TEXTS[id]}`;
 }
 
-function others(pieces: readonly Omit<Piece, "inside">[]): string {
+function others(pieces: readonly Omit<BundledCode, "inside">[]): string {
   const list = pieces.filter(({ license }) => !(license in TEXTS)).map((piece) =>
     `${rowOf(piece)}\n    ${piece.license}`
   );
@@ -59,7 +59,7 @@ function others(pieces: readonly Omit<Piece, "inside">[]): string {
     "The runtime of Deno is itself made of many libraries, with licences of their own: see its repository.";
 }
 
-function rowOf({ name, where, copyright }: Omit<Piece, "inside">): string {
+function rowOf({ name, where, copyright }: Omit<BundledCode, "inside">): string {
   return `  ${name} (${where})\n    ${copyright}`;
 }
 

@@ -1,5 +1,5 @@
 /** Reads the packages of an executable: the lock file says which, the folder of npm packages what they are. */
-import { CHOSEN, LEFT_OUT, type Piece, PIECES } from "./sbom_rules.ts";
+import { type BundledCode, CHOSEN, LEFT_OUT, PIECES } from "./sbom_rules.ts";
 
 /** The lock file, as far as it is read here. */
 interface Lock {
@@ -23,7 +23,7 @@ export interface Part {
   /** Scripts that npm would run when it is installed. */
   installScripts: readonly string[];
   homepage: string;
-  pieces: readonly Piece[];
+  pieces: readonly BundledCode[];
   /** Its folder on this machine. */
   folder: string;
 }

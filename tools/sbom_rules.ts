@@ -18,7 +18,7 @@ export const ALLOWED: readonly string[] = [
 export const CHOSEN: Readonly<Record<string, string>> = { "(AGPL-3.0-or-later OR MIT)": "MIT" };
 
 /** Third-party code inside a package, or inside the runtime. */
-export interface Piece {
+export interface BundledCode {
   name: string;
   /** The package, without its version. */
   inside: string;
@@ -31,7 +31,7 @@ export interface Piece {
 }
 
 /** Pieces that have an author or a licence of their own. */
-export const PIECES: readonly Piece[] = [
+export const PIECES: readonly BundledCode[] = [
   {
     name: "o200k_base and the other rank tables",
     inside: "js-tiktoken",
@@ -258,7 +258,7 @@ export const PIECES: readonly Piece[] = [
 ];
 
 /** Code that Emscripten adds to every program. */
-function runtimeOfEmscripten(inside: string): Piece[] {
+function runtimeOfEmscripten(inside: string): BundledCode[] {
   return [
     {
       name: "emscripten",
@@ -312,7 +312,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
 ];
 
 /** The runtime in the executable. Its own parts (crates of Rust) are many and not listed. */
-export const RUNTIME: readonly (Omit<Piece, "inside"> & { key: "deno" | "v8" | "sqlite" })[] = [
+export const RUNTIME: readonly (Omit<BundledCode, "inside"> & { key: "deno" | "v8" | "sqlite" })[] = [
   {
     key: "deno",
     name: "deno",

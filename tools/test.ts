@@ -52,7 +52,7 @@ interface Group {
 const BUNDLE_FILES = 8;
 
 /** The counts of one run. */
-export interface Counts {
+export interface TestCounts {
   passed: number;
   failed: number;
 }
@@ -104,7 +104,7 @@ function writeBundles(files: readonly string[], folder: string): string[] {
 }
 
 /** The counts in the closing line of `deno test`; undefined where it has none. */
-export function readCounts(output: string): Counts | undefined {
+export function readCounts(output: string): TestCounts | undefined {
   // deno-lint-ignore no-control-regex
   const plain = output.replaceAll(/\x1b\[[0-9;]*m/g, "");
   const line = [...plain.matchAll(/^(?:ok|FAILED) \| (\d+) passed.*? \| (\d+) failed/gm)].at(
@@ -118,7 +118,7 @@ export function readCounts(output: string): Counts | undefined {
 async function runGroup(
   { name, args, files, isBundled = false }: Group,
   { env, folder }: { env: Record<string, string>; folder: string },
-): Promise<Counts> {
+): Promise<TestCounts> {
   print(`== ${name}\n`);
   const modules = isBundled ? writeBundles(files, folder) : files;
   const child = new Deno.Command(Deno.execPath(), {
@@ -171,7 +171,7 @@ async function main(all: boolean): Promise<number> {
     SLUICE_TEST_NOTES: notes,
     ...(all ? await startDatabases(resources) : { SLUICE_TEST_QUICK: "1" }),
   };
-  const total: Counts = { passed: 0, failed: 0 };
+  const total: TestCounts = { passed: 0, failed: 0 };
   for (const group of groupsOf(all)) {
     const counts = await runGroup(group, { env, folder });
     total.passed += counts.passed;

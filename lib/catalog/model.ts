@@ -52,7 +52,7 @@ const embeddingSchema = z.strictObject({
 });
 
 /** A target of a model: an upstream and the model's id there. */
-export const targetSchema = z.strictObject({
+const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
   model: z.string().min(1).describe("The model's id at that upstream"),
   protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()

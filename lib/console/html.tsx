@@ -87,7 +87,7 @@ export function CsrfField({ session }: { session: ConsoleSession }): VNode {
 }
 
 /** The session of a page. @throws {TypeError} on a route without one */
-export function requireSession({ session }: Pick<RouteContext, "session">): ConsoleSession {
+function requireSession({ session }: Pick<RouteContext, "session">): ConsoleSession {
   if (session === undefined) throw new TypeError("Cannot show this page: its route requires no session");
   return session;
 }

@@ -62,7 +62,7 @@ export function attemptsWith<T>(
 }
 
 /** The entry of an attempt. A message that may quote the client's request is left out. */
-export function entryAttempt(
+function entryAttempt(
   { model, target: { upstream } }: Attempt,
   { outcome, ms, error, isClients = false }: EndedAttempt,
 ): EntryAttempt {

@@ -107,7 +107,7 @@ export function budgetOfKey(
 }
 
 /** Reads the states of the budgets of some keys by the keys' ids. Keys without a budget are left out. */
-export async function keyBudgets(
+async function keyBudgets(
   { ledger, config }: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },
   keys: readonly BudgetedKey[],
   now: number,
