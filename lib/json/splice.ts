@@ -64,9 +64,10 @@ export function findValue(text: string, path: readonly string[]): Span | undefin
   return found;
 }
 
-/** Finds the top-level members of a JSON object's text without parsing their values. */
-export function scanMembers(text: string): ObjectText {
-  return { text, members: [...membersAt(text, skipSpace(text, 0))] };
+/** Finds the top-level members of a JSON object's text without parsing their values. @param most absent: all members */
+export function scanMembers(text: string, most?: number): ObjectText {
+  const members = membersAt(text, skipSpace(text, 0));
+  return { text, members: [...(most === undefined ? members : members.take(most))] };
 }
 
 /**

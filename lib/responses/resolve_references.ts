@@ -3,12 +3,16 @@ import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
+import { plainText } from "../text.ts";
 import { bodyTooLarge } from "../server/body_head.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
 /** Longest text of a reference: an item is only parsed if it is shorter. */
 const LONGEST_REFERENCE = 1_024;
+
+/** Characters of an id that an error shows. */
+const LONGEST_SHOWN = 128;
 
 /** Longest chain of responses. */
 const LONGEST_CHAIN = 10_000;
@@ -111,10 +115,14 @@ function referredId(text: string): string | undefined {
 }
 
 function responseGone(id: string, memory: ResponseMemory): GatewayError {
-  return new GatewayError("invalid", `Cannot continue response ${JSON.stringify(id)}: ${whyGone(memory)}`, {
-    param: "previous_response_id",
-    code: "previous_response_not_found",
-  });
+  return new GatewayError(
+    "invalid",
+    `Cannot continue response ${JSON.stringify(plainText(id, LONGEST_SHOWN))}: ${whyGone(memory)}`,
+    {
+      param: "previous_response_id",
+      code: "previous_response_not_found",
+    },
+  );
 }
 
 function itemGone(id: string, { index, memory }: { index: number; memory: ResponseMemory }): GatewayError {

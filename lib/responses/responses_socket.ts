@@ -1,10 +1,12 @@
 /** WebSockets on `/v1/responses`: each `response.create` message is a request of its own, its events are messages. */
-import { GatewayError } from "../errors.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";
+import { bodyTooLarge } from "../server/body_head.ts";
 import type { ConnectionHost } from "../server/connection_host.ts";
 import type { RouteContext } from "../server/router.ts";
 import { sseReader } from "../server/sse.ts";
 import {
+  type ClientMessage,
   type CreateMessage,
   readMessage,
   withStreamId,
@@ -69,7 +71,7 @@ interface SocketOptions {
   headers: [string, string][];
   host: ConnectionHost;
   local: LocalResponses;
-  /** Most bytes of messages that wait. */
+  /** Most bytes of a message, and of those that wait. */
   mostBytes: number;
   /** Longest time without a request, in milliseconds. */
   idleMs: number;
@@ -105,7 +107,16 @@ class ResponsesSocket {
 
   #receive(data: unknown): void {
     if (typeof data !== "string") return this.#refuse("Cannot read a binary message: expected text");
-    const { type, streamId, create } = readMessage(data);
+    const { mostBytes } = this.#options;
+    // A character takes at least one byte.
+    if (data.length > mostBytes) return this.#refuse(bodyTooLarge(mostBytes));
+    let message: ClientMessage;
+    try {
+      message = readMessage(data);
+    } catch (error) {
+      return this.#refuse(toGatewayError(error));
+    }
+    const { type, streamId, create } = message;
     if (create !== undefined) return this.#enqueue(create);
     // Codex sends it after a compaction, and reads no answer.
     if (type === "response.processed") return;
@@ -204,11 +215,12 @@ class ResponsesSocket {
   }
 
   /** Refuses a message at once: a client that reads no answers to these messages is disconnected. */
-  #refuse(message: string, streamId?: string): void {
+  #refuse(problem: string | GatewayError, streamId?: string): void {
     if (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
       return this.#socket.close(POLICY_VIOLATION, "Too many errors were not read");
     }
-    this.#send(writeMessageError(new GatewayError("invalid", message)), streamId);
+    const error = typeof problem === "string" ? new GatewayError("invalid", problem) : problem;
+    this.#send(writeMessageError(error), streamId);
   }
 
   #expire(streamId: string | undefined): void {

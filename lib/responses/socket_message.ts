@@ -1,6 +1,6 @@
 /** Reads the messages of clients on a WebSocket, and writes errors as messages. */
-import { findValue, scanMembers, spliceMembers } from "../json/mod.ts";
-import type { GatewayError } from "../errors.ts";
+import { findValue, JSON_LIMITS, scanMembers, spliceMembers } from "../json/mod.ts";
+import { GatewayError } from "../errors.ts";
 import { openaiErrorReply } from "../protocols/error_bodies.ts";
 
 /** A `response.create` message. */
@@ -21,9 +21,16 @@ export interface ClientMessage {
   create?: CreateMessage;
 }
 
-/** Reads a message without parsing it as a whole: the request does that, with all limits. */
+/**
+ * Reads a message without parsing it as a whole: the request does that, with all limits.
+ * @throws {GatewayError} `invalid` for more members than a body may have
+ */
 export function readMessage(text: string): ClientMessage {
-  const scanned = scanMembers(text);
+  const { keys } = JSON_LIMITS;
+  const scanned = scanMembers(text, keys + 1);
+  if (scanned.members.length > keys) {
+    throw new GatewayError("invalid", `Cannot read the message: it has more than ${keys} members`);
+  }
   const valueOf = (wanted: string): string | undefined => {
     const member = scanned.members.findLast(({ name }) => name === wanted);
     return member && text.slice(member.start, member.end);

@@ -5,6 +5,7 @@ import { GatewayError } from "../errors.ts";
 import type { Json } from "../json/mod.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
 import type { JsonBody } from "../server/router.ts";
+import { checkSpellings } from "./check_spellings.ts";
 import type { EmbeddingInput, EmbeddingsRequest } from "./types.ts";
 
 /**
@@ -52,6 +53,7 @@ interface EmbeddingsBody {
 
 /** Checks the body of a request. @throws {GatewayError} `invalid` */
 export function checkEmbeddingsBody(body: JsonBody): void {
+  checkSpellings(embeddingsSchema, body.value);
   checkBody(embeddingsSchema, body.value);
   checkInput(body.value.input);
 }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import { checkBody, fallbacksField, providerField } from "../protocols/fields.ts";
 import type { JsonBody } from "../server/router.ts";
+import { checkSpellings } from "./check_spellings.ts";
 import type { RerankRequest } from "./types.ts";
 
 /** Most documents of a request. Cohere advises against more than 1,000 (https://docs.cohere.com/reference/rerank). */
@@ -32,6 +33,7 @@ interface RerankBody {
 
 /** Checks the body of a request. @throws {GatewayError} `invalid` */
 export function checkRerankBody(body: JsonBody): void {
+  checkSpellings(rerankSchema, body.value);
   const { documents } = body.value;
   // The schema would look at each of them first.
   if (Array.isArray(documents) && documents.length > MOST_DOCUMENTS) {

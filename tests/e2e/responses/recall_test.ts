@@ -102,6 +102,8 @@ Deno.test("what another key made, was not stored or is gone is a 400 that names 
   };
   const noResponse = ["previous_response_id", "previous_response_not_found"];
   assertEquals(await refused({ previous_response_id: kept.id }, other), noResponse);
+  const { message } = await errorOf(await ask(gateway, { previous_response_id: "r".repeat(10_000) }));
+  assert(message.length < 500, message);
   assertEquals(await refused(reference(kept.output[0]), other), ["input[0]", "item_not_found"]);
   assertEquals(await refused({ previous_response_id: unkept.id }), noResponse);
   now += 59 * 60_000;

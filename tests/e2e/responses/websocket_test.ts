@@ -174,6 +174,8 @@ Deno.test("messages that are no request get an error, and the connection goes on
     ['{"type":"response.create","model":"acme/one"}', 400, /input/],
     ['{"type":"response.create","model":"acme/one","input":"a","background":true}', 400, /background/],
     [`{"type":"response.create","input":"${"x".repeat(40_000_000)}"}`, 413, /33554432 bytes/],
+    // Read as a whole, these members would take a second of the event loop.
+    [`{${'"stream":true,'.repeat(2_000_000)}"type":"response.create"}`, 400, /more than 10000 members/],
   ];
   for (const [message, status, words] of cases) {
     socket.send(message);

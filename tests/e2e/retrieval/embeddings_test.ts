@@ -344,3 +344,18 @@ Deno.test("embeddings: the explanation and the metrics name the endpoint", async
   assertMatch(explanationText(explanation), /Endpoint: +embeddings\n/);
   assertMatch(await (await fetch(`${gateway.url}/metrics`)).text(), /endpoint="embeddings"/);
 });
+
+Deno.test("retrieval: a member that only looks like one of ours is refused, and no upstream takes it for ours", async () => {
+  await using gateway = startGateway({});
+  const cases: [path: string, body: JsonObject, param: string][] = [
+    [PATH, { model: "sluice/embed", input: "a", Input: ["long"] }, "Input"],
+    [PATH, { model: "sluice/embed", input: "a", "dimen\u017fions": 9 }, "dimen\u017fions"],
+    ["/v1/rerank", { model: "sluice/rerank", query: "a", documents: ["a"], DOCUMENTS: ["a", "b"] }, "DOCUMENTS"],
+  ];
+  for (const [path, body, param] of cases) {
+    const response = await post(gateway, path, body);
+    const { error } = await response.json();
+    assertEquals([response.status, error.param], [400, param]);
+    assertMatch(error.message, /expected "\w+"/);
+  }
+});
