@@ -54,7 +54,7 @@ export function readKeyLines(text: string): KeyRecord[] {
     throw refused([
       version.success && version.data.version > VERSION
         ? `they were exported by a newer version of Sluice (format ${version.data.version}, known up to ${VERSION})`
-        : "the first line is not that of exported keys",
+        : "the first line is not the head of exported keys",
     ]);
   }
   const found = lines.length - 1;

@@ -132,8 +132,8 @@ Deno.test("keys import refuses conflicts, says which, and adds nothing", () =>
       [[count(1).replace('"version":1', '"version":2'), fresh], [
         "they were exported by a newer version of Sluice (format 2, known up to 1)",
       ]],
-      [[fresh], ["the first line is not that of exported keys"]],
-      [[], ["the first line is not that of exported keys"]],
+      [[fresh], ["the first line is not the head of exported keys"]],
+      [[], ["the first line is not the head of exported keys"]],
     ];
     for (const [lines, problems] of cases) {
       const { code, out, err } = await imported(to, lines);

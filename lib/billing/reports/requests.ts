@@ -270,5 +270,5 @@ function readCursor({ cursor }: RequestTexts, order: EntryOrder): EntrySearch["a
     throw new RequestQueryError("Cannot read the cursor: expected the `next` of a page", "cursor");
   }
   if (name === order) return { value: BigInt(value), seq: Number(seq) };
-  throw new RequestQueryError("Cannot use this cursor: it is of a search with another order", "cursor");
+  throw new RequestQueryError("Cannot use this cursor: it belongs to a search with another order", "cursor");
 }

@@ -56,9 +56,15 @@ async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promi
 /** Checks that an unused group or model is at least configured. @throws {UsageFilterError} */
 export function requireKnown({ group, model }: UsageFilter, config: Pick<Config, "groups" | "models">): void {
   if (group !== undefined && !Object.hasOwn(config.groups, group)) {
-    throw new UsageFilterError(`Cannot find group "${group}": it is not configured, and has no usage then`, "group");
+    throw new UsageFilterError(
+      `Cannot find group "${group}": it is not configured and has no usage in the period`,
+      "group",
+    );
   }
   if (model !== undefined && !config.models.some(({ id }) => id === model)) {
-    throw new UsageFilterError(`Cannot find model "${model}": it is not configured, and has no usage then`, "model");
+    throw new UsageFilterError(
+      `Cannot find model "${model}": it is not configured and has no usage in the period`,
+      "model",
+    );
   }
 }
