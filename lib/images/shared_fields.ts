@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
+import { usualName } from "../protocols/extras.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 
@@ -45,7 +46,7 @@ const sharedSchema = z.looseObject(sharedFields);
 /** Validated values of the shared fields. */
 export type SharedBody = z.output<typeof sharedSchema> & { quality?: string | null };
 
-/** Members with a meaning here; all others go to `rest`. */
+/** Members with a meaning here; all others go to `rest`, but for those that only differ in case. */
 const READ: ReadonlySet<string> = new Set([
   "model",
   "prompt",
@@ -107,7 +108,7 @@ export function readShared(
 
 function restOf(body: SharedBody): JsonObject {
   return Object.fromEntries(
-    Object.entries(body as JsonObject).filter(([name, value]) => !READ.has(name) && value !== null),
+    Object.entries(body as JsonObject).filter(([name, value]) => !READ.has(usualName(name)) && value !== null),
   );
 }
 
