@@ -284,9 +284,15 @@ Deno.test("streams: what was sent is charged once, and the last image tells the 
     await assertEntered(gateway, [{ status: 502, ending: "failed", images: 0 }]);
   });
   await t.step("it breaks after keep-alives", async () => {
-    await using gateway = start(() => [new Promise((resolve) => setTimeout(resolve, 1_100)), BROKEN]);
+    const kept = Promise.withResolvers<void>();
+    await using gateway = start(() => [kept.promise, BROKEN]);
     const response = await gateway.generate({ ...SIZE, stream: true });
-    assertMatch(await response.text(), /keep-alive[^]*Cannot paint/);
+    let text = "";
+    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += piece;
+      if (text.includes("keep-alive")) kept.resolve();
+    }
+    assertMatch(text, /keep-alive[^]*Cannot paint/);
     await assertEntered(gateway, [{ status: 200, ending: "failed", images: 0 }]);
   });
 });
