@@ -104,8 +104,7 @@ export async function editKey(_request: Request, context: RouteContext): Promise
 export async function rotateSecret(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const { overlap } = await readOptionalBody(rotationSchema, context);
-  const overlapMs = readParameter("overlap", () => parseDuration(overlap));
-  const shown = await rotateKey(gateway, key, { overlapMs });
+  const shown = await rotateKey(gateway, key, { overlapMs: readOverlap(overlap) });
   logKeyAction(context, { action: "rotate_key", record: shown.record });
   return adminResponse(showSecret(shown, gateway));
 }
@@ -125,6 +124,11 @@ function showSecret({ key, record }: ShownKey, gateway: Gateway): object {
 /** Reads an expiry such as `30d` or `2027-01-01`. @throws {GatewayError} `invalid` */
 export function readExpiry(text: string, now: number): number {
   return readParameter("expires_at", () => parseMoment(text, now));
+}
+
+/** Reads an overlap such as `24h`, in milliseconds. @throws {GatewayError} `invalid` */
+export function readOverlap(text: string): number {
+  return readParameter("overlap", () => parseDuration(text));
 }
 
 /** Values that cannot be parsed are errors of the operator. */

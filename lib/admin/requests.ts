@@ -1,6 +1,13 @@
 /** Searches for requests, over HTTP. */
-import { findRequests, REQUEST_PARAMETERS, RequestQueryError } from "../billing/reports/requests.ts";
+import {
+  findRequests,
+  REQUEST_PARAMETERS,
+  type RequestPage,
+  RequestQueryError,
+  type RequestTexts,
+} from "../billing/reports/requests.ts";
 import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readQuery } from "./request_input.ts";
 import { streamedAdminResponse } from "./response.ts";
@@ -8,10 +15,17 @@ import { streamedAdminResponse } from "./response.ts";
 /** A page of requests. @throws {GatewayError} `invalid` for parameters that cannot be read */
 export async function listRequests(request: Request, { gateway }: RouteContext): Promise<Response> {
   const texts = readQuery(request, REQUEST_PARAMETERS);
+  return await streamedAdminResponse(await findRequestPage(texts, { gateway, signal: request.signal }));
+}
+
+/** Finds a page of requests. @throws {GatewayError} `invalid` for parameters that cannot be read */
+export async function findRequestPage(
+  texts: RequestTexts,
+  { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
+): Promise<RequestPage> {
   const { store: { ledger, keys }, config, now } = gateway;
   try {
-    const page = await findRequests({ ledger, keys, config }, texts, { now: now(), signal: request.signal });
-    return await streamedAdminResponse(page);
+    return await findRequests({ ledger, keys, config }, texts, { now: now(), signal });
   } catch (error) {
     if (!(error instanceof RequestQueryError)) throw error;
     throw new GatewayError("invalid", error.message, { param: error.param, cause: error });

@@ -2,10 +2,9 @@
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { changeKey, createKey, findKey, keyPages, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
-import { type KeyAction, logKeyAction, readExpiry } from "../admin/keys.ts";
+import { type KeyAction, logKeyAction, readExpiry, readOverlap } from "../admin/keys.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { usageReport } from "../billing/reports/usage.ts";
-import { parseDuration } from "../cli/duration.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -221,13 +220,4 @@ function ChangeForms(
       </form>
     </>
   );
-}
-
-function readOverlap(text: string): number {
-  try {
-    return parseDuration(text);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: "overlap", cause: error });
-  }
 }

@@ -1,14 +1,9 @@
 /** Requests: the list with its filters, and one request with its price and its attempts. */
 import type { VNode } from "preact";
+import { findRequestPage } from "../admin/requests.ts";
 import { type EndedRequest, explainRequest } from "../billing/reports/explain.ts";
 import { attemptLines } from "../billing/reports/reason_text.ts";
-import {
-  findRequests,
-  REQUEST_PARAMETERS,
-  type RequestLine,
-  RequestQueryError,
-  type RequestTexts,
-} from "../billing/reports/requests.ts";
+import { REQUEST_PARAMETERS, type RequestLine, type RequestTexts } from "../billing/reports/requests.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -31,11 +26,10 @@ const FILTERS = [
 
 /** `GET /admin/console/requests`. */
 export function requestsPage(request: Request, context: RouteContext): Promise<Response> {
-  const { gateway: { store: { ledger, keys }, config, now } } = context;
+  const { gateway } = context;
   return showPage(context, async () => {
     const texts = readTexts(request);
-    const page = await findRequests({ ledger, keys, config }, texts, { now: now(), signal: request.signal })
-      .catch(asGatewayError);
+    const page = await findRequestPage(texts, { gateway, signal: request.signal });
     return {
       title: "Requests",
       body: (
@@ -62,11 +56,6 @@ function readTexts(request: Pick<Request, "url">): RequestTexts {
     if (value !== "") texts[name] = value;
   }
   return texts;
-}
-
-function asGatewayError(error: unknown): never {
-  if (!(error instanceof RequestQueryError)) throw error;
-  throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
 }
 
 function FilterForm({ texts }: { texts: RequestTexts }): VNode {
