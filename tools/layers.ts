@@ -30,6 +30,9 @@ const SELF_CONTAINED = [
   "lib/o200k",
 ];
 
+/** Parts that are loaded with their first use: imports from elsewhere are dynamic. */
+const LAZY = ["lib/console"];
+
 /** Files that protocol folders share, besides the canonical form. */
 const SHARED_BY_PROTOCOLS = [
   "frame_template.ts",
@@ -302,6 +305,7 @@ const WORDS: readonly { pattern: RegExp; allowed: readonly string[]; why: string
 interface Import {
   path: string;
   typeOnly: boolean;
+  dynamic: boolean;
 }
 
 /** Lists the violations in the files, as `path: problem`. */
@@ -325,6 +329,11 @@ function checkImports(path: string, { imports, layers }: { imports: readonly Imp
     const part = SELF_CONTAINED.find((folder) => isWithin(target.path, folder));
     if (part !== undefined && !isWithin(path, part) && target.path !== `${part}/mod.ts`) {
       return [`${path}: may import ${target.path} only through ${part}/mod.ts`];
+    }
+    if (
+      !target.dynamic && !target.typeOnly && LAZY.some((lazy) => isWithin(target.path, lazy) && !isWithin(path, lazy))
+    ) {
+      return [`${path}: may import ${target.path} only with import()`];
     }
     return isOwn || allowed.some((place) => isWithin(target.path, place))
       ? []
@@ -376,7 +385,11 @@ function readImports({ path, text }: SourceFile): Import[] {
     const specifier = from ?? dynamic ?? "";
     const isOurs = specifier.startsWith(".");
     if (!isOurs && !/^(?:https?:|jsr:|npm:)/.test(specifier)) return [];
-    return [{ path: isOurs ? resolve(path, specifier) : specifier, typeOnly: type !== undefined || onlyTypes(names) }];
+    return [{
+      path: isOurs ? resolve(path, specifier) : specifier,
+      typeOnly: type !== undefined || onlyTypes(names),
+      dynamic: dynamic !== undefined,
+    }];
   });
 }
 

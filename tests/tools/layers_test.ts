@@ -51,6 +51,15 @@ Deno.test("checkLayers() refuses to look behind the mod.ts of a self-contained p
   ]);
 });
 
+Deno.test("checkLayers() lets others load the console only when they need it", () => {
+  const path = "routes/admin/console.ts";
+  assertEquals(check({ [path]: 'const { a } = await import("../../lib/console/a.tsx");' }), []);
+  assertEquals(check({ "lib/console/a.tsx": 'import { b } from "./b.tsx";' }), []);
+  assertEquals(check({ [path]: 'import { a } from "../../lib/console/a.tsx";' }), [
+    `${path}: may import lib/console/a.tsx only with import()`,
+  ]);
+});
+
 Deno.test("checkLayers() refuses imports past the import map and files without a place", () => {
   assertEquals(check({ "lib/server/a.ts": 'import { x } from "jsr:@std/path";' }), [
     "lib/server/a.ts: imports jsr:@std/path past the import map",

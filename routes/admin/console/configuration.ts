@@ -1,10 +1,11 @@
-import { configurationPage, reloadFromForm } from "../../../lib/console/configuration.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { configurationPage } = await import("../../../lib/console/configuration.tsx");
   return configurationPage(request, context);
 }
 
-export function POST(request: Request, context: RouteContext): Promise<Response> {
+export async function POST(request: Request, context: RouteContext): Promise<Response> {
+  const { reloadFromForm } = await import("../../../lib/console/configuration.tsx");
   return reloadFromForm(request, context);
 }

@@ -1,10 +1,11 @@
-import { createFromForm, keysPage } from "../../../lib/console/keys.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { keysPage } = await import("../../../lib/console/keys.tsx");
   return keysPage(request, context);
 }
 
-export function POST(request: Request, context: RouteContext): Promise<Response> {
+export async function POST(request: Request, context: RouteContext): Promise<Response> {
+  const { createFromForm } = await import("../../../lib/console/keys.tsx");
   return createFromForm(request, context);
 }

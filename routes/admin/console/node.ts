@@ -1,6 +1,6 @@
-import { nodePage } from "../../../lib/console/pages.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { nodePage } = await import("../../../lib/console/pages.tsx");
   return nodePage(request, context);
 }

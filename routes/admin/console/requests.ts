@@ -1,6 +1,6 @@
-import { requestsPage } from "../../../lib/console/requests.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { requestsPage } = await import("../../../lib/console/requests.tsx");
   return requestsPage(request, context);
 }

@@ -1,10 +1,11 @@
-import { signIn, signInPage } from "../../../lib/console/sign_in.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function GET(): Response {
+export async function GET(): Promise<Response> {
+  const { signInPage } = await import("../../../lib/console/sign_in.tsx");
   return signInPage();
 }
 
-export function POST(request: Request, context: RouteContext): Promise<Response> {
+export async function POST(request: Request, context: RouteContext): Promise<Response> {
+  const { signIn } = await import("../../../lib/console/sign_in.tsx");
   return signIn(request, context);
 }

@@ -1,6 +1,6 @@
-import { signOut } from "../../../lib/console/sign_in.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function POST(request: Request, context: RouteContext): Promise<Response> {
+export async function POST(request: Request, context: RouteContext): Promise<Response> {
+  const { signOut } = await import("../../../lib/console/sign_in.tsx");
   return signOut(request, context);
 }

@@ -1,10 +1,11 @@
-import { changeFromForm, keyPage } from "../../../../lib/console/keys.tsx";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { keyPage } = await import("../../../../lib/console/keys.tsx");
   return keyPage(request, context);
 }
 
-export function POST(request: Request, context: RouteContext): Promise<Response> {
+export async function POST(request: Request, context: RouteContext): Promise<Response> {
+  const { changeFromForm } = await import("../../../../lib/console/keys.tsx");
   return changeFromForm(request, context);
 }

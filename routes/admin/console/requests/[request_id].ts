@@ -1,6 +1,6 @@
-import { requestPage } from "../../../../lib/console/requests.tsx";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { requestPage } = await import("../../../../lib/console/requests.tsx");
   return requestPage(request, context);
 }
