@@ -2,24 +2,20 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { ConfigError } from "../config.ts";
 import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
-import type { Route } from "../server/router.ts";
 import { StoreError } from "../store/store.ts";
 import { type Invocation, parseArguments, UsageError } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 import { helpText } from "./help.ts";
-import { conform } from "./conform.ts";
-import { doctor } from "./doctor.ts";
-import { fault } from "./fault.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { runConfigured } from "./run_configured.ts";
+import { type LoadRoutes, runConfigured } from "./run_configured.ts";
 
 /**
- * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. Problems go to
+ * Runs one command, of which only the modules are loaded, and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. Problems go to
  * standard error, one line each; an internal error has its stack there.
  */
-export async function main(args: readonly string[], routes: readonly Route[]): Promise<number> {
+export async function main(args: readonly string[], loadRoutes: LoadRoutes): Promise<number> {
   try {
-    return await run(parseArguments(args), routes);
+    return await run(parseArguments(args), loadRoutes);
   } catch (error) {
     if (error instanceof UsageError) {
       writeErr(`${error.message}; see "sluice help"\n`);
@@ -35,18 +31,21 @@ export async function main(args: readonly string[], routes: readonly Route[]): P
   }
 }
 
-async function run(invocation: Invocation, routes: readonly Route[]): Promise<number> {
+async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<number> {
   const { command } = invocation;
   if (command === "help") return print(helpText(invocation.operand));
   if (command === "version") return print(`sluice ${denoJson.version}\n`);
-  if (command === "fault") return await fault(invocation);
+  if (command === "fault") return await (await import("./fault.ts")).fault(invocation);
   // Tests another gateway, so the configuration is not needed.
-  if (command === "conform") return await conform(invocation, (name) => Deno.env.get(name));
+  if (command === "conform") {
+    return await (await import("./conform.ts")).conform(invocation, (name) => Deno.env.get(name));
+  }
   // The doctor reports a broken configuration as a finding.
   if (command === "doctor") {
+    const { doctor } = await import("./doctor.ts");
     return await doctor(invocation, { load: () => load(invocation), env: (name) => Deno.env.get(name) });
   }
-  return await runConfigured({ ...invocation, command }, await load(invocation), routes);
+  return await runConfigured({ ...invocation, command }, await load(invocation), loadRoutes);
 }
 
 function load({ command, values }: Invocation): Promise<LoadedConfig> {

@@ -2,18 +2,7 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { Route } from "../server/router.ts";
 import type { Invocation } from "./arguments.ts";
-import { testAlerts } from "./alerts.ts";
-import { backup } from "./backup.ts";
-import { check } from "./check.ts";
 import type { CommandName } from "./commands.ts";
-import { health } from "./health.ts";
-import { keys } from "./keys.ts";
-import { checkExporter } from "./otel_exporter.ts";
-import { models } from "./models.ts";
-import { prune } from "./prune.ts";
-import { REPORTS } from "./reports.ts";
-import { serve } from "./serve.ts";
-import { translate } from "./translate.ts";
 
 /** Commands that run without a configuration, or load it themselves. */
 type OtherCommand = "help" | "version" | "fault" | "conform" | "doctor";
@@ -21,19 +10,28 @@ type OtherCommand = "help" | "version" | "fault" | "conform" | "doctor";
 /** An invocation of a command that needs a valid configuration. */
 export type ConfiguredInvocation = Invocation & { command: Exclude<CommandName, OtherCommand> };
 
+/** Imports the routes that the gateway serves. */
+export type LoadRoutes = () => Promise<{ routes: readonly Route[] }>;
+
 /** Runs one command and returns its exit code. @throws {UsageError} @throws {ConfigError} @throws {StoreError} */
 export async function runConfigured(
   invocation: ConfiguredInvocation,
   { config, path, variable, places }: LoadedConfig,
-  routes: readonly Route[],
+  loadRoutes: LoadRoutes,
 ): Promise<number> {
   const { command } = invocation;
   switch (command) {
-    case "serve":
+    case "serve": {
+      const [{ serve }, { checkExporter }, { routes }] = await Promise.all([
+        import("./serve.ts"),
+        import("./otel_exporter.ts"),
+        loadRoutes(),
+      ]);
       await checkExporter(config.private_networks);
       return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
+    }
     case "check":
-      return await check({
+      return await (await import("./check.ts")).check({
         config,
         ...(path !== undefined && { path }),
         ...(variable !== undefined && { variable }),
@@ -42,9 +40,9 @@ export async function runConfigured(
         strict: invocation.switches.has("strict"),
       });
     case "alerts test":
-      return await testAlerts(config);
+      return await (await import("./alerts.ts")).testAlerts(config);
     case "translate":
-      return await translate({
+      return await (await import("./translate.ts")).translate({
         config,
         from: invocation.values.from ?? "",
         to: invocation.values.to ?? "",
@@ -52,7 +50,7 @@ export async function runConfigured(
         bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
       });
     case "health":
-      return await health(config);
+      return await (await import("./health.ts")).health(config);
     case "keys add":
     case "keys list":
     case "keys show":
@@ -63,21 +61,21 @@ export async function runConfigured(
     case "keys rotate":
     case "keys export":
     case "keys import":
-      return await keys(command, { ...invocation, config });
+      return await (await import("./keys.ts")).keys(command, { ...invocation, config });
     case "audit":
     case "budgets":
     case "explain":
     case "requests":
     case "usage":
-      return await REPORTS[command]({ ...invocation, config });
+      return await (await import("./reports.ts")).REPORTS[command]({ ...invocation, config });
     case "models list":
     case "models show":
     case "models diff":
     case "models import":
-      return await models(command, { ...invocation, config });
+      return await (await import("./models.ts")).models(command, { ...invocation, config });
     case "prune":
-      return await prune({ config });
+      return await (await import("./prune.ts")).prune({ config });
     case "backup":
-      return await backup({ config, ...invocation });
+      return await (await import("./backup.ts")).backup({ config, ...invocation });
   }
 }

@@ -75,6 +75,11 @@ export interface RouteContext {
 /** A route's handler for one method. */
 export type Handler = (request: Request, context: RouteContext) => Response | Promise<Response>;
 
+/** A handler whose module is loaded by its first request. */
+export function lazyHandler(load: () => Promise<Handler>): Handler {
+  return async (request, context) => (await load())(request, context);
+}
+
 /** The methods a route file may export. `HEAD` is answered by `GET`. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
 

@@ -32,7 +32,7 @@ async function run({ args, folder, env, input }: HostedCommand): Promise<Ended> 
   Deno.chdir(folder);
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
   try {
-    ended.code = await main(args, routes);
+    ended.code = await main(args, () => Promise.resolve({ routes }));
   } finally {
     for (const name of Object.keys(env)) Deno.env.delete(name);
     for (const [name, value] of Object.entries(before)) Deno.env.set(name, value);

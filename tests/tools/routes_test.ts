@@ -50,12 +50,14 @@ Deno.test("readRouteFiles() refuses files that export no handler or something el
 Deno.test("renderManifest() makes paths of file names and breaks long rows", () => {
   const long = `very/long/${"segment/".repeat(6)}[name]`;
   const text = renderManifest([
-    { file: "openapi.json.ts", methods: ["GET"] },
+    { file: "admin/v1/keys.ts", methods: ["GET"] },
+    { file: "healthz.ts", methods: ["GET"] },
     { file: "v1/models/[provider].ts", methods: ["GET", "DELETE"] },
     { file: `${long}.ts`, methods: ["POST"] },
   ]);
   assertStringIncludes(text, `import * as v1_models_provider from "./v1/models/[provider].ts";\n`);
-  assertStringIncludes(text, `  { path: "/openapi.json", handlers: { GET: openapi_json.GET } },\n`);
+  assertStringIncludes(text, `GET: lazyHandler(async () => (await import("./admin/v1/keys.ts")).GET),\n`);
+  assertStringIncludes(text, `  { path: "/healthz", handlers: { GET: healthz.GET } },\n`);
   assertStringIncludes(text, `handlers: { GET: v1_models_provider.GET, DELETE: v1_models_provider.DELETE } },\n`);
   assertStringIncludes(text, `  {\n    path: "/${long}",\n    handlers: { POST: `);
   assertThrows(
