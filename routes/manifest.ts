@@ -164,6 +164,12 @@ export const routes: Route[] = [
     },
   },
   {
+    path: "/admin/v1/requests/stream",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/v1/requests/stream.ts")).GET),
+    },
+  },
+  {
     path: "/admin/v1/usage",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/v1/usage.ts")).GET),

@@ -105,6 +105,7 @@ export const ACCESS: AccessTable = {
   "GET /admin/v1/health": ADMIN,
   "GET /admin/v1/budgets": ADMIN,
   "GET /admin/v1/requests": ADMIN,
+  "GET /admin/v1/requests/stream": ADMIN,
   "GET /admin/v1/usage": ADMIN,
   "GET /admin/v1/usage/[request_id]": ADMIN,
   "POST /admin/v1/audit": ADMIN,

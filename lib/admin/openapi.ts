@@ -20,6 +20,22 @@ import {
 
 const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
 
+/** Parameters that narrow a search for requests. */
+const REQUEST_FILTERS = {
+  key: "Name or id of the key",
+  group: "Name of the group",
+  model: "Public id of the model",
+  upstream: "Name of the upstream that was asked last",
+  endpoint: "Name of the endpoint, such as chat or images.edits",
+  status: "HTTP status such as 429, or a class such as 4xx",
+  failed: "true: only requests that failed, were refused or lost",
+  reason: "Code of the reason, as in the answer",
+  user: "End user that the client named",
+  tag: "One of the tags that the client named",
+  min_cost_usd: "Least cost",
+  min_ms: "Least duration in milliseconds",
+};
+
 /** Every operation of the admin side by `METHOD path`; a test holds this against the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/openapi.json": { summary: "This description", reply: describedSchema },
@@ -43,18 +59,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     query: {
       since: `Arrival from: ${MOMENT}; absent: all that the ledger has`,
       until: `Arrival before: ${MOMENT}; absent: the end of the present day`,
-      key: "Name or id of the key",
-      group: "Name of the group",
-      model: "Public id of the model",
-      upstream: "Name of the upstream that was asked last",
-      endpoint: "Name of the endpoint, such as chat or images.edits",
-      status: "HTTP status such as 429, or a class such as 4xx",
-      failed: "true: only requests that failed, were refused or lost",
-      reason: "Code of the reason, as in the answer",
-      user: "End user that the client named",
-      tag: "One of the tags that the client named",
-      min_cost_usd: "Least cost",
-      min_ms: "Least duration in milliseconds",
+      ...REQUEST_FILTERS,
       sort: "time (the default), cost or duration: the newest, dearest or longest come first",
       limit: "Most requests, 1 to 1000; absent: 50",
       cursor: "The `next` of the page before, with the same other parameters",
@@ -64,6 +69,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     },
     reply: requestPageSchema,
     others: [400],
+  },
+  "GET /admin/v1/requests/stream": {
+    summary: "Follow the ledger: an event `request` for each request when it is entered, with its `seq` as the id",
+    query: {
+      ...REQUEST_FILTERS,
+      after_seq: "Place in the ledger to begin after; absent: its end. The header Last-Event-ID goes before it",
+    },
+    streams: "always",
   },
   "GET /admin/v1/usage": {
     summary: "Sum up a period, exactly",

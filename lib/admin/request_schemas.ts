@@ -149,7 +149,7 @@ export const requestPageSchema = exactly<RequestPage>()(z.strictObject({
     model: z.string().nullable(),
     upstream: z.string().nullable(),
     endpoint: z.string(),
-    status: z.number().int(),
+    status: z.number().int().nullable().describe("Null where the process ended before the request did (`lost`)"),
     ending: endingSchema,
     reason: z.string().nullable().describe("Code of the reason why it was refused or failed, or `lost`"),
     why: z.string().nullable().describe("The reason in one sentence"),

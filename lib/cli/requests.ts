@@ -122,7 +122,7 @@ function cells(
   { at, key, group, model, upstream, status, reason, ending, total_ms, cost_usd, id }: RequestLine,
 ): string[] {
   return [
-    ...[at.replace(/\.\d+Z$/, "Z"), key, group, model ?? "-", upstream ?? "-", String(status), reason ?? ending],
+    ...[at.replace(/\.\d+Z$/, "Z"), key, group, model ?? "-", upstream ?? "-", String(status ?? "-"), reason ?? ending],
     ...[String(total_ms), roundUsd(cost_usd), id],
   ];
 }

@@ -90,7 +90,7 @@ function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode
         request.key,
         request.model ?? "–",
         request.upstream ?? "–",
-        request.status,
+        request.status ?? "–",
         <Usd usd={request.cost_usd} />,
         <Count value={request.completion_tokens} />,
         request.total_ms,

@@ -19,8 +19,8 @@ export interface Operation {
   reply?: z.ZodType;
   /** Status of the answer, if not 200. */
   status?: 101 | 201;
-  /** The answer may be a stream of server-sent events instead. */
-  streams?: boolean;
+  /** The answer may be a stream of server-sent events instead; `always`: it always is. */
+  streams?: true | "always";
   /** Statuses it may answer with beside those that its credential and its body bring. */
   others?: readonly number[];
 }
@@ -63,10 +63,10 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
     responses: {
       [status]: {
         description: streams === true ? "The answer; server-sent events with `stream: true`" : "The answer",
-        ...(reply !== undefined && {
+        ...((reply !== undefined || streams !== undefined) && {
           content: {
-            "application/json": { schema: jsonSchema(reply) },
-            ...(streams === true && { "text/event-stream": { schema: { type: "string" } } }),
+            ...(reply !== undefined && { "application/json": { schema: jsonSchema(reply) } }),
+            ...(streams !== undefined && { "text/event-stream": { schema: { type: "string" } } }),
           },
         }),
       },

@@ -47,7 +47,7 @@ export function openResponsesSocket(request: Request, { connection, gateway }: R
   const { config: { responses: { websocket }, limits }, recall, monotonic } = gateway;
   if (connection === undefined) throw plainRequest();
   if (websocket === null || recall.limits === null) throw noSockets("this gateway has none");
-  if (connection.drain.connections >= websocket.connections) throw noSockets("too many are open");
+  if (connection.drain.connections("socket") >= websocket.connections) throw noSockets("too many are open");
   // After the upgrade the request can no longer be read.
   const { url } = request;
   const headers = [...request.headers].filter(([name]) => !OF_UPGRADE.test(name));
@@ -97,7 +97,7 @@ class ResponsesSocket {
     this.#socket = socket;
     this.#options = options;
     this.#openedAt = options.monotonic();
-    this.#disconnect = options.host.drain.connect(() => this.#leave());
+    this.#disconnect = options.host.drain.connect("socket", () => this.#leave());
     socket.onmessage = ({ data }) => this.#receive(data);
     socket.onclose = () => this.#closed();
     // An error is followed by a close.

@@ -62,7 +62,7 @@ async function handle(
     & { isUpgrade: boolean },
   server: ServerState,
 ): Promise<Response> {
-  const { budget, timers, clients } = server;
+  const { budget, timers, clients, drain } = server;
   const { request, head, requestId, gateway, record, settings, bodyArrived, answerHeaders, info } = exchange;
   let endConcurrent: (() => void) | undefined;
   if (caller !== undefined) {
@@ -90,6 +90,7 @@ async function handle(
       session,
       answerHeaders,
       timers,
+      drain,
       readJson: (scan) => body.readJson(scan),
       readForm: () => body.readForm(),
       refuseCredential: (error) => refuseCredential(exchange, { clients, error }),

@@ -4,6 +4,9 @@ import { GatewayError } from "../errors.ts";
 /** `serving`; `leaving`: it serves, but asks not to be asked any more; `refusing`: it takes nothing new. */
 export type DrainPhase = "serving" | "leaving" | "refusing";
 
+/** Kinds of connections that outlive their requests: WebSockets, and streams for operators that never end. */
+export type LastingConnection = "socket" | "stream";
+
 /** Shutdown state that the listeners of a process share. */
 export interface Drain {
   readonly phase: DrainPhase;
@@ -19,11 +22,13 @@ export interface Drain {
    * their readers throw `BadResource`. So it must not, before this.
    */
   arrived(): Promise<void>;
-  /** Registers a connection that outlives its request; `leave` is called when the shutdown begins. The returned function
-   * ends the registration. */
-  connect(leave: () => void): () => void;
-  /** Connections that are registered. */
-  readonly connections: number;
+  /**
+   * Registers a connection that outlives its request; `leave` is called when the shutdown begins. The returned function
+   * ends the registration.
+   */
+  connect(kind: LastingConnection, leave: () => void): () => void;
+  /** Counts the registered connections of a kind. */
+  connections(kind: LastingConnection): number;
 }
 
 /** When to try again: by then another process may listen here. */
@@ -34,14 +39,14 @@ export function createDrain(): Drain {
   let phase: DrainPhase = "serving";
   let arriving = 0;
   let waiting: (() => void)[] = [];
-  const connections = new Set<() => void>();
+  const connections: Record<LastingConnection, Set<() => void>> = { socket: new Set(), stream: new Set() };
   return {
     get phase() {
       return phase;
     },
     leave() {
       if (phase === "serving") phase = "leaving";
-      for (const close of [...connections]) close();
+      for (const close of [...connections.socket, ...connections.stream]) close();
     },
     refuse() {
       phase = "refusing";
@@ -57,13 +62,11 @@ export function createDrain(): Drain {
         waiting = [];
       };
     },
-    connect(leave) {
-      connections.add(leave);
-      return () => void connections.delete(leave);
+    connect(kind, leave) {
+      connections[kind].add(leave);
+      return () => void connections[kind].delete(leave);
     },
-    get connections() {
-      return connections.size;
-    },
+    connections: (kind) => connections[kind].size,
     async arrived() {
       while (arriving > 0) await new Promise<void>((resolve) => waiting.push(resolve));
     },

@@ -8,6 +8,7 @@ import type { RequestRecord } from "../observe/request_record.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
 import type { AnswerKeeper } from "../protocols/codec.ts";
 import type { ConnectionHost } from "./connection_host.ts";
+import type { Drain } from "./drain.ts";
 
 /** A request body: its text and its value. */
 export interface JsonBody extends JsonDocument {
@@ -64,6 +65,8 @@ export interface RouteContext {
    * @throws {GatewayError} `limited` where all bodies together take too much memory
    */
   reserve(bytes: number, received?: number): void;
+  /** Shutdown state of the process, for answers that end only with it. */
+  readonly drain: Pick<Drain, "phase" | "connect" | "connections">;
   /** The server, where the request opens a WebSocket. */
   connection?: ConnectionHost;
   /** Keeps the answer for requests that refer to it; absent: nothing can. */

@@ -57,6 +57,7 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["GET /requests", 200],
     ["GET /requests?failed=true&sort=cost", 200],
     ["GET /requests?sort=size", 400],
+    ["GET /requests/stream?sort=cost", 400],
     ["GET /usage", 200],
     ["GET /usage?by=day", 200],
     ["GET /usage?by=group,key&period=today", 200],

@@ -4,6 +4,7 @@ import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway } from "../../lib/gateway.ts";
+import { createDrain } from "../../lib/server/drain.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
 import type { Json } from "../../lib/json/mod.ts";
@@ -48,6 +49,7 @@ function context(
     session: undefined,
     answerHeaders: [],
     timers: new PhaseTimers(),
+    drain: createDrain(),
     readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),
     readForm: () => Promise.resolve(new URLSearchParams()),
     refuseCredential: (error) => {

@@ -7,7 +7,7 @@ import { formatUsd, parseUsd } from "../money.ts";
 import { readPeriod } from "./period.ts";
 import { whyText } from "./reason_text.ts";
 import { keyNames } from "./usage.ts";
-import { readUsageFilter, UsageFilterError } from "./usage_filter.ts";
+import { readUsageFilter, requireKnown, UsageFilterError } from "./usage_filter.ts";
 
 /** Requests of a page: usual and most. */
 const USUAL_LIMIT = 50;
@@ -53,7 +53,8 @@ export interface RequestLine {
   model: string | null;
   upstream: string | null;
   endpoint: string;
-  status: number;
+  /** `null` where it is unknown: the process that served the request ended before the request did. */
+  status: number | null;
   ending: Ending;
   /** Code of the reason why it was refused or failed, or `lost`. */
   reason: string | null;
@@ -84,7 +85,7 @@ export interface RequestPage {
 export interface RequestParts {
   ledger: Pick<LedgerStore, "search" | "entries" | "lastSeq">;
   keys: Pick<KeyStore, "find" | "names">;
-  config: Pick<Config, "keys">;
+  config: Pick<Config, "keys" | "groups" | "models" | "upstreams">;
 }
 
 /**
@@ -109,6 +110,7 @@ export async function findRequests(
   const search: EntrySearch = { ...filter, order, limit, ...(after !== undefined && { after }) };
   const entries = await ledger.search(search, signal);
   signal?.throwIfAborted();
+  if (entries.length === 0 && after === undefined) requireConfigured(filter, parts.config);
   const last = entries.length < limit ? undefined : entries.at(-1);
   return {
     object: "list",
@@ -124,13 +126,46 @@ async function findNew(
 ): Promise<RequestPage> {
   const alone = (["sort", "cursor"] as const).find((name) => texts[name] !== undefined);
   if (alone !== undefined) throw new RequestQueryError(`Cannot use "${alone}" together with "after_seq"`, alone);
-  const after = readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER) ?? 0;
+  const { data, last_seq } = await readNew(parts, { filter, limit, after: readSeq(texts) ?? 0 });
+  if (data.length === 0) requireConfigured(filter, parts.config);
+  return { object: "list", data, next: null, last_seq };
+}
+
+/** Reads the requests that were entered after a place, in the order of the ledger. */
+export async function readNew(
+  parts: RequestParts,
+  { filter, limit = NEW_AT_ONCE, after }: { filter: EntryFilter; limit?: number; after: number },
+): Promise<Pick<RequestPage, "data" | "last_seq">> {
   const entries = await parts.ledger.entries({ after, limit: NEW_AT_ONCE });
   const found = entries.filter((entry) => matchesFilter(entry, filter));
   const page = found.slice(0, limit);
   // Entries beyond the limit belong to the next page.
   const last = page.length < found.length ? page.at(-1) : entries.at(-1);
-  return { object: "list", data: await linesOf(page, parts), next: null, last_seq: last?.seq ?? after };
+  return { data: await linesOf(page, parts), last_seq: last?.seq ?? after };
+}
+
+/** Reads the place in the ledger after which requests are new. @throws {RequestQueryError} */
+export function readSeq(texts: Pick<RequestTexts, "after_seq">): number | undefined {
+  return readCount(texts, "after_seq", Number.MAX_SAFE_INTEGER);
+}
+
+/** A search without a result may have a name that was mistyped. @throws {RequestQueryError} */
+export function requireConfigured(filter: EntryFilter, config: RequestParts["config"]): void {
+  try {
+    requireKnown(filter, config);
+  } catch (error) {
+    throw asQueryError(error);
+  }
+  const { upstream } = filter;
+  if (upstream === undefined || Object.hasOwn(config.upstreams, upstream)) return;
+  throw new RequestQueryError(
+    `Cannot find upstream "${upstream}": it is not configured and has no requests in the period`,
+    "upstream",
+  );
+}
+
+function asQueryError(error: unknown): unknown {
+  return error instanceof UsageFilterError ? new RequestQueryError(error.message, error.param, error) : error;
 }
 
 async function linesOf(entries: readonly KeptEntry[], { keys, config }: RequestParts): Promise<RequestLine[]> {
@@ -150,7 +185,7 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
     model: entry.model === "" ? null : entry.model,
     upstream: entry.upstream === "" ? null : entry.upstream,
     endpoint: entry.endpoint,
-    status: entry.status,
+    status: entry.status === 0 ? null : entry.status,
     ending: entry.ending,
     reason: entry.ending === "lost" ? "lost" : details?.reason?.code ?? null,
     why: whyText(entry, keyName) ?? null,
@@ -166,7 +201,8 @@ function lineOf(entry: KeptEntry, keyName: string | undefined): RequestLine {
   };
 }
 
-async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
+/** Reads the filter of a search. @throws {RequestQueryError} for parameters that cannot be read */
+export async function readFilter(texts: RequestTexts, parts: RequestParts, now: number): Promise<EntryFilter> {
   const { upstream, endpoint, user, tag, failed } = texts;
   const minMs = readCount(texts, "min_ms", Number.MAX_SAFE_INTEGER);
   const minCost = readAmount(texts);
@@ -212,8 +248,7 @@ async function readOwner(
   try {
     return await readUsageFilter(texts, parts);
   } catch (error) {
-    if (!(error instanceof UsageFilterError)) throw error;
-    throw new RequestQueryError(error.message, error.param, error);
+    throw asQueryError(error);
   }
 }
 

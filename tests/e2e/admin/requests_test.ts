@@ -86,6 +86,9 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
       "cursor=cost.1.1",
       "limit=0",
       "key=nobody",
+      "upstream=nope",
+      "group=nope",
+      "model=nope",
       "min_cost_usd=9223372.036854775808",
       "after_seq=1&sort=cost",
     ]
@@ -111,6 +114,11 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   assertMatch(more.err, /^There may be more: --cursor time\.\d+\.\d+\n$/);
   const wrong = await command("--reason", "x");
   assertEquals([wrong.code, wrong.err.includes('Cannot find reason "x"')], [2, true]);
+  const unknown = await command("--upstream", "nope");
+  assertEquals([unknown.code, unknown.err.split("\n")[0]], [
+    2,
+    'Cannot find upstream "nope": it is not configured and has no requests in the period; see "sluice help"',
+  ]);
   gateway.kill("SIGTERM");
   assertEquals((await gateway.ended).code, 0);
 }

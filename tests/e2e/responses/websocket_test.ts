@@ -200,7 +200,7 @@ Deno.test("an upgrade needs a key, room and the memory; without them clients go 
     socket.close();
     await socket.closed;
   }
-  while (drain.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (drain.connections("socket") > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   const plain = await fetch(`${gateway.url}/v1/responses`, { headers: { authorization: `Bearer ${gateway.key.key}` } });
   assertEquals([plain.status, plain.headers.get("upgrade")], [426, "websocket"], await plain.text());
   for (const responses of [{ websocket: null }, { recall: null }]) {
@@ -243,7 +243,7 @@ Deno.test("a shutdown closes idle connections, and the others after their answer
   assertStringIncludes((await busy.answer()).at(-1) ?? "", "response.completed");
   await arrived;
   assertEquals((await busy.closed).code, 1001);
-  while (drain.connections > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (drain.connections("socket") > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
 /** A connection whose frames are written by hand. */

@@ -1,0 +1,109 @@
+/** A live tail of the ledger over server-sent events. */
+import { delay } from "../abort.ts";
+import { RequestTail, TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
+import { RequestQueryError } from "../billing/reports/requests.ts";
+import { GatewayError } from "../errors.ts";
+import { stopping } from "../server/drain.ts";
+import type { RouteContext } from "../server/router.ts";
+import { formatFrame } from "../server/sse.ts";
+import { streamHeaders } from "../server/stream_headers.ts";
+import { readQuery } from "./request_input.ts";
+
+/** Most streams of a process at one time: each one reads every new entry. */
+const MOST_STREAMS = 20;
+
+/** Pause between two looks for new requests, in milliseconds. */
+const LOOK_MS = 1_000;
+
+/** Silence before a heartbeat, in milliseconds: proxies close connections that are silent for a minute. */
+const HEARTBEAT_MS = 15_000;
+
+/** Longest stream, in milliseconds. Its client asks again and must still have a valid key. */
+const LONGEST_MS = 3_600_000;
+
+/** Pause of a client before it asks again, in milliseconds. */
+const RETRY_MS = 2_000;
+
+/**
+ * Streams requests as they are entered: an event `request` for each, whose id is its place in the ledger.
+ * `Last-Event-ID`, which browsers send when they connect again, goes before `after_seq`.
+ * @throws {GatewayError} `invalid` for parameters that cannot be read, `limited` where too many streams are open
+ */
+export async function streamRequests(request: Request, context: RouteContext): Promise<Response> {
+  const { gateway: { store: { ledger, keys }, config, monotonic }, drain } = context;
+  const texts = readQuery(request, TAIL_PARAMETERS);
+  const lastId = request.headers.get("last-event-id") ?? "";
+  const after = lastId === "" ? {} : { after_seq: lastId };
+  if (drain.phase !== "serving") throw stopping();
+  if (drain.connections("stream") >= MOST_STREAMS) {
+    throw new GatewayError("limited", `Cannot open another stream: ${MOST_STREAMS} are open`, {
+      retryAfterMs: RETRY_MS,
+    });
+  }
+  const ended = new AbortController();
+  const end = () => ended.abort();
+  // Before anything is awaited, so that the streams that are being opened count.
+  const disconnect = drain.connect("stream", end);
+  try {
+    const tail = await openTail({ ledger, keys, config }, { ...texts, ...after });
+    const signal = AbortSignal.any([ended.signal, request.signal]);
+    const events = textsOf(tail, { signal, monotonic });
+    return new Response(streamOf(events, { end, disconnect }), {
+      headers: streamHeaders({ "cache-control": "no-store" }),
+    });
+  } catch (error) {
+    disconnect();
+    throw error;
+  }
+}
+
+async function openTail(...[parts, texts]: Parameters<typeof RequestTail.open>): Promise<RequestTail> {
+  try {
+    return await RequestTail.open(parts, texts);
+  } catch (error) {
+    if (!(error instanceof RequestQueryError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+  }
+}
+
+/** The text of the stream, until its time is over or the signal is given. Never throws. */
+async function* textsOf(
+  tail: RequestTail,
+  { signal, monotonic }: { signal: AbortSignal; monotonic: () => number },
+): AsyncGenerator<string> {
+  const begun = monotonic();
+  let sentAt = begun;
+  // The id is that of the place where the tail begins, for a client that is cut off before its first event.
+  yield `retry: ${RETRY_MS}\nid: ${tail.seq}\n\n`;
+  while (!signal.aborted && monotonic() - begun < LONGEST_MS) {
+    // While the store is out of reach there is nothing new; the stream goes on when it is back.
+    const { requests, isEnd } = await tail.read().catch(() => ({ requests: [], isEnd: true }));
+    if (requests.length > 0 || monotonic() - sentAt >= HEARTBEAT_MS) {
+      sentAt = monotonic();
+      // An event without data moves the client's place and is not dispatched (WHATWG HTML, 9.2.6).
+      yield requests.map((line) => `id: ${line.seq}\n${formatFrame({ event: "request", data: JSON.stringify(line) })}`)
+        .join("") + `id: ${tail.seq}\n\n`;
+    }
+    if (isEnd) await delay(LOOK_MS, signal).catch(() => {});
+  }
+}
+
+/** Text as a body. `disconnect` is called when it has ended, `end` where its reader has left. */
+function streamOf(
+  texts: AsyncGenerator<string>,
+  { end, disconnect }: { end: () => void; disconnect: () => void },
+): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await texts.next();
+      if (done !== true) return controller.enqueue(encoder.encode(value));
+      disconnect();
+      controller.close();
+    },
+    cancel() {
+      end();
+      disconnect();
+    },
+  });
+}

@@ -1,0 +1,59 @@
+/** Follows the ledger: requests that match a filter, as they are entered. */
+import type { EntryFilter } from "../../store/search.ts";
+import {
+  readFilter,
+  readNew,
+  readSeq,
+  type RequestLine,
+  type RequestParts,
+  type RequestTexts,
+  requireConfigured,
+} from "./requests.ts";
+
+/** Names of the parameters of a tail. */
+export const TAIL_PARAMETERS = [
+  ...["key", "group", "model", "upstream", "endpoint", "status", "failed", "reason"] as const,
+  ...["user", "tag", "min_cost_usd", "min_ms", "after_seq"] as const,
+] satisfies (keyof RequestTexts)[];
+
+/** The parameters of a tail as they are typed. */
+export type TailTexts = Pick<RequestTexts, typeof TAIL_PARAMETERS[number]>;
+
+/** A place in the ledger that moves on with each read. */
+export class RequestTail {
+  readonly #parts: RequestParts;
+  readonly #filter: EntryFilter;
+  /** Place of the last entry that was looked at. */
+  #seq: number;
+
+  private constructor(parts: RequestParts, filter: EntryFilter, seq: number) {
+    this.#parts = parts;
+    this.#filter = filter;
+    this.#seq = seq;
+  }
+
+  /**
+   * Opens a tail at the place `after_seq`, or else at the end of the ledger.
+   * @throws {RequestQueryError} for parameters that cannot be read
+   */
+  static async open(parts: RequestParts, texts: TailTexts): Promise<RequestTail> {
+    const filter = { ...await readFilter(texts, parts, 0), since: 0, until: Number.MAX_SAFE_INTEGER };
+    requireConfigured(filter, parts.config);
+    const end = await parts.ledger.lastSeq();
+    // The ledger of a restored backup may be shorter than the one that the place is from.
+    return new RequestTail(parts, filter, Math.min(readSeq(texts) ?? end, end));
+  }
+
+  /** Place of the last entry that was looked at. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** Reads some of the requests that were entered since. `isEnd`: the ledger had no more entries. */
+  async read(): Promise<{ requests: RequestLine[]; isEnd: boolean }> {
+    const { data, last_seq } = await readNew(this.#parts, { filter: this.#filter, after: this.#seq });
+    const isEnd = last_seq === this.#seq;
+    this.#seq = last_seq;
+    return { requests: data, isEnd };
+  }
+}
