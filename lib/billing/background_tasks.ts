@@ -1,6 +1,6 @@
 /** Billing tasks that outlive their client's connection. The process waits for them before it ends. */
 
-/** Background tasks. */
+/** Work in progress that no request waits for. */
 export interface BackgroundTasks {
   /** Adds a task without a waiting caller. The task logs its own errors. */
   add(work: Promise<unknown>): void;
@@ -8,7 +8,7 @@ export interface BackgroundTasks {
   done(): Promise<void>;
 }
 
-/** Starts with nothing to do. */
+/** Creates an empty set of tasks. */
 export function createBackgroundTasks(): BackgroundTasks {
   const running = new Set<Promise<void>>();
   return {

@@ -1,4 +1,4 @@
-/** Budgets: the periods they are for, which of them a request counts against, and what is said where one stands against it. */
+/** Budget periods, the budgets that a request counts against, and the error when a budget is exhausted. */
 import type { Caller } from "../access/caller.ts";
 import type { Budget } from "../config.ts";
 import { type BudgetRefusal, GatewayError } from "../errors.ts";
@@ -12,7 +12,7 @@ const DAYS_PER_WEEK = 7;
 /** 1970-01-01 was a Thursday: three days after a Monday. */
 const WEEKDAY_OF_FIRST_DAY = 3;
 
-/** First day of the period that a moment in Unix milliseconds is in: days since 1970-01-01, by UTC; 0 for `total`. */
+/** First day of the period that contains `now` (Unix milliseconds), in UTC days since 1970-01-01; 0 for `total`. */
 export function periodStart(period: Period, now: number): number {
   switch (period) {
     case "day":
@@ -26,7 +26,7 @@ export function periodStart(period: Period, now: number): number {
   }
 }
 
-/** First day of the period after it; `undefined` for `total`, which never ends. */
+/** First day of the next period; `undefined` for `total`, which never ends. */
 export function periodEnd(period: Period, now: number): number | undefined {
   switch (period) {
     case "day":
@@ -40,13 +40,16 @@ export function periodEnd(period: Period, now: number): number | undefined {
   }
 }
 
-/** First day of the month of a moment, or of one some months later. */
+/** First day of the month of a moment, plus `later` months. */
 function firstOfMonth(now: number, later: number): number {
   const date = new Date(now);
   return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later, 1));
 }
 
-/** The budgets that a request of this caller counts against: the key's own or the group's for each key, and the group's. */
+/**
+ * The budgets that a request of this caller counts against: the key's own or the group's `each_key` budget, and the
+ * group's.
+ */
 export function budgetClaims({ keyId, groupName, group, rules }: Caller, now: number): BudgetClaim[] {
   const claims: BudgetClaim[] = [];
   const ofKey = rules.budget ?? group.key_budget;
@@ -55,7 +58,7 @@ export function budgetClaims({ keyId, groupName, group, rules }: Caller, now: nu
   return claims;
 }
 
-/** The claim of a budget in its present period. @param now Unix time in milliseconds */
+/** A budget with its current period. @param now Unix time in milliseconds */
 export function budgetClaim(
   { usd, period }: Budget,
   { scope, id, now }: { scope: BudgetClaim["scope"]; id: string; now: number },
@@ -65,8 +68,8 @@ export function budgetClaim(
 }
 
 /**
- * The error for a request that a budget stands against. Its text tells the client of its own key alone: of a group's
- * budget it says what the operator set, not what other keys left of it.
+ * The error for a request that exceeds a budget. For a key's budget it says how much is left; for a group's, only what
+ * the operator configured, so that clients cannot see what other keys spent.
  * @param most the most that the request can cost
  */
 export function budgetError(
@@ -97,7 +100,7 @@ export function budgetError(
   );
 }
 
-/** Text about the rest of a key's own budget. A budget that was made smaller may be overdrawn. */
+/** Describes the rest of a key's own budget, which is negative if the budget was lowered after it was spent. */
 function leftText(left: Amount, onHold: Amount): string {
   const rest = `${formatUsd(left < 0n ? 0n : left)} USD is left`;
   return onHold > 0n ? `${rest} and ${formatUsd(onHold)} USD is held for requests that are still running` : rest;

@@ -4,7 +4,7 @@ import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
 import { costOfExtras, costOfTokens } from "./price.ts";
 
-/** Most tokens of one class that an upstream is believed: no model reads or writes as many in one request. */
+/** Larger counts of one class are implausible: no model reads or writes as many tokens in one request. */
 const MOST_TOKENS = 1_000_000_000;
 
 /** The plausible part of the usage that an upstream reported. */
@@ -15,19 +15,19 @@ export interface UsageReading {
   missing: { input: boolean; output: boolean };
   /** True where the gateway has counted or estimated some of it already. */
   counted: NonNullable<TokenUsage["counted"]> | false;
-  /** Members that were told and cannot be: for the log. */
+  /** Classes whose reported count is impossible, for the log. */
   absurd: BilledClass[];
 }
 
 type BilledClass = keyof BilledTokens;
 
 /**
- * Reads what an upstream told: whole numbers up to a thousand million; all else is absurd and counts as not told. So does
- * an input of no token at all, caches included: every prompt has some, and some hosts say 0 for what they do not know.
+ * Validates reported usage: whole numbers up to 1,000,000,000. Anything else is absurd and counts as missing, and so
+ * does an input of zero tokens with its caches: every prompt has some, and some hosts report 0 for unknown.
  *
- * The classes of caches are 0 where they are not told: their tokens are in `prompt` then. Where one of them is absurd
- * nobody knows what `prompt` holds, and the whole input is missing. Reasoning that is more than the completion it is part
- * of is absurd, too; it has no price of its own, so that it is 0 then, and nothing is missing.
+ * Cache classes are 0 when missing, since their tokens are then part of `prompt`. If one of them is absurd, the split
+ * of `prompt` is unknown, so the whole input is missing. Reasoning above the completion that contains it is absurd; it
+ * has no price of its own, so it becomes 0 and nothing is missing.
  */
 export function readUsage(usage: TokenUsage): UsageReading {
   const absurd: BilledClass[] = [];
@@ -70,9 +70,9 @@ export interface Charge {
 }
 
 /**
- * The charge for tokens, and for what is billed beside them.
- * @param held what was set aside for the request: the most the customer pays. 0: nothing was, as no budget applies, and
- * the customer pays all of it
+ * Computes the charge for tokens and for extras billed beside them.
+ * @param held amount held for the request, the most that the customer pays; 0: no budget applies, so the customer pays
+ * the whole cost
  */
 export function computeCharge(
   { tokens, sheet, extras, held }: {

@@ -1,14 +1,13 @@
 /**
- * Estimates how many tokens a prompt or an answer has, from what a model reads of it.
+ * Estimates the tokens of a prompt or an answer.
  *
- * Texts are counted exactly under o200k_base: what is said, thought and refused, names and arguments of tool calls, tool
- * results, names, descriptions and schemas of tools, the schema of the answer, names of files, and the JSON of what only
- * one vendor knows. What stands between them is a rule of thumb: 3 tokens for each message, and 3 for the beginning of
- * the answer. Ids, citations, signatures and cache marks count nothing.
+ * Exact under o200k_base: texts, reasoning, refusals, names and arguments of tool calls, tool results, tool
+ * definitions, the answer's schema, file names, and the JSON of vendor-specific blocks. The frame is a rule of thumb: 3
+ * tokens per message, and 3 for the start of the answer. Ids, citations, signatures and cache marks count nothing.
  *
- * Images count as Anthropic publishes it for its models: width times height, divided by 750, once the longer side has
- * been scaled down to 1,568 pixels. An image whose size is not known, and anything at a URL, counts 1,600, and so does
- * each page of a PDF. Files of `text/*` count as their UTF-8 text; all others one token for 4 bytes.
+ * Images count by Anthropic's published formula: width times height divided by 750, after scaling the longer side down
+ * to 1,568 pixels. An image of unknown size, anything at a URL, and each page of a PDF count 1,600. `text/*` files
+ * count as their UTF-8 text, all others one token per 4 bytes.
  */
 import type { ContentBlock, Media, Prompt } from "../protocols/canonical/types.ts";
 import { runSliced, runToEnd, yieldToEventLoop } from "../scheduler.ts";
@@ -29,28 +28,28 @@ const EFFORT_PER_PART = 64;
 /** Base64 digits decoded between two pauses. Divisible by 4. */
 const DIGITS_PER_STEP = 65_536;
 
-/** Tokens of a prompt, divided so that a prompt with fewer messages can be counted without counting again. */
+/** Tokens of a prompt per message, so that a shorter prefix needs no second count. */
 export interface PromptTokens {
-  /** Tools, form of the answer, and the beginning of the answer. */
+  /** Tools, answer format, and the start of the answer. */
   fixed: number;
-  /** At index i: the whole of `prompt.messages[i]`. */
+  /** `messages[i]` is the total of `prompt.messages[i]`. */
   messages: number[];
 }
 
 /** Tokens of an answer. */
 export interface ReplyTokens {
-  /** All of it, reasoning included. */
+  /** Includes reasoning. */
   completion: number;
   reasoning: number;
 }
 
-/** Tokens of a prompt: `fixed` and all `messages` of `countMessages`. */
+/** Counts the tokens of a prompt: the sum of `countMessages`. */
 export async function countPrompt(prompt: Prompt, counter: TokenCounter): Promise<number> {
   const { fixed, messages } = await countMessages(prompt, counter);
   return messages.reduce((sum, tokens) => sum + tokens, fixed);
 }
 
-/** Tokens of a prompt by message. Gives other work a turn whenever the prompt is long. */
+/** Counts the tokens of a prompt per message. Yields to the event loop during long prompts. */
 export async function countMessages(prompt: Prompt, counter: TokenCounter): Promise<PromptTokens> {
   const tally = new Tally(counter);
   await countPages(prompt);
@@ -60,7 +59,7 @@ export async function countMessages(prompt: Prompt, counter: TokenCounter): Prom
   return { fixed, messages };
 }
 
-/** Tokens of an answer: its texts, and the names and arguments of its tool calls. Nothing is added for its frame. */
+/** Counts the tokens of an answer: its texts, and the names and arguments of its tool calls, without any frame. */
 export async function countReply(blocks: ContentBlock[], counter: TokenCounter): Promise<ReplyTokens> {
   const tally = new Tally(counter);
   const reasoning = await tally.count(blockParts(blocks.filter((block) => block.type === "reasoning")));
@@ -68,10 +67,10 @@ export async function countReply(blocks: ContentBlock[], counter: TokenCounter):
   return { completion: reasoning + said, reasoning };
 }
 
-/** Counts parts, and lets the event loop turn when it has counted for long. */
+/** Counts parts and yields to the event loop after each slice of work. */
 class Tally {
   readonly #counter: TokenCounter;
-  /** Characters counted in this turn. */
+  /** Characters counted since the last yield. */
   #effort = 0;
 
   constructor(counter: TokenCounter) {
@@ -81,7 +80,7 @@ class Tally {
   async count(parts: Iterable<PromptPart>): Promise<number> {
     let sum = 0;
     for (const part of parts) {
-      // Those that are long give others a turn by themselves.
+      // `count` itself yields for longer texts.
       const length = typeof part === "string" && part.length <= COUNTED_AT_ONCE ? part.length : 0;
       this.#effort += EFFORT_PER_PART + length;
       if (this.#effort > COUNTED_AT_ONCE) {
@@ -104,7 +103,7 @@ class Tally {
   }
 }
 
-/** The UTF-8 text in base64, with pauses; undefined where it is not base64. */
+/** Decodes base64 as UTF-8, with pauses; undefined if it is not base64. */
 function* decodeText(base64: string): Generator<void, string | undefined> {
   const decode = utf8Decoder();
   let text = "";

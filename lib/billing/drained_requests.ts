@@ -3,13 +3,13 @@
 /** Bounds the number of drained answers: each holds memory and an upstream connection. */
 export interface DrainedRequests {
   /**
-   * Takes note of one more, until `done` resolves.
-   * @returns false where there are `most` already: then its upstream is to be cancelled
+   * Counts a drained answer until `done` resolves.
+   * @returns false if there are `most` already: the caller must cancel its upstream instead
    */
   begin(done: Promise<unknown>, most: number): boolean;
 }
 
-/** Starts without any. */
+/** Starts at zero. */
 export function createDrainedRequests(): DrainedRequests {
   let open = 0;
   return {

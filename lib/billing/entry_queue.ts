@@ -1,9 +1,9 @@
-/** Entries on their way into the ledger: many become durable with one write. */
+/** Queue of entries for the ledger, which writes them in batches. */
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 
-/** Runs something once after so many milliseconds; the function it returns calls it off. */
+/** Starts a timer of `ms` milliseconds; the returned function cancels it. */
 export type Later = (run: () => void, ms: number) => () => void;
 
 /** A line of the log: an event with its facts. */
@@ -11,52 +11,55 @@ export type Log = (
   line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
 ) => void;
 
-/** Parts. */
+/** Dependencies. */
 export interface EntryQueueParts {
-  /** Enters them all, or rejects and enters none: with a RangeError where one cannot be kept. Tells for each whether it is new. */
+  /**
+   * Appends all entries or, if it rejects, none; a RangeError means that one of them can never be stored. Resolves to
+   * whether each is new.
+   */
   append: (entries: readonly Entry[]) => Promise<boolean[]>;
-  /** Called for every entry that is durable, or given up. */
+  /** Called for every entry that became durable or was given up. */
   onEnd: (id: string, kept: boolean) => void;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic: () => number;
   later: Later;
   log: Log;
 }
 
-/** Entries on their way. */
+/** The queue. */
 export interface EntryQueue {
-  /** True while the last write worked, and none is stuck. */
+  /** True while the last write succeeded and none takes too long. */
   readonly healthy: boolean;
-  /** Number of entries. */
+  /** Number of queued entries. */
   readonly length: number;
   /**
-   * Enters a request. Resolves when it is durable: true where it is new.
-   * @throws {GatewayError} `overloaded` where that did not work for some seconds; it will not be entered then
+   * Appends an entry. Resolves to whether it is new, once it is durable.
+   * @throws {GatewayError} `overloaded` after some seconds without success; the entry is then never written
    */
   enter(entry: Entry): Promise<boolean>;
-  /** Enters a request that nothing depends on. Resolves at once while there is room, and never rejects. */
+  /** Appends an entry that no request waits for. Resolves at once while there is room, and never rejects. */
   note(entry: Entry): Promise<void>;
-  /** Resolves when whatever was handed in before is durable or given up. */
+  /** Resolves when all entries queued so far are durable or given up. */
   flush(): Promise<void>;
-  /** Takes nothing more, and flushes. */
+  /** Accepts no more entries, and flushes. */
   close(): Promise<void>;
 }
 
 /** Entries of one write. */
 const BATCH = 256;
 /**
- * A write that followed another within `RECENT_MS`, and found or left that many entries, is worth waiting for: a write of its
- * own costs 200 thousand cycles beside the 30 of each entry in it. At most so long, in milliseconds.
+ * A write waits up to `GATHER_MS` for more entries if the previous one ended within `RECENT_MS` and had or left at
+ * least `SEVERAL`: a write costs about 200,000 CPU cycles, each entry in it about 30.
  */
 const SEVERAL = 4;
 const RECENT_MS = 10;
 const GATHER_MS = 1;
 /**
- * Which part of them is waited for. Requests that one write ends are followed by others, and the first of those would have a
- * write of its own; the last part is on its way while the others are written, so that nothing stands still.
+ * Share of the previous batch that a write waits for. Clients whose requests ended in one batch send their next ones
+ * about together; waiting for 75 % of them avoids tiny writes, and the others are queued while this one is written.
  */
 const GATHERED = 0.75;
-/** Entries on their way, above which all are waited for. */
+/** Queue length above which every entry is waited for. */
 const MAX_QUEUED = 10_000;
 /** Time limit for an entry whose request waits for it, in milliseconds. */
 const WAIT_MS = 5_000;
@@ -81,7 +84,7 @@ interface Queued {
 
 const AT_ONCE = Promise.resolve();
 
-/** Starts with nothing on its way. */
+/** Creates an empty queue. */
 export function createEntryQueue(parts: EntryQueueParts): EntryQueue {
   return new BatchingQueue(parts);
 }
@@ -93,15 +96,15 @@ class BatchingQueue implements EntryQueue {
   #writingSince = 0;
   #failing = false;
   #closing = false;
-  /** Entries that the next write takes. */
+  /** Most entries of the next write. */
   #room = BATCH;
   #pauseMs = FIRST_PAUSE_MS;
-  /** Writes that worked. */
+  /** Number of successful writes. */
   #worked = 0;
-  /** Entries that the last write had or left, and when it ended. */
+  /** Entries that the last write had or left behind, and when it ended. */
   #flow = 0;
   #endedAt = 0;
-  /** Those that the next one waits for, and what ends the wait. */
+  /** Queue length that the next write waits for, and the function that ends the wait. */
   #goal = 0;
   #endGathering: (() => void) | undefined;
   /** Number of pending flushes. */
@@ -148,7 +151,7 @@ class BatchingQueue implements EntryQueue {
   #push(entry: Entry, urgent: boolean): Queued {
     const queued: Queued = { entry, since: this.#parts.monotonic(), urgent };
     this.#queue.push(queued);
-    // The first one goes at once. Those that come while it is written go together.
+    // The first entry is written at once; those that arrive meanwhile share the next write.
     if (!this.#writing) void this.#write();
     else if (this.#queue.length >= this.#goal) this.#endGathering?.();
     return queued;
@@ -202,7 +205,7 @@ class BatchingQueue implements EntryQueue {
     });
   }
 
-  /** Smaller writes after one that failed: an entry that cannot be entered must not take others with it. */
+  /** Retries in smaller writes after a failure, so that one invalid entry does not block the others. */
   #fail(batch: readonly Queued[], cause: unknown): void {
     this.#room = Math.max(1, batch.length >> 1);
     this.#flow = 0;
@@ -210,7 +213,7 @@ class BatchingQueue implements EntryQueue {
     const [first] = batch;
     if (first !== undefined && batch.length === 1) {
       this.#queue.shift();
-      // It failed alone, others worked, it failed alone again: it is the entry, and not the store.
+      // It failed alone twice, and other entries succeeded in between: the entry is at fault, not the store.
       const failsAgain = first.aloneAfter !== undefined && first.aloneAfter < this.#worked;
       if (failsAgain || isRefusal(cause)) return this.#giveUp(first, cause);
       first.aloneAfter = this.#worked;
@@ -263,7 +266,7 @@ class BatchingQueue implements EntryQueue {
   }
 }
 
-/** The error of a request whose entry, or whose hold, could not be made. */
+/** The error of a request whose entry or hold could not be written. */
 export function notEntered(cause?: unknown): GatewayError {
   return new GatewayError("overloaded", "The gateway cannot write its ledger at the moment", {
     retryAfterMs: RETRY_MS,
@@ -271,7 +274,7 @@ export function notEntered(cause?: unknown): GatewayError {
   });
 }
 
-/** Returns whether a working store refused an entry. */
+/** Returns whether a working store refused the entry itself. */
 function isRefusal(cause: unknown): boolean {
   return cause instanceof RangeError;
 }

@@ -14,25 +14,25 @@ import type { BilledExtra, BilledTokens, ContextTier, EntryDetails, PriceSheet }
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 import { type ContextSheets, type ExtraPrices, inputTokensOf, unitPrices } from "./price.ts";
 
-/** Usage of an answer in addition to tokens, as far as it is known. */
+/** Extra usage of an answer, as far as the upstream reports it. */
 export type UsedExtras = Pick<TokenUsage, "tiers" | "hostedCalls">;
 
-/** Prices of a request, and what it asked for. */
+/** Prices of a request, and the tier it asked for. */
 interface Terms {
   sheet: Readonly<PriceSheet>;
   extraPrices?: ExtraPrices | undefined;
   tier?: string | undefined;
 }
 
-/** Calls of one hosted tool that are held for where the request names no most number. */
+/** Calls of one hosted tool covered by the hold if the request sets no maximum. */
 const HELD_CALLS = 32;
 
-/** Most calls of a tool that an upstream is believed. */
+/** Larger counts of hosted calls are implausible. */
 const MOST_CALLS = 10_000;
 
 /**
- * The prices that a request pays, and what is billed beside its tokens. A tier that the upstream reports and that has a
- * price counts; where it reports none, or one without a price, it is the one that was asked for.
+ * Chooses the prices that a request pays and the extras billed beside its tokens. The reported service tier counts if
+ * it has a price, otherwise the requested one.
  */
 export function billUsed(
   { used, tokens }: { used?: UsedExtras | undefined; tokens: BilledTokens },
@@ -49,7 +49,7 @@ export function billUsed(
   const details: EntryDetails = {
     ...(extras.length > 0 && { extras }),
     ...(tier !== undefined && { service_tier: tier }),
-    // Time windows have no part in the prices of service tiers.
+    // Time windows do not apply to service tier prices.
     ...(extraPrices?.window !== undefined && tierSheets === undefined && { price_window: extraPrices.window }),
   };
   const served = contextSheetOf(tierSheets ?? extraPrices?.plain, inputTokensOf(tokens));
@@ -57,7 +57,7 @@ export function billUsed(
   return { sheet: served?.sheet ?? sheet, ...(Object.keys(details).length > 0 && { details }) };
 }
 
-/** The sheet for an input of a size, with the thresholds around that size where there are any. */
+/** The price sheet for an input of this size, with its context tier if there are several. */
 function contextSheetOf(
   sheets: ContextSheets | undefined,
   inputTokens: number,
@@ -94,7 +94,7 @@ function pricesOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
   return prompt + completion;
 }
 
-/** The most that the hosted tools of a request can cost, as far as it is held for. */
+/** The most that the hosted tools of a request can cost, for its hold. */
 export function mostCostOfTools(
   { extras, n = 1 }: Pick<Prompt, "extras" | "n">,
   prices: ExtraPrices | undefined,
@@ -112,7 +112,9 @@ export function mostCostOfTools(
   return BigInt(n) * (all < sum ? all : sum);
 }
 
-/** Counts the calls of hosted tools in an answer, as it comes. What the upstream itself counts goes before that. */
+/**
+ * Counts the calls of hosted tools in an answer while it is read. A count reported by the upstream takes precedence.
+ */
 export class HostedCalls {
   readonly #tools: ReadonlySet<string>;
   readonly #counts: Record<string, number> = {};
@@ -122,13 +124,13 @@ export class HostedCalls {
     this.#tools = new Set(hostedTools.map(({ name }) => name));
   }
 
-  /** Takes an event of an answer. Chat tells of a search only by what the answer cites. */
+  /** Counts an event of an answer. In Chat, a search shows only in the citations. */
   push(event: ReplyEvent): void {
     if (event.type === "open" && event.block.type === "vendor_specific") this.#count(event.block);
     else if (event.type === "citation") this.#cited = true;
   }
 
-  /** Takes a block of a whole answer. */
+  /** Counts a block of a complete answer. */
   take(block: ContentBlock): void {
     if (block.type === "vendor_specific") this.#count(block);
     else if (block.type === "text" && block.citations !== undefined) this.#cited = true;
@@ -139,7 +141,7 @@ export class HostedCalls {
     if (name !== undefined && this.#tools.has(name)) this.#counts[name] = (this.#counts[name] ?? 0) + 1;
   }
 
-  /** Used extras, with the upstream's report of them. */
+  /** The used extras, including those that the upstream reports. */
   used({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
     const cited = this.#cited && Object.keys(this.#counts).length === 0
       ? CITING.find((name) => this.#tools.has(name))
@@ -152,18 +154,18 @@ export class HostedCalls {
 /** Hosted tools whose answers cite what they found. */
 const CITING: readonly string[] = ["web_search", "plugins"];
 
-/** Extras that were used; `undefined` without any. */
+/** The used extras; `undefined` if there are none. */
 export function usedExtras({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
   if (tiers === undefined && hostedCalls === undefined) return undefined;
   return { ...(tiers !== undefined && { tiers }), ...(hostedCalls !== undefined && { hostedCalls }) };
 }
 
-/** A counter for an answer in which hosted tools may run; absent: none may. */
+/** Returns a counter for an answer in which hosted tools may run; `undefined` if none may. */
 export function hostedCallsOf(prompt: Pick<Prompt, "extras">): HostedCalls | undefined {
   return prompt.extras !== undefined && mayRunHostedTools(prompt) ? new HostedCalls(prompt.extras) : undefined;
 }
 
-/** Responses: `web_search_call`. To open a page, or to look within it, is no search. */
+/** Responses: `web_search_call`. The actions that open a page or search within it are not counted. */
 function toolOfItem({ type, action }: JsonObject): string | undefined {
   if (typeof type !== "string" || !type.endsWith("_call")) return undefined;
   const step = typeof action === "object" && action !== null && "type" in action ? action.type : undefined;
@@ -171,7 +173,7 @@ function toolOfItem({ type, action }: JsonObject): string | undefined {
   return type.slice(0, -"_call".length);
 }
 
-/** Messages: `server_tool_use`. Two of its tools belong to one that is asked for. */
+/** Messages: `server_tool_use`. Two of these tools belong to one requested tool. */
 function toolOfBlock({ type, name }: JsonObject): string | undefined {
   if (type !== "server_tool_use" || typeof name !== "string") return undefined;
   return name.endsWith("_code_execution") ? "code_execution" : name;

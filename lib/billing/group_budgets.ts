@@ -1,9 +1,9 @@
-/** Reads the amounts charged to group budgets before the first request needs them. */
+/** Sums up group budgets at start, before the first request needs them. */
 import type { Config } from "../config.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { budgetClaim } from "./budgets.ts";
 
-/** Parts. */
+/** Dependencies. */
 export interface GroupBudgetParts {
   ledger: Pick<LedgerStore, "left">;
   config: Pick<Config, "groups">;
@@ -12,10 +12,9 @@ export interface GroupBudgetParts {
 }
 
 /**
- * Has the ledger work out what the budget of each group was charged in its period so far, before requests need it, for
- * whom a ledger of one process would read it at once: a SQLite file all sums of the days of the period, 0.15 s for a
- * million of them. Here others have their turn meanwhile, and the ledger keeps it up to date from then on. Never rejects:
- * what cannot be read is told to the first request that needs it.
+ * Makes the ledger sum up the current period of each group budget in slices. Without this, the first request of a group
+ * would sum a SQLite ledger synchronously: 0.15 s for a million sums per day. The ledger keeps the totals current
+ * afterwards. Never rejects: a failed read repeats at the first request that needs it.
  */
 export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
   for (const [id, { budget }] of Object.entries(config.groups)) {

@@ -1,26 +1,29 @@
-/** Width and height of an image, from its header. Nothing is decoded, and bytes nobody asks for are never looked at. */
+/** Reads the width and height of an image from its header, without decoding it. */
 
-/** An image's size in pixels, before any rotation its metadata asks for. */
+/** Size of an image in pixels, before any rotation by its metadata. */
 export interface ImageSize {
   width: number;
   height: number;
   type: "png" | "jpeg" | "gif" | "webp";
 }
 
-/** Markers and fill bytes of a JPEG that are read in search of its size. Real files have some tens. */
+/** Most JPEG markers and fill bytes read in search of the size. Real files have a few dozen. */
 const MAX_MARKERS = 4096;
 
-/** The byte at an offset; -1 past the end, or where there is no byte to be had. */
+/** The byte at an offset; -1 past the end or if it is invalid. */
 type ByteAt = (offset: number) => number;
 
-/** Size of an image; undefined where the bytes are no PNG, JPEG, GIF or WebP, or end too early. Never throws. */
+/**
+ * Reads the size of an image; undefined unless the bytes are a PNG, JPEG, GIF or WebP with a complete header. Never
+ * throws.
+ */
 export function imageSize(bytes: Uint8Array): ImageSize | undefined {
   return read((offset) => bytes[offset] ?? -1);
 }
 
 /**
- * Size of an image in base64 (standard alphabet, padded, no white space); undefined as for `imageSize`, and where a
- * character that matters is not of the alphabet. Takes the same time for an image of any length.
+ * Reads the size of an image in base64 (standard alphabet, padded, no white space); undefined as for `imageSize`, and
+ * if a needed character is not base64. Takes constant time for any length.
  */
 export function imageSizeBase64(base64: string): ImageSize | undefined {
   return read((offset) => {
@@ -44,12 +47,12 @@ function sextet(code: number): number {
 
 function read(at: ByteAt): ImageSize | undefined {
   const size = readPng(at) ?? readJpeg(at) ?? readGif(at) ?? readWebp(at);
-  // Number.isInteger() is false for what was past the end.
+  // Numbers read past the end are NaN.
   if (size === undefined || !Number.isInteger(size.width) || !Number.isInteger(size.height)) return undefined;
   return size.width > 0 && size.height > 0 ? size : undefined;
 }
 
-/** True where the ASCII text stands at the offset. */
+/** Returns whether the ASCII text is at the offset. */
 function says(at: ByteAt, offset: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (at(offset + i) !== text.charCodeAt(i)) return false;
   return true;
@@ -81,7 +84,7 @@ function readPng(at: ByteAt): ImageSize | undefined {
   if (!says(at, 0, "\x89PNG\r\n\x1a\n") || big(at, 8, 4) !== 13 || !says(at, 12, "IHDR")) return undefined;
   const width = big(at, 16, 4);
   const height = big(at, 20, 4);
-  // The format ends at 31 bits.
+  // PNG limits both sides to 31 bits.
   return width < 2 ** 31 && height < 2 ** 31 ? { type: "png", width, height } : undefined;
 }
 
@@ -90,7 +93,7 @@ function readGif(at: ByteAt): ImageSize | undefined {
   return { type: "gif", width: little(at, 6, 2), height: little(at, 8, 2) };
 }
 
-/** Goes from segment to segment to the frame header, which may be far in: profiles and previews come before it. */
+/** Walks from segment to segment to the frame header, which may be far into the file, behind profiles and previews. */
 function readJpeg(at: ByteAt): ImageSize | undefined {
   if (at(0) !== 0xff || at(1) !== 0xd8) return undefined;
   let offset = 2;
@@ -105,7 +108,7 @@ function readJpeg(at: ByteAt): ImageSize | undefined {
       offset += 2;
       continue;
     }
-    // Before the frame there is no scan and no end, and 00 is no marker at all.
+    // A scan or the end before the frame is invalid, and so is the marker 00.
     if (marker < 0xc0 || marker === 0xd8 || marker === 0xd9 || marker === 0xda) return undefined;
     const length = big(at, offset + 2, 2);
     if (marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc) {
@@ -131,6 +134,6 @@ function readWebp(at: ByteAt): ImageSize | undefined {
   const width = little(at, 26, 2);
   const height = little(at, 28, 2);
   if (Number.isNaN(width) || Number.isNaN(height)) return undefined;
-  // Two bits of each say how to scale the image for display.
+  // The upper two bits of each are a scaling hint for display.
   return { type: "webp", width: width & 0x3fff, height: height & 0x3fff };
 }

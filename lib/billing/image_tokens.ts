@@ -1,4 +1,4 @@
-/** Tokens of images: the official formula, always at the high tier, whatever an upstream reports. */
+/** Tokens of generated images by the official formula, always at the high tier, whatever an upstream reports. */
 
 /** Width and height in pixels. */
 interface Sides {
@@ -6,24 +6,24 @@ interface Sides {
   height: number;
 }
 
-/** Tokens along the longer side at the high tier, which every quality is charged at. */
+/** Tokens along the longer side at the high tier. Every quality is charged at it. */
 const HIGH_TIER = 96;
 
-/** The dearest of all sizes that may be asked for: the most pixels, as a square. */
+/** The most expensive size that may be requested: the most pixels, as a square. */
 const DEAREST: Readonly<Sides> = { width: 2880, height: 2880 };
 
-/** Tokens of one image of a size that may be asked for. All numbers on the way are whole and below 2^53. */
+/** Tokens of one image of a valid requested size. All intermediate numbers are integers below 2^53. */
 export function outputTokens({ width, height }: Sides): number {
   const shorter = Math.min(width, height);
   const longer = Math.max(width, height);
-  // Half is rounded up.
+  // Rounds halves up.
   const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));
   return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);
 }
 
 /**
- * Tokens of an image of any size, as an upstream made it. The size is what the file's header claims, and nothing is decoded:
- * an image costs no more than the dearest that may be asked for.
+ * Tokens of a delivered image of any size. The size is what its header claims, so the result is capped at the most
+ * expensive requestable size.
  */
 export function deliveredTokens(size: Sides): number {
   return Math.min(outputTokens(size), outputTokens(DEAREST));

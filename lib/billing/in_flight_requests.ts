@@ -1,34 +1,34 @@
-/** Requests that are under way: when the process ends, each of them must come to its end, and into the ledger. */
+/** Requests in progress. At shutdown each of them must end and be entered into the ledger. */
 import { Bag, type Bagged } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
-/** Kind of a request: images take longer than texts, and cost more to begin again. */
+/** Kind of a request: images take longer than texts, and cost more to restart. */
 export type InFlightKind = "text" | "images";
 
-/** A request under way. */
+/** A request in progress. */
 export interface InFlightRequest {
   kind: InFlightKind;
-  /** Ends its work early, with an error that tells the client why. */
+  /** Aborts the request with an error that tells the client the reason. */
   stop: (reason: GatewayError) => void;
 }
 
-/** Requests under way. */
+/** Requests in progress. */
 export interface InFlightRequests {
-  /** Adds a request. Returns the function that removes it, to call when its meter has ended. */
+  /** Adds a request. Returns the function that removes it, to be called when its meter has ended. */
   add(meter: Pick<Meter, "fail" | "done">, request: InFlightRequest): () => void;
   /** Counts requests, of one kind or of all. */
   count(kind?: InFlightKind): number;
-  /** Resolves when there are none, of one kind or of all. */
+  /** Resolves when there are none left, of one kind or of all. */
   over(kind?: InFlightKind): Promise<void>;
   /**
-   * Ends those of one kind, or all of them, early and without a charge. Resolves when they have ended; those that take
-   * too long are given up.
+   * Aborts the requests of one kind, or all, without a charge. Resolves when they have ended, or after the grace
+   * period.
    */
   stop(reason: GatewayError, kind?: InFlightKind): Promise<void>;
 }
 
-/** A request with its meter. */
+/** A request and its meter. */
 interface Metered extends Bagged {
   readonly meter: Pick<Meter, "fail" | "done">;
   readonly request: InFlightRequest;
@@ -37,7 +37,7 @@ interface Metered extends Bagged {
 /** Time for requests to end after `stop`, in milliseconds. */
 const GRACE_MS = 1_000;
 
-/** Starts with none. */
+/** Starts with no requests. */
 export function createInFlightRequests(graceMs = GRACE_MS): InFlightRequests {
   const inFlight = new Bag<Metered>();
 

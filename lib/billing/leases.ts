@@ -1,15 +1,15 @@
-/** Holds of requests that run: kept alive as long as their requests may last, and swept when they are over. */
+/** Holds of running requests: renewed while their requests may last, and voided after that. */
 import { nameOf } from "../errors.ts";
 import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "./money.ts";
 import { type Later, type Log, notEntered } from "./entry_queue.ts";
 
-/** Parts. */
+/** Dependencies. */
 export interface LeasesParts {
   store: Pick<LedgerStore, "clock" | "hold" | "renew" | "expire">;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic: () => number;
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
@@ -17,34 +17,34 @@ export interface LeasesParts {
   log: Log;
 }
 
-/** Holds of requests that run here. */
+/** Holds of this process's running requests. */
 export interface Leases {
   /**
-   * Sets an amount aside for a request that lasts at most `forMs`. The hold lives until its entry is there.
-   * @throws {GatewayError} `overloaded` where nobody can tell
+   * Holds an amount for a request that lasts at most `forMs`, until its entry is written.
+   * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
-  /** Renews a hold no more: its entry is there, or (`kept` false) will not be, and it ends with its lease. */
+  /** Stops renewing a hold: its entry is written, or (`kept` false) never will be, and the hold ends with its lease. */
   end(id: string, kept: boolean): void;
-  /** Voids holds whose lease is over. Never rejects. */
+  /** Voids expired holds. Never rejects. */
   sweep(): Promise<void>;
-  /** Renews nothing more. */
+  /** Stops all renewals. */
   close(): void;
 }
 
-/** Renewals within the time that a hold lives without one: two may fail. */
+/** Renewals per lease: two may fail in a row. */
 const RENEWALS = 3;
 
-/** Most budgets that are remembered to have refused a request. */
+/** Most exhausted budgets that are remembered, to log each once. */
 const MOST_EXHAUSTED = 1_000;
 
-/** The hold of a request, in Unix milliseconds. */
+/** The hold of a request; times are Unix milliseconds. */
 interface Lease {
-  /** End of the lease, as far as is known. */
+  /** End of the lease, as last renewed. */
   until: number;
-  /** The latest that it is renewed to. */
+  /** Latest time that the lease is renewed to. */
   last: number;
-  /** False: it is not renewed any more. */
+  /** False: it is no longer renewed. */
   lives: boolean;
 }
 
@@ -56,7 +56,7 @@ export function createLeases(parts: LeasesParts): Leases {
 class LeaseKeeper implements Leases {
   readonly #parts: LeasesParts;
   readonly #open = new Map<string, Lease>();
-  /** Budgets that have refused a request in their period. */
+  /** Budgets that refused a request in their current period. */
   readonly #exhausted = new Set<string>();
   #offset = 0;
   #sweeps = 0;
@@ -80,7 +80,7 @@ class LeaseKeeper implements Leases {
       }
       return answer;
     } catch (cause) {
-      // It may be held all the same.
+      // The store may hold the amount although its answer was lost.
       lease.lives = false;
       throw notEntered(cause);
     }
@@ -116,7 +116,7 @@ class LeaseKeeper implements Leases {
     } finally {
       this.#sweeps--;
     }
-    // Not before: a renewal may have worked although it failed.
+    // Kept until then, because a failed renewal may have reached the store.
     for (const [id, { last }] of this.#open) {
       if (last <= at) this.#open.delete(id);
     }
@@ -128,15 +128,15 @@ class LeaseKeeper implements Leases {
     this.#cancel = undefined;
   }
 
-  /** Unix time, untouched by jumps of the wall clock while something is held: they must not end a lease. */
+  /** Unix time that ignores changes of the wall clock while holds are open, since those must not end a lease. */
   #clock(): number {
     if (this.#parts.store.clock !== undefined) return this.#parts.store.clock();
-    // Nor while the store is asked what is over by this clock: it would void what is held by another one meanwhile.
+    // Nor during a sweep: the store would void holds that were made under the other offset.
     if (this.#open.size === 0 && this.#sweeps === 0) this.#offset = this.#parts.now() - this.#parts.monotonic();
     return Math.floor(this.#offset + this.#parts.monotonic());
   }
 
-  /** One timer for all holds; none while there are none. */
+  /** Starts the one timer for all holds, if there are any. */
   #schedule(): void {
     if (this.#cancel !== undefined || this.#closed) return;
     this.#cancel = this.#parts.later(() => {

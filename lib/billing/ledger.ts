@@ -1,4 +1,4 @@
-/** The gateway's way to its ledger: entries that become durable together, and holds that live as long as their requests. */
+/** The process's ledger: batched durable entries, and holds that last as long as their requests. */
 import { GatewayError } from "../errors.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
 import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
@@ -11,60 +11,60 @@ const LEASE_MS = 60_000;
 /** Value of `retry-after`, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Parts. */
+/** Dependencies. */
 export interface LedgerParts {
   store: LedgerStore;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Milliseconds that only grow; absent: since the process began. */
+  /** Monotonic time in milliseconds; absent: since the process began. */
   monotonic?: () => number;
   /** Lease of holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
-  /** Absent: the timers of the process. */
+  /** Absent: `setTimeout`. */
   later?: Later;
-  /** Absent: nothing is told. */
+  /** Absent: no log. */
   log?: Log;
 }
 
 /** The ledger of a process. */
 export interface Ledger {
-  /** True while entries can be written, as far as is known. While not, no request that costs may begin. */
+  /** True while entries can be written, as far as is known. While false, no request that costs money may begin. */
   readonly healthy: boolean;
-  /** Entries on their way. */
+  /** Number of queued entries. */
   readonly queued: number;
   /**
-   * Enters a request and ends its hold. Resolves when it is durable: true where it is new, false where its id is taken,
-   * as its hold had run out.
-   * @throws {GatewayError} `overloaded` where it could not be written for 5 seconds: it never will be then
+   * Writes an entry and ends its hold. Resolves once it is durable: true if it is new, false if its id exists, because
+   * its hold had expired.
+   * @throws {GatewayError} `overloaded` if it could not be written within 5 seconds; it is then never written
    */
   enter(entry: Entry): Promise<boolean>;
   /**
-   * Enters a request without charge, for which nobody needs to wait: resolves at once, except while 10,000 entries are
-   * on their way. Never rejects. What cannot be written for a minute is given up, and logged.
+   * Writes the entry of a request without charge. Resolves at once, except while 10,000 entries are queued. Never
+   * rejects: an entry that cannot be written for a minute is given up and logged.
    */
   note(entry: Entry): Promise<void>;
   /**
-   * Sets an amount aside for a request that lasts at most `forMs`, until its entry is there.
-   * @throws {GatewayError} `overloaded` where the store cannot tell
+   * Holds an amount for a request that lasts at most `forMs`, until its entry is written.
+   * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
   /**
-   * What is left of a budget, after what was charged and what is held.
-   * @throws {GatewayError} `overloaded` where the store cannot tell
+   * Returns the rest of a budget after charges and holds.
+   * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   left(claim: BudgetClaim): Promise<Amount>;
   /**
    * Reads the charged and held amounts of keys and groups in their periods.
-   * @throws {GatewayError} `overloaded` where the store cannot tell
+   * @throws {GatewayError} `overloaded` if the store cannot be reached
    */
   spending: LedgerStore["spending"];
-  /** @throws {GatewayError} `overloaded` where the store cannot tell */
+  /** Finds the entry of a request. @throws {GatewayError} `overloaded` if the store cannot be reached */
   find(id: string): Promise<KeptEntry | undefined>;
-  /** Voids holds whose lease is over, and enters their requests as lost. Also done while requests hold something. */
+  /** Voids expired holds, and enters their requests as lost. Also runs regularly while holds are open. */
   sweep(): Promise<void>;
-  /** Resolves when whatever was entered before is durable, or given up. */
+  /** Resolves when all entries so far are durable or given up. */
   flush(): Promise<void>;
-  /** Takes nothing more, flushes, and stops all timers. The store stays open. */
+  /** Accepts no more entries, flushes, and stops all timers. The store stays open. */
   close(): Promise<void>;
 }
 
@@ -91,7 +91,7 @@ export function createLedger(
 
   return {
     get healthy() {
-      // A store that knows has the last word: the next write may go elsewhere than the one before.
+      // The state reported by the store takes precedence: its next write may go to its journal instead.
       return store.takes ?? queue.healthy;
     },
     get queued() {
@@ -112,7 +112,7 @@ export function createLedger(
   };
 }
 
-/** Turns the error of an unreachable store into one that a client may retry. */
+/** Maps the error of an unreachable store to one that a client may retry. */
 async function told<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -125,7 +125,7 @@ async function told<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The timers of the process, as a `Later`. */
+/** `setTimeout` as a `Later`. */
 export function withTimeout(run: () => void, ms: number): () => void {
   const timer = setTimeout(run, ms);
   return () => clearTimeout(timer);

@@ -1,4 +1,4 @@
-/** An entry of the ledger as double-entry bookkeeping sees it, and its arithmetic done once more. */
+/** Entries as double-entry bookkeeping, and an independent recomputation of their charges. */
 import type { Entry } from "../store/ledger.ts";
 import { type Charge, computeCharge } from "./charge.ts";
 import type { Amount } from "./money.ts";
@@ -6,7 +6,7 @@ import type { Amount } from "./money.ts";
 /** Account of a posting. Customer accounts are liabilities: a debit lowers them, a credit raises them. */
 export type LedgerAccount = "customer:available" | "customer:held" | "house:revenue" | "house:overrun";
 
-/** One amount that goes from an account to another. */
+/** An amount moved from one account to another. */
 export interface LedgerPosting {
   kind: "hold" | "settle" | "release" | "overrun";
   debit: LedgerAccount;
@@ -15,9 +15,10 @@ export interface LedgerPosting {
 }
 
 /**
- * The postings of an entry, none of amount 0. What was held leaves `customer:held` whole: as the cost, and back.
- * @throws {RangeError} for an entry that nobody can have meant: a negative amount, more charged than was held, an overrun
- * while something held was left
+ * The postings of an entry, without amounts of 0. The held amount leaves `customer:held` entirely: as the cost, and
+ * back.
+ * @throws {RangeError} for an inconsistent entry: a negative amount, a charge above the hold, or an overrun while part
+ * of the hold is unspent
  */
 export function listPostings(
   { id, held, cost, overrun }: Pick<Entry, "id" | "held" | "cost" | "overrun">,
@@ -41,9 +42,8 @@ export function listPostings(
 }
 
 /**
- * What an entry must say of its cost and overrun, from its tokens, what is billed beside them, its prices and what was held
- * alone.
- * @throws {RangeError} for tokens or prices that are none
+ * Recomputes cost and overrun of an entry from its tokens, extras, prices and hold.
+ * @throws {RangeError} for invalid tokens or prices
  */
 export function recomputeCharge(
   { tokens, details, sheet, held }: Pick<Entry, "tokens" | "details" | "sheet" | "held">,

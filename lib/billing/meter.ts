@@ -37,26 +37,26 @@ export interface Arrival {
 /** The model, prices, limits and budgets that a request is admitted with. */
 export interface AdmissionTerms {
   model: Model;
-  /** Its prices, fixed at admission. */
+  /** Prices of the model, fixed at admission. */
   sheet: PriceSheet;
-  /** Prices beside the plain sheet; absent: none. */
+  /** Extra prices; absent: none. */
   extraPrices?: ExtraPrices | undefined;
-  /** The service tier that it asks for; absent: the plain one. */
+  /** The requested service tier; absent: the default one. */
   tier?: string | undefined;
-  /** Limits it counts against. */
+  /** Limits that the request counts against. */
   limitRequests: readonly LimitRequest[];
-  /** Budgets it counts against. */
+  /** Budgets that the request counts against. */
   budgets: readonly BudgetClaim[];
-  /** The most it can cost. */
+  /** The most that the request can cost. */
   most: Amount;
   /**
-   * Returns the most it can cost when a budget has only `left` for it, or more than `left` if it cannot cost less. Absent:
-   * the request asks for all or nothing.
+   * Returns the most that the request can cost when a budget has only `left`, or more than `left` if it cannot cost
+   * less. Absent: the request needs the whole amount.
    */
   within?: (left: Amount) => Amount;
-  /** Longest time it can last, in milliseconds. */
+  /** The longest that the request can last, in milliseconds. */
   forMs: number;
-  /** True: the limit statuses are needed only at its end, since its answer is sent as a whole. */
+  /** True: the answer is sent as a whole, so the limit statuses are needed only at its end. */
   whole?: boolean;
 }
 
@@ -75,62 +75,62 @@ export interface Delivered {
   used?: UsedExtras;
 }
 
-/** Most times that a request asks budgets for less: once for each of two, and for what others take meanwhile. */
+/** Most attempts to hold a smaller amount: one for each of two budgets, and one for concurrent requests. */
 const MOST_LESS = 3;
 
 /**
- * One request on its way. It ends once: with `deliver`, `fail` or `refuse`, whichever is first. Whatever it took of limits
- * and budgets is given back then, and its entry is in the ledger.
+ * Meters one request. It ends once, with the first call of `deliver` or `fail`: then its limits and holds are released
+ * and its entry is written.
  */
 export interface Meter {
   /**
-   * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken, and the request may
-   * ask for something else. Once per request.
-   * @returns absent where that is done at once, as where only limits in memory are asked
-   * @throws {GatewayError} `limited`; `overloaded` where the ledger cannot be written
+   * Reserves limits, then holds budgets. If one of them refuses, nothing stays reserved, and `admit` may be called
+   * again with other terms.
+   * @returns absent if that finished synchronously, as with limits in memory and no budget
+   * @throws {GatewayError} `limited`; `overloaded` if the ledger cannot be written
    */
   admit(terms: AdmissionTerms): Promise<void> | undefined;
   /**
-   * Switches to another model than the request was admitted with, at its own prices, and takes that model's own limits.
-   * The amount held must be enough for it.
-   * @returns absent where it is that model already
-   * @throws {GatewayError} `limited`; then the model stays the one before
+   * Switches to another model at its own prices, and reserves that model's own limits. The held amount must suffice for
+   * it.
+   * @returns absent if it is the current model
+   * @throws {GatewayError} `limited`; the model is then unchanged
    */
   switchModel(to: Pick<AdmissionTerms, "model" | "sheet" | "extraPrices" | "limitRequests">): Promise<void> | undefined;
   /**
-   * Returns the limit statuses of its admission; after its end, with its real number of tokens. The limiter is not called.
-   * Empty before `admit`.
+   * Returns the limit statuses of the admission; after the end, with the actual number of tokens. Does not call the
+   * limiter. Empty before `admit`.
    */
   limitStatuses(): LimitStatus[];
-  /** Notes for whom the client makes the request. */
+  /** Records the end user and tags that the client named. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void;
-  /** An upstream is asked. `target`: the model there, with its prices where they are known. */
+  /** Records the start of an attempt. `target`: the model there, with its prices if they are known. */
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void;
-  /** An attempt has ended. */
+  /** Records the end of an attempt. */
   attempted(attempt: EntryAttempt): void;
-  /** The first event or byte of the answer is there. */
+  /** Records the first event or byte of the answer. */
   first(): void;
   /**
-   * Charges what was delivered. Resolves when the entry is durable, with what the customer pays: 0 where the request had
-   * ended before, or its hold had run out.
-   * @throws {GatewayError} `overloaded` where it cannot be entered: the answer must not be completed then
+   * Charges the delivered output. Resolves when the entry is durable, to the amount that the customer pays: 0 if the
+   * request had ended before, or its hold had expired.
+   * @throws {GatewayError} `overloaded` if the entry cannot be written: the answer must not be completed then
    */
   deliver(delivered: Delivered): Promise<Amount>;
-  /** Ends it without a charge: `failed`, or `refused` where no upstream was asked. Never rejects. */
+  /** Ends the request without a charge: `failed`, or `refused` if no upstream was asked. Never rejects. */
   fail(status: number, reason: EntryReason): Promise<void>;
-  /** True once an upstream was asked. */
+  /** True after the first attempt began. */
   readonly asked: boolean;
-  /** True once it has ended. */
+  /** True after the end. */
   readonly ended: boolean;
-  /** Resolves when it has ended and its entry is in the ledger, or on the way there. */
+  /** Resolves when the request has ended and its entry is written or queued. */
   readonly done: Promise<void>;
 }
 
 /** Observes meters. */
 export interface MeterWatch extends LimitWatch {
-  /** A request with this id runs under a meter, and will end. */
+  /** Called when the meter of a request opens. */
   opened(id: string): void;
-  /** A request has ended with this entry. */
+  /** Called with the entry of each request that ends. */
   ended(entry: Entry): void;
 }
 
@@ -142,7 +142,7 @@ export interface MeterParts extends ReservationParts {
   observer?: MeterWatch;
 }
 
-/** Opens the meter of a request that has just arrived. It takes nothing before `admit`. */
+/** Opens the meter of a new request. It reserves nothing before `admit`. */
 export function openMeter(parts: MeterParts, arrival: Arrival): Meter {
   return new RequestMeter(parts, arrival);
 }
@@ -163,17 +163,17 @@ class RequestMeter implements Meter {
   readonly #start: number;
   readonly #limits: Reservation;
   #terms: AdmissionTerms | undefined;
-  /** Work of `admit`, while it runs. */
+  /** `admit` in progress. */
   #admitting: Promise<void> | undefined;
   #admitted = false;
-  /** Models whose own limits were taken of. */
+  /** Models whose own limits are reserved. */
   readonly #models: Model[] = [];
   #held = 0n;
   #attempts = 0;
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
-  /** Attempts from the first; empty while none has failed. */
+  /** All attempts; `undefined` until one fails. */
   #attemptsMade: EntryAttempt[] | undefined;
   #firstMs: number | undefined;
   #ended = false;
@@ -250,7 +250,7 @@ class RequestMeter implements Meter {
     this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
-  /** Reservations made while the request ends are returned with it. */
+  /** Runs `reserve` and remembers it, so that a request that ends meanwhile releases it too. */
   async #during(taking: Promise<void>): Promise<void> {
     this.#admitting = taking;
     try {
@@ -261,7 +261,7 @@ class RequestMeter implements Meter {
     if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
   }
 
-  /** Limits, then budgets. @returns absent where that is done */
+  /** Reserves limits, then budgets. @returns absent if that finished synchronously */
   #take(terms: AdmissionTerms): Promise<void> | undefined {
     const needsHold = terms.most > 0n && terms.budgets.length > 0;
     const { limitRequests, forMs, whole = false } = terms;
@@ -290,7 +290,7 @@ class RequestMeter implements Meter {
     return { id, at: this.#at, keyId, group, model, endpoint };
   }
 
-  /** Holds all of it if the budgets allow it, else the smaller amount of `within`. */
+  /** Holds the whole amount if the budgets allow it, else the smaller amount of `within`. */
   async #hold({ model, budgets, most, within, forMs }: AdmissionTerms): Promise<void> {
     const { id, keyId, group, endpoint } = this.#arrival;
     let amount = most;
@@ -348,15 +348,15 @@ class RequestMeter implements Meter {
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       if (details !== undefined) entry.details = details;
-      // Both run at the same time; the client waits for both. Other nodes know the request until its entry is durable.
+      // Concurrently, since the client waits for both. Other nodes know the request until its entry is durable.
       released = this.#limits.end(limitedTokens(tokens), { now, isEntered: false });
       const isNew = await this.#parts.ledger.enter(entry);
-      // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
+      // The id exists if the hold had expired, or if an earlier try succeeded and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
       this.#parts.observer?.ended(paid === cost ? entry : { ...entry, cost: paid });
       return paid;
     } catch (cause) {
-      // Not completed, so not charged. The entry frees what was held as soon as it can be written.
+      // Not completed, so not charged. The entry releases the hold as soon as it can be written.
       const code = cause instanceof GatewayError ? "unavailable" : "internal";
       await this.#note(toGatewayError(cause).status, "failed", { code });
       throw cause;
@@ -384,10 +384,10 @@ class RequestMeter implements Meter {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      // A hold that is on its way must be there before the entry that ends it.
+      // A hold in progress must exist before the entry that ends it.
       if (this.#admitting !== undefined) await this.#admitting;
     } catch {
-      // The caller of `admit` gets this error.
+      // The caller of `admit` handles this error.
     }
     const released = this.#limits.end(0);
     if (released !== undefined) await released;
@@ -410,7 +410,7 @@ class RequestMeter implements Meter {
     return { ...details, ...(attempts !== undefined && { attempts }), ...this.#attribution };
   }
 
-  /** The entry, but for prices. One literal: this is made for every request, and all of one shape are read faster. */
+  /** The entry without prices. One object literal, so that all entries have the same hidden class. */
   #entry({ status, ending, tokens, source, cost, overrun, images, now }: Charged & { now: number }): Entry {
     const { id, keyId, group, endpoint } = this.#arrival;
     const entry: Entry = {

@@ -1,4 +1,4 @@
-/** Money, exact: prices are decimal strings, amounts are whole numbers of 1e-12 USD. No binary fractions anywhere. */
+/** Exact money: prices are decimal strings, amounts are bigints in 1e-12 USD. Floating point is never used. */
 
 /** Decimals of an amount. */
 const DECIMALS = 12;
@@ -18,7 +18,7 @@ export function parseUsd(text: string): Amount {
   return BigInt(whole + fraction.padEnd(DECIMALS, "0"));
 }
 
-/** Writes an amount as the shortest decimal string of USD that says the same: `0.031608`, `2`, `0`. */
+/** Formats an amount as the shortest exact decimal string of USD: `0.031608`, `2`, `0`. */
 export function formatUsd(amount: Amount): string {
   const sign = amount < 0n ? "-" : "";
   const digits = (amount < 0n ? -amount : amount).toString().padStart(DECIMALS + 1, "0");
@@ -26,12 +26,12 @@ export function formatUsd(amount: Amount): string {
   return `${sign}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-/** Decimals of an amount that people read, and the least such amount. */
+/** Decimals of amounts for people, and the smallest amount that they show. */
 const READ_DECIMALS = 4;
 const LEAST_READ = 10n ** BigInt(DECIMALS - READ_DECIMALS);
 const HALF_READ = 5n * 10n ** BigInt(DECIMALS - READ_DECIMALS - 1);
 
-/** Rounds what `formatUsd` writes to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
+/** Rounds a result of `formatUsd` to 4 decimals, for people: `0.0316`, `2.0000`, `<0.0001`; 0 is `0`. */
 export function roundUsd(usd: string): string {
   if (usd.startsWith("-")) return `-${roundUsd(usd.slice(1))}`.replace("-<", ">-");
   const amount = parseUsd(usd);
@@ -42,30 +42,30 @@ export function roundUsd(usd: string): string {
 }
 
 /**
- * What tokens cost.
- * @param tokens a whole number, not negative
- * @param price USD per token, as the catalog writes it
- * @throws {RangeError} for a count that is none
+ * Cost of tokens.
+ * @param tokens a non-negative integer
+ * @param price USD per token, as in the catalog
+ * @throws {RangeError} for an invalid count
  */
 export function costOf(tokens: number, price: string): Amount {
   if (!Number.isSafeInteger(tokens) || tokens < 0) throw new RangeError(`Cannot charge ${tokens} tokens`);
   return BigInt(tokens) * parseUsd(price);
 }
 
-/** A factor of prices: `digits` divided by 10 to the power of `decimals`. */
+/** A price factor: `digits` divided by 10 to the power of `decimals`. */
 export interface Factor {
   digits: bigint;
   decimals: number;
 }
 
-/** Reads a factor, such as `0.8` or `1.25`. @throws {RangeError} for any other text */
+/** Parses a factor, such as `0.8` or `1.25`. @throws {RangeError} for any other text */
 export function parseFactor(text: string): Factor {
   const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
   if (whole === undefined) throw new RangeError("Cannot read a factor: expected a decimal string, at most 6 decimals");
   return { digits: BigInt(whole + fraction), decimals: fraction.length };
 }
 
-/** An amount times a factor. @throws {RangeError} where it has no exact place among whole numbers of 1e-12 USD */
+/** Multiplies an amount by a factor. @throws {RangeError} if the product is not a multiple of 1e-12 USD */
 export function timesFactor(amount: Amount, { digits, decimals }: Factor): Amount {
   const product = amount * digits;
   const unit = 10n ** BigInt(decimals);

@@ -1,20 +1,20 @@
-/** The number of pages of a PDF, as its objects tell it. Nothing is rendered, and the file is not trusted. */
+/** Counts the pages of an untrusted PDF from its objects, without rendering it. */
 import { Buffer } from "node:buffer";
 import { inflateSync } from "node:zlib";
 
-/** Base64 digits that are looked at between two pauses, divisible by 4, and how far two looks overlap. */
+/** Base64 digits searched between two pauses, divisible by 4, and the overlap of two searches. */
 const DIGITS_PER_STEP = 1_048_576;
 const OVERLAP_DIGITS = 349_524;
-/** Most bytes of one object stream, inflated. Real ones have 100 or 200 objects of some hundred bytes. */
+/** Most inflated bytes of one object stream. Real ones have 100 or 200 objects of some hundred bytes. */
 const MOST_STREAM_BYTES = 1_048_576;
-/** Most bytes that are inflated for all files of a prompt: about 80 ms of work. */
+/** Most inflated bytes for all files of a prompt: about 80 ms of work. */
 const MOST_INFLATED_BYTES = 16_777_216;
-/** Bytes of a file that shows no page, per page: scans have more, texts less. */
+/** Assumed bytes per page if no page is found: scans have more, texts less. */
 const BYTES_PER_PAGE = 65_536;
 
-/** A page object. The node above the pages is called `/Pages`. */
+/** A page object. The parent node of the pages is `/Pages`. */
 const PAGE = /\/Type\s*\/Page(?![A-Za-z])/g;
-/** An object stream: from PDF 1.5 on it may hold page objects, compressed. */
+/** An object stream, which since PDF 1.5 may hold compressed page objects. */
 const OBJECT_STREAM = /\/Type\s*\/ObjStm\b[^]{0,400}?stream\r?\n/g;
 
 /** Bytes that may still be inflated: an object stream of a few bytes can inflate to a thousand times as many. */
@@ -27,14 +27,14 @@ export function inflateBudget(): InflateBudget {
   return { bytes: MOST_INFLATED_BYTES };
 }
 
-/** Pages that a file in base64 has by its size: at least one. */
+/** Estimates the pages of a file in base64 by its size: at least one. */
 export function pagesBySize(base64: string): number {
   return Math.max(1, Math.ceil((base64.length * 3 / 4 - 2) / BYTES_PER_PAGE));
 }
 
 /**
- * Counts the pages of a file in base64, with pauses. Where it shows none (it is encrypted, or no PDF), or the budget is
- * spent, its size tells.
+ * Counts the pages of a file in base64, with pauses. Falls back to its size if no page is found (it is encrypted, or
+ * not a PDF) or the budget is spent.
  */
 export function* countPdfPages(base64: string, budget: InflateBudget): Generator<void, number> {
   let pages = 0;
@@ -42,7 +42,7 @@ export function* countPdfPages(base64: string, budget: InflateBudget): Generator
     const end = from + DIGITS_PER_STEP;
     const bytes = Buffer.from(base64.slice(from, end + OVERLAP_DIGITS), "base64");
     const text = bytes.toString("latin1");
-    // What begins in the overlap belongs to the next step.
+    // A match that begins in the overlap is counted in the next step.
     const ownBytes = DIGITS_PER_STEP / 4 * 3;
     pages += countPages(text, ownBytes);
     for (const match of text.matchAll(OBJECT_STREAM)) {
@@ -61,14 +61,14 @@ function countPages(text: string, before: number): number {
   return pages;
 }
 
-/** The text of a compressed stream; nothing where it is no such stream, or too long. What follows it does not matter. */
+/** Inflates an object stream, ignoring any bytes behind it; empty if it is invalid or too long. */
 function inflate(bytes: Uint8Array, budget: InflateBudget): string {
   try {
     const inflated = inflateSync(bytes, { maxOutputLength: MOST_STREAM_BYTES });
     budget.bytes -= inflated.length;
     return inflated.toString("latin1");
   } catch {
-    // It may have been found too long in the end.
+    // zlib fails only after inflating that much.
     budget.bytes -= MOST_STREAM_BYTES;
     return "";
   }

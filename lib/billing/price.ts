@@ -1,14 +1,14 @@
-/** Prices: which of them a request pays, and what its tokens cost. */
+/** Price sheets: the prices that a request pays, and the cost of its tokens. */
 import type { Model } from "../catalog/model.ts";
 import type { Pricing, TieredPrices, TokenPrices } from "../catalog/price_schema.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 
-/** Classes of the input that have a price of their own, in the catalog's words. */
+/** Classes of input tokens with a price of their own, named as in the catalog. */
 export const INPUT_CLASSES = ["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
 
-/** Classes of tokens that have a price of their own. */
+/** All classes of tokens with a price of their own. */
 export const PRICE_CLASSES = [...INPUT_CLASSES, "completion"] as const;
 
 /** A class of tokens with a price of its own. */
@@ -17,26 +17,26 @@ export type PriceClass = typeof PRICE_CLASSES[number];
 /** Prices of one token of each class. */
 export type UnitPrices = Readonly<Record<PriceClass, Amount>>;
 
-/** Sheets by the prices they were made of, then by factor: neither changes while the gateway runs. */
+/** Cached sheets by their prices, then by factor. Both are immutable. */
 const sheets = new WeakMap<object, Map<string, Readonly<PriceSheet>>>();
 
-/** Prices that were read from frozen sheets. What may still change is read anew each time. */
+/** Parsed prices of frozen sheets. Other sheets are parsed each time. */
 const read = new WeakMap<PriceSheet, UnitPrices>();
 
-/** The price sheet of a request that begins now, by its model and its group's factor. It is frozen and shared. */
+/** The price sheet at a moment, for a model and its group's factor. Frozen and shared. */
 export function sheetAt(model: Model, { factor, now }: { factor: string; now: number }): Readonly<PriceSheet> {
   return sheetOf(pricingAt(model, now), { model: model.id, factor });
 }
 
-/** The model and the factor of sheets. */
+/** The model and the factor of a sheet. */
 type SheetOf = Pick<PriceSheet, "model" | "factor">;
 
-/** The sheet of prices. It is frozen and shared. */
+/** The price sheet for these prices. Frozen and shared. */
 export function sheetOf(pricing: TokenPrices, { model, factor }: SheetOf): Readonly<PriceSheet> {
   let byFactor = sheets.get(pricing);
   if (byFactor === undefined) sheets.set(pricing, byFactor = new Map());
   let sheet = byFactor.get(factor);
-  // Rows that were made of one another share their prices, and not their ids.
+  // Models derived from one another share the same pricing object.
   if (sheet?.model !== model) {
     const { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h } = pricing;
     const classes = { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h };
@@ -45,30 +45,30 @@ export function sheetOf(pricing: TokenPrices, { model, factor }: SheetOf): Reado
   return sheet;
 }
 
-/** A sheet for requests with more tokens of input than `above`. */
+/** A price sheet for requests with more than `above` input tokens. */
 export interface ContextSheet {
   above: number;
   sheet: Readonly<PriceSheet>;
 }
 
-/** Sheets by the size of the input, in ascending order; the first is for every size. */
+/** Sheets by input size, in ascending order; the first applies to every size. */
 export type ContextSheets = readonly [ContextSheet, ...ContextSheet[]];
 
-/** Prices beside the plain sheet. */
+/** Prices in addition to the plain sheet. */
 export interface ExtraPrices {
-  /** Prices outside of service tiers. */
+  /** Prices without a service tier. */
   plain: ContextSheets;
-  /** Prices in service tiers, by name. */
+  /** Prices of service tiers, by name. */
   tiers: ReadonlyMap<string, ContextSheets>;
-  /** The dearest price that each class has in any tier that an input of the size can reach. */
+  /** The highest price of each class in any tier that an input of this size can reach. */
   dearest: ContextSheets;
   /** USD per call of hosted tools, by name. */
   hostedTools: Readonly<Record<string, string>>;
-  /** Name of the time window of these prices; absent: the usual ones. */
+  /** Name of the time window of these prices; absent: outside all windows. */
   window?: string;
 }
 
-/** Prices beside the plain sheet for a request that begins now; absent: none. */
+/** The extra prices at a moment; absent: none. */
 export function extraPricesAt(
   model: Model,
   { factor, now }: { factor: string; now: number },
@@ -76,7 +76,7 @@ export function extraPricesAt(
   return extraPricesOf(pricingAt(model, now), { model: model.id, factor });
 }
 
-/** The prices beside the plain sheet; absent: none. They are shared. */
+/** The extra prices; absent: none. The result is shared. */
 export function extraPricesOf(pricing: Pricing, of: SheetOf): ExtraPrices | undefined {
   const { hosted_tools, service_tiers, context_tiers, window } = pricing;
   if ((hosted_tools ?? service_tiers ?? context_tiers ?? window) === undefined) return undefined;
@@ -88,7 +88,7 @@ export function extraPricesOf(pricing: Pricing, of: SheetOf): ExtraPrices | unde
   return prices;
 }
 
-/** As `sheets`, by factor and model. */
+/** Cached extra prices by pricing, then by factor and model. */
 const extraPrices = new WeakMap<Pricing, Map<string, ExtraPrices>>();
 
 function createExtraPrices(pricing: Pricing, of: SheetOf): ExtraPrices {
@@ -121,12 +121,12 @@ function dearestSheets(all: readonly ContextSheets[]): ContextSheets {
   return levels;
 }
 
-/** The sheet for an input of a size. */
+/** The sheet for an input of this size. */
 export function sheetFor(sheets: ContextSheets, inputTokens: number): Readonly<PriceSheet> {
   return (sheets.findLast(({ above }) => inputTokens > above) ?? sheets[0]).sheet;
 }
 
-/** For each class the higher price of two sheets. */
+/** The higher price of two sheets, for each class. */
 function dearer(first: Readonly<PriceSheet>, second: Readonly<PriceSheet>): Readonly<PriceSheet> {
   const sheet = { ...first };
   for (const name of PRICE_CLASSES) {
@@ -136,9 +136,8 @@ function dearer(first: Readonly<PriceSheet>, second: Readonly<PriceSheet>): Read
 }
 
 /**
- * The price of one token of every class: the catalog's, times the group's factor. Exact. Of a frozen sheet it is worked
- * out once.
- * @throws {RangeError} for a sheet with a price that has more than 12 decimals; the configuration was checked for it
+ * The exact price of one token of every class: the catalog's times the group's factor. Cached for frozen sheets.
+ * @throws {RangeError} for a price with more than 12 decimals, which the configuration check rejects
  */
 export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
   const known = read.get(sheet);
@@ -156,19 +155,19 @@ export function unitPrices(sheet: Readonly<PriceSheet>): UnitPrices {
   return prices;
 }
 
-/** All tokens of the input: what the thresholds of context tiers count. */
+/** All input tokens: the number that context tiers compare. */
 export function inputTokensOf(tokens: BilledTokens): number {
   return INPUT_CLASSES.reduce((sum, name) => sum + tokens[name], 0);
 }
 
-/** The price of one token of a class, as `unitPrices` has it. */
+/** The price of one token of a class, as in `unitPrices`. */
 export function unitPrice(sheet: Readonly<PriceSheet>, name: PriceClass): Amount {
   return unitPrices(sheet)[name];
 }
 
 /**
- * What tokens cost: for each class, tokens times price. Exact.
- * @throws {RangeError} for a count that is none
+ * The exact cost of tokens: for each class, tokens times price.
+ * @throws {RangeError} for an invalid count
  */
 export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>): Amount {
   const prices = unitPrices(sheet);
@@ -183,8 +182,8 @@ export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>):
 }
 
 /**
- * What is billed beside tokens: for each, its count times its price, times the factor of the sheet. Exact.
- * @throws {RangeError} for a count or a price that is none
+ * The exact cost of extras: for each, count times price times the sheet's factor.
+ * @throws {RangeError} for an invalid count or price
  */
 export function costOfExtras(extras: readonly BilledExtra[], { factor }: Pick<PriceSheet, "factor">): Amount {
   const times = parseFactor(factor);

@@ -1,31 +1,31 @@
-/** The parts of a prompt that a model reads, and estimates of their size without a tokenizer. */
+/** The parts of a prompt that a model reads, and their estimated sizes without a tokenizer. */
 import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
 import { type JsonObject, writeEachSliced } from "../json/mod.ts";
 import { runSliced } from "../scheduler.ts";
 import { imageSizeBase64 } from "./image_size.ts";
 import { countPdfPages, inflateBudget, pagesBySize } from "./pdf_pages.ts";
 
-/** Tokens between messages, by rule of thumb. */
+/** Tokens of the frame of a message, by rule of thumb. */
 export const TOKENS_PER_MESSAGE = 3;
-/** The beginning of the answer. */
+/** Tokens of the start of the answer. */
 export const TOKENS_OF_PRIMER = 3;
 
 const MAX_IMAGE_SIDE = 1568;
 const PIXELS_PER_TOKEN = 750;
-/** Also those of a page of a PDF, which vendors read as an image and its text. */
+/** Tokens of an image of unknown size and of a PDF page, which vendors read as an image and its text. */
 const TOKENS_OF_UNKNOWN_MEDIA = 1600;
 const BYTES_PER_TOKEN = 4;
 
-/** A text, media that count in their own way, or what only somebody else can read: an issuer its reasoning. */
+/** A text, media with a formula of their own, or a sealed value that only its vendor can read. */
 export type PromptPart = string | ContentBlockOf<"media"> | { type: "sealed"; value: string };
 
-/** Everything outside the messages. A generator, because writing large JSON takes time: it can pause between parts. */
+/** Yields everything outside the messages. A generator, so that the writing of large JSON can pause between parts. */
 export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<PromptPart> {
   for (const tool of tools) yield* toolParts(tool);
   yield* formatParts(format);
 }
 
-/** The form of the answer. */
+/** Yields the parts of the answer's format. */
 export function* formatParts(format: Prompt["format"]): Generator<string> {
   if (format?.type !== "json_schema") return;
   if (format.name !== undefined) yield format.name;
@@ -75,13 +75,16 @@ export function* blockParts(blocks: readonly ContentBlock[]): Generator<PromptPa
   }
 }
 
-/** JSON of parts of long prompts, as long as these are there. */
+/** Cached JSON of large parts. */
 const written = new WeakMap<JsonObject, string>();
 
-/** Pages of PDFs that were counted, as long as these are there. */
+/** Cached page counts of PDFs. */
 const pages = new WeakMap<Media, number>();
 
-/** Writes the JSON that the parts of a long prompt are, and counts pages, with turns for others, before all look at them. */
+/**
+ * Writes the large JSON parts and counts the pages of a long prompt with pauses, so that later synchronous reads find
+ * them cached.
+ */
 export async function writeLongParts({ tools, format, messages }: Prompt): Promise<void> {
   const values = tools.flatMap((tool) =>
     tool.type === "hosted" ? [tool.value] : tool.type === "function" ? [tool.parameters] : [tool.format]
@@ -97,7 +100,7 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
   await countPages({ messages });
 }
 
-/** Counts the pages of all PDFs of a prompt, once. */
+/** Counts the pages of all PDFs of a prompt, each once. */
 export async function countPages({ messages }: Pick<Prompt, "messages">): Promise<void> {
   const budget = inflateBudget();
   for (const media of mediaIn(messages)) {
@@ -112,7 +115,7 @@ function* mediaIn(messages: readonly { blocks: readonly ContentBlock[] }[]): Gen
   }
 }
 
-/** Returns whether a prompt has images or files, whose tokens are estimated and not counted. */
+/** Returns whether a prompt has images or files, whose tokens can only be estimated. */
 export function isEstimated(prompt: Pick<Prompt, "messages" | "plain">): boolean {
   if (prompt.plain !== undefined) return false;
   for (const media of mediaIn(prompt.messages)) {
@@ -125,14 +128,14 @@ function json(value: JsonObject): string {
   return written.get(value) ?? JSON.stringify(value);
 }
 
-/** Tokens of media, by size alone: an image's in pixels, a PDF's in pages, any other file's in bytes. */
+/** Estimates the tokens of media by size: an image's in pixels, a PDF's in pages, any other file's in bytes. */
 export function mediaTokens(media: Media): number {
   if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
   if (isPdf(media)) return TOKENS_OF_UNKNOWN_MEDIA * pagesOf(media);
   return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
 }
 
-/** A PDF whose bytes are there. */
+/** A PDF that is included as base64. */
 interface Pdf {
   kind: "bytes";
   base64: string;
@@ -143,7 +146,7 @@ function isPdf(media: Media): media is Pdf {
   return media.kind === "bytes" && media.mediaType.startsWith("application/pdf");
 }
 
-/** Pages of a file; 1 of one that is no PDF. Where nobody has counted them, its size tells. */
+/** Pages of a file; 1 if it is not a PDF. Estimated by size if they were not counted. */
 export function pagesOf(media: Media): number {
   return isPdf(media) ? pages.get(media) ?? pagesBySize(media.base64) : 1;
 }
@@ -155,12 +158,12 @@ function imageTokens(base64: string): number {
   return Math.ceil(size.width * scale * size.height * scale / PIXELS_PER_TOKEN);
 }
 
-/** Tokens that bytes of text usually have. */
+/** Usual number of tokens of a text of this many bytes. */
 export function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN);
 }
 
-/** Bytes that padded base64 stands for. */
+/** Decoded size of padded base64. */
 export function base64Bytes(base64: string): number {
   const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
   return Math.floor(base64.length * 3 / 4) - padding;

@@ -1,40 +1,40 @@
 /**
- * Counts the tokens of an answer while it passes, for answers whose upstream tells none, or whose client leaves. It is the
- * count that `countReply` makes of the whole, in memory that does not grow with the answer.
+ * Counts the tokens of an answer while it streams, for upstreams that report none and clients that leave. The result
+ * equals `countReply` of the whole answer, in memory that does not grow with the answer.
  *
- * The beginning of a long text is counted and dropped where the pieces of o200k_base end whatever follows, so that the
- * parts have the tokens of the whole, exactly. A text that has no such place within 32,768 characters (one run of spaces,
- * of symbols, of letters without anything between them) is cut where a token ends that over 1,000 characters after it do
- * not change. That is exact for such runs; a text made for it could gain or lose a token or two at such a cut.
+ * The beginning of a long text is counted and dropped at a boundary between o200k_base pieces, where the sum of the
+ * parts is exact. A text without such a boundary within 32,768 characters (one run of spaces, symbols or letters) is
+ * cut at the end of a token that the next 1,000 characters do not change: exact for such runs; a text crafted for it
+ * could gain or lose a token or two per cut.
  */
 import type { ContentBlock, OpenBlock, ReplyEvent } from "../protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "./count_prompt.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { COUNTED_AT_ONCE, lastCut, loadTokenCounter, type TokenCounter } from "../o200k/mod.ts";
 
-/** Text kept uncounted, in UTF-16 code units: 64 KiB. */
+/** Most uncounted text, in UTF-16 code units: 64 KiB. */
 const KEPT = 32_768;
-/** Uncounted text beyond which `push` asks its caller to wait, in UTF-16 code units. */
+/** Uncounted text above which `push` returns a promise to wait for, in UTF-16 code units. */
 const BEHIND = 524_288;
-/** Overhead of a kept text, in UTF-16 code units. */
+/** Overhead of a stored text, in UTF-16 code units. */
 const PART = 64;
-/** Text after a cut within a piece, in UTF-16 code units. */
+/** Text that is kept after a cut within a piece, in UTF-16 code units. */
 const OVERLAP = 1024;
-/** Deltas that are joined together, as many small strings are larger than one. */
+/** Deltas that are joined into one string, since many small strings take more memory. */
 const DELTAS = 256;
 
-/** A text that is counted by itself: a block's, or the name of a tool. */
+/** A text that is counted separately: that of a block, or the name of a tool. */
 interface Part {
   type: "text" | "reasoning";
-  /** Joined they are the text, less what was counted and dropped. */
+  /** Pieces of the text that were not counted yet. */
   deltas: string[];
-  /** Its size with the overhead. */
+  /** Size with the overhead. */
   size: number;
 }
 
-/** The running count of one answer. Nothing is counted before it is asked for, unless more than 64 KiB are kept. */
+/** The running count of one answer. Counts only on request, or when more than 64 KiB are kept. */
 export class ReplyTokenCounter {
-  /** Texts that are whole. */
+  /** Complete texts. */
   #whole: Part[] = [];
   /** The text of the open block. */
   #open: { part: Part; block: OpenBlock; empty: boolean } | undefined;
@@ -44,8 +44,8 @@ export class ReplyTokenCounter {
   #stopped = false;
 
   /**
-   * Takes the next event of the answer.
-   * @returns a promise where much waits to be counted: whoever can wait for it bounds the memory
+   * Adds the next event of the answer.
+   * @returns a promise if much text is uncounted; waiting for it bounds the memory
    */
   push(event: ReplyEvent): Promise<void> | undefined {
     if (this.#stopped) return undefined;
@@ -60,12 +60,12 @@ export class ReplyTokenCounter {
         this.#close();
     }
     if (this.#size <= KEPT) return undefined;
-    // What fails here fails again at the end, where somebody waits for it.
+    // An error here repeats in `finish`, which reports it.
     this.#work ??= this.#reduce().catch(() => {}).finally(() => this.#work = undefined);
     return this.#size > BEHIND ? this.#work : undefined;
   }
 
-  /** The tokens of all that was pushed so far. More may follow, and be asked for again. */
+  /** Returns the tokens of all events so far. More events may follow. */
   async finish(): Promise<ReplyTokens> {
     const counter = await loadTokenCounter();
     while (this.#work !== undefined) await this.#work;
@@ -74,8 +74,8 @@ export class ReplyTokenCounter {
   }
 
   /**
-   * Nobody will ask for it: what is still uncounted stays so, and what comes is not kept.
-   * @returns a promise where some is being counted at this moment: it is done before long
+   * Discards all texts: no count is needed.
+   * @returns a promise if a count is in progress, which ends soon
    */
   stop(): Promise<void> | undefined {
     this.#stopped = true;
@@ -89,7 +89,7 @@ export class ReplyTokenCounter {
       this.#keep(block.name);
       if (block.namespace !== undefined) this.#keep(block.namespace);
     }
-    // Blocks that only one vendor knows are whole when they open.
+    // Vendor-specific blocks are complete when they open.
     if (block.type === "vendor_specific") this.#keep(JSON.stringify(block.value));
     else {
       const type = block.type === "reasoning" ? "reasoning" : "text";
@@ -111,7 +111,7 @@ export class ReplyTokenCounter {
   #close(): void {
     if (this.#open === undefined) return;
     const { part, block, empty } = this.#open;
-    // A call without arguments is one with an empty object.
+    // A call without arguments counts as an empty object.
     if (empty && block.type === "tool_call" && block.custom !== true) this.#append("{}");
     this.#open = undefined;
     this.#whole.push(part);
@@ -122,12 +122,12 @@ export class ReplyTokenCounter {
     this.#size += PART + text.length;
   }
 
-  /** Counts what is whole, and of the open text so much that little is kept. */
+  /** Counts the complete texts, and the beginning of the open text if it is long. */
   async #reduce(): Promise<void> {
     const counter = await loadTokenCounter();
     while (this.#size > KEPT && !this.#stopped) {
       const whole = this.#whole.splice(0);
-      // Between two turns of the loop a part may have been closed: then it is among the whole ones.
+      // The open part may have been closed during an await, and is then among the complete ones.
       const part = whole.length === 0 ? this.#open?.part : undefined;
       const done = part === undefined ? whole : [cutBeginning(part, counter)];
       for (const { size } of done) this.#size -= size;
@@ -145,7 +145,7 @@ function sum(a: ReplyTokens, b: ReplyTokens): ReplyTokens {
   return { completion: a.completion + b.completion, reasoning: a.reasoning + b.reasoning };
 }
 
-/** Takes the beginning off a text that is longer than what may be kept. */
+/** Counts and drops the beginning of a text that exceeds the bound. */
 function cutBeginning(part: Part, counter: TokenCounter): Part {
   const text = part.deltas.join("");
   const cut = lastCut(text, KEPT - PART) || cutWithin(text, counter);
@@ -154,7 +154,7 @@ function cutBeginning(part: Part, counter: TokenCounter): Part {
   return { type: part.type, deltas: [text.slice(0, cut)], size: cut };
 }
 
-/** The last place near the beginning of a text at which a token ends, `OVERLAP` before the end of what was looked at. */
+/** The last token boundary near the beginning of a text, at least `OVERLAP` before the end of the inspected range. */
 function cutWithin(text: string, counter: TokenCounter): number {
   let cut = 0;
   for (const piece of counter.split(text.slice(0, COUNTED_AT_ONCE))) {

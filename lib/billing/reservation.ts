@@ -1,4 +1,4 @@
-/** The limit reservations of one request, until they are returned. */
+/** The limit reservations of one request. */
 import { nameOf } from "../errors.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { createLimitError } from "../limits/errors.ts";
@@ -7,16 +7,16 @@ import type { Log } from "./entry_queue.ts";
 
 /** Observes limit decisions. */
 export interface LimitWatch {
-  /** A limit or a budget has refused a request: whose it is (`key`, `group`, `model`), and what it counts. */
+  /** Called when a limit or budget refuses a request, with its owner (`key`, `group`, `model`) and unit. */
   refused(owner: string, unit: string): void;
-  /** A limit that only reports would have refused a request. */
+  /** Called when a report-only limit would have refused a request. */
   exceeded(): void;
 }
 
 /** Parts of reservations. */
 export interface ReservationParts {
   limiter: Limiter;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic: () => number;
   log: Log;
   observer?: LimitWatch;
@@ -28,15 +28,15 @@ interface EndOptions {
   isEntered?: boolean;
 }
 
-/** The reservation of one request. It may take more than once, each time under another id. */
+/** The reservations of one request, each under an id of its own. */
 export class Reservation {
   readonly #parts: ReservationParts;
   readonly #request: string;
-  /** Ids under which something was taken, as far as is known. */
+  /** Ids that may be reserved. */
   #taken: string[] = [];
-  /** Ids that were ended before the entry of the request was durable. */
+  /** Ids that were released before the request's entry was durable. */
   readonly #unentered: string[] = [];
-  /** Limit statuses under each of these ids, with the monotonic time of their receipt. */
+  /** Limit statuses by id, with the monotonic time of their receipt. */
   readonly #received: { id: string; statuses: readonly LimitStatus[]; at: number }[] = [];
 
   /** @param request the gateway's id of the request */
@@ -46,13 +46,13 @@ export class Reservation {
   }
 
   /**
-   * Takes of limits. Only a refusal under the request's own id sets the limit statuses.
-   * @returns absent where they are taken
+   * Reserves limits. Only a refusal under the request's own id sets the limit statuses.
+   * @returns absent if that finished synchronously
    * @throws {GatewayError} `limited`
    */
   take(request: AdmissionRequest): Promise<void> | undefined {
     const { id } = request;
-    // Noted before the answer, so that the reservation is returned even if there is no answer.
+    // Noted before the answer, so that the reservation is released even if the answer is lost.
     this.#taken.push(id);
     const taking = this.#parts.limiter.take(request);
     if (taking instanceof Promise) return taking.then((taking) => this.#took(id, taking));
@@ -76,7 +76,7 @@ export class Reservation {
     }
   }
 
-  /** Gives all back as if the request had never been. Never rejects. */
+  /** Releases everything as if the request had never been made. Never rejects. */
   async undo(): Promise<void> {
     for (const id of this.#taken.splice(0)) {
       try {
@@ -89,10 +89,10 @@ export class Reservation {
   }
 
   /**
-   * Frees the slots; the estimate of tokens gives way to their number. Never rejects.
-   * @param options `now`: the time, where it is known already; `isEntered` false: other nodes know the request until
+   * Releases the concurrency slots, and replaces the estimated tokens by the actual ones. Never rejects.
+   * @param options `now`: the current time, if known; `isEntered` false: other nodes know the request until
    * `confirmEntry`
-   * @returns absent where that is done
+   * @returns absent if that finished synchronously
    */
   end(tokens: number, options: EndOptions = {}): Promise<unknown> | undefined {
     const taken = this.#taken;
@@ -123,7 +123,7 @@ export class Reservation {
     return undefined;
   }
 
-  /** Limit statuses, computed from the last received ones without a call of the limiter. */
+  /** Limit statuses, extrapolated from the last received ones without a call of the limiter. */
   limitStatuses(): LimitStatus[] {
     const now = this.#parts.monotonic();
     const all: LimitStatus[] = [];
@@ -151,13 +151,13 @@ export class Reservation {
     }
   }
 
-  /** Slots that could not be freed are free again when the request could not last longer. */
+  /** Logs a failed release. The slots expire at the longest duration of the request. */
   #report(cause: unknown): void {
     this.#parts.log({ level: "error", event: "limits_not_released", request_id: this.#request, cause: nameOf(cause) });
   }
 }
 
-/** The status of a limit after its reservation is returned. The remainder is exact, the reset time an upper bound. */
+/** The status of a limit after the release of a reservation. The remainder is exact, the reset time an upper bound. */
 function withoutCost({ limitRequest, remaining, resetMs }: LimitStatus): LimitStatus {
   const { limit, cost } = limitRequest;
   const isWhole = remaining + cost >= limit;

@@ -19,33 +19,34 @@ import {
 } from "./prompt_parts.ts";
 import { INPUT_CLASSES, PRICE_CLASSES, unitPrices } from "./price.ts";
 
-// Vendors put words of their own around a prompt. What they publish, or their templates show, is less than this.
-/** Most tokens around a whole prompt: dates, identities, forms of the answer. */
+// Vendors add text of their own around a prompt. These bounds exceed what they publish and what their templates show.
+/** Most tokens around a whole prompt: dates, system texts, answer formats. */
 const FRAME = 256;
-/** Most tokens around all tools together. Anthropic's text about the use of tools has up to 804. */
+/** Most tokens around all tools together. Anthropic's tool instructions have up to 804. */
 const TOOLS_FRAME = 1024;
-/** Most tokens around each message, and around each part of it: roles, ids, beginnings and ends. */
+/** Most tokens around each message and each part of it: roles, ids, delimiters. */
 const PART_FRAME = 16;
 
 /**
- * Most tokens of an image, of any size. Anthropic's largest has 4,784 and Gemini's 2,240; of OpenAI's 1536 patches, each
- * is up to 2.46. Models that take more (tiles of gpt-4o-mini, at 5,667 each) go beyond their hold, at the house's cost.
+ * Most tokens of an image of any size. Anthropic's largest has 4,784, Gemini's 2,240; OpenAI counts 1,536 patches at up
+ * to 2.46 tokens each. The few models above that (tiles of gpt-4o-mini: 5,667 each) exceed their hold, at the
+ * operator's cost.
  */
 const IMAGE = 5000;
 
-/** Tokens that are expected of an answer whose request names no maximum. Most are shorter. */
+/** Expected output tokens if a request sets no maximum. Most answers are shorter. */
 const USUAL_OUTPUT = 1024;
 
-/** An answer that may have fewer tokens is not worth asking for. */
+/** Smallest useful maximum of output tokens. */
 export const LEAST_OUTPUT = 256;
 
-/** Result of `affordableOutput` without a limit: more than any model writes. */
+/** `affordableOutput` if output is free: more than any model writes. */
 const ANY_OUTPUT = 1_000_000_000;
 
-/** Tokens that go in and come out. */
+/** Bound of input and output tokens. */
 export interface TokenBound {
   input: number;
-  /** Of all answers together. */
+  /** Total of all answers. */
   output: number;
 }
 
@@ -54,16 +55,15 @@ type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
 /** Facts that the bounds of an input need in addition. */
 export interface InputBounds extends ModelBounds {
-  /** True where the vendor detects the type of a URL's content; absent: it takes images alone. */
+  /** True if the vendor detects the type of a URL's content; absent: it accepts only images. */
   infersTypes?: boolean;
 }
 
 /**
- * The most tokens that a request can have. Every tokenizer that works on bytes makes at most one token of each byte of
- * UTF-8, so that bytes bound the texts from above. What an input can grow to at its vendor (tools that run there, files
- * at addresses) is bounded by the context alone. Linear in the prompt, without a tokenizer.
- *
- * @param maxTokens the most tokens of an answer; absent: those that the prompt asks for
+ * The most tokens that a request can have. Byte-level tokenizers make at most one token per UTF-8 byte, so bytes bound
+ * texts from above. Inputs that grow at the vendor (hosted tools, files at URLs) are bounded only by the context.
+ * Linear in the prompt, without a tokenizer.
+ * @param maxTokens the most tokens of an answer; absent: those that the prompt sets
  */
 export function mostTokens(prompt: Prompt, model: InputBounds, maxTokens = prompt.maxTokens): TokenBound {
   const { top_provider } = model;
@@ -88,7 +88,7 @@ function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false 
   for (const message of prompt.messages) {
     tokens += PART_FRAME + unknownMemberBytes(message);
     for (const block of message.blocks) {
-      // Of a file that the vendor keeps, only its id is here.
+      // Only the id of a file stored at the vendor is known here.
       if (block.type === "vendor_specific" && prompt.vendorState === true) return limit;
       tokens += unknownMemberBytes(block);
     }
@@ -98,7 +98,7 @@ function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false 
   return tokens < limit ? tokens : limit;
 }
 
-/** JSON of a text has no fewer bytes than the text. */
+/** Bound of a plain prompt by its sizes in JSON, which has at least as many bytes as the text. */
 function mostPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, signatures }: PlainSizes): number {
   const sealed = signatures === undefined ? 0 : signatures.bytes + PART_FRAME * signatures.count;
   let tokens = sealed + FRAME + (tools > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt) + textBytes +
@@ -110,7 +110,7 @@ function mostPlainInput(prompt: Prompt, { textBytes, texts, messages, tools, sig
 /** Most tokens of a part; infinite where only the context bounds it. */
 function mostOf(part: PromptPart, infersTypes: boolean): number {
   if (typeof part === "string") return PART_FRAME + Buffer.byteLength(part);
-  // The vendor unseals it: what is inside is no longer than what holds it.
+  // The decrypted content is no longer than the sealed value.
   return PART_FRAME + (part.type === "sealed" ? part.value.length : mostOfMedia(part, infersTypes));
 }
 
@@ -123,22 +123,23 @@ function mostOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes: bool
   }
   if (modality === "image") return IMAGE;
   const bytes = base64Bytes(media.base64);
-  // Only text shows its length. A document may be packed, but each page of it is looked at, and even the smallest has one.
+  // Only text shows its length. A document may be compressed, but each page is read as an image and even the smallest
+  // file has one.
   const looked = IMAGE * pagesOf(media);
   return modality === "text" || bytes > looked ? bytes : looked;
 }
 
-/** Bytes of what only one vendor knows: some of it is text for the model. */
+/** Bytes of vendor-specific members, which may contain text for the model. */
 function unknownMemberBytes({ unknownMembers }: { unknownMembers?: Prompt["unknownMembers"] }): number {
   return unknownMembers === undefined ? 0 : Buffer.byteLength(JSON.stringify(unknownMembers.members));
 }
 
-/** The most that so many tokens cost: all of the input at its dearest class. Exact. */
+/** The exact highest cost of these tokens: all input at its most expensive class. */
 export function mostCost({ input, output }: TokenBound, sheet: Readonly<PriceSheet>): Amount {
   return BigInt(input) * dearestInput(sheet) + BigInt(output) * unitPrices(sheet).completion;
 }
 
-/** Returns whether any token costs anything. */
+/** Returns whether any token has a price above 0. */
 export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
   const prices = unitPrices(sheet);
   return PRICE_CLASSES.some((name) => prices[name] > 0n);
@@ -153,20 +154,20 @@ function dearestInput(sheet: Readonly<PriceSheet>): Amount {
   return dearest;
 }
 
-/** Available money, and what it pays for. */
+/** Available money and what it must pay for. */
 export interface Affordable {
   left: Amount;
-  /** Most tokens of the input. */
+  /** Upper bound of the input tokens. */
   inputTokens: number;
   sheet: Readonly<PriceSheet>;
-  /** Number of answers; absent: one. */
+  /** Number of answers; absent: 1. */
   n?: number;
 }
 
 /**
- * How many tokens each answer may have so that the money pays for all of them after the input: for requests that name no
- * maximum, so that a small budget still answers. May be more than the model can write.
- * @returns undefined where it is less than `LEAST_OUTPUT`
+ * The most output tokens per answer that the money pays for after the input, so that a small budget can still serve a
+ * request without a maximum. May exceed what the model can write.
+ * @returns undefined below `LEAST_OUTPUT`
  */
 export function affordableOutput({ left, inputTokens, sheet, n = 1 }: Affordable): number | undefined {
   const rest = left - BigInt(inputTokens) * dearestInput(sheet);
@@ -177,16 +178,16 @@ export function affordableOutput({ left, inputTokens, sheet, n = 1 }: Affordable
   return tokens < LEAST_OUTPUT ? undefined : tokens;
 }
 
-/** Tokens that are expected of a request. */
+/** Estimated tokens of a request. */
 export interface EstimatedTokens {
   input: number;
-  /** With the output that the request asks for, or the usual one. */
+  /** With the requested output, or the usual one. */
   total: number;
 }
 
 /**
- * What limits of tokens per minute take when a request begins: a cheap guess, corrected when it ends. No input is larger
- * than the model's context.
+ * Cheap estimate that token limits reserve at the start of a request and correct at its end. The input is capped at the
+ * model's context.
  */
 export function estimateTokens(
   prompt: Prompt,
@@ -202,7 +203,7 @@ export function estimateTokens(
   if (plain === undefined) {
     for (const part of fixedParts(prompt)) add(part);
     for (const { blocks } of prompt.messages) {
-      // Most contents are one text, which needs no iterator.
+      // Most contents are a single text.
       const [first] = blocks;
       if (blocks.length === 1 && first?.type === "text") add(first.text);
       else for (const part of blockParts(blocks)) add(part);

@@ -16,8 +16,8 @@ export interface BilledUsage {
 }
 
 /**
- * Returns the cost at a target; absent: it has no prices. Items without a price cost nothing.
- * @param options `at`: arrival of the request, Unix time in milliseconds; `tier`: the service tier that was asked for
+ * Cost at a target; absent: it has no prices. Items without a price cost nothing.
+ * @param options `at`: arrival of the request, Unix time in milliseconds; `tier`: the requested service tier
  */
 export function costAtTarget(
   { model, pricing }: Pick<Target, "model" | "pricing">,

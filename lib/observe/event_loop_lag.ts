@@ -15,7 +15,7 @@ const TICK_MS = 500;
 /** Measurements that count: those of 15 seconds. */
 const TICKS = 30;
 
-/** A watch that does not run yet. `monotonic` in milliseconds that only grow. */
+/** A watch that does not run yet. `monotonic` in monotonic time in milliseconds. */
 export function createEventLoopMonitor(monotonic: () => number): EventLoopMonitor {
   const lags = new Float64Array(TICKS);
   let at = 0;

@@ -76,7 +76,7 @@ export interface Observer {
   metrics(surroundings: GatewayVitals): string;
 }
 
-/** Starts with nothing seen. `monotonic` in milliseconds that only grow, `now` in Unix milliseconds. */
+/** Starts with nothing seen. `monotonic` in monotonic time in milliseconds, `now` in Unix milliseconds. */
 export function createObserver({ monotonic, now }: { monotonic: () => number; now: () => number }): Observer {
   return new RequestObserver(monotonic, now);
 }

@@ -1,33 +1,36 @@
-/** The audit: everything in the ledger that can be worked out anew is, and compared. */
+/** Audits the ledger: recomputes everything that can be recomputed, and compares. */
 import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
 import { checkDays, type DayCounts } from "./audit_days.ts";
 import { type Difference, Findings } from "./audit_findings.ts";
 import { EntryWalk } from "./audit_walk.ts";
 
-/** Time after the end of its lease at which an open hold is wrong, in milliseconds: the sweep has had its chance. */
+/**
+ * Time after the end of a lease in which an open hold is not yet an error, in milliseconds: the sweep may still void
+ * it.
+ */
 const LEASE_GRACE_MS = 300_000;
 
-/** Walks that are begun anew because the oldest entries were pruned under them. */
+/** Most restarts of a walk because pruning overtook it. */
 const MOST_RESTARTS = 5;
 
-/** The start of a ledger that nothing was pruned of. */
+/** The start of a ledger without pruned entries. */
 const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
 
 const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
 
 /** Result of an audit. */
 export interface AuditReport {
-  /** True where there is no difference. */
+  /** True if there are no differences. */
   ok: boolean;
   checked: DayCounts & {
     entries: number;
-    /** Places of the first and the last entry; `null` where there is none. */
+    /** Seq of the first and the last entry; `null` if there are none. */
     first_seq: number | null;
     last_seq: number | null;
     holds: number;
   };
   difference_count: number;
-  /** The first 100 of them. */
+  /** The first 100 differences. */
   differences: Difference[];
 }
 
@@ -35,7 +38,7 @@ export interface AuditReport {
 export interface AuditOptions {
   /** Unix time in milliseconds. */
   now?: () => number;
-  /** Lets everything else in the process have its turn. */
+  /** Yields to other work in the process. */
   turn?: () => Promise<void>;
   /** Known damage of the ledger's file. */
   damage?: readonly string[];
@@ -44,8 +47,8 @@ export interface AuditOptions {
 }
 
 /**
- * Audits a ledger, which may be in use meanwhile. Whatever is wrong with it is in the report.
- * @throws the reason of the signal before the next page, where it is given up
+ * Audits a ledger that may be in use. All problems are in the report.
+ * @throws the signal's reason, before the next page, if it is aborted
  */
 export async function auditLedger(
   ledger: LedgerStore,
@@ -59,7 +62,7 @@ export async function auditLedger(
   const { walk, findings } = await walkAll(ledger, turn);
   for (const message of damage) findings.add({ kind: "file", message });
   const days = await findings.attempt("the sums per day", () => checkDays(ledger, { walk, findings, turn }));
-  // Where it was given up there, that stands in the findings.
+  // `attempt` turned the abort into a finding.
   signal?.throwIfAborted();
   const holds = await findings.attempt("the holds", () => checkHolds(ledger, { findings, now: now() }));
   return {
@@ -70,7 +73,7 @@ export async function auditLedger(
   };
 }
 
-/** Walks through all entries; again from the new beginning where pruning was faster. */
+/** Walks through all entries, and restarts if pruning overtakes the walk. */
 async function walkAll(
   ledger: LedgerStore,
   turn: () => Promise<void>,
@@ -84,7 +87,7 @@ async function walkAll(
   }
 }
 
-/** Reads the start of the ledger; an invalid one counts as the very beginning. */
+/** Reads the start of the ledger; an invalid one counts as seq 0. */
 async function readStart(ledger: LedgerStore, findings: Findings): Promise<LedgerStart> {
   const start = await findings.attempt("the start", () => ledger.start());
   if (start === undefined) return WHOLE;
@@ -97,7 +100,7 @@ async function readStart(ledger: LedgerStore, findings: Findings): Promise<Ledge
   return WHOLE;
 }
 
-/** Returns how many open holds there are. */
+/** Checks the open holds and returns their number. */
 async function checkHolds(
   ledger: LedgerStore,
   { findings, now }: { findings: Findings; now: number },
@@ -116,7 +119,7 @@ async function checkHolds(
   return holds.length;
 }
 
-/** A timer, as only that lets connections be served in between; immediates keep them waiting. */
+/** Waits for a timer: unlike immediates, timers let connections be served in between. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 0));
 }

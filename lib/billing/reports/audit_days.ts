@@ -7,22 +7,22 @@ import { runSliced } from "../../scheduler.ts";
 import { DAY_MS } from "../../store/days.ts";
 import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
 
-/** Sums read between two turns of the event loop, and those of the rest of their day. */
+/** Sums read at a time, plus those of the rest of their day. */
 const PAGE = 1000;
 
-/** Sums that are looked at between two looks at the clock: one day has as many as there are keys. */
+/** Sums compared between two checks of the clock: one day has as many as there are keys. */
 const SUMS_AT_ONCE = 64;
 
-/** A day before every other. */
+/** Before every other day. */
 const NO_DAY = Number.MIN_SAFE_INTEGER;
 
 /** Counts of compared sums. */
 export interface DayCounts {
-  /** Those whose entries are all there. */
+  /** Sums whose entries all exist. */
   day_sums: number;
-  /** Of them, those that grew meanwhile: the entries fit between two readings. */
+  /** Of these, sums that grew during the audit: their entries lie between the two readings. */
   day_sums_in_motion: number;
-  /** Those of days that entries are pruned of: no more than what is left can be compared. */
+  /** Sums of days with pruned entries, which can only be compared with the remaining entries. */
   day_sums_alone: number;
 }
 
@@ -36,19 +36,19 @@ interface Parts {
 /** The sums of some whole days. */
 interface Page {
   sums: SumsByName;
-  /** The last of the days; infinite where there are no more. */
+  /** The last of the days; infinite for the last page. */
   until: number;
 }
 
 type SumsByName = ReadonlyMap<string, DaySum>;
 
-/** Sums as read before and after the newest entries, and as computed from the entries. */
+/** Sums read before and after the newest entries, and sums computed from the entries. */
 type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
 
 /**
- * Compares the sums per day with the entries. A ledger in use grows meanwhile, so its sums are read before and after the
- * newest entries: the entries must make no less than the former and no more than the latter. For sums that stand still,
- * that is the same. Of days that entries are pruned of, what is left must make no more than the sums.
+ * Compares the sums per day with the entries. A ledger in use grows during the audit, so its sums are read before and
+ * after the newest entries: the computed sum must be at least the former and at most the latter. For sums that do not
+ * change, that is equality. For days with pruned entries, the computed sum must be at most the stored one.
  */
 export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Parts): Promise<DayCounts> {
   const counts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
@@ -125,7 +125,7 @@ function differs({ after, made }: Readings): Difference {
   return { kind: "day_sum", message: `${whose}: ${told.join("; ")}` };
 }
 
-/** Such as `2026-11-21`; days that no calendar has are told by their number. */
+/** Formats a day as `2026-11-21`; days outside the calendar as their number. */
 function dateOf(day: number): string {
   const date = new Date(day * DAY_MS);
   return Number.isNaN(date.getTime()) ? `day ${day}` : date.toISOString().slice(0, 10);

@@ -6,13 +6,13 @@ import { listPostings, recomputeCharge } from "../ledger_postings.ts";
 import { inputTokensOf } from "../price.ts";
 import type { KeptEntry } from "../../store/ledger.ts";
 
-/** A fault of an entry. */
+/** A problem of an entry. */
 export interface EntryFault {
   kind: "number" | "cost";
   message: string;
 }
 
-/** Every fault of an entry: numbers that cannot be, and a cost that its tokens and prices do not make. */
+/** Returns every problem of an entry: impossible numbers, and a cost that differs from its tokens and prices. */
 export function checkEntry(entry: KeptEntry): EntryFault[] {
   const faults: EntryFault[] = [];
   for (const name of badNumbers(entry)) {
@@ -38,7 +38,7 @@ function differs(what: string, { kept, made }: { kept: bigint; made: bigint }): 
   };
 }
 
-/** Images are billed by their size: its tokens are those that the formula gives. */
+/** Images are billed by size: the tokens must match the formula. */
 function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
   const sizes = details?.image_sizes;
   if (sizes === undefined) return [];
@@ -57,7 +57,7 @@ function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
   return faults;
 }
 
-/** The size of the input decides which prices of the list apply. */
+/** The input size must lie in the context tier that the entry was priced at. */
 function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
   const tier = details?.context_tier;
   if (tier === undefined) return [];
@@ -69,7 +69,7 @@ function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
   return [{ kind: "cost", message: `it pays the prices of ${range} tokens of input, but has ${input}` }];
 }
 
-/** One whose size could not be read costs what was asked for. */
+/** Tokens of a delivered image; an unreadable one is billed at the requested size. */
 function tokensOfSize(delivered: string, asked: string): number {
   const size = readSizeText(delivered);
   if (size !== undefined) return deliveredTokens(size);

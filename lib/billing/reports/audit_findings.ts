@@ -1,52 +1,52 @@
 /** Findings of an audit. */
 import { messageOf } from "../../errors.ts";
 
-/** Differences reported one by one; more are only counted. */
+/** Most differences reported; more are only counted. */
 const MAX_REPORTED = 100;
 
 /** Kinds of differences. */
 export const DIFFERENCE_KINDS = [
-  /** An entry is missing, or there twice. */
+  /** An entry is missing or duplicated. */
   "gap",
-  /** An entry, or the one before it, is not what was entered. */
+  /** The check sum of an entry does not match it or the one before. */
   "check",
-  /** A number cannot be. */
+  /** An impossible number. */
   "number",
-  /** Tokens and prices make another cost. */
+  /** The cost differs from tokens times prices. */
   "cost",
-  /** The entries of a day make other sums. */
+  /** A sum per day differs from its entries. */
   "day_sum",
-  /** Something is held that should not be. */
+  /** An invalid hold. */
   "hold",
-  /** The place that the entries start at makes no sense. */
+  /** An invalid start of the ledger. */
   "start",
-  /** Something cannot be read. */
+  /** Unreadable data. */
   "unreadable",
-  /** The file is damaged. Only the command looks at it. */
+  /** A damaged file; found only by the CLI command. */
   "file",
 ] as const;
 
-/** Something that is not as it must be. */
+/** A difference. */
 export interface Difference {
   kind: typeof DIFFERENCE_KINDS[number];
-  /** Place in the ledger, where it is about an entry. */
+  /** Seq of the entry, if it is about one. */
   seq?: number;
-  /** Id of the request, where it is about one. */
+  /** Id of the request, if it is about one. */
   id?: string;
   message: string;
 }
 
-/** A list of differences that stays short however many there are. */
+/** Collects differences, and stores only the first ones. */
 export class Findings {
   readonly reported: Difference[] = [];
   #count = 0;
 
-  /** Number of all differences, unreported ones included. */
+  /** Number of all differences, including those beyond the limit. */
   get count(): number {
     return this.#count;
   }
 
-  /** Runs a part of the audit; where it throws, adds a finding and returns `undefined`. */
+  /** Runs a part of the audit; an error becomes a finding and returns `undefined`. */
   async attempt<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -57,7 +57,7 @@ export class Findings {
     }
   }
 
-  /** Notes a difference. */
+  /** Adds a difference. */
   add(difference: Difference): void {
     this.#count++;
     if (this.reported.length < MAX_REPORTED) this.reported.push(difference);

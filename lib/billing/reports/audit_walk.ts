@@ -1,4 +1,4 @@
-/** The walk of an audit through the entries of a ledger, in their order. */
+/** Walks through the entries of a ledger in order, for the audit. */
 import { messageOf } from "../../errors.ts";
 import type { KeptEntry, LedgerStart, LedgerStore } from "../../store/ledger.ts";
 import { checkSum } from "../../store/entry_row.ts";
@@ -6,21 +6,21 @@ import { checkEntry } from "./audit_entry.ts";
 import type { Findings } from "./audit_findings.ts";
 import { DaySums } from "./day_sums.ts";
 
-/** Entries read between two turns of the event loop: a few milliseconds of work. */
+/** Entries read at a time: a few milliseconds of work. */
 const PAGE = 1000;
 
-/** Entries in a row that cannot be read, after which the rest is given up. */
+/** Consecutive unreadable entries after which the walk ends. */
 const MOST_UNREADABLE = 1000;
 
-/** One walk. It can go on when entries have been added. */
+/** One walk. It can continue after entries were added. */
 export class EntryWalk {
-  /** Sums over the entries seen. */
+  /** Sums of the entries read so far. */
   readonly sums = new DaySums();
-  /** Start of the walk: behind the pruned entries. */
+  /** Start of the walk: after the pruned entries. */
   readonly start: LedgerStart;
   readonly #findings: Findings;
   #seq: number;
-  /** Check sum of the entry before; `undefined` where that could not be read. */
+  /** Check sum of the previous entry; `undefined` if that was unreadable. */
   #check: number | undefined;
   #entries = 0;
   #first: KeptEntry | undefined;
@@ -39,7 +39,7 @@ export class EntryWalk {
     return this.#first === undefined || (this.#gapBefore !== undefined && this.#gapBefore <= seq + 1);
   }
 
-  /** Extent of the walk so far. */
+  /** Extent of the entries read so far. */
   extent(): { entries: number; first_seq: number | null; last_seq: number | null } {
     return {
       entries: this.#entries,
@@ -48,7 +48,7 @@ export class EntryWalk {
     };
   }
 
-  /** Goes on to the end of the ledger. */
+  /** Continues to the end of the ledger. */
   async toEnd(ledger: Pick<LedgerStore, "entries">, turn: () => Promise<void>): Promise<void> {
     let isMore = true;
     while (isMore) {
@@ -63,7 +63,7 @@ export class EntryWalk {
     }
   }
 
-  /** Goes through a page that cannot be read as a whole. False at the end of the ledger, and where nothing can be read. */
+  /** Reads an unreadable page entry by entry. Returns false at the end of the ledger, or if too many are unreadable. */
   async #pageByOnes(ledger: Pick<LedgerStore, "entries">): Promise<boolean> {
     let unreadable = 0;
     for (let count = 0; count < PAGE || unreadable > 0; count++) {
@@ -97,7 +97,7 @@ export class EntryWalk {
         message: "the check sum does not fit the entry and the one before",
       });
     }
-    // The prices of a frozen sheet are worked out once for all entries of the page that share it.
+    // Frozen, so that the entries of the page that share the sheet parse its prices once.
     Object.freeze(entry.sheet);
     for (const { kind, message } of checkEntry(entry)) this.#findings.add({ kind, seq, id, message });
     this.sums.add(entry);

@@ -7,17 +7,17 @@ import type { BudgetClaim, LedgerStore } from "../../store/ledger.ts";
 import { budgetClaim, periodStart } from "../budgets.ts";
 import { formatUsd } from "../money.ts";
 
-/** The state of a budget in its present period. Amounts are exact USD, as decimal strings. */
+/** State of a budget in its current period. Amounts are exact USD, as decimal strings. */
 export interface BudgetState {
   period: Budget["period"];
   budget_usd: string;
-  /** Costs of the requests that were received in the period. */
+  /** Costs of the requests received in the period. */
   spent_usd: string;
-  /** Set aside for requests under way. */
+  /** Held for running requests. */
   held_usd: string;
-  /** Below 0 where the budget was lowered below the spent amount. */
+  /** Negative if the budget was lowered below the spent amount. */
   left_usd: string;
-  /** Start of the next period, by UTC; `null` for a budget that never resets. */
+  /** Start of the next period (UTC); `null` for a budget that never resets. */
   resets_at: string | null;
 }
 
@@ -27,20 +27,20 @@ export interface BudgetLine extends BudgetState {
   /** Id of the key, or name of the group. */
   id: string;
   name: string;
-  /** Name of the group, also of the key's. */
+  /** Name of the group, also that of a key. */
   group: string;
 }
 
-/** Costs of a key's requests that were received in a period. */
+/** Costs of a key's requests received in a period. */
 export interface PeriodSpending {
   period: Budget["period"];
-  /** Beginning of the period, by UTC. */
+  /** Start of the period (UTC). */
   since: string;
   /** Exact USD, as a decimal string. */
   spent_usd: string;
 }
 
-/** A key with the state of the budget that applies to it; `null` where none does. */
+/** A key with the state of its budget; `null` if it has none. */
 export interface KeyWithBudget extends PublicKey {
   budget: BudgetState | null;
 }
@@ -62,7 +62,7 @@ export interface BudgetParts {
 /** The facts of a key that decide which budget applies. */
 type BudgetedKey = Pick<KeyRecord, "id" | "group" | "rules">;
 
-/** Reads the states of budgets, in their order. @param now Unix time in milliseconds */
+/** Reads the states of budgets, in the given order. @param now Unix time in milliseconds */
 export async function budgetStates(
   ledger: BudgetParts["ledger"],
   owners: readonly BudgetOwner[],
@@ -87,7 +87,7 @@ export async function budgetStates(
   });
 }
 
-/** Reads the spending of a key on the present day and in the present month. @param now Unix time in milliseconds */
+/** Reads the spending of a key today and in the current month. @param now Unix time in milliseconds */
 export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, now: number): Promise<PeriodSpending[]> {
   const periods = (["day", "month"] as const).map((period) => ({ period, since: periodStart(period, now) }));
   const amounts = await ledger.spending(periods.map(({ since }) => ({ scope: "key", id, since })));
@@ -98,7 +98,7 @@ export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, n
   }));
 }
 
-/** The budget that applies to a key: its own, or the one that its group has for every key. */
+/** The budget of a key: its own, or its group's for every key. */
 export function budgetOfKey(
   { group, rules }: Omit<BudgetedKey, "id">,
   config: Pick<Config, "groups">,
@@ -106,7 +106,7 @@ export function budgetOfKey(
   return rules.budget ?? groupOf(config, group)?.key_budget;
 }
 
-/** Reads the states of the budgets of some keys by the keys' ids. Keys without a budget are left out. */
+/** Reads the states of the budgets of some keys, by key id. Keys without a budget are left out. */
 async function keyBudgets(
   { ledger, config }: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },
   keys: readonly BudgetedKey[],
@@ -120,7 +120,7 @@ async function keyBudgets(
   return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
 }
 
-/** Shows some keys with their budgets. @param now Unix time in milliseconds */
+/** Adds the state of its budget to each key. @param now Unix time in milliseconds */
 export async function keysWithBudgets(
   parts: Pick<BudgetParts, "ledger"> & { config: Pick<Config, "groups"> },
   keys: readonly KeyRecord[],
@@ -131,9 +131,9 @@ export async function keysWithBudgets(
 }
 
 /**
- * Lists every budget: those of groups first, then those of keys that are not revoked, the configuration's first. Keys are
- * read a page at a time; each page is of one moment.
- * @throws the reason of the signal, where it is given up
+ * Lists every budget: those of groups first, then those of keys that are not revoked, configured keys first. Reads a
+ * page of keys at a time; each page is a consistent snapshot.
+ * @throws the signal's reason if it is aborted
  */
 export async function listBudgets(
   { ledger, keys, config }: BudgetParts,

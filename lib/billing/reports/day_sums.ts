@@ -1,16 +1,16 @@
-/** Sums per day made anew from single entries, to compare with those that are kept. */
+/** Sums per day computed from single entries, to compare with the stored ones. */
 import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../../store/days.ts";
 import type { DaySum, KeptEntry } from "../../store/ledger.ts";
 
 /** The key of a daily sum: day, key, group and model. */
 type Whose = Pick<DaySum, "day" | "keyId" | "group" | "model">;
 
-/** Tells sums of one day apart. */
+/** Unique name of a sum within its day. */
 export function nameOfDaySum({ keyId, group, model }: Omit<Whose, "day">): string {
   return `${keyId}\n${group}\n${model}`;
 }
 
-/** Sums over entries, by day, key, group and model. */
+/** Computes sums of entries by day, key, group and model. */
 export class DaySums {
   readonly #days = new Map<number, Map<string, DaySum>>();
 
@@ -19,7 +19,7 @@ export class DaySums {
     addFigures(this.#sumOf(entry), figuresOf(entry));
   }
 
-  /** The sums of days from one to another, both included. */
+  /** The sums from one day to another, both included. */
   within(first: number, last: number): DaySum[] {
     return [...this.#days].flatMap(([day, sums]) => first <= day && day <= last ? [...sums.values()] : []);
   }
@@ -35,19 +35,19 @@ export class DaySums {
   }
 }
 
-/** True where no figure of the one is above that of the other. */
+/** Returns whether no figure of `one` exceeds that of `other`. */
 export function isWithin(one: DaySum, other: DaySum): boolean {
   return one.requests <= other.requests && one.failed <= other.failed && one.images <= other.images &&
     one.cost <= other.cost && one.overrun <= other.overrun &&
     TOKEN_CLASSES.every((name) => one.tokens[name] <= other.tokens[name]);
 }
 
-/** True where every figure is the same. */
+/** Returns whether all figures are equal. */
 export function isSame(one: DaySum, other: DaySum): boolean {
   return isWithin(one, other) && isWithin(other, one);
 }
 
-/** A sum of nothing. */
+/** A sum of zeros. */
 export function emptySum({ day, keyId, group, model }: Whose): DaySum {
   const nothing = { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
   return { day, keyId, group, model, ...nothing };

@@ -1,4 +1,4 @@
-/** One request and its price, line by line. */
+/** Explains one request and its price line by line. */
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
 import type {
@@ -27,55 +27,55 @@ export interface ExplainedLine {
   amount_usd: string;
 }
 
-/** A request that has ended. Amounts are exact USD, as decimal strings; members without a value are `null`. */
+/** An ended request. Amounts are exact USD, as decimal strings; members without a value are `null`. */
 export interface EndedRequest {
   state: "ended";
   id: string;
-  /** Place in the ledger. */
+  /** Seq in the ledger. */
   seq: number;
   /** Arrival, such as `2026-11-21T10:00:00.000Z`. */
   at: string;
   key_id: string;
   group: string;
   model: string | null;
-  /** The upstream that was asked last. */
+  /** The upstream asked last. */
   upstream: string | null;
   endpoint: string;
-  /** HTTP status that the client got; 499 where it left before there was one. */
+  /** HTTP status sent to the client; 499 if it left before there was one. */
   status: number;
   ending: Ending;
-  /** Upstreams that were asked. */
+  /** Number of upstream attempts. */
   attempts: number;
-  /** The attempts; empty where there was none, or the only one answered. */
+  /** The attempts; empty if there was none, or the only one succeeded. */
   attempt_list: readonly EntryAttempt[];
-  /** Reason of a refusal or failure; `null` where there is none, or the entry is of an older version. */
+  /** Reason of a refusal or failure; `null` if there is none, or an older version wrote the entry. */
   reason: EntryReason | null;
-  /** The same in one sentence. */
+  /** `reason` as one sentence. */
   why: string | null;
-  /** The end user and the tags that the client named. */
+  /** The end user and the tags named by the client. */
   user: string | null;
   tags: readonly string[];
-  /** Milliseconds until the first of the answer, and until the end. */
+  /** Milliseconds until the first event or byte, and until the end. */
   first_ms: number | null;
   total_ms: number;
   images: number;
-  /** Sizes of the images that were asked for and delivered; `null` where the entry does not have them. */
+  /** Requested and delivered image sizes; `null` if the entry has none. */
   image_sizes: ImageSizes | null;
-  /** The service tier that served it; `null` where that is the plain one. */
+  /** The service tier that served it; `null` for the default one. */
   service_tier: string | null;
-  /** The context tier of its prices; `null` where the model has none. */
+  /** The context tier of its prices; `null` if the model has none. */
   context_tier: ContextTier | null;
-  /** The time window of its prices; `null` at the usual time. */
+  /** The time window of its prices; `null` outside all windows. */
   price_window: string | null;
   tokens: BilledTokens;
   /** Source of the token counts. */
   source: UsageSource;
-  /** Which version of the prices it paid. */
+  /** Version of the prices it paid. */
   price_version: number | null;
   lines: ExplainedLine[];
-  /** All lines together: what it cost. */
+  /** Cost: the sum of all lines. */
   sum_usd: string;
-  /** Amount held for it, and the part that was released. */
+  /** Amount held, and the part of it that was released. */
   held_usd: string;
   released_usd: string;
   /** Cost beyond the held amount, paid by the operator. */
@@ -84,13 +84,13 @@ export interface EndedRequest {
   charged_usd: string;
   /** Cost to the operator, by the prices of the target; `null` where it has none. */
   upstream_usd: string | null;
-  /** The reason that nothing was charged; `null` where something was. */
+  /** The reason that nothing was charged; `null` if something was. */
   why_free: string | null;
-  /** False where the lines do not make up what the ledger says: then the ledger was changed. */
+  /** False if the lines do not add up to the ledger's amounts: the ledger was changed. */
   adds_up: boolean;
 }
 
-/** A request that is under way, with the most that it can cost set aside. */
+/** A running request, with the most that it can cost held. */
 export interface UnfinishedRequest {
   state: "running";
   id: string;
@@ -102,10 +102,10 @@ export interface UnfinishedRequest {
   held_usd: string;
 }
 
-/** Everything about one request. */
+/** A request, ended or running. */
 export type Explanation = EndedRequest | UnfinishedRequest;
 
-/** Explains a request by its id, with or without `req_`. `undefined` where the ledger does not know it. */
+/** Explains a request by its id, with or without `req_`. `undefined` if the ledger does not know it. */
 export async function explainRequest(
   ledger: Pick<LedgerStore, "find" | "holds">,
   id: string,
@@ -113,13 +113,13 @@ export async function explainRequest(
 ): Promise<Explanation | undefined> {
   const bare = id.startsWith("req_") ? id.slice("req_".length) : id;
   const hold = (await ledger.holds()).find((hold) => hold.id === bare);
-  // Asked after the holds: a request that ended in between is found here.
+  // Read after the holds, to find a request that ended in between.
   const entry = await ledger.find(bare);
   if (entry !== undefined) return explainEntry(entry, await keyNameOf?.(entry.keyId));
   return hold === undefined ? undefined : explainHold(hold);
 }
 
-/** Explains what was entered. @throws {RangeError} where its prices cannot be read */
+/** Explains an entry. @throws {RangeError} if its prices cannot be read */
 export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
   const { cost, held, overrun } = entry;
   const amounts = amountsOf(entry);
@@ -170,7 +170,7 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
   };
 }
 
-/** The cost of each class of tokens, and of the extras. */
+/** The cost of each class of tokens and of the extras. */
 function amountsOf(
   { sheet, tokens, details }: KeptEntry,
 ): { name: string; count: number; price: string; amount: Amount }[] {
@@ -199,7 +199,7 @@ function explainHold(hold: Hold): UnfinishedRequest {
   };
 }
 
-/** The held amount that was not spent; 0 where nothing was held. */
+/** The unspent part of the held amount; 0 if nothing was held. */
 function released({ held, cost }: KeptEntry): Amount {
   return held > cost ? held - cost : 0n;
 }

@@ -1,9 +1,9 @@
-/** The explanation of a request as text, for people. */
+/** Formats the explanation of a request as text. */
 import type { ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
 import { attemptLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./explain.ts";
 
-/** Prices in words. */
+/** Names of price classes. */
 const CLASSES: Readonly<Partial<Record<string, string>>> = {
   prompt: "prompt tokens",
   input_cache_read: "tokens read from the cache",
@@ -14,7 +14,7 @@ const CLASSES: Readonly<Partial<Record<string, string>>> = {
   request: "searches",
 };
 
-/** Sources of numbers in words. */
+/** Descriptions of usage sources. */
 const SOURCES: Readonly<Record<UsageSource, string>> = {
   upstream: "the upstream told them",
   counted: "the gateway counted some or all of them",
@@ -23,7 +23,7 @@ const SOURCES: Readonly<Record<UsageSource, string>> = {
   none: "there are none, as nothing is charged",
 };
 
-/** Writes an explanation as lines of text. `keyName` stands beside the id of the key. */
+/** Formats an explanation as lines of text. `keyName` is printed with the id of the key. */
 export function explanationText(explanation: Explanation, { keyName }: { keyName?: string } = {}): string {
   const { id, at, key_id, group, model, endpoint } = explanation;
   const facts: [string, string][] = [
@@ -80,7 +80,7 @@ function contextTierText({ above, up_to }: ContextTier): string {
   return `${[from, to].filter((part) => part !== undefined).join(", ")} tokens of input`;
 }
 
-/** An upstream made other sizes than it was asked for. */
+/** Text about delivered sizes that differ from the requested ones. */
 function sizesText({ asked, delivered }: ImageSizes): string {
   const counts = new Map<string, number>();
   for (const size of delivered) counts.set(size, (counts.get(size) ?? 0) + 1);
@@ -111,7 +111,7 @@ function wordsOf(name: string): string {
   return tool === undefined ? CLASSES[name] ?? name : `calls of ${tool}`;
 }
 
-/** A whole number with commas between its thousands. */
+/** Formats an integer with thousands separators. */
 function grouped(count: number): string {
   return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }

@@ -9,41 +9,41 @@ import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstream
 /** Figures of an invoice per model: tokens by class, images, and the amount in USD. */
 const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
 
-/** A column of an invoice that is compared. */
+/** A figure of an invoice. */
 export type Invoiced = typeof INVOICED[number];
 
-/** An invoice as it was read. Numbers are tokens and images, or 1e-12 USD. */
+/** A parsed invoice. Numbers are tokens, images, or 1e-12 USD. */
 export interface Invoice {
   /** Its figures, in the order of `INVOICED`. */
   columns: readonly Invoiced[];
-  /** True where it has one line per day. */
+  /** True if it has one line per day. */
   byDay: boolean;
   rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
 }
 
-/** Tolerance between two numbers: `digits` of as many decimals of a percent. */
+/** Relative tolerance in percent: `digits` divided by 10 to the power of `decimals`. */
 export interface Tolerance {
   digits: bigint;
   decimals: number;
 }
 
-/** One number of the books beside the same of the invoice; amounts as decimal strings of USD. */
+/** One figure of the ledger beside that of the invoice; amounts as decimal strings of USD. */
 export interface ComparedLine {
-  /** `null` where the invoice tells no days. */
+  /** `null` if the invoice has no days. */
   day: string | null;
   model: string;
   what: Invoiced;
   ours: string;
   invoice: string;
-  /** The invoice less ours. */
+  /** Invoice minus ledger. */
   difference: string;
   within: boolean;
 }
 
 /**
- * Reads an invoice as CSV with a header: `model`, maybe `day`, and at least one of `INVOICED`. Other columns are passed
- * over, rows of one day and model added up.
- * @throws {RangeError} where it is none; the message names the line
+ * Reads an invoice as CSV with a header: `model`, optionally `day`, and at least one of `INVOICED`. Other columns are
+ * ignored; rows of the same day and model are added up.
+ * @throws {RangeError} for an invalid invoice; the message names the line
  */
 export function readInvoice(text: string): Invoice {
   const [first, ...lines] = readCsv(text);
@@ -72,13 +72,13 @@ export function readInvoice(text: string): Invoice {
   return { columns, byDay, rows };
 }
 
-/** A row, and the line that it begins in, counted from 1. */
+/** A row, and the line it begins at, counted from 1. */
 interface Row {
   line: number;
   cells: string[];
 }
 
-/** All rows but empty ones. @throws {RangeError} for quotes that do not end */
+/** Reads all rows except empty ones. @throws {RangeError} for an unclosed quote */
 function readCsv(text: string): Row[] {
   const rows: Row[] = [];
   const cell = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\r|$)/y;
@@ -103,14 +103,14 @@ function isDay(text: string): boolean {
   return Number.isFinite(at) && dayName(dayOf(at)) === text;
 }
 
-/** Nothing is nought. */
+/** Reads a number or an amount; an empty text is 0. */
 function readValue(name: Invoiced, { text, line }: { text: string; line: number }): bigint {
   if (text === "") return 0n;
   if (name !== "upstream_usd" && /^\d{1,18}$/.test(text)) return BigInt(text);
   try {
     if (name === "upstream_usd") return parseUsd(text);
   } catch {
-    // As below.
+    // The error below applies.
   }
   const expected = name === "upstream_usd" ? "USD with at most 12 decimals, such as 12.5" : "a whole number";
   throw new RangeError(`Cannot read line ${line} of the invoice: ${name} is "${text}", expected ${expected}`);
@@ -126,9 +126,9 @@ export function readTolerance(text: string): Tolerance {
 }
 
 /**
- * Reads what an upstream takes: an object with the upstream's names of models, each with USD per token by class.
- * A class of the cache that is not there costs what `prompt` does, as in the catalog.
- * @throws {RangeError} where the text is something else
+ * Parses upstream prices: an object of USD per token by class, for each upstream model name. A missing cache class
+ * costs as much as `prompt`, as in the catalog.
+ * @throws {RangeError} for any other text
  */
 export function readUpstreamPrices(text: string): UpstreamPrices {
   const known: readonly string[] = [...PRICE_CLASSES, "input_image", "request"];
@@ -165,7 +165,7 @@ function membersOf(value: Json, expected: string): [string, Json][] {
   return Object.entries(value).map(([name, member]) => [name, member ?? null]);
 }
 
-/** The same text, where it is an amount. */
+/** Returns the text if it is an amount. */
 function readPrice(usd: string, what: string): string {
   try {
     parseUsd(usd);
@@ -177,7 +177,7 @@ function readPrice(usd: string, what: string): string {
   }
 }
 
-/** Holds sums against an invoice: each model of either, on each day where the invoice tells days. */
+/** Compares sums with an invoice: each model of either, per day if the invoice has days. */
 export function compareInvoice(
   sums: readonly UpstreamSum[],
   { invoice, tolerance }: { invoice: Invoice; tolerance: Tolerance },

@@ -1,11 +1,11 @@
-/** Finds the periods with single entries: some reports need facts that the sums per day do not have. */
+/** Checks that single entries of a period still exist: some reports need facts that the sums per day do not have. */
 import { dayName, dayOf } from "../../store/days.ts";
 import type { LedgerStore } from "../../store/ledger.ts";
 
 /** Some entries of the period are pruned. */
 export class PrunedEntriesError extends RangeError {
   override name = "PrunedEntriesError";
-  /** The first day that can be asked for, as `2026-11-21`. */
+  /** The first complete day, as `2026-11-21`. */
   readonly from: string;
 
   constructor(message: string, from: string) {
@@ -15,7 +15,7 @@ export class PrunedEntriesError extends RangeError {
 }
 
 /**
- * Checks that no entry from a moment on is pruned; Unix milliseconds.
+ * Checks that no entry since a moment (Unix milliseconds) was pruned.
  * @param by grouping or filter that needs entries
  * @throws {PrunedEntriesError}
  */
@@ -24,7 +24,7 @@ export async function requireEntries(
   { since, by }: { since: number; by: string },
 ): Promise<void> {
   const { day: gone } = await ledger.start();
-  // -1 where no entry is pruned.
+  // -1 if no entry was pruned.
   if (gone < 0 || dayOf(since) > gone) return;
   const from = dayName(gone + 1);
   throw new PrunedEntriesError(`Cannot sum up by ${by}: single requests are kept from ${from} on`, from);

@@ -1,8 +1,8 @@
-/** The stretch of time that a bill is asked for. */
+/** The period of a bill. */
 import { parseDuration, parseMoment } from "../../cli/duration.ts";
 import { DAY_MS } from "../../store/days.ts";
 
-/** From one moment up to, not including, another; Unix milliseconds. */
+/** A period; `until` is exclusive; Unix milliseconds. */
 export interface Period {
   since: number;
   until: number;
@@ -17,9 +17,9 @@ export interface PeriodTexts {
 }
 
 /**
- * Reads the ends of a period: spans such as `7d` count back from now, days such as `2026-11-01` begin at midnight UTC.
- * Without `since` it begins with the present month, without `until` it ends with the present day, both by UTC.
- * @throws {RangeError} for any other text, and where the end is not after the beginning
+ * Reads a period: spans such as `7d` count back from now, days such as `2026-11-01` begin at midnight UTC. `since`
+ * defaults to the start of the current month, `until` to the end of the current day (UTC).
+ * @throws {RangeError} for any other text, and if the end is not after the start
  */
 export function readPeriod(typed: PeriodTexts, now: number): Period {
   if (typed.period !== undefined) {
@@ -36,7 +36,7 @@ export function readPeriod(typed: PeriodTexts, now: number): Period {
   );
 }
 
-/** A whole day or month by UTC, even if it is not over yet. @throws {RangeError} for an unknown name */
+/** Reads a whole day or month (UTC), which may lie partly in the future. @throws {RangeError} for an unknown name */
 function readNamedPeriod(name: string, now: number): Period {
   const today = startOfDay(now);
   if (name === "today") return { since: today, until: today + DAY_MS };

@@ -1,8 +1,8 @@
-/** Explains in sentences for people why a request was refused or failed. */
+/** Explains in sentences why a request was refused or failed. */
 import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
 
-/** The reasons without facts of their own. */
+/** Sentences for the reasons without facts. */
 const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permission">, string>> = {
   invalid: "the request is not valid",
   model_not_found: "the model does not exist or has expired",
@@ -27,7 +27,7 @@ const UNITS = {
   concurrency: "requests at one time",
 } as const;
 
-/** Explains in one sentence why a request was refused or failed; `undefined` where the entry has no reason. */
+/** Explains in one sentence why a request was refused or failed; `undefined` if the entry has no reason. */
 export function whyText(
   { keyId, group, ending, details }: Pick<Entry, "keyId" | "group" | "ending" | "details">,
   keyName: string | undefined,
@@ -38,7 +38,7 @@ export function whyText(
   return `${ending === "refused" ? "Refused" : "Failed"}: ${reasonText(reason, { key: keyName ?? keyId, group })}`;
 }
 
-/** Names of the owners of a request. */
+/** Names of the key and group of a request. */
 interface Owners {
   key: string;
   group: string;
@@ -70,7 +70,7 @@ function limitText(
     : `${rule}; the next slot was free ${wait}`;
 }
 
-/** Milliseconds in seconds, rounded up to tenths. */
+/** Formats milliseconds as seconds, rounded up to tenths. */
 function secondsText(ms: number): string {
   const digits = String(ms + 99).padStart(4, "0");
   const tenths = digits.at(-3);
@@ -112,7 +112,7 @@ function ownerText(scope: LimitRefusal["scope"], id: string, { key }: Owners): s
   return scope === "key" ? `key "${key}"` : `${scope} "${id}"`;
 }
 
-/** Where the operator has set it. */
+/** Where the operator configured the limit or budget. */
 function settingText(
   scope: LimitRefusal["scope"],
   what: "limits" | "budget",
@@ -137,7 +137,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   unfit: "it cannot take the request",
 };
 
-/** Writes one line for each attempt, with the reason of the next one. */
+/** Formats one line per attempt, with the reason for the next one. */
 export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
   return attempts.map((attempt, at) => {
     const { upstream, model, outcome, ms, status, code, message, request_id } = attempt;

@@ -1,4 +1,4 @@
-/** Finds single requests of the ledger by their facts, page by page. */
+/** Searches single requests of the ledger, page by page. */
 import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import { type Ending, type KeptEntry, type LedgerStore, REASON_CODES } from "../../store/ledger.ts";
@@ -9,14 +9,14 @@ import { whyText } from "./reason_text.ts";
 import { keyNames } from "./usage.ts";
 import { readUsageFilter, requireKnown, UsageFilterError } from "./usage_filter.ts";
 
-/** Requests of a page: usual and most. */
+/** Page size: default and maximum. */
 const USUAL_LIMIT = 50;
 const MOST_LIMIT = 1_000;
 
-/** Amounts of the ledger are integers of 64 bits. */
+/** Exclusive bound of amounts: the ledger stores them as 64-bit integers. */
 const AMOUNT_LIMIT = 2n ** 63n;
 
-/** Entries that are read at once for those that are new. */
+/** Entries read at a time by `after_seq`. */
 const NEW_AT_ONCE = 1_000;
 
 /** Names of the parameters of a search. */
@@ -25,10 +25,10 @@ export const REQUEST_PARAMETERS = [
   ...["user", "tag", "min_cost_usd", "min_ms", "sort", "limit", "cursor", "after_seq"] as const,
 ] as const;
 
-/** The parameters of a search as they are typed. */
+/** The parameters of a search as text. */
 export type RequestTexts = Partial<Record<typeof REQUEST_PARAMETERS[number], string>>;
 
-/** A parameter that cannot be read. */
+/** An invalid parameter. */
 export class RequestQueryError extends RangeError {
   override name = "RequestQueryError";
   readonly param: keyof RequestTexts;
@@ -42,11 +42,11 @@ export class RequestQueryError extends RangeError {
 /** One request. Amounts are exact USD, as decimal strings; members without a value are `null`. */
 export interface RequestLine {
   id: string;
-  /** Place in the ledger. */
+  /** Seq in the ledger. */
   seq: number;
   /** Arrival, such as `2026-11-21T10:00:00.000Z`. */
   at: string;
-  /** Name of the key, or its id where it has none any more. */
+  /** Name of the key, or its id if it has no name any more. */
   key: string;
   key_id: string;
   group: string;
@@ -56,9 +56,9 @@ export interface RequestLine {
   /** `null` where it is unknown: the process that served the request ended before the request did. */
   status: number | null;
   ending: Ending;
-  /** Code of the reason why it was refused or failed, or `lost`. */
+  /** Code of the reason for a refusal or failure, or `lost`. */
   reason: string | null;
-  /** The reason in one sentence. */
+  /** `reason` as one sentence. */
   why: string | null;
   attempts: number;
   first_ms: number | null;
@@ -75,9 +75,9 @@ export interface RequestLine {
 export interface RequestPage {
   object: "list";
   data: RequestLine[];
-  /** The `cursor` of the next page; `null` where there is none. */
+  /** The `cursor` of the next page; `null` for the last one. */
   next: string | null;
-  /** The last entry that was looked at: `after_seq` of a search for those that came after. */
+  /** Seq of the last entry inspected: the `after_seq` of a search for newer ones. */
   last_seq: number;
 }
 
@@ -89,9 +89,9 @@ export interface RequestParts {
 }
 
 /**
- * Finds a page of requests. With `after_seq` those that were entered after that place, in the order of the ledger.
- * @param options `now` in Unix milliseconds; `signal` gives the search up
- * @throws {RequestQueryError} for parameters that cannot be read; the reason of the signal
+ * Finds a page of requests. With `after_seq`, those entered after that seq, in the order of the ledger.
+ * @param options `now` in Unix milliseconds; `signal` aborts the search
+ * @throws {RequestQueryError} for invalid parameters, or the signal's reason
  */
 export async function findRequests(
   parts: RequestParts,
@@ -226,7 +226,7 @@ export async function readFilter(texts: RequestTexts, parts: RequestParts, now: 
   };
 }
 
-/** Without a beginning, all that the ledger has. */
+/** Without `since`, the span begins with the first entry. */
 function readSpan({ since = "1970-01-01", until }: RequestTexts, now: number): Pick<EntryFilter, "since" | "until"> {
   try {
     return readPeriod({ since, ...(until !== undefined && { until }) }, now);
@@ -297,7 +297,7 @@ function readOrder({ sort = "time" }: RequestTexts): EntryOrder {
   throw new RequestQueryError(`Cannot sort by "${sort}": expected one of ${ORDERS.join(", ")}`, "sort");
 }
 
-/** A cursor names the order, the value and the seq of the last request of its page. */
+/** Parses a cursor: the order, and the value and seq of the last request of the page. */
 function readCursor({ cursor }: RequestTexts, order: EntryOrder): EntrySearch["after"] {
   if (cursor === undefined) return undefined;
   const [, name, value, seq] = /^([a-z]+)\.(\d{1,19})\.(\d{1,16})$/.exec(cursor) ?? [];

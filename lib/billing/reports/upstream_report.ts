@@ -5,29 +5,29 @@ import { dayName } from "../../store/days.ts";
 import type { Period } from "./period.ts";
 import type { UpstreamSum } from "./upstreams.ts";
 
-/** A sum as it is told. Amounts are exact USD, as decimal strings. */
+/** A sum as reported. Amounts are exact USD, as decimal strings. */
 export interface UpstreamLine extends Omit<UpstreamSum, "day" | "upstreamCost" | "cost"> {
   /** By UTC, as `2026-11-21`. */
   day: string;
-  /** Cost at the prices of the targets, at catalog prices for the `unpriced` requests, or at given prices. */
+  /** Cost at given prices or the targets' prices; at catalog prices for the `unpriced` requests. */
   upstream_usd: string;
   /** Amount that customers pay. */
   cost_usd: string;
-  /** Amount that customers pay, less the cost at the upstream. */
+  /** `cost_usd` minus `upstream_usd`. */
   margin_usd: string;
 }
 
 /** The upstream report of a period. */
 export interface UpstreamReport {
-  /** Moments by UTC, as `2026-11-01T00:00:00.000Z`; `until` is not part of the period. */
+  /** UTC times, as `2026-11-01T00:00:00.000Z`; `until` is exclusive. */
   since: string;
   until: string;
   by: "upstream";
-  /** In the order of upstreams, models and days. */
+  /** Ordered by upstream, model and day. */
   lines: UpstreamLine[];
 }
 
-/** Tells the sums of a period, a slice at a time: there may be one for every upstream, model and day. */
+/** Formats the sums of a period in slices: there may be one for every upstream, model and day. */
 export async function upstreamReport(sums: readonly UpstreamSum[], { since, until }: Period): Promise<UpstreamReport> {
   return {
     since: new Date(since).toISOString(),

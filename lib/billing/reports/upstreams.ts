@@ -1,4 +1,4 @@
-/** Sums over entries by upstream, its model and day, to compare with the upstream's invoice. */
+/** Sums of entries by upstream, upstream model and day, to compare with the upstream's invoice. */
 import type { Config } from "../../config.ts";
 import { type Amount, parseUsd } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
@@ -12,60 +12,60 @@ import type { Period } from "./period.ts";
 export interface UpstreamSum {
   upstream: string;
   /**
-   * The upstream's name of the model, by the configuration of today, as the ledger has the public id alone; the public id
-   * where that names no target there any more, or several.
+   * The upstream's name of the model, by the current configuration, since the ledger has only public ids; the public id
+   * if that has no target there any more, or several.
    */
   model: string;
-  /** Days since 1970-01-01, by UTC, on which requests came in. */
+  /** UTC days since 1970-01-01 on which requests arrived. */
   day: number;
-  /** Requests that it was the last to be asked for. */
+  /** Requests whose last attempt went to this upstream. */
   requests: number;
-  /** All that was asked for them, at this upstream or at others before it. */
+  /** Attempts of these requests, at this or other upstreams. */
   attempts: number;
-  /** Requests that came to nothing. They have no tokens here, whatever the upstream takes for them. */
+  /** Failed requests. They count no tokens, even if the upstream bills them. */
   failed: number;
-  /** Requests whose numbers of tokens are the gateway's own: clients that left, upstreams that told none, images. */
+  /** Requests with token counts of the gateway: clients left, the upstream reported none, or images. */
   counted: number;
   tokens: BilledTokens;
   images: number;
-  /** Cost at given prices, or else at those of the target, or else at catalog prices without group factors. */
+  /** Cost at given prices, else at the target's, else at catalog prices without group factors. */
   upstreamCost: Amount;
-  /** Requests whose upstream cost is that of the catalog's prices, as the prices of their target are not known. */
+  /** Requests costed at catalog prices, because the target has no prices. */
   unpriced: number;
   /** Amount that customers pay. */
   cost: Amount;
 }
 
-/** Prices of an upstream, by its name of the model. */
+/** Prices of an upstream, by its model names. */
 export type UpstreamPrices = ReadonlyMap<string, Readonly<UpstreamPriceSheet>>;
 
-/** Prices of an upstream's model. What it does not name beside the classes of tokens costs nothing there. */
+/** Prices of an upstream model. Extras without a price cost nothing there. */
 export type UpstreamPriceSheet = PriceSheet & { input_image?: string; request?: string };
 
 /** Options of the sums. */
 export interface UpstreamQuery extends Period {
-  /** The only one; absent: all. */
+  /** Name of one upstream; absent: all. */
   upstream?: string;
   prices?: UpstreamPrices;
-  /** Only requests with these. */
+  /** Filter of the requests. */
   only?: UsageFilter;
   /** Cancels the work. */
   signal?: AbortSignal;
 }
 
-/** An upstream that neither the configuration nor the ledger has. */
+/** An upstream that is neither in the configuration nor in the ledger. */
 export class UnknownUpstreamError extends RangeError {
   override name = "UnknownUpstreamError";
 }
 
-/** Entries read between two turns of the event loop. */
+/** Entries read at a time. */
 const PAGE = 1000;
 
 /**
- * Sums by upstream, model and day, in the order of these.
- * @throws {PrunedEntriesError} where entries of the period are pruned, as sums per day do not have upstreams
+ * Sums entries, ordered by upstream, model and day.
+ * @throws {PrunedEntriesError} if entries of the period were pruned, since sums per day have no upstreams
  * @throws {UnknownUpstreamError}
- * @throws the reason of the signal before the next page, where it is given up
+ * @throws the signal's reason, before the next page, if it is aborted
  */
 export async function sumUpstreams(
   { ledger, config }: {
@@ -95,7 +95,7 @@ export async function sumUpstreams(
     await yieldToEventLoop();
     signal?.throwIfAborted();
   } while (page.length === PAGE);
-  // Once more: what is forgotten while others are read is missing as well.
+  // Checked again: entries may be pruned while others are read.
   await requireEntries(ledger, { since, by: "upstream" });
   if (upstream !== undefined && sums.size === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new UnknownUpstreamError(
@@ -158,11 +158,11 @@ function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) 
 /** Cost of an entry at its upstream. */
 interface UpstreamCost {
   amount: Amount;
-  /** False: by the catalog's prices. */
+  /** False: at catalog prices. */
   isKnown: boolean;
 }
 
-/** Returns the cost of an entry at an upstream. Frozen sheets have their prices parsed once. */
+/** Returns a function for the upstream cost of an entry. Prices of frozen sheets are parsed once. */
 function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => UpstreamCost {
   const sheets = new Map<number, Readonly<PriceSheet>>();
   return (model, { tokens, details, sheet, priceVersion = 0 }) => {
@@ -180,7 +180,7 @@ function upstreamCosts(prices: UpstreamPrices | undefined): (model: string, entr
   };
 }
 
-/** The same at the prices of an upstream. */
+/** The extras at the prices of an upstream. */
 function repriced(extras: readonly BilledExtra[], prices: Readonly<Partial<Record<string, string>>>): BilledExtra[] {
   return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
 }

@@ -1,4 +1,4 @@
-/** The bill: sums over the ledger by key, group, model or day, or by two of them. */
+/** The bill: sums of the ledger by key, group, model, day, end user or tag, or by two of them. */
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapSliced, sortSliced, yieldToEventLoop } from "../../scheduler.ts";
@@ -8,48 +8,48 @@ import { requireEntries } from "./kept_entries.ts";
 import { requireKnown } from "./usage_filter.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
-/** Groupings of the sums. Two of them can be combined. */
+/** Groupings of the sums. Two can be combined. */
 export const USAGE_BY: readonly UsageBy[] = ["key", "group", "model", "day", "user", "tag"];
 
 /** Sums over requests. Amounts are exact USD, as decimal strings. */
 export interface UsageFigures {
   requests: number;
-  /** Of them, those that failed, were refused or lost: without charge. */
+  /** Of these, failed, refused or lost requests, which are not charged. */
   failed: number;
   tokens: BilledTokens;
   /** Images delivered. */
   images: number;
   /** Amount that the customer pays. */
   cost_usd: string;
-  /** Amount that the operator pays: costs beyond the held amounts. */
+  /** Cost beyond the held amounts, paid by the operator. */
   overrun_usd: string;
 }
 
 /** One line of the bill. */
 export interface UsageLine extends UsageFigures {
-  /** Id of the key; absent where the lines are not by key. */
+  /** Id of the key; absent for other groupings. */
   id?: string;
   /**
-   * Name of the key (its id where the key is not known any more), group, model, end user or tag, or the day as
-   * `2026-11-21`; empty for requests without.
+   * Name of the key (its id if the key is unknown), group, model, end user or tag, or the day as `2026-11-21`; empty
+   * for requests without one.
    */
   name: string;
-  /** Name in the second grouping; absent where there is none. */
+  /** Id in the second grouping; absent if there is none. */
   then_id?: string;
   then_name?: string;
 }
 
 /** The bill of a period. */
 export interface UsageReport {
-  /** Moments by UTC, as `2026-11-01T00:00:00.000Z`; `until` is not part of the period. */
+  /** UTC times, as `2026-11-01T00:00:00.000Z`; `until` is exclusive. */
   since: string;
   until: string;
   by: UsageBy;
-  /** The second grouping; absent: there is none. */
+  /** The second grouping; absent if there is none. */
   then_by?: UsageBy;
-  /** The dearest first, days in their order; with a second grouping, lines of one name follow each other. */
+  /** The most expensive first, days in order; with a second grouping, lines of one name follow each other. */
   lines: UsageLine[];
-  /** Every request once, also where it is part of the lines of several tags. */
+  /** Counts every request once, even if it appears under several tags. */
   total: UsageFigures;
 }
 
@@ -60,16 +60,16 @@ export interface UsageParts {
   config: Pick<Config, "keys" | "groups" | "models">;
 }
 
-/** Ids whose names are asked for at once. */
+/** Names read at a time. */
 const NAMES_AT_ONCE = 500;
 
-/** Which bill is made. */
+/** Options of a bill. */
 export interface UsageReportQuery extends UsageQuery {
   /** Cancels the work. */
   signal?: AbortSignal;
 }
 
-/** Reads one grouping, or two with a comma between. @throws {RangeError} for any other text */
+/** Reads one grouping, or two separated by a comma. @throws {RangeError} for any other text */
 export function readGroupings(text: string): Pick<UsageQuery, "by" | "thenBy"> {
   const [by, thenBy, ...more] = text.split(",").map(readGrouping);
   if (by === undefined || more.length > 0 || by === thenBy) {
@@ -85,10 +85,10 @@ function readGrouping(text: string): UsageBy {
 }
 
 /**
- * Makes the bill of a period, a slice at a time: there may be as many lines as keys.
+ * Makes the bill of a period in slices: there may be a line per key.
  * @throws {UsageFilterError} for a group or model that is neither used nor configured
- * @throws {PrunedEntriesError} where users or tags are named, and entries of the period are pruned
- * @throws the reason of the signal, where it is given up
+ * @throws {PrunedEntriesError} if users or tags are named, and entries of the period were pruned
+ * @throws the signal's reason if it is aborted
  */
 export async function usageReport(
   { ledger, keys, config }: UsageParts,
@@ -127,12 +127,12 @@ export async function usageReport(
   };
 }
 
-/** The same requests, each in one sum. */
+/** The query for the same requests, each counted once. */
 function withoutTags({ by, thenBy, ...query }: UsageQuery): UsageQuery {
   return { ...query, by: by === "tag" ? thenBy ?? "group" : by };
 }
 
-/** The dearest first, days in their order; those of one first name together. */
+/** Sorts the most expensive first, days in order; sums of one first name stay together. */
 async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): Promise<UsageSum[]> {
   if (thenBy === undefined) return await sortSliced(sums, by === "day" ? byName : byCost);
   const totals = new Map<string, Sum>();
@@ -151,7 +151,7 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
   return await sortSliced(sums, (one, other) => placeOf(one) - placeOf(other) || second(one, other));
 }
 
-/** Names of the keys with these ids: those of the configuration, and those of the store, ended ones included. */
+/** Names of keys by id: of configured and stored keys, including revoked ones. */
 export async function keyNames(
   { keys, config }: Pick<UsageParts, "keys"> & { config: Pick<Config, "keys"> },
   ids: readonly string[],

@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { UsageFilter } from "../../store/ledger.ts";
 
-/** A filter as it is typed. */
+/** A filter as text. */
 export interface FilterTexts {
   /** Id or name of a key. */
   key?: string;
@@ -30,7 +30,7 @@ interface FilterParts {
   config: Pick<Config, "keys">;
 }
 
-/** Finds the id of the key that is named, in the configuration and the store. @throws {UsageFilterError} */
+/** Resolves the key's name to its id, in the configuration and the store. @throws {UsageFilterError} */
 export async function readUsageFilter(
   { key, group, model, user, tag }: FilterTexts,
   { keys, config }: FilterParts,

@@ -14,7 +14,7 @@ import type { StoreLine, StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
 import { codeOf, createReach, type Reach } from "./reachability.ts";
 
-/** Parts. */
+/** Dependencies. */
 export interface JournaledParts {
   /** Absent: nothing can be entered while the store is out of reach. */
   journal?: Journal;
@@ -23,7 +23,7 @@ export interface JournaledParts {
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
   log: (line: StoreLine) => void;
-  /** Milliseconds that only grow; absent: since the process began. */
+  /** Monotonic time in milliseconds; absent: since the process began. */
   monotonic?: () => number;
   /** Absent: the timers of the process. */
   later?: (run: () => void, ms: number) => () => void;

@@ -2,7 +2,7 @@
 import { GatewayError, nameOf } from "../../errors.ts";
 import type { StoreLine } from "../store.ts";
 
-/** Parts. */
+/** Dependencies. */
 export interface ReachParts {
   /** Asks the store for something small. */
   probe: () => Promise<unknown>;
@@ -13,7 +13,7 @@ export interface ReachParts {
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
   log: (line: StoreLine) => void;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic: () => number;
   /** Runs something once after so many milliseconds; the function it returns calls it off. */
   later: (run: () => void, ms: number) => () => void;

@@ -2,7 +2,7 @@
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import type { Sql } from "./client.ts";
 
-/** Opens the alerts of a database that is up to date. Every call is one statement. */
+/** Opens the alerts of a migrated database. Every call is one statement. */
 export function openPostgresAlerts(sql: Sql): AlertStore {
   return {
     async add({ id, at, body, subject, begins, repeatMs, rememberUntil, isSent }) {

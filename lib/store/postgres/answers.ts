@@ -16,7 +16,7 @@ interface AnswerRow {
   done_at: bigint;
 }
 
-/** Opens the answers of a database that is up to date. */
+/** Opens the answers of a migrated database. */
 export function openPostgresAnswers(sql: Sql): AnswerStore {
   return {
     async find(scope, key) {

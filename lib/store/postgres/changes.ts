@@ -24,7 +24,7 @@ export interface ChangesParts {
   isPooled: boolean;
   /** Called first when the database stalls, so that waiting calls end early. */
   stalled: () => void;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic: () => number;
   log: (line: StoreLine) => void;
 }

@@ -3,7 +3,7 @@ import type { SharedConfigs } from "../store.ts";
 import type { Changes } from "./changes.ts";
 import type { Sql } from "./client.ts";
 
-/** Opens the configurations of a database that is up to date. */
+/** Opens the configurations of a migrated database. */
 export function openPostgresConfigs(sql: Sql, changes: Changes): SharedConfigs {
   const watching = new Set<() => void>();
   /** The last version that this node got or put. */

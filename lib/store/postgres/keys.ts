@@ -14,7 +14,7 @@ export interface ReadKey {
   changed: bigint;
 }
 
-/** Opens the keys of a database that is up to date. Every call is one statement, and one round trip. */
+/** Opens the keys of a migrated database. Every call is one statement, and one round trip. */
 export function openPostgresKeys(sql: Sql): KeyStore {
   return {
     add: (key) => insertKey(sql, key),

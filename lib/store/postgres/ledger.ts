@@ -26,7 +26,7 @@ const GRACE_MS = 60_000;
 export interface PostgresLedgerOptions {
   /** Unix time in milliseconds. */
   now?: () => number;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic?: () => number;
   /**
    * Time after a restart of the server in which older holds are not voided, in milliseconds: their nodes could not
@@ -36,7 +36,7 @@ export interface PostgresLedgerOptions {
 }
 
 /**
- * Opens the ledger of a database that is up to date. Leases are kept by the server's clock; times that are handed in are by
+ * Opens the ledger of a migrated database. Leases are kept by the server's clock; times that are handed in are by
  * this node's, as it was at the start and went on since: a wall clock that is set meanwhile ends no lease. Where the server
  * is out of reach, calls reject with the error of the driver.
  */

@@ -11,7 +11,7 @@ const SAME_MS = 1_000;
 export interface ClockParts {
   /** Unix time in milliseconds, by a local clock that does not jump: a measurement must hold until the next one. */
   now: () => number;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic: () => number;
 }
 

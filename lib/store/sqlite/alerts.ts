@@ -4,7 +4,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import { atomically } from "./transaction.ts";
 
-/** Opens the alerts of a database that is up to date. @param now Unix time in milliseconds */
+/** Opens the alerts of a migrated database. @param now Unix time in milliseconds */
 export function openSqliteAlerts(db: DatabaseSync, now: () => number = Date.now): AlertStore {
   const isTaken = db.prepare("SELECT 1 FROM alerts WHERE id = ?");
   const begin = db.prepare(

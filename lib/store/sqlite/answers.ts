@@ -18,7 +18,7 @@ interface AnswerRow {
   done_at: number;
 }
 
-/** Opens the answers of a database that is up to date. */
+/** Opens the answers of a migrated database. */
 export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   const find = db.prepare(
     "SELECT scope, key, request_hash, status, headers, body, done_at FROM answers WHERE scope = ? AND key = ?",

@@ -23,7 +23,7 @@ export const LAST = new Uint8Array();
 /** Sums that are read between two looks at the clock: about a millisecond of work. */
 const ROWS_AT_ONCE = 256;
 
-/** Opens the sums of a database that is up to date. */
+/** Opens the sums of a migrated database. */
 export function openSumRows(db: DatabaseSync): SumRows {
   const add = prepareAdd(db);
   const charged = { key: prepareCharged(db, "key_id"), group: prepareCharged(db, "group_name") };

@@ -38,7 +38,7 @@ function requireOk(db: DatabaseSync, check: string): void {
   if (verdict !== "ok") throw new Error(`the file is damaged (${String(verdict)})`);
 }
 
-/** Checks the chain of the last entries, in a database that is up to date. @throws {Error} where they do not fit */
+/** Checks the chain of the last entries, in a migrated database. @throws {Error} where they do not fit */
 export function checkLastEntries(db: DatabaseSync): void {
   const { entries, start } = openLedgerRows(db);
   const last = entries.last(LAST_ENTRIES);

@@ -33,7 +33,7 @@ export type LedgerReader = Pick<
 /** Reports that are made in slices. */
 export type Reports = Pick<LedgerStore, "usage" | "search">;
 
-/** Opens the rows of a database that is up to date. */
+/** Opens the rows of a migrated database. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
   const start = prepareStart(db);
   const sheets = openSheetRows(db);

@@ -43,7 +43,7 @@ export interface EntryRows {
   last(limit: number): KeptEntry[];
 }
 
-/** Opens the entries of a database that is up to date. */
+/** Opens the entries of a migrated database. */
 export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const insert = db.prepare(
     `INSERT INTO entries (${ENTRY_COLUMNS.join(", ")}) VALUES (${ENTRY_COLUMNS.map(() => "?").join(", ")})
@@ -104,7 +104,7 @@ export interface SheetRows {
   insert(version: number, sheet: PriceSheet): void;
 }
 
-/** Opens the price sheets of a database that is up to date. */
+/** Opens the price sheets of a migrated database. */
 export function openSheetRows(db: DatabaseSync): SheetRows {
   const one = db.prepare(`SELECT ${SHEET_COLUMNS} FROM price_sheets WHERE version = ?`);
   const all = db.prepare("SELECT version FROM price_sheets ORDER BY version");
@@ -142,7 +142,7 @@ export interface HoldRows {
   all(): Hold[];
 }
 
-/** Opens the holds of a database that is up to date. */
+/** Opens the holds of a migrated database. */
 export function openHoldRows(db: DatabaseSync): HoldRows {
   const put = db.prepare(
     `INSERT INTO holds (id, at, key_id, group_name, model, endpoint, amount, claims, lease_until)

@@ -4,7 +4,7 @@ import type { AnswerClaim, AnswerStore } from "../answers.ts";
 /** Most claims; the oldest go first. */
 const MOST_CLAIMS = 20_000;
 
-/** Starts with none. @param monotonic milliseconds that only grow */
+/** Starts with none. @param monotonic monotonic time in milliseconds */
 export function openLocalClaims(
   monotonic: () => number = () => performance.now(),
 ): Pick<AnswerStore, "claim" | "isClaimed" | "release"> {

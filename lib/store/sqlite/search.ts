@@ -13,7 +13,7 @@ type Condition = readonly [text: string, ...values: (string | number | bigint)[]
 /** A computation that reads some rows at a time. */
 export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
 
-/** Prepares searches over a database that is up to date. */
+/** Prepares searches over a migrated database. */
 export function prepareSearch(db: DatabaseSync): SearchWork {
   const sheets = openSheetRows(db);
   return function* (search) {

@@ -96,7 +96,7 @@ export interface UsageWork {
   charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
 }
 
-/** Prepares sums over a database that is up to date. */
+/** Prepares sums over a migrated database. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
   return new StatementSums(db);
 }
