@@ -1,6 +1,6 @@
-/** Alerts on their way to a webhook. The nodes of a store share them, so one of them sends each. */
+/** Alerts queued for a webhook. The nodes of a store share them, and one node sends each. */
 
-/** An alert to be kept. */
+/** A new alert. */
 export interface NewAlert {
   /** Unique. */
   id: string;
@@ -8,15 +8,15 @@ export interface NewAlert {
   at: number;
   /** The event as JSON text. */
   body: string;
-  /** Subject of the alert: it connects the beginning and the end of an event. */
+  /** Subject of the alert, which connects the start and the end of a condition. */
   subject: string;
-  /** True: the event begins. False: it is over. */
+  /** True: the condition starts. False: it ends. */
   begins: boolean;
-  /** Time after which a subject that has begun may begin again, in milliseconds; absent: never. */
+  /** Time after which a started subject may be reported again, in milliseconds; absent: never. */
   repeatMs?: number;
-  /** Until when the subject is remembered, Unix time in milliseconds. */
+  /** Time until which the subject is remembered, Unix time in milliseconds. */
   rememberUntil: number;
-  /** False: the subject changes, and nothing is sent. */
+  /** False: only the state of the subject changes, and nothing is sent. */
   isSent: boolean;
 }
 
@@ -31,16 +31,16 @@ export interface ClaimedAlert {
   attempts: number;
 }
 
-/** Stores alerts. Leases and pauses are by the store's clock. */
+/** Stores alerts. Leases and pauses use the store's clock. */
 export interface AlertStore {
-  /** Keeps an alert, unless its subject is in that state already. An end is only kept after its beginning. */
+  /** Adds an alert unless its subject is in that state already. An end is only added after its start. */
   add(alert: NewAlert): Promise<AddedAlert>;
-  /** Takes the oldest alert that is due, for so many milliseconds; `undefined` where none is. */
+  /** Leases the oldest due alert for `leaseMs` milliseconds; `undefined` if none is due. */
   claim(leaseMs: number): Promise<ClaimedAlert | undefined>;
   /** Ends an alert, unless another process has claimed it since. */
   finish(alert: ClaimedAlert, state: "delivered" | "given_up"): Promise<void>;
-  /** Makes an alert due again after so many milliseconds, unless another process has claimed it since. */
+  /** Makes an alert due again after `afterMs` milliseconds, unless another process has claimed it since. */
   retry(alert: ClaimedAlert, afterMs: number): Promise<void>;
-  /** Forgets alerts that ended before `until`, and subjects that are remembered no longer; Unix time in milliseconds. */
+  /** Deletes alerts that ended before `until` and subjects that are no longer remembered; Unix time in milliseconds. */
   prune(times: { until: number; now: number }): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Finished answers, stored for a while so that a repeat of their request gets them again. */
+/** Finished answers, stored for a while for repeated requests. */
 
 /** An answer. */
 export interface AnswerRecord {
@@ -11,7 +11,7 @@ export interface AnswerRecord {
   /** HTTP status. */
   status: number;
   headers: Readonly<Record<string, string>>;
-  /** Absent where it is not stored: too large, or dropped to make room for newer ones. */
+  /** Absent if it is not stored: too large, or dropped to make room for newer ones. */
   body?: Uint8Array<ArrayBuffer>;
   /** Unix time in milliseconds. */
   doneAt: number;
@@ -19,7 +19,7 @@ export interface AnswerRecord {
 
 /** Bounds of the store. */
 export interface AnswerBounds {
-  /** Answers done until then are deleted. Unix time in milliseconds. */
+  /** Answers finished before this time are deleted; Unix time in milliseconds. */
   until: number;
   /** Most bytes of all bodies; the bodies of the oldest answers go first. */
   maxBytes: number;
@@ -27,35 +27,35 @@ export interface AnswerBounds {
   maxAnswers: number;
 }
 
-/** A request that is being worked on. */
+/** A claim on a request in progress. */
 export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "requestHash"> {
-  /** Identifies one run of the work, on any node. */
+  /** Unique id of this execution, on any node. */
   holder: string;
 }
 
 /** The claim of another holder. */
 export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> {
-  /** True once its lease is over: its node died or lost the store before it released the claim. */
+  /** True if its lease is over: the node crashed or lost the store before it released the claim. */
   isOver: boolean;
 }
 
 /** Stores answers, one row each. */
 export interface AnswerStore {
-  /** Finds the answer to a request. The body is the caller's own copy. */
+  /** Finds the answer to a request. The body is a copy. */
   find(scope: string, key: string): Promise<AnswerRecord | undefined>;
-  /** Stores an answer in place of an older one. Its body is left out where all bodies together would exceed `maxBytes`. */
+  /** Stores or replaces an answer. Leaves out the body if the total would exceed `maxBytes`. */
   put(answer: AnswerRecord, bounds: Pick<AnswerBounds, "maxBytes">): Promise<void>;
   /**
    * Claims a request for one holder among all nodes, or renews the holder's own claim.
    * @param forMs length of the lease, in milliseconds
-   * @param after a holder whose lease is over and whose outcome is known: the request may be taken from it
-   * @returns the claim of another holder; `undefined` where the claim is this holder's
+   * @param after a holder with an expired lease and a known outcome, whose claim may be taken over
+   * @returns the claim of another holder; `undefined` if the claim succeeded
    */
   claim(claim: AnswerClaim, forMs: number, after?: string): Promise<OtherClaim | undefined>;
-  /** Returns true if a request is claimed. */
+  /** Returns whether a request is claimed. */
   isClaimed(scope: string, key: string): Promise<boolean>;
-  /** Releases a claim that is still this holder's. */
+  /** Releases the claim if it is still this holder's. */
   release(claim: Pick<AnswerClaim, "scope" | "key" | "holder">): Promise<void>;
-  /** Deletes a few answers or bodies that exceed the bounds. Returns true while there is more to do. */
+  /** Deletes a few answers or bodies that exceed the bounds. Returns true if more remain. */
   prune(bounds: AnswerBounds): Promise<boolean>;
 }

@@ -1,14 +1,14 @@
-/** Days of the bill, and sums over entries. */
+/** UTC days, and sums of entries. */
 import { sortSliced } from "../scheduler.ts";
 import type { BilledTokens, Ending, Entry, UsageQuery, UsageSum } from "./ledger.ts";
 
-/** Milliseconds of a day. */
+/** Milliseconds per day. */
 export const DAY_MS = 86_400_000;
 
-/** Endings of requests that count as failed. */
+/** Endings that count as failed. */
 const FAILED: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
 
-/** Classes of tokens, in the order that they are kept. */
+/** Classes of tokens, in stored order. */
 export const TOKEN_CLASSES = [
   "prompt",
   "input_cache_read",
@@ -18,7 +18,7 @@ export const TOKEN_CLASSES = [
   "reasoning",
 ] as const satisfies readonly (keyof BilledTokens)[];
 
-/** Their numbers, in that order. By their names: this is done for every entry, and a loop over the classes costs more. */
+/** The counts in stored order. Written out because it runs for every entry, and a loop over the classes is slower. */
 export function tokenCounts(tokens: BilledTokens): number[] {
   return [
     tokens.prompt,
@@ -30,7 +30,7 @@ export function tokenCounts(tokens: BilledTokens): number[] {
   ];
 }
 
-/** Nothing at all. */
+/** Zero tokens. */
 export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
   prompt: 0,
   input_cache_read: 0,
@@ -40,28 +40,28 @@ export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
   reasoning: 0,
 });
 
-/** The day of a moment in Unix milliseconds: days since 1970-01-01, by UTC. */
+/** UTC day of a time in Unix milliseconds: days since 1970-01-01. */
 export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
-/** Formats a day since 1970-01-01, by UTC, as `2026-11-21`. @throws {RangeError} for a day outside the calendar */
+/** Formats a UTC day since 1970-01-01 as `2026-11-21`. @throws {RangeError} for a day outside the calendar */
 export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The figures of a sum, without its names. */
+/** A sum without its names. */
 type Figures = Omit<UsageSum, "name" | "thenName">;
 
-/** A span of time as the days and pieces of days that it is made of. */
+/** A period split into whole days and parts of days. */
 export interface DaySpan {
-  /** Whole days, from the first one up to, not including, the other. */
+  /** Whole days; `until` is exclusive. */
   whole: { from: number; until: number };
-  /** Pieces of days, in Unix milliseconds: at most the first and the last. */
+  /** Parts of days, in Unix milliseconds: at most the first and the last day. */
   pieces: { day: number; since: number; until: number }[];
 }
 
-/** Cuts a span of time, in Unix milliseconds, into days. */
+/** Splits a period in Unix milliseconds into days. */
 export function cutSpan({ since, until }: { since: number; until: number }): DaySpan {
   const [first, last] = [dayOf(since), dayOf(until)];
   const isFromStart = since === first * DAY_MS;
@@ -81,7 +81,7 @@ export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry,
   return { requests: 1, failed: FAILED.has(ending) ? 1 : 0, tokens, images, cost, overrun };
 }
 
-/** Adds tokens to a sum. By their names: a loop over the classes costs four times as much, for every entry. */
+/** Adds tokens to a sum. Written out because it runs for every entry, and a loop takes four times as long. */
 export function addTokens(sum: BilledTokens, tokens: BilledTokens): void {
   sum.prompt += tokens.prompt;
   sum.input_cache_read += tokens.input_cache_read;
@@ -101,13 +101,13 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Returns true if sums must be made of single entries: sums per day have neither users nor tags. */
+/** Returns whether a query must read single entries: sums per day have neither users nor tags. */
 export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): boolean {
   return [by, thenBy].some((each) => each === "user" || each === "tag") || only.user !== undefined ||
     only.tag !== undefined;
 }
 
-/** Sums by one or two names, each made of figures added to it. */
+/** Sums of figures by one or two names. */
 export class Sums {
   readonly #sums = new Map<string, UsageSum>();
 
@@ -121,13 +121,13 @@ export class Sums {
     this.#sums.set(both, { ...names, requests, failed, tokens: { ...tokens }, images, cost, overrun });
   }
 
-  /** All sums, by their names; in slices, as there may be one for each key. */
+  /** All sums, ordered by name. Sorted in slices, since there may be one per key. */
   async list(): Promise<UsageSum[]> {
     return await sortSliced([...this.#sums.values()], byName);
   }
 }
 
-/** The order of sums by their names. */
+/** Compares sums by their names. */
 export function byName(one: Pick<UsageSum, "name" | "thenName">, other: Pick<UsageSum, "name" | "thenName">): number {
   return compareTexts(one.name, other.name) || compareTexts(one.thenName ?? "", other.thenName ?? "");
 }

@@ -1,10 +1,10 @@
 /** Checks that entries and holds can be stored exactly. */
 import type { Entry, Hold } from "./ledger.ts";
 
-/** Largest amount that a column of SQLite or Postgres holds: about 9.2 million USD. */
+/** Largest 64-bit amount of SQLite and Postgres: about 9.2 million USD. */
 const MAX_AMOUNT = 2n ** 63n - 1n;
 
-/** @throws {RangeError} for an entry with a number or an amount that cannot be kept exactly */
+/** Checks an entry. @throws {RangeError} for a number or amount that cannot be stored exactly */
 export function assertEntry(entry: Entry): void {
   const { tokens } = entry;
   assertCount(entry, "at", entry.at);
@@ -33,7 +33,7 @@ function assertAmount({ id }: Entry, name: string, amount: bigint): void {
   if (!isAmount(amount)) throw new RangeError(`Cannot enter "${id}": ${name} is ${amount}`);
 }
 
-/** @throws {RangeError} for a hold of an amount that cannot be kept exactly */
+/** Checks a hold. @throws {RangeError} for an amount that cannot be stored exactly */
 export function assertHold({ id, amount }: Hold): void {
   if (!isAmount(amount)) throw new RangeError(`Cannot hold for "${id}": the amount is ${amount}`);
 }

@@ -1,4 +1,4 @@
-/** Entries and sums of entries as rows of a table of any database, and the check sums that chain entries together. */
+/** Entries and their sums as rows of any database, and the check sums that chain entries. */
 import { crc32 } from "node:zlib";
 import { TOKEN_CLASSES, tokenCounts } from "./days.ts";
 import type {
@@ -45,21 +45,21 @@ const FACT_COLUMNS = [
   "images",
 ];
 
-/** Index of the price sheet among the facts of a check sum: behind its version. */
+/** Index of the price sheet among the checked facts: behind its version. */
 const SHEET_AT = FACT_COLUMNS.indexOf("price_version") + 1;
 
 /** Columns of `entries`, in the order of `entryValues`. */
 export const ENTRY_COLUMNS: readonly string[] = [...FACT_COLUMNS, "check_sum", "details", ...SEARCHED_COLUMNS];
 
-/** Columns that hold amounts. They are read as text: as numbers they would be inexact beyond 2^53. */
+/** Columns of amounts, which are read as text: numbers are inexact beyond 2^53. */
 export const AMOUNT_COLUMNS: ReadonlySet<string> = new Set(["cost", "held", "overrun"]);
 
-/** Check sum of an entry whose columns disagree: it matches no entry. */
+/** Check sum of an entry with inconsistent columns: it matches no entry. */
 const NO_CHECK = -1;
 
 type ColumnValue = number | string | null;
 
-/** The facts of an entry, amounts as text. Both its row and its check sum are made of them. */
+/** The facts of an entry, amounts as text. Its row and its check sum are made from them. */
 function entryFacts(entry: Omit<KeptEntry, "check">): ColumnValue[] {
   return [
     entry.seq,
@@ -91,20 +91,18 @@ export function entryValues(entry: KeptEntry): ColumnValue[] {
   return [...entryFacts(entry), entry.check, details, ...searchedValues(entry)];
 }
 
-/**
- * The check sum of an entry: CRC-32 of all its facts but its own check sum, and of the check sum of the entry before. It
- * detects damage, not forgery.
- */
+/** CRC-32 of all facts of an entry and the check sum of the previous entry. It detects damage, not forgery. */
 export function checkSum(entry: Omit<KeptEntry, "check">, before: number): number {
   const facts = entryFacts(entry);
   facts.splice(SHEET_AT, 0, entry.sheet === undefined ? null : sheetText(entry.sheet));
-  // Entries without details keep the check sum of releases that had none.
+  // Left out if absent, as in releases without details.
   if (entry.details !== undefined) facts.push(JSON.stringify(entry.details));
-  // Part of the text and not crc32's second argument: Deno 2.4 miscounts with one from 2^31 on, once it is compiled.
+  // Part of the text instead of crc32's second argument: from 2^31 on, Deno 2.4 computes that wrongly in optimized
+  // code.
   return crc32(JSON.stringify([before, ...facts]));
 }
 
-/** The same text for the same prices. */
+/** Canonical text of a price sheet: equal for equal prices. */
 export function sheetText(sheet: PriceSheet): string {
   let text = sheetTexts.get(sheet);
   if (text === undefined) {
@@ -127,14 +125,14 @@ export function sheetValues(sheet: PriceSheet): string[] {
   ];
 }
 
-/** Columns of `price_sheets` but its version, in the order of `sheetValues`. */
+/** Columns of `price_sheets` except its version, in the order of `sheetValues`. */
 export const SHEET_COLUMNS =
   "model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h";
 
-/** Requests share their sheets, which never change. */
+/** Cached texts: requests share price sheets, which never change. */
 const sheetTexts = new WeakMap<PriceSheet, string>();
 
-/** A row of `entries`, as it is read. Amounts are texts: as numbers they would be inexact beyond 2^53. */
+/** A row of `entries`. Amounts are read as text: numbers are inexact beyond 2^53. */
 export interface EntryRow extends BilledTokens {
   seq: number;
   id: string;
@@ -156,17 +154,17 @@ export interface EntryRow extends BilledTokens {
   attempts: number;
   images: number;
   check_sum: number;
-  /** JSON of the entry's details. */
+  /** `EntryDetails` as JSON. */
   details: string | null;
   reason: string | null;
   end_user: string | null;
   tags: string | null;
 }
 
-/** Counts of a row of sums, in whatever form a database has whole numbers. */
+/** Counts of a row of sums, in the integer type of the database. */
 export type CountRow = Record<"requests" | "failed" | keyof BilledTokens | "images", number | bigint | string>;
 
-/** The entry of a row. `sheetOf`: the price sheet of a version, which must be there. */
+/** Converts a row to an entry. `sheetOf` returns the price sheet of a version. */
 export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet): KeptEntry {
   const { price_version: priceVersion, first_ms: firstMs, details } = row;
   const entry: KeptEntry = {
@@ -197,14 +195,14 @@ export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet)
   return entry;
 }
 
-/** Returns true if the columns of searches match the details. Rows of older versions have none. */
+/** Returns whether the search columns match the details. Rows of older versions have none. */
 function hasSearchedColumns({ reason, end_user, tags }: EntryRow, entry: KeptEntry): boolean {
   if (reason === null && end_user === null && tags === null) return true;
   const values = searchedValues(entry);
   return reason === values[0] && end_user === values[1] && tags === values[2];
 }
 
-/** The counts of a row of sums, without amounts. */
+/** Converts a row of sums to counts, without amounts. */
 export function toCounts(row: CountRow): Pick<DaySum, "requests" | "failed" | "tokens" | "images"> {
   return {
     requests: Number(row.requests),

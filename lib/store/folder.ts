@@ -1,9 +1,9 @@
-/** Files and folders of a store. */
+/** Creates the files and folders of a store. */
 import { dirname } from "node:path";
 
 /**
- * Makes a folder (0700) where it is missing.
- * @throws {Error} before anything is made, where a symbolic link leads to where the process may not write
+ * Creates a folder (0700) if it is missing.
+ * @throws {Error} before any change, if a symbolic link leads outside of the process's write permission
  */
 function makeFolder(folder: string): void {
   requireRights(folder);
@@ -11,8 +11,8 @@ function makeFolder(folder: string): void {
 }
 
 /**
- * Makes a file (0600) and its folder (0700) where they are missing. Returns whether the file is new.
- * A file that exists is not opened: closing it would end this process's SQLite locks on it.
+ * Creates a file (0600) and its folder (0700) if they are missing. Returns whether the file is new. An existing file is
+ * not opened: closing it would release this process's SQLite locks on it (POSIX locks).
  */
 export function makeFile(file: string): boolean {
   makeFolder(dirname(file));
@@ -25,14 +25,14 @@ export function makeFile(file: string): boolean {
   }
 }
 
-/** Makes the names in a folder durable. Windows cannot open a folder. */
+/** Syncs the file names in a folder. Windows cannot open a folder. */
 export function syncFolder(folder: string): void {
   if (Deno.build.os === "windows") return;
   using opened = Deno.openSync(folder);
   opened.syncSync();
 }
 
-/** Deno checks the path as written; SQLite opens the path after links are resolved. */
+/** Deno checks permissions for the path as written; SQLite opens the path with links resolved. */
 function requireRights(folder: string): void {
   const { path, real } = realFolder(folder);
   if (real === undefined || real === path) return;
@@ -42,7 +42,7 @@ function requireRights(folder: string): void {
   }
 }
 
-/** The real path of a folder, or of its nearest existing parent; absent where this process may not read it. */
+/** The real path of a folder, or of its nearest existing parent; absent if this process may not read it. */
 function realFolder(folder: string): { path: string; real?: string } {
   for (let path = folder;; path = dirname(path)) {
     try {

@@ -1,10 +1,10 @@
 /** Holds as rows of a table of any database. */
 import type { BudgetClaim, Hold, MeteredEndpoint } from "./ledger.ts";
 
-/** A budget claim in JSON, which has no large whole numbers. */
+/** A budget claim in JSON, which cannot represent large integers. */
 export type ClaimJson = Omit<BudgetClaim, "budget"> & { budget: string };
 
-/** A row of `holds`, with whole numbers as the database returns them. */
+/** A row of `holds`, with integers as the database returns them. */
 export interface HoldRow {
   id: string;
   at: number | bigint;
@@ -21,7 +21,7 @@ export function toClaimsJson(claims: readonly BudgetClaim[]): ClaimJson[] {
   return claims.map((claim) => ({ ...claim, budget: String(claim.budget) }));
 }
 
-/** The hold of a row. */
+/** Converts a row to a hold. */
 export function toHold(row: HoldRow, claims: readonly ClaimJson[]): Hold {
   return {
     id: row.id,

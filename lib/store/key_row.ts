@@ -1,7 +1,7 @@
 /** API keys as rows of a table of any database. */
 import type { KeyRecord } from "./keys.ts";
 
-/** A row of `keys`, with whole numbers and truth values as the database returns them. */
+/** A row of `keys`, with integers and booleans as the database returns them. */
 export interface KeyRow {
   id: string;
   name: string;
@@ -17,7 +17,7 @@ export interface KeyRow {
   former_until: number | bigint | null;
 }
 
-/** The key of a row. */
+/** Converts a row to a key. */
 export function toKeyRecord(row: KeyRow): KeyRecord {
   return {
     id: row.id,

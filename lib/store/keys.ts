@@ -1,11 +1,11 @@
-/** API keys, as they are kept: never the key, only its hash. */
+/** Stored API keys: only their hashes, never the keys. */
 import type { KeyRules } from "../config.ts";
 
 /** One key. */
 export interface KeyRecord {
-  /** Id of the key, never used again. It stays when the key is rotated: limits, budget and bill belong to it. */
+  /** Id of the key, never reused. It survives rotation, because limits, budget and bill belong to it. */
   id: string;
-  /** Unique among the keys that are not revoked. */
+  /** Unique among keys that are not revoked. */
   name: string;
   /** SHA-256 of the key, hexadecimal. */
   hash: string;
@@ -13,21 +13,24 @@ export interface KeyRecord {
   group: string;
   /** Unix time in milliseconds. */
   createdAt: number;
-  /** A disabled key is refused until it is enabled again. */
+  /** A disabled key is rejected until it is enabled again. */
   disabled: boolean;
-  /** Unix time in milliseconds; absent: in use. A revoked key stays listed and cannot come back. */
+  /**
+   * Time of revocation, Unix time in milliseconds; absent: not revoked. A revoked key stays listed and cannot be
+   * restored.
+   */
   revokedAt?: number;
-  /** Unix time in milliseconds from which on it is refused; absent: never. */
+  /** Unix time in milliseconds from which the key is rejected; absent: never. */
   expiresAt?: number;
   /** Unix time in milliseconds, to the minute; absent: never used. */
   lastUsedAt?: number;
-  /** Rules in addition to its group's, or stricter. */
+  /** Rules that extend or tighten those of its group. */
   rules: KeyRules;
-  /** A former key that is good until then, in Unix milliseconds, after a rotation. */
+  /** Hash of the previous secret after a rotation, valid until then in Unix milliseconds. */
   former?: { hash: string; until: number };
 }
 
-/** A change to a key; absent members stay as they are, `null` takes an expiry away. */
+/** A change to a key; absent members stay unchanged, `null` removes an expiry. */
 export interface KeyChange {
   disabled?: boolean;
   group?: string;
@@ -35,20 +38,20 @@ export interface KeyChange {
   expiresAt?: number | null;
 }
 
-/** Counts of keys, cheap for any number of keys. */
+/** Counts of keys, computed in constant memory. */
 export interface KeySummary {
-  /** Keys that were ever made. */
+  /** All keys, including revoked ones. */
   total: number;
-  /** Of them, those that were not revoked. */
+  /** Keys that are not revoked. */
   inUse: number;
-  /** The oldest of those in use, at most as many as were asked for. */
+  /** The oldest keys that are not revoked, limited by `most`. */
   oldest: KeyRecord[];
 }
 
-/** Some keys, in their order. */
+/** A page of keys. */
 export interface KeyPage {
   keys: KeyRecord[];
-  /** The place to go on after; absent where there are no more. */
+  /** `after` of the next page; absent for the last page. */
   next?: number;
 }
 
@@ -60,23 +63,23 @@ export interface KeyStore {
    * then results must not be cached.
    */
   version?(): number;
-  /** Keeps a new key. False where its name is taken by a key in use, or its id or hash by any key. */
+  /** Adds a key. Returns false if a key that is not revoked has its name, or any key its id or hash. */
   add(key: KeyRecord): Promise<boolean>;
-  /** The key with this hash, or with a former key of this hash that is good at `now`; disabled and revoked ones included. */
+  /** Finds the key with this hash, current or previous (if valid at `now`). Includes disabled and revoked keys. */
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Lists every key, oldest first, in one blocking call: for processes that serve no requests. */
   list(): Promise<KeyRecord[]>;
   /** Counts the keys and returns the oldest ones in use, at most `most`, in constant memory. */
   summary(most: number): Promise<KeySummary>;
-  /** Keys, oldest first, from behind a place on; 0 is before all of them. */
+  /** Keys, oldest first, after a position; 0 is before all of them. */
   page(from: { after: number; limit: number }): Promise<KeyPage>;
   /** Finds the key with this id, else the active key with this name, else the last key that had this name. */
   find(nameOrId: string): Promise<KeyRecord | undefined>;
-  /** The keys with these ids, in any order; ended ones included, unknown ones left out. */
+  /** The keys with these ids, in any order; includes revoked keys, leaves unknown ids out. */
   findIds(ids: readonly string[]): Promise<KeyRecord[]>;
-  /** Names of the keys with these ids, by id; ended ones included, unknown ones left out. */
+  /** Names of keys by id; includes revoked keys, leaves unknown ids out. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Changes a key. False where no key in use has this id. */
+  /** Changes a key. Returns false if no active key has this id. */
   change(id: string, change: KeyChange): Promise<boolean>;
   /**
    * Revokes a key and its former secret permanently; `at` is Unix time in milliseconds. Returns false if no active key
@@ -84,10 +87,10 @@ export interface KeyStore {
    */
   revoke(id: string, at: number): Promise<boolean>;
   /**
-   * Gives a key a new hash. The present one becomes the former one, good until `until`; an older former one ends.
-   * False where no key in use has this id, or the hash is taken.
+   * Replaces the hash of a key. The current hash stays valid until `until`; an older previous hash ends. Returns false
+   * if no active key has this id, or the hash exists already.
    */
   rotate(id: string, to: { hash: string; until: number }): Promise<boolean>;
-  /** Notes when keys were last used, by id. Later times win. */
+  /** Records when keys were last used, by id. Later times win. */
   touch(used: ReadonlyMap<string, number>): Promise<void>;
 }

@@ -6,10 +6,12 @@
 import type { EntrySearch } from "./search.ts";
 import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
 
-/** An amount in 1e-12 USD. The type of `lib/billing/money.ts`, spelled out here as stores know nothing of metering. */
+/**
+ * An amount in 1e-12 USD: the type of `lib/billing/money.ts`, repeated here because stores do not depend on billing.
+ */
 type Amount = bigint;
 
-/** Endpoints whose requests are entered. */
+/** Endpoints with ledger entries. */
 export type MeteredEndpoint =
   | "chat"
   | "responses"
@@ -19,7 +21,7 @@ export type MeteredEndpoint =
   | "embeddings"
   | "rerank";
 
-/** Tokens that are billed, by price class. The input classes never overlap; `reasoning` is part of `completion`. */
+/** Billed tokens by price class. Input classes never overlap; `reasoning` is part of `completion`. */
 export interface BilledTokens {
   prompt: number;
   input_cache_read: number;
@@ -30,8 +32,8 @@ export interface BilledTokens {
 }
 
 /**
- * Prices that an entry was settled at: those of the catalog, in USD per token as decimal strings, and the factor of the
- * key's group. Kept once per version; entries name the version.
+ * The prices of an entry: the catalog's, in USD per token as decimal strings, and the factor of the key's group. Stored
+ * once per version, which entries refer to.
  */
 export interface PriceSheet {
   model: string;
@@ -43,47 +45,47 @@ export interface PriceSheet {
   input_cache_write_1h: string;
 }
 
-/** Something that a request is billed beside the tokens of its price sheet. */
+/** An item billed in addition to the tokens. */
 export interface BilledExtra {
   /** Name of the price, as in `pricing`. */
   item: string;
   count: number;
-  /** The catalog's price of one, in USD as a decimal string. The factor of the sheet applies to it. */
+  /** The catalog's price per unit, in USD as a decimal string, before the sheet's factor. */
   price: string;
 }
 
 /** Sizes of the images of a request, such as `1024x1024`. */
 export interface ImageSizes {
   asked: string;
-  /** One for each image that is billed; `unknown` where it cannot be read from the image. */
+  /** One for each billed image; `unknown` if it cannot be read from the image. */
   delivered: readonly string[];
 }
 
-/** The part of the price list that the size of an input falls into: more than `above` tokens, and at most `up_to`. */
+/** The context tier of an input: more than `above` and at most `up_to` tokens. */
 export interface ContextTier {
   above: number;
   /** Absent: no limit. */
   up_to?: number;
 }
 
-/** Codes of the reasons why a request was refused or failed. */
+/** Codes of the reasons for refused and failed requests. */
 export const REASON_CODES = [
   /** A rate or concurrency limit. */
   "limit",
   "budget",
   "permission",
-  /** The gateway's rules about a request; `param` names the parameter. */
+  /** The gateway rejected the request; `param` names the parameter. */
   "invalid",
   "model_not_found",
   "body_too_large",
   "media_type",
-  /** The client sent its body, or read its answer, too slowly. */
+  /** The client sent its body or read its answer too slowly. */
   "client_slow",
   /** The client left. */
   "client_left",
-  /** The gateway had no room: request bodies, images, requests with the same Idempotency-Key. */
+  /** The gateway had no capacity: request bodies, images, requests with the same Idempotency-Key. */
   "busy",
-  /** The gateway could not answer: its store is unreachable, or no target could be asked. */
+  /** The gateway could not answer: its store is unreachable, or no target was available. */
   "unavailable",
   "shutdown",
   /** The upstream rejected the request itself. */
@@ -95,22 +97,22 @@ export const REASON_CODES = [
   "internal",
 ] as const;
 
-/** Why a request was refused or failed. */
+/** Reason code of a refused or failed request. */
 export type ReasonCode = typeof REASON_CODES[number];
 
-/** Reason of a refusal or failure, with its facts and without any text of the client. */
+/** Reason of a refusal or failure, with its facts but no text of the client. */
 export interface EntryReason {
   code: ReasonCode;
-  /** Code of the error that the client got, such as `context_length_exceeded`. */
+  /** Code of the error sent to the client, such as `context_length_exceeded`. */
   error?: string;
-  /** Parameter at fault: a name of the protocols, or `other`. */
+  /** Invalid parameter: a name of the protocols, or `other`. */
   param?: string;
   limit?: LimitRefusal;
   budget?: BudgetRefusal;
   permission?: PermissionRefusal;
-  /** Targets that could not be asked. */
+  /** Targets that were not asked, with reasons. */
   targets?: readonly TargetRefusal[];
-  /** Origin of the key's limit or budget: its own setting, or its group's for every key. */
+  /** Origin of the key's limit or budget: its own setting, or its group's setting for every key. */
   set_by?: "key" | "group";
 }
 
@@ -119,39 +121,39 @@ export interface EntryAttempt {
   upstream: string;
   /** Public id of the model. */
   model: string;
-  /** `success`, the outcome of a failure as in metrics, or `unfit`: the target cannot express the request. */
+  /** `success`, the failure class as in metrics, or `unfit`: the target cannot express the request. */
   outcome: string;
-  /** Milliseconds until the answer began, or the attempt failed. */
+  /** Milliseconds until the answer began or the attempt failed. */
   ms: number;
   /** HTTP status of the vendor's error. */
   status?: number;
   /** The vendor's code of the error. */
   code?: string;
-  /** The vendor's message without secrets, or the gateway's where there was no answer; absent where it may quote a prompt. */
+  /** The vendor's message without secrets, or the gateway's if there was no answer; absent if it may quote a prompt. */
   message?: string;
   /** The vendor's id of the request. */
   request_id?: string;
 }
 
-/** Facts that few entries have. They are kept as JSON text, so a new one needs no migration. */
+/** Facts that few entries have. Stored as JSON text, so a new one needs no migration. */
 export interface EntryDetails {
   extras?: readonly BilledExtra[];
-  /** The service tier that served it, where that is not the plain one. Its prices are those of the sheet, if it has any. */
+  /** The service tier that served it; absent for the default one. The prices are those of the sheet. */
   service_tier?: string;
-  /** The context tier of its prices, where the model has any. */
+  /** The context tier of its prices; absent if the model has none. */
   context_tier?: ContextTier;
-  /** The time window of its prices, where that is not the usual time. */
+  /** The time window of its prices; absent outside all windows. */
   price_window?: string;
-  /** Cost at the upstream by the prices of the target, in USD as a decimal string; absent: the target has no prices. */
+  /** Cost at the upstream by the target's prices, in USD as a decimal string; absent: the target has none. */
   upstream_usd?: string;
   image_sizes?: ImageSizes;
-  /** Why it was refused or failed. */
+  /** Reason of a refusal or failure. */
   reason?: EntryReason;
-  /** Attempts, where one of them failed. */
+  /** All attempts; absent unless one of them failed. */
   attempts?: readonly EntryAttempt[];
-  /** The client's name of the person behind the request. */
+  /** The client's name of the end user. */
   user?: string;
-  /** The client's tags of the request. */
+  /** The client's tags. */
   tags?: readonly string[];
 }
 
@@ -169,62 +171,62 @@ export type Ending =
   | "tool_use"
   | "refusal"
   | "pause"
-  /** Images: all that were asked for, or some of them. */
+  /** Images: all requested ones, or some of them. */
   | "done"
   | "partial"
   /** The client left; the delivered part is charged. */
   | "abandoned"
-  /** An error, before or within the answer. Nothing is charged. */
+  /** An error before or within the answer. Nothing is charged. */
   | "failed"
-  /** Refused by a limit, a budget, a permission or as bad input, before any upstream was asked. */
+  /** Refused by a limit, budget, permission or as invalid, before any upstream was asked. */
   | "refused"
-  /** The process that served it ended before the request did. Nothing is charged. */
+  /** The process ended before the request did. Nothing is charged. */
   | "lost";
 
 /** The ledger entry of one request. */
 export interface Entry {
   /** Id of the request, unique. */
   id: string;
-  /** Arrival, Unix time in milliseconds. Its UTC day is the day of the bill. */
+  /** Arrival, Unix time in milliseconds. Its UTC day is the billing day. */
   at: number;
   keyId: string;
   group: string;
-  /** Public id of the model; empty where the request named none that may be used. */
+  /** Public id of the model; empty if the request named no permitted one. */
   model: string;
-  /** Name of the upstream that was asked last; empty where none was. */
+  /** Name of the last upstream asked; empty if there was none. */
   upstream: string;
   endpoint: MeteredEndpoint;
-  /** HTTP status that the client got; 499 if it left before there was one, 0 if unknown (`lost`). */
+  /** HTTP status sent to the client; 499 if it left before there was one, 0 if unknown (`lost`). */
   status: number;
   ending: Ending;
   tokens: BilledTokens;
   source: UsageSource;
-  /** Absent where nothing is charged. */
+  /** Absent if nothing is charged. */
   sheet?: PriceSheet;
   /** Amount that the customer pays. */
   cost: Amount;
-  /** Amount held for it; 0 where no budget applied. */
+  /** Amount held for it; 0 if no budget applied. */
   held: Amount;
   /** Cost beyond the held amount, paid by the operator. */
   overrun: Amount;
-  /** Milliseconds until the first event or byte of the answer; absent where there was none. */
+  /** Milliseconds until the first event or byte of the answer; absent if there was none. */
   firstMs?: number;
   /** Milliseconds until the end. */
   totalMs: number;
-  /** Upstreams that were asked. */
+  /** Number of upstream attempts. */
   attempts: number;
   /** Images delivered; 0 for text. */
   images: number;
   details?: EntryDetails;
 }
 
-/** An entry as it is kept. */
+/** A stored entry. */
 export interface KeptEntry extends Entry {
-  /** Place in the order of the ledger, from 1, without gaps. */
+  /** Sequence number from 1, without gaps. */
   seq: number;
-  /** Number of the price sheet's version; absent where there is no sheet. */
+  /** Version of the price sheet; absent if there is no sheet. */
   priceVersion?: number;
-  /** Check sum over this entry and the check sum of the one before. */
+  /** Check sum of this entry and the previous check sum. */
   check: number;
 }
 
@@ -234,11 +236,11 @@ export interface BudgetClaim {
   scope: "key" | "group";
   /** Id of the key, or name of the group. */
   id: string;
-  /** Amount that may be spent from `since` on. */
+  /** Amount that may be spent since `since`. */
   budget: Amount;
-  /** First day of the period: days since 1970-01-01, by UTC; 0 for a budget that never starts anew. */
+  /** First day of the period, in UTC days since 1970-01-01; 0 for a budget that never resets. */
   since: number;
-  /** First day of the next period; absent for a budget that never starts anew. For texts only: `since` alone decides. */
+  /** First day of the next period; absent for a budget that never resets. Only used in texts. */
   until?: number;
 }
 
@@ -247,13 +249,13 @@ export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 
 /** Amounts of a key or group in a period. */
 export interface Spending {
-  /** Costs of its requests that were received from the first day on. */
+  /** Costs of its requests received since the first day. */
   charged: Amount;
-  /** Set aside for its requests under way. */
+  /** Held for its running requests. */
   held: Amount;
 }
 
-/** The most that a running request can cost, set aside. */
+/** An amount held for a running request: the most that it can cost. */
 export interface Hold {
   /** Id of the request. */
   id: string;
@@ -264,32 +266,32 @@ export interface Hold {
   endpoint: MeteredEndpoint;
   amount: Amount;
   claims: readonly BudgetClaim[];
-  /** Unix time in milliseconds at which it is void, unless it is renewed before. */
+  /** Unix time in milliseconds at which it expires unless it is renewed. */
   leaseUntil: number;
 }
 
-/** Result of a hold request. Nothing is held where it is refused. */
+/** Result of `hold`. A refusal holds nothing. */
 export type HoldAnswer =
   | { held: true }
-  /** The exceeded claim, the rest of its budget, and the amount of other open holds. */
+  /** The exceeded budget, its rest, and the amount of other open holds. */
   | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
 
-/** Grouping of sums. A request counts once for each of its tags. */
+/** Grouping of sums. A request counts once per tag. */
 export type UsageBy = "key" | "group" | "model" | "day" | "user" | "tag";
 
 /** Selection and grouping of sums. */
 export interface UsageQuery {
-  /** From one moment up to, not including, another; Unix milliseconds. */
+  /** Period in Unix milliseconds; `until` is exclusive. */
   since: number;
   until: number;
   by: UsageBy;
   /** A second grouping within the first; absent: none. */
   thenBy?: UsageBy;
-  /** Only entries with these; absent members do not narrow anything. */
+  /** Filter; absent members match everything. */
   only?: UsageFilter;
 }
 
-/** A part of the entries. */
+/** A filter of entries. */
 export interface UsageFilter {
   keyId?: string;
   group?: string;
@@ -302,13 +304,15 @@ export interface UsageFilter {
 
 /** A sum over entries. */
 export interface UsageSum {
-  /** Id of the key, name of the group, id of the model, the day as `2026-11-21`, the end user or a tag; or empty. */
+  /**
+   * Id of the key, name of the group, id of the model, the day as `2026-11-21`, the end user or the tag; may be empty.
+   */
   name: string;
-  /** Name in the second grouping; absent: there is none. */
+  /** Name in the second grouping; absent if there is none. */
   thenName?: string;
-  /** All requests, those without charge included. */
+  /** All requests, including those without charge. */
   requests: number;
-  /** Those that failed, were refused or lost. */
+  /** Failed, refused and lost requests. */
   failed: number;
   tokens: BilledTokens;
   images: number;
@@ -318,7 +322,7 @@ export interface UsageSum {
 
 /** The sums of a day for one key, group and model. */
 export interface DaySum extends Omit<UsageSum, "name" | "thenName"> {
-  /** Days since 1970-01-01, by UTC. */
+  /** UTC days since 1970-01-01. */
   day: number;
   keyId: string;
   group: string;
@@ -327,22 +331,20 @@ export interface DaySum extends Omit<UsageSum, "name" | "thenName"> {
 
 /** Summary of the pruned entries. */
 export interface LedgerStart {
-  /** The seq before the first entry kept; 0 until entries were pruned. */
+  /** Last pruned seq; 0 until entries are pruned. */
   seq: number;
-  /** Check sum that the chain starts from; 0 until entries were pruned. */
+  /** Check sum of the last pruned entry, which the chain starts from; 0 until entries are pruned. */
   check: number;
-  /**
-   * The last day with pruned entries, in days since 1970-01-01: all entries of later days exist. -1: none were pruned.
-   */
+  /** The last day with pruned entries, in UTC days since 1970-01-01; -1: none were pruned. */
   day: number;
 }
 
-/** Entries that one call of `spenders` goes through: a millisecond or two in a SQLite file. */
+/** Entries that one call of `spenders` reads: a millisecond or two in a SQLite file. */
 export const SPENDERS_AT_ONCE = 2_000;
 
-/** Who was charged in a part of the ledger. */
+/** Keys and groups charged in a part of the ledger. */
 export interface Spenders {
-  /** Place of the last entry that was looked at. */
+  /** Seq of the last entry read. */
   seq: number;
   /** Ids. */
   keys: string[];
@@ -352,71 +354,67 @@ export interface Spenders {
 
 /** Stores the ledger. */
 export interface LedgerStore {
-  /** True while requests that cost may begin: their entries can be written, as far as is known; absent: always. */
+  /**
+   * True while requests that cost money may begin, because their entries can be written as far as is known; absent:
+   * always.
+   */
   readonly takes?: boolean;
   /**
-   * The clock of leases, in Unix milliseconds. It is independent of the wall clock and never jumps. Absent: any clock
+   * The clock of leases, in Unix milliseconds, unaffected by changes of the wall clock. Absent: the caller uses a clock
    * that does not jump while a hold is open.
    */
   readonly clock?: () => number;
   /**
-   * Sets the amount aside in all the budgets claimed, or in none. Asked again for a hold that is open, it answers the same.
-   * @throws {RangeError} for a request that is in the ledger already, or an amount that cannot be kept
+   * Holds the amount in all of the request's budgets, or in none. Repeated for an open hold, it returns the same
+   * answer.
+   * @throws {RangeError} if the request is in the ledger already, or the amount cannot be stored
    */
   hold(hold: Hold): Promise<HoldAnswer>;
-  /** Returns the rest of a budget: its amount less the charged and held amounts. It may be negative. */
+  /** Returns the rest of a budget: its amount minus charges and holds. May be negative. */
   left(claim: BudgetClaim): Promise<Amount>;
-  /** Returns the amounts of each of these, in their order; those of one as of one moment. */
+  /** Returns the amounts of each spender, in the given order. Charged and held amount of one spender are consistent. */
   spending(spenders: readonly Spender[]): Promise<Spending[]>;
-  /** Lets holds live until then, or longer if they do already; those that are void stay void. */
+  /** Extends the leases of holds. Expired holds stay expired. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
   /**
-   * Enters requests, each id once, and ends their holds. The entries are durable when it resolves. If it rejects, no
-   * entry was made, unless the disk failed at the last moment: then the state is unknown, and the ledger accepts
-   * nothing more.
-   * @returns for each entry whether it is new
-   * @throws {RangeError} for an entry with a number or an amount that cannot be kept exactly
+   * Writes entries, each id once, and ends their holds. The entries are durable when it resolves. If it rejects, none
+   * was written, unless a disk failure left the state unknown; the ledger then accepts nothing more.
+   * @returns whether each entry is new
+   * @throws {RangeError} for an entry with a number or amount that cannot be stored exactly
    */
   append(entries: readonly Entry[]): Promise<boolean[]>;
-  /** Voids holds whose lease is over, and enters their requests as lost, without charge. Returns the ids. */
+  /** Voids expired holds and enters their requests as lost, without charge. Returns their ids. */
   expire(now: number): Promise<string[]>;
-  /** Open holds, void ones not included. */
+  /** Open holds, without expired ones. */
   holds(): Promise<Hold[]>;
   find(id: string): Promise<KeptEntry | undefined>;
   /**
-   * The keys and groups that entries after this one charge, a few at a time: there are more where it went through
-   * `SPENDERS_AT_ONCE`. Without an entry, only where the ledger ends.
+   * Keys and groups charged by entries after a seq, a few at a time: more remain if it read `SPENDERS_AT_ONCE`. Without
+   * `after` it returns only the end of the ledger.
    */
   spenders(from: { after?: number }): Promise<Spenders>;
-  /** Entries in their order, from after `seq` on; at most `limit`. */
+  /** Entries in order, after seq `after`; at most `limit`. */
   entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
   /**
-   * Entries of requests that came in from one moment up to, not including, another (Unix milliseconds), in the order of
-   * these moments, and of their places within one; of those of the first moment, the ones after `after`. At most `limit`.
+   * Entries by arrival time, then seq, from `since` (with seq after `after`) up to `until`, exclusive; Unix
+   * milliseconds. At most `limit`.
    */
   entriesWithin(span: { since: number; after: number; until: number; limit: number }): Promise<KeptEntry[]>;
   /**
-   * Sums over a span of time. By day where single entries are gone; sums that name users or tags are only of the entries
-   * that are there.
-   * Where the signal is given up, it may end early, with its reason.
+   * Sums over a period, by whole days where single entries were pruned; sums by user or tag cover only unpruned
+   * entries. May reject with the signal's reason if it is aborted.
    */
   usage(query: UsageQuery, signal?: AbortSignal): Promise<UsageSum[]>;
-  /**
-   * Finds the first entries of an order, among those that are not pruned. Where the signal is given up, it may end early,
-   * with its reason.
-   */
+  /** Finds the first unpruned entries in an order. May reject with the signal's reason if it is aborted. */
   search(search: EntrySearch, signal?: AbortSignal): Promise<KeptEntry[]>;
-  /** Place of the last entry that was ever entered; 0 where there was none. */
+  /** Seq of the last entry ever written; 0 if there was none. */
   lastSeq(): Promise<number>;
   /**
-   * The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. With `enough`, only
-   * those of as many whole days as it takes to have that many.
+   * The stored sums per day since a UTC day (days since 1970-01-01), in order of days. With `enough`, only as many
+   * whole days as needed for that many sums.
    */
   days(since: number, enough?: number): Promise<DaySum[]>;
-  /**
-   * Forgets the oldest entries of days before this one, a few at a time; their sums per day stay. True while there is
-   * more to do.
-   */
+  /** Deletes a few of the oldest entries before this day; their sums per day stay. Returns true if more remain. */
   prune(beforeDay: number): Promise<boolean>;
   /** Returns the summary of the pruned entries. */
   start(): Promise<LedgerStart>;

@@ -1,4 +1,4 @@
-/** Finds the store that the configuration names. */
+/** Opens the configured store. */
 import type { StoreAddress } from "../config/address.ts";
 import { openMemoryStore } from "./sqlite/memory.ts";
 import { openSqliteReader, openSqliteStore } from "./sqlite/store.ts";
@@ -7,20 +7,20 @@ import type { Migrated, SharedStoreOptions, Store } from "./store.ts";
 /** Options for opening a store. */
 export interface OpenOptions {
   /**
-   * True for the process that serves from it. Of a file there can be one: without it keys can be changed, and the ledger
-   * can be read and pruned, but nothing can be held or entered. A store in memory is always its process's own. Of a
-   * Postgres database there can be many: they keep what they need while it is out of reach.
+   * True for the process that serves from it. A file has one such process: others can change keys and read and prune
+   * the ledger, but not hold or enter anything. A store in memory always belongs to its process. A Postgres database
+   * can have many, which cache what they need during outages.
    */
   own?: boolean;
-  /** True for what only reads: the store is there, and neither made nor brought up to date. What would change it fails. */
+  /** True to only read: the store must exist and is not migrated. Writes fail. */
   readOnly?: boolean;
-  /** Options of a process that serves from a shared store, for outages of the store. */
+  /** Options for outages of a shared store, for a process that serves from it. */
   shared?: SharedStoreOptions;
-  /** Called when the store was brought up to date. */
+  /** Called after the store was migrated. */
   migrated?: (facts: Migrated) => void;
 }
 
-/** Opens a store. @throws {StoreError} where it cannot be opened, or is another process's own */
+/** Opens a store. @throws {StoreError} if it cannot be opened, or another process serves from it */
 export async function openStore(
   address: StoreAddress,
   { own = false, readOnly = false, shared, migrated }: OpenOptions = {},
@@ -33,7 +33,7 @@ export async function openStore(
         ? openSqliteReader(address.path)
         : openSqliteStore(address.path, { own, ...(migrated !== undefined && { migrated }) });
     case "postgres": {
-      // Only who uses it pays for loading it.
+      // Imported lazily: only installations with Postgres load the driver.
       const { openPostgresStore } = await import("./postgres/store.ts");
       return await openPostgresStore(address.url, {
         readOnly,

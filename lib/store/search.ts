@@ -4,12 +4,12 @@ import type { Entry, KeptEntry, ReasonCode } from "./ledger.ts";
 /** An amount in 1e-12 USD. */
 type Amount = bigint;
 
-/** Codes of reasons, and `lost` for requests whose process ended before they did. */
+/** Reason codes, and `lost` for requests whose process ended before they did. */
 export type SearchedReason = ReasonCode | "lost";
 
-/** Filter of a search. Absent members allow any. */
+/** Filter of a search. Absent members match everything. */
 export interface EntryFilter {
-  /** Arrival from one moment up to, not including, another; Unix milliseconds. */
+  /** Arrival in Unix milliseconds; `until` is exclusive. */
   since: number;
   until: number;
   keyId?: string;
@@ -19,7 +19,7 @@ export interface EntryFilter {
   endpoint?: string;
   /** Lowest and highest status. */
   status?: { from: number; to: number };
-  /** True: only those that failed, were refused or lost. */
+  /** True: only failed, refused or lost requests. */
   failed?: true;
   reason?: SearchedReason;
   user?: string;
@@ -28,18 +28,18 @@ export interface EntryFilter {
   minMs?: number;
 }
 
-/** Order of entries: the newest, the dearest or the longest first. */
+/** Order of entries: the newest, the most expensive or the longest first. */
 export type EntryOrder = "time" | "cost" | "duration";
 
-/** A search for the first entries of an order. */
+/** A search for the first entries in an order. */
 export interface EntrySearch extends EntryFilter {
   order: EntryOrder;
-  /** The last entry of the page before: its value in this order and its seq. Absent: the first page. */
+  /** The last entry of the previous page: its value in this order and its seq. Absent: the first page. */
   after?: { value: bigint; seq: number };
   limit: number;
 }
 
-/** Columns that entries are ordered by. */
+/** Column of each order. */
 export const ORDER_COLUMNS: Readonly<Record<EntryOrder, string>> = { time: "at", cost: "cost", duration: "total_ms" };
 
 /** The value of an entry in an order. */
@@ -47,22 +47,22 @@ export function orderValue({ at, cost, totalMs }: Pick<Entry, "at" | "cost" | "t
   return order === "cost" ? cost : BigInt(order === "time" ? at : totalMs);
 }
 
-/** Compares entries by an order; entries of the same value by their seq, the latest first. */
+/** Compares entries in an order; ties by descending seq. */
 export function compareEntries(one: KeptEntry, other: KeptEntry, order: EntryOrder): number {
   const [first, second] = [orderValue(one, order), orderValue(other, order)];
   return first === second ? other.seq - one.seq : first > second ? -1 : 1;
 }
 
-/** Values of the columns that only searches read. They repeat details, which the check sum covers. */
+/** Values of the search columns. They repeat details, which the check sum covers. */
 export function searchedValues({ ending, details }: Pick<Entry, "ending" | "details">): (string | null)[] {
   const reason = ending === "lost" ? "lost" : details?.reason?.code;
   return [reason ?? null, details?.user ?? null, details?.tags === undefined ? null : `,${details.tags.join(",")},`];
 }
 
-/** Columns that only searches read, in the order of `searchedValues`. */
+/** Search columns, in the order of `searchedValues`. */
 export const SEARCHED_COLUMNS = ["reason", "end_user", "tags"] as const;
 
-/** Returns true if a search finds an entry. */
+/** Returns whether an entry matches a filter. */
 export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
   const { since, until, keyId, group, model, upstream, endpoint, status, failed, reason, user, tag } = filter;
   const { minCost, minMs } = filter;
@@ -79,5 +79,5 @@ export function matchesFilter(entry: Entry, filter: EntryFilter): boolean {
 
 const FAILED: readonly string[] = ["failed", "refused", "lost"];
 
-/** The endings of `failed`, as SQL: the same text as in the definition of the index. */
+/** SQL condition of `failed`: the same text as in the definition of the index. */
 export const FAILED_SQL = "ending IN ('failed', 'refused', 'lost')";

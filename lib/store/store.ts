@@ -1,44 +1,44 @@
-/** The state that outlives the process. Every store behaves the same: one test suite runs against each. */
+/** The persistent state. Every store passes the same test suite. */
 import type { AlertStore } from "./alerts.ts";
 import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
 import type { LedgerStore } from "./ledger.ts";
 
-/** A configuration that the nodes of a store have in common: the text of its file. It names secrets and holds none. */
+/** A configuration shared by the nodes of a store: the text of its file, which refers to secrets but contains none. */
 export interface SharedConfig {
-  /** Grows with every text that is put. */
+  /** Increases with every new text. */
   version: number;
   text: string;
   /** Unix time in milliseconds, by the store's clock. */
   at: number;
 }
 
-/** The configuration that nodes have in common. */
+/** The shared configuration of the nodes. */
 export interface SharedConfigs {
   /** The latest text; `undefined` if there is none. */
   latest(): Promise<SharedConfig | undefined>;
-  /** Puts a text for all nodes and returns its version. An identical latest text is not put again. */
+  /** Stores a text for all nodes and returns its version. A text identical to the latest is not stored again. */
   put(text: string): Promise<number>;
-  /** Calls back soon after another one was put, at the latest after some seconds. Returns the function that ends that. */
+  /** Calls `changed` within seconds after another text was stored. Returns the function that stops watching. */
   watch(changed: () => void): () => void;
 }
 
 /** The additional parts of a store that several nodes share. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
-  /** The reachability of the store, and the entries waiting for it. */
+  /** Reachability of the store, and the number of waiting entries. */
   reach(): StoreReach;
-  /** Milliseconds since the store answered last; `undefined` while it is out of reach. Absent: the store is local. */
+  /** Milliseconds since the store's last answer; `undefined` while it is unreachable. Absent: the store is local. */
   heardMs?(): number | undefined;
 }
 
 /** Reachability of the store from this node. */
 export interface StoreReach {
-  /** False from the first thing that failed to the first that worked again. */
+  /** False from the first failure to the next success. */
   up: boolean;
-  /** Milliseconds since it was out of reach first; 0 while it is up. */
+  /** Milliseconds since the start of the outage; 0 while it is up. */
   downMs: number;
-  /** Entries that wait in the journal. */
+  /** Entries waiting in the journal. */
   waiting: number;
 }
 
@@ -46,9 +46,9 @@ export interface StoreReach {
 export interface SharedStoreOptions {
   /** Validity of cached keys during an outage, in milliseconds. */
   keyAgeMs: number;
-  /** Path of the file for entries that wait; absent: there is none, and nothing can be entered meanwhile. */
+  /** Path of the journal; absent: nothing can be entered during an outage. */
   journal?: string;
-  /** Most entries that wait. */
+  /** Most waiting entries. */
   journalEntries: number;
   /** Lease of this node's holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
@@ -56,41 +56,41 @@ export interface SharedStoreOptions {
   log: (line: StoreLine) => void;
 }
 
-/** A line of the log about a store. */
+/** A log line about a store. */
 export interface StoreLine {
   level: "info" | "warn" | "error";
   event: string;
   [fact: string]: string | number | boolean | undefined;
 }
 
-/** Keys, the ledger and answers. Reads see earlier writes of other processes. */
+/** Keys, ledger, answers and alerts. Reads see earlier writes of other processes. */
 export interface Store {
   readonly keys: KeyStore;
   /** The cost of every request. */
   readonly ledger: LedgerStore;
-  /** Finished answers, for repeats of their requests. */
+  /** Finished answers for repeated requests. */
   readonly answers: AnswerStore;
-  /** Alerts on their way to a webhook. */
+  /** Alerts queued for a webhook. */
   readonly alerts: AlertStore;
-  /** Present where several nodes share the store. */
+  /** Present if several nodes share the store. */
   readonly shared?: SharedStore;
-  /** Frees what the store holds. The store cannot be used afterwards. */
+  /** Closes the store, which cannot be used afterwards. */
   close(): Promise<void>;
 }
 
 /** A migration that was done. */
 export interface Migrated {
-  /** Number of steps that had run before. */
+  /** Steps applied before. */
   from: number;
-  /** Number of steps that have run now. */
+  /** Steps applied now. */
   to: number;
-  /** Path of the copy of the file as it was; absent where the store is no file. */
+  /** Path of the copy made before; absent if the store is not a file. */
   copy?: string;
 }
 
 /**
- * Checks the shape of a store that is opened to read. @throws {Error} where it is older, or has no tables
- * @param version number of steps that have run
+ * Checks the schema version of a store opened for reading. @throws {Error} if it is older or has no tables
+ * @param version number of applied steps
  * @param current number of steps that this version knows
  */
 export function requireCurrent(version: number, current: number): void {
@@ -103,7 +103,7 @@ export function requireCurrent(version: number, current: number): void {
   );
 }
 
-/** Explains that a store was written by a newer version. @param version steps that have run @param current steps known */
+/** Explains that a newer version wrote the store. @param version applied steps @param current known steps */
 export function newerStore(version: number, current: number): Error {
   return new Error(
     `it was written by a newer version of Sluice (shape ${version}, known up to ${current}): start that version, or ` +

@@ -1,7 +1,6 @@
 /**
- * The journal of a node: a file of entries that wait for an unreachable store. An entry is on the disk before its
- * request ends. The entries go into the store in order when it is back. A process that ends in the meantime reads them
- * at its next start.
+ * The journal of a node: a file of entries that wait for an unreachable store. An entry is synced before its request
+ * ends. When the store is back, entries are written to it in order; a restarted process continues with the file.
  */
 import { messageOf } from "../../errors.ts";
 import type { Entry } from "../ledger.ts";
@@ -11,27 +10,27 @@ import { HEADER, readRecord, writeRecord } from "./journal_record.ts";
 
 /** Parts of a journal. */
 export interface JournalParts {
-  /** Most entries that wait while more work may begin. What runs by then still has room for a tenth more. */
+  /** Most waiting entries while new work may begin. Running requests may add another tenth. */
   maxEntries: number;
   /** Most bytes of the file; absent: 1 GiB. */
   maxBytes?: number;
   log: (line: StoreLine) => void;
 }
 
-/** Entries that wait. */
+/** The waiting entries. */
 export interface Journal {
   /** Number of waiting entries. */
   readonly waiting: number;
-  /** True while more requests may begin: the journal has room, and the disk works. */
+  /** True while more requests may begin: the journal has room and the disk works. */
   readonly hasRoom: boolean;
-  /** Lets entries wait: all of them are on the disk when it resolves, none is in the journal where it rejects. */
+  /** Appends entries. They are synced when it resolves; if it rejects, none is in the journal. */
   append(entries: readonly Entry[]): Promise<void>;
   /**
-   * Passes the waiting entries to `enter`, in order and in batches, until none wait; then the file is empty. Rejects as
-   * `enter` does: those entries stay. After a crash, entries may be passed again. Only one call at a time.
+   * Passes the waiting entries to `enter` in order and in batches, until the file is empty. Rejects as `enter` does,
+   * and keeps those entries. After a crash, entries may be passed again. One call at a time.
    */
   play(enter: (entries: Entry[]) => Promise<void>): Promise<void>;
-  /** Keeps entries that the store will never take in a file of their own, beside. */
+  /** Moves entries that the store permanently rejects to a separate file. */
   putAside(entries: readonly Entry[]): Promise<void>;
   /** Closes the file after the current work. Waiting entries stay in it. */
   close(): Promise<void>;
@@ -39,17 +38,17 @@ export interface Journal {
 
 const MAX_BYTES = 1024 * 1024 * 1024;
 
-/** Entries handed out at a time; those that came together go together. */
+/** Batch size of a replay; entries of one append stay together. */
 const AT_ONCE = 256;
 
-/** Share of the entries above the most: for requests that run when it is full. */
+/** Reserve above the maximum for running requests, as a share. */
 const RESERVE = 0.1;
 
 const HEADER_BYTES = new TextEncoder().encode(HEADER);
 
 /**
- * Opens the journal in a file, with what an earlier process left in it.
- * @throws {StoreError} where it cannot be opened, another process has it, or it is no journal of this version
+ * Opens a journal with the entries of an earlier process.
+ * @throws {StoreError} if it cannot be opened, another process has it, or it is not a journal of this version
  */
 export async function openJournal(path: string, parts: JournalParts): Promise<Journal> {
   const file = openJournalFile(path);
@@ -60,7 +59,7 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
       parts.log({ level: "error", event: "journal_damaged", path, kept, records: damaged });
     }
     if (end < file.length) {
-      // The process or the machine ended during this write: the entry was never confirmed.
+      // The process crashed during this write, so the entry was never confirmed.
       parts.log({ level: "warn", event: "journal_truncated", path, bytes: file.length - end });
       await file.cut(end);
     }
@@ -83,7 +82,7 @@ class FileJournal implements Journal {
   #waiting: number;
   /** Offset of the first waiting entry. */
   #from = HEADER_BYTES.length;
-  /** One use of the file after the other. */
+  /** Serializes all uses of the file. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -145,7 +144,7 @@ class FileJournal implements Journal {
     await this.#inTurn(() => Promise.resolve(this.#file.close()));
   }
 
-  /** The next entries; `undefined` where none waits, and the file is empty again. */
+  /** Reads the next batch; `undefined` if nothing waits and the file was emptied. */
   async #next(): Promise<{ entries: Entry[]; end: number } | undefined> {
     const entries: Entry[] = [];
     let end = this.#from;
@@ -159,7 +158,7 @@ class FileJournal implements Journal {
       if (entries.length >= AT_ONCE) break;
     }
     if (entries.length > 0) return { entries, end };
-    // What stays in a file that is broken comes again at the next start, and is not new then.
+    // Entries left in a broken file are replayed at the next start and are duplicates then.
     const canCut = this.#file.broken === undefined && this.#file.length > HEADER_BYTES.length;
     if (canCut) await this.#file.cut(HEADER_BYTES.length);
     this.#from = this.#file.length;
@@ -178,7 +177,7 @@ class FileJournal implements Journal {
   }
 }
 
-/** Counts the entries of a file, its damaged lines, and the offset behind its last whole line. */
+/** Counts the entries and damaged lines of a file, and finds the end of its last complete line. */
 async function examine(file: JournalFile): Promise<{ waiting: number; end: number; damaged: number }> {
   let [waiting, end, damaged] = [0, 0, 0];
   for await (const line of file.lines(0)) {
@@ -191,7 +190,7 @@ async function examine(file: JournalFile): Promise<{ waiting: number; end: numbe
     }
     end = line.end;
   }
-  // Less than the first line is what a crash left of a file that was just made.
+  // A file shorter than its header is left by a crash at its creation.
   if (end === 0 && file.length >= HEADER_BYTES.length) throw notAJournal();
   return { waiting, end, damaged };
 }
@@ -200,7 +199,7 @@ function notAJournal(): Error {
   return new Error("it is no journal, or that of another version of Sluice");
 }
 
-/** Keeps a copy of the damaged file for a later inspection. Returns its path. */
+/** Copies the damaged file for inspection. Returns the path of the copy. */
 async function keepCopy(path: string): Promise<string> {
   const kept = `${path}.damaged-${crypto.randomUUID()}`;
   await Deno.copyFile(path, kept);

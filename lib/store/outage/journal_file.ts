@@ -1,4 +1,4 @@
-/** The file of the journal: lines that are on the disk when they are written. */
+/** The journal's file: lines that are synced when they are written. */
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { makeFile, syncFolder } from "../folder.ts";
@@ -8,14 +8,14 @@ import { StoreError } from "../store.ts";
 /** Longest line, in bytes. Longer lines are never written. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 
-/** Bytes that are read at a time. */
+/** Bytes read at a time. */
 const CHUNK_BYTES = 256 * 1024;
 
 const NEWLINE = 10;
 
 /** A line of the file. */
 export interface Line {
-  /** Without its end; `undefined` where it is too long to be one. */
+  /** Text without the line feed; `undefined` if the line is too long. */
   text: string | undefined;
   /** Offset of the next line, in bytes. */
   end: number;
@@ -27,19 +27,21 @@ export interface JournalFile {
   readonly length: number;
   /** The error that made the file unwritable; `undefined` while it is writable. */
   readonly broken: Error | undefined;
-  /** Adds a line. It is on the disk when this resolves; where it rejects, it is not there, or the file is broken. */
+  /**
+   * Appends a line. It is synced when this resolves; if it rejects, the line is not in the file, or the file is broken.
+   */
   write(line: Uint8Array): Promise<void>;
-  /** Forgets all from this offset on. */
+  /** Truncates the file at this offset. */
   cut(offset: number): Promise<void>;
-  /** The lines from this offset on. What has no end at the end of the file is none. */
+  /** Reads the lines from this offset. An incomplete last line is left out. */
   lines(from: number): AsyncGenerator<Line>;
-  /** Lets go of the file. */
+  /** Closes the file. */
   close(): void;
 }
 
 /**
- * Opens a file for this process alone, creating its folder (0700) and itself (0600) where they are missing.
- * @throws {StoreError} where that does not work, or another process has it
+ * Opens a file exclusively, creating its folder (0700) and the file (0600) if they are missing.
+ * @throws {StoreError} if that fails, or another process has it
  */
 export function openJournalFile(path: string): JournalFile {
   const opened: { close(): void }[] = [];
@@ -86,7 +88,7 @@ class OwnedFile implements JournalFile {
     try {
       for (let at = 0; at < line.length;) at += await this.#writer.write(line.subarray(at));
     } catch (cause) {
-      // A full disk may have room again. Half of a line must not stay in front of the next one.
+      // A full disk may have room again later, so a partial line must not stay before the next one.
       await this.cut(this.#length);
       throw cause;
     }

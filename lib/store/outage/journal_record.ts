@@ -1,14 +1,14 @@
-/** Records of the journal: the entries of one write, as a line of text with its check sum. */
+/** Records of the journal: the entries of one write as a line of text with a check sum. */
 import { crc32 } from "node:zlib";
 import type { Entry } from "../ledger.ts";
 
 /** First line of a journal: the file type and the version of its records. */
 export const HEADER = "sluice-journal 1\n";
 
-/** Digits of the check sum in front of each line. */
+/** Hexadecimal digits of the check sum before each line. */
 const CHECK_DIGITS = 8;
 
-/** Writes some entries as one line, so that either all of them are read back or none. */
+/** Formats entries as one line, so that all or none are read back. */
 export function writeRecord(entries: readonly Entry[]): string {
   const text = JSON.stringify(entries.map(({ cost, held, overrun, ...rest }) => ({
     ...rest,
@@ -19,11 +19,11 @@ export function writeRecord(entries: readonly Entry[]): string {
   return `${checkOf(text)} ${text}\n`;
 }
 
-/** Reads the entries of a line without its end; `undefined` if the line is damaged. */
+/** Parses the entries of a line without its line feed; `undefined` if the line is damaged. */
 export function readRecord(line: string): Entry[] | undefined {
   const text = line.slice(CHECK_DIGITS + 1);
   if (line.slice(0, CHECK_DIGITS + 1) !== `${checkOf(text)} `) return undefined;
-  // What has the right check sum was written above.
+  // The check sum matches, so `writeRecord` made the line.
   const entries: WrittenEntry[] = JSON.parse(text);
   return entries.map(({ cost, held, overrun, ...rest }) => ({
     ...rest,
@@ -33,7 +33,7 @@ export function readRecord(line: string): Entry[] | undefined {
   }));
 }
 
-/** JSON knows no large whole numbers: amounts are texts. */
+/** Amounts are text, since JSON cannot represent large integers. */
 type WrittenEntry = Omit<Entry, "cost" | "held" | "overrun"> & Record<"cost" | "held" | "overrun", string>;
 
 function checkOf(text: string): string {

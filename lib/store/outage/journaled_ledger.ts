@@ -16,7 +16,7 @@ import { codeOf, createReach, type Reach } from "./reachability.ts";
 
 /** Dependencies. */
 export interface JournaledParts {
-  /** Absent: nothing can be entered while the store is out of reach. */
+  /** Absent: nothing can be entered while the store is unreachable. */
   journal?: Journal;
   /** Returns whether an error means that the store is unreachable. */
   isOutOfReach: (error: unknown) => boolean;
@@ -25,25 +25,28 @@ export interface JournaledParts {
   log: (line: StoreLine) => void;
   /** Monotonic time in milliseconds; absent: since the process began. */
   monotonic?: () => number;
-  /** Absent: the timers of the process. */
+  /** Absent: `setTimeout`. */
   later?: (run: () => void, ms: number) => () => void;
-  /** Numbers from 0 up to, not including, 1; absent: `Math.random`. */
+  /** Random numbers from 0 to 1, exclusive; absent: `Math.random`. */
   random?: () => number;
 }
 
-/** A ledger whose store may be out of reach. Whatever cannot wait rejects with a GatewayError `overloaded` meanwhile. */
+/**
+ * A ledger with outage handling. While the store is unreachable, calls that need it reject with a GatewayError
+ * `overloaded`.
+ */
 export interface JournaledLedger extends LedgerStore {
-  /** True while requests that cost may begin: their entries can be written, as far as is known. */
+  /** True while requests that cost money may begin, because their entries can be written as far as is known. */
   readonly takes: boolean;
-  /** The state of the store and the number of waiting entries. */
+  /** Reachability of the store, and the number of waiting entries. */
   reach(): StoreReach;
-  /** Milliseconds since the store answered last; `undefined` while it is out of reach. */
+  /** Milliseconds since the store's last answer; `undefined` while it is unreachable. */
   heardMs(): number | undefined;
   /** Stops the background work and closes the journal. The store stays open. */
   close(): Promise<void>;
 }
 
-/** Puts a journal in front of a ledger. What an earlier process left in it is entered soon. */
+/** Wraps a ledger with a journal. Entries left by an earlier process are replayed in the background. */
 export function journaled(ledger: LedgerStore, parts: JournaledParts): JournaledLedger {
   const { journal, leaseMs } = parts;
   const entries = new EntryWriter(ledger, parts);
@@ -80,7 +83,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
   };
 }
 
-/** Enters entries into a ledger, or into the journal while the store is out of reach. */
+/** Writes entries to the ledger or, while the store is unreachable, to the journal. */
 class EntryWriter {
   readonly reach: Reach;
   readonly #ledger: LedgerStore;
@@ -115,12 +118,12 @@ class EntryWriter {
         return await this.reach.ask(() => this.#ledger.append(entries));
       } catch (cause) {
         if (isRefused(cause)) throw cause;
-        // Whatever else it is, such as a full disk: it cannot be written to now.
+        // Any other error, such as a full disk, also means that the store cannot be written now.
         this.reach.fail(cause);
         if (journal === undefined) throw cause;
       }
     }
-    // Perhaps they are in the store all the same. Then they are not new when they come again.
+    // The store may have written them although its answer was lost; the replay then finds duplicates.
     await journal.append(entries);
     return entries.map(() => true);
   }
@@ -138,7 +141,7 @@ class EntryWriter {
     this.#played = { entries: 0, not_new: 0 };
   }
 
-  /** Enters what waited, each alone where they cannot go together. Returns for each whether it is new. */
+  /** Replays waiting entries, one by one if the batch is rejected. Returns whether each is new. */
   async #enter(journal: Journal, entries: Entry[]): Promise<boolean[]> {
     try {
       return await this.reach.within(this.#ledger.append(entries));
@@ -158,10 +161,10 @@ class EntryWriter {
   }
 }
 
-/** SQLSTATE of values that Postgres cannot store, and of violated constraints. */
+/** SQLSTATEs for values that Postgres cannot store, and for violated constraints. */
 const REFUSALS = /^(22...|23502|23514)$/;
 
-/** Returns whether a working store refused the entry itself. */
+/** Returns whether a working store rejected the entry itself. */
 function isRefused(error: unknown): boolean {
   return error instanceof RangeError || REFUSALS.test(codeOf(error) ?? "");
 }

@@ -1,54 +1,54 @@
-/** Reachability of a remote store, known from its calls and from probes between them. */
+/** Reachability of a remote store, inferred from its calls and from probes between them. */
 import { GatewayError, nameOf } from "../../errors.ts";
 import type { StoreLine } from "../store.ts";
 
 /** Dependencies. */
 export interface ReachParts {
-  /** Asks the store for something small. */
+  /** Sends a small query to the store. */
   probe: () => Promise<unknown>;
-  /** Returns whether an error means that the store is unreachable, and not that the call was wrong. */
+  /** Returns whether an error means that the store is unreachable, and not that the call was invalid. */
   isOutOfReach: (error: unknown) => boolean;
-  /** Runs when a probe succeeds. The store is up once this calls `rise` or resolves. */
+  /** Called when a probe succeeds. The store counts as up once this calls `rise` or resolves. */
   answers: (rise: () => void) => Promise<void>;
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
   log: (line: StoreLine) => void;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
-  /** Runs something once after so many milliseconds; the function it returns calls it off. */
+  /** Starts a timer of `ms` milliseconds; the returned function cancels it. */
   later: (run: () => void, ms: number) => () => void;
-  /** Numbers from 0 up to, not including, 1. */
+  /** Random numbers from 0 to 1, exclusive. */
   random: () => number;
 }
 
-/** The reach of a store. */
+/** Reachability of a store. */
 export interface Reach {
   readonly isUp: boolean;
-  /** Milliseconds since it was out of reach first; 0 while it is up. */
+  /** Milliseconds since the start of the outage; 0 while it is up. */
   readonly downMs: number;
-  /** Milliseconds that it has been up without a break; 0 while it is not. */
+  /** Milliseconds of uninterrupted uptime; 0 while it is down. */
   readonly upMs: number;
-  /** Milliseconds since it answered last; `undefined` while it is not up. */
+  /** Milliseconds since its last answer; `undefined` while it is down. */
   readonly heardMs: number | undefined;
   /**
-   * Asks the store; at once an error while it is known to be out of reach.
-   * @throws {GatewayError} `overloaded` where it is out of reach, or does not answer in time
+   * Calls the store; rejects at once while it is known to be down.
+   * @throws {GatewayError} `overloaded` if it is unreachable or does not answer in time
    */
   ask<T>(call: () => Promise<T>): Promise<T>;
-  /** The same for what may take its time. */
+  /** As `ask`, without a timeout. */
   askLong<T>(call: () => Promise<T>): Promise<T>;
-  /** Waits for an answer in bounds of time, whether it is up or not. @throws whatever it rejects with */
+  /** Awaits an answer with a timeout, whether the store is up or not. @throws the answer's own error */
   within<T>(answer: Promise<T>): Promise<T>;
   /** Records a failure. */
   fail(cause: unknown): void;
-  /** Looks for it no more. Resolves when nothing is being done. */
+  /** Stops probing. Resolves when no probe is running. */
   close(): Promise<void>;
 }
 
 /** Timeout of an answer, in milliseconds. */
 const ANSWER_MS = 2_000;
 
-/** Time between two looks, in milliseconds, and the share that chance adds or takes: nodes must not come all at once. */
+/** Probe interval in milliseconds, and its jitter, which spreads the probes of the nodes. */
 const LOOK_MS = 1_000;
 const JITTER = 0.25;
 
@@ -58,22 +58,25 @@ const SETTLED_MS = 1_000;
 /** Value of `retry-after`, in milliseconds. */
 const RETRY_MS = 2_000;
 
-/** No answer in time. */
+/** The store did not answer in time. */
 class LateError extends Error {
   override readonly name = "LateError";
 }
 
-/** Lines of the log about outages. */
+/** Logs outages. */
 interface Outages {
-  /** The store is out of reach. */
+  /** The store became unreachable. */
   fell(cause: unknown): void;
-  /** It answers again. */
+  /** The store answers again. */
   rose(): void;
-  /** Writes no line any more. */
+  /** Stops logging. */
   close(): void;
 }
 
-/** An outage lasts from the first failure until the store has been up for a second. A shorter one has no line. */
+/**
+ * Creates the log of outages. An outage lasts from the first failure until the store has been up for a second; shorter
+ * ones are not logged.
+ */
 function createOutages(
   { isUp, log, monotonic, later }: Pick<ReachParts, "log" | "monotonic" | "later"> & { isUp: () => boolean },
 ): Outages {
@@ -112,7 +115,7 @@ function createOutages(
   };
 }
 
-/** Starts with a store that has just been opened. */
+/** Starts for a store that was just opened. */
 export function createReach(parts: ReachParts): Reach {
   return new StoreReachability(parts);
 }
@@ -128,7 +131,7 @@ class StoreReachability implements Reach {
   #looking: Promise<void> | undefined;
   #cancel = () => {};
   readonly #outages: Outages;
-  /** Ends what waits for an answer. */
+  /** Functions that end each pending wait. */
   readonly #waiting = new Set<() => void>();
 
   constructor(parts: ReachParts) {
@@ -169,7 +172,8 @@ class StoreReachability implements Reach {
     if (this.#isClosed) throw new LateError("Cannot wait for the store: it is being closed");
     const late = Promise.withResolvers<never>();
     const give = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
-    // A process that was held up itself finds the answer beside the alarm: it is looked for once more.
+    // After a stall of this process, the answer may be pending together with the timer: one more event loop turn lets
+    // it win.
     let off = this.#parts.later(() => off = this.#parts.later(give, 0), ANSWER_MS);
     this.#waiting.add(give);
     try {

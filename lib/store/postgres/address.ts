@@ -1,4 +1,4 @@
-/** Addresses of Postgres databases, as its own tools understand them, in the terms of the driver. */
+/** Parses addresses of Postgres databases as libpq does, into the options of the driver. */
 import type postgres from "postgres";
 import { messageOf } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
@@ -6,11 +6,11 @@ import { StoreError } from "../store.ts";
 
 /** A parsed address. */
 export interface PostgresAddress {
-  /** Address without parameters. It may hold a password. */
+  /** Address without parameters. It may contain a password. */
   server: string;
   /** Options for the driver. */
   options: AddressOptions;
-  /** Settings sent to the server when a connection begins, such as `application_name`. */
+  /** Session settings for the server, such as `application_name`. */
   connection: Record<string, string>;
 }
 
@@ -27,7 +27,7 @@ type AddressOptions = Pick<
   | "target_session_attrs"
 >;
 
-/** Parameters that other clients keep for themselves. The server would refuse them. */
+/** Parameters of other clients, which the server would reject. */
 const FOR_OTHERS = [
   ...["channel_binding", "gssencmode", "krbsrvname", "hostaddr", "passfile", "service", "sslcompression", "sslsni"],
   ...["sslcrl", "ssl_min_protocol_version", "ssl_max_protocol_version", "requirepeer", "load_balance_hosts"],
@@ -37,7 +37,7 @@ const FOR_OTHERS = [
 
 const SESSIONS = ["read-write", "read-only", "primary", "standby", "prefer-standby"] as const;
 
-/** Reads an address. Certificates that it names are read. @throws {StoreError} where it cannot be understood */
+/** Parses an address and reads the certificates that it names. @throws {StoreError} if it is invalid */
 export function readPostgresAddress(url: Secret): PostgresAddress {
   const [server = "", query = ""] = splitOnce(url.reveal(), "?");
   const parameters = new Map(new URLSearchParams(query));
@@ -81,7 +81,7 @@ interface TlsParameters {
   key: string | undefined;
 }
 
-/** Without a word about it, a server elsewhere is spoken to over TLS where it can: as by its own tools. */
+/** Without `sslmode`, TLS is used for remote servers that support it, as by libpq. */
 function readTls({ mode, root, cert, key }: TlsParameters, hosts: string): NonNullable<AddressOptions["ssl"]> {
   const usual = root === undefined
     ? isLocal(hosts) ? "disable" : "prefer"
@@ -105,7 +105,7 @@ function readTls({ mode, root, cert, key }: TlsParameters, hosts: string): NonNu
     case "verify-ca":
       return { ...files, checkServerIdentity: () => undefined };
     case "verify-full":
-      // Of an address in numbers, TLS itself knows no name to look for.
+      // TLS gets no server name for a numeric address by itself.
       return { ...files, ...(isNumeric(hosts) && { host: hosts }) };
     default:
       throw new StoreError(`Cannot open the store: sslmode "${mode}" is not known`);
@@ -121,7 +121,7 @@ function readFile(path: string): string {
   }
 }
 
-/** The hosts of an address, without ports: one, or several with commas between. */
+/** The hosts of an address, without ports: one, or several separated by commas. */
 function hostsOf(server: string): string {
   const authority = server.slice(server.indexOf("://") + 3).split("/")[0] ?? "";
   const hosts = authority.slice(authority.lastIndexOf("@") + 1);

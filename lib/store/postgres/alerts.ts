@@ -1,4 +1,4 @@
-/** Alerts in a Postgres database, for all its nodes. */
+/** Alerts in a Postgres database, shared by its nodes. */
 import type { AlertStore, ClaimedAlert } from "../alerts.ts";
 import type { Sql } from "./client.ts";
 

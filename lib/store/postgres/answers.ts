@@ -1,4 +1,4 @@
-/** Answers in a Postgres database, for all its nodes. */
+/** Answers in a Postgres database, shared by its nodes. */
 import type { AnswerStore } from "../answers.ts";
 import type { Sql } from "./client.ts";
 

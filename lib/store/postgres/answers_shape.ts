@@ -117,7 +117,7 @@ BEGIN
 END $$;
 `;
 
-/** One row per answer. The answers of before lived for an hour and are not carried over. */
+/** One row per answer. Existing answers are dropped, since they live only an hour. */
 export const ANSWER_ROWS_STEP = `
 DROP FUNCTION begin_answer, seal_answer;
 DROP TABLE answer_pieces, answers;

@@ -1,4 +1,4 @@
-/** Feed of changes by other nodes: notifications, and a poll about every second. */
+/** Feed of changes by other nodes: notifications, and a poll about once a second. */
 import type { StoreLine } from "../store.ts";
 import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
@@ -6,21 +6,21 @@ import { readChangedKeys, type ReadKey } from "./keys.ts";
 /** Notification channel. */
 const CHANNEL = "sluice_changes";
 
-/** Time between two looks, in milliseconds: while the database answers, and while it does not. */
+/** Poll interval in milliseconds, while the database answers and while it does not. */
 const LOOK_MS = 1_000;
 const DOWN_LOOK_MS = 500;
 
-/** Longest time for one look at the database, in milliseconds: a stalled database answers nothing. */
+/** Timeout of a poll, in milliseconds: a stalled database answers nothing. */
 const ANSWER_MS = 1_500;
 
-/** More changes of keys than that at once are not read one by one. */
+/** If more keys changed at once, all cached keys are invalidated instead. */
 const MOST_CHANGES = 1_000n;
 
 /** Parts of the change feed. */
 export interface ChangesParts {
-  /** One connection, which listens. The pool calls `heard` and `ended`. */
+  /** A single listening connection. The pool calls `heard` and `ended`. */
   pool: Pool;
-  /** True if a pooler is in between: notifications would reach another client. */
+  /** True behind a pooler, which would deliver notifications to another client. */
   isPooled: boolean;
   /** Called first when the database stalls, so that waiting calls end early. */
   stalled: () => void;
@@ -31,44 +31,44 @@ export interface ChangesParts {
 
 /** Callbacks for changes. */
 export interface ChangesWatch {
-  /** Called with the changed keys. `all`: any key may have changed, so cached keys are read again where possible. */
+  /** Called with the changed keys. `all`: any key may have changed. */
   keys?: (changed: readonly ReadKey[] | "all") => void;
-  /** Another configuration was put: its version. */
+  /** Called with the version of a new configuration. */
   config?: (version: number) => void;
-  /** The database answers again. */
+  /** Called when the database answers again. */
   up?: () => void;
 }
 
 /** The changes of a database. */
 export interface Changes {
-  /** False from the first look that found the database out of reach to the first that did not. */
+  /** False from the first failed poll to the next successful one. */
   readonly isUp: boolean;
-  /** Milliseconds since it was out of reach first; 0 while it is up. */
+  /** Milliseconds since the start of the outage; 0 while it is up. */
   readonly downMs: number;
-  /** Version of the configuration that was put last, as far as is known; 0: none ever was. */
+  /** Latest known version of the configuration; 0: there is none. */
   readonly config: number;
   /** Milliseconds since the last successful poll: all earlier changes have been reported. */
   ageMs(): number;
-  /** Looks now. Resolves when a look that began after the call is over. @throws the error of the look */
+  /** Polls now. Resolves after a poll that began after the call. @throws the error of the poll */
   look(): Promise<void>;
-  /** Resolves when the look that is under way, or else a new one, is over: whether the database is up. */
+  /** Waits for the current poll, or else a new one, and returns whether the database is up. */
   judge(): Promise<boolean>;
   /** Called for a notification on the channel. */
   heard(): void;
-  /** The connection has ended. */
+  /** Called when the connection has ended. */
   ended(): void;
   watch(watch: ChangesWatch): void;
-  /** Looks no more. The pool stays open. */
+  /** Stops polling. The pool stays open. */
   close(): void;
 }
 
-/** Numbers of the last changes. */
+/** Last known change numbers. */
 interface Known {
   keys: bigint;
   config: bigint;
 }
 
-/** Begins with nothing known. The first look is the caller's. */
+/** Creates the feed with nothing known. The caller starts the first poll. */
 export function createChanges(parts: ChangesParts): Changes {
   return new ChangeFeed(parts);
 }
@@ -159,7 +159,7 @@ class ChangeFeed implements Changes {
     return this.#looking ??= this.#run();
   }
 
-  /** A connection that was cut says nothing of the database: another one does. */
+  /** Polls again on a new connection: a lost connection does not mean that the database is down. */
   async #takeAgain(): Promise<void> {
     try {
       await this.#take();
@@ -175,7 +175,7 @@ class ChangeFeed implements Changes {
     this.#parts.pool.renew();
   }
 
-  /** Takes in what has changed. What comes too late is left alone: the next look finds it. */
+  /** Reads and reports changes. A later change is found by the next poll. */
   async #take(): Promise<void> {
     const { sql } = this.#parts.pool;
     const isNew = !this.#isListening;

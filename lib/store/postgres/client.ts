@@ -1,11 +1,11 @@
-/** Connections to a Postgres database, and the tables in it. */
+/** Connections to a Postgres database, and the migration of its tables. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
 import { type Migrated, newerStore, StoreError } from "../store.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-/** A pool of connections. Whole numbers of 64 bits are `bigint`. */
+/** A connection pool. 64-bit integers are `bigint`. */
 export type Sql = postgres.Sql<{ bigint: bigint }>;
 
 /** A pool, or a transaction on one of its connections. */
@@ -13,30 +13,30 @@ export type Connection = Sql | postgres.TransactionSql<{ bigint: bigint }>;
 
 /** Options for opening a pool. */
 export interface ConnectOptions {
-  /** There is a pooler between, which hands a connection to another one after each transaction, and knows few settings. */
+  /** True behind a transaction pooler, which accepts few startup parameters. */
   isPooled?: boolean;
-  /** Called with every notification of a channel that a connection listens to. */
+  /** Called for every notification on a channel that a connection listens to. */
   heard?: () => void;
   /** Called when a connection has ended. */
   ended?: () => void;
 }
 
-/** Longest time for a connection to open, in seconds. The address may name another one. */
+/** Connect timeout in seconds, unless the address sets one. */
 const CONNECT_SECONDS = 2;
 
-/** Time before a connection that failed is tried again, in seconds. */
+/** Delay before a failed connection is retried, in seconds. */
 const AGAIN_SECONDS = 0.1;
 
 /**
- * Settings of every connection. A node that stalls within a transaction must not block the others for longer than this,
- * in milliseconds.
+ * Settings of every connection. The timeout, in milliseconds, ends the transaction of a stalled node, which blocks
+ * others.
  */
 const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout: 3000 };
 
 /**
- * Opens a pool. Nothing is connected before the first query.
- * @param connections most at one time
- * @throws {StoreError} where the address cannot be understood
+ * Opens a pool. It connects at the first query.
+ * @param connections maximum number of connections
+ * @throws {StoreError} if the address is invalid
  */
 export function connect(
   url: Secret,
@@ -44,7 +44,7 @@ export function connect(
   { isPooled = false, heard, ended }: ConnectOptions = {},
 ): Sql {
   const { server, options, connection } = readPostgresAddress(url);
-  // The driver knows `onnotify`, but not its types.
+  // The driver supports `onnotify`, but its types do not.
   const listening = { onnotify: () => heard?.(), onclose: () => ended?.() };
   const all = {
     types: { bigint: postgres.BigInt },
@@ -83,7 +83,7 @@ function closingGaps(sql: Sql): Sql {
   });
 }
 
-/** Values that are no query, such as an identifier, are returned unchanged. */
+/** Other values, such as identifiers, are returned unchanged. */
 function closeGaps<Query>(query: Query): Query {
   if (!(query instanceof Promise) || !("resolve" in query) || typeof query.resolve !== "function") return query;
   const { resolve } = query;
@@ -97,19 +97,19 @@ function closeGaps<Query>(query: Query): Query {
   return query;
 }
 
-/** A pool that can be given up for another one, while those who use it go on with what they have. */
+/** A pool that can be replaced by a new one while queries still run on the old one. */
 export interface Pool {
   readonly sql: Sql;
-  /** Ends all connections at once, and what runs on them. Later queries get new ones. */
+  /** Ends all connections and their queries at once. Later queries get new connections. */
   renew(): void;
-  /** Ends them when what runs is done, or soon. */
+  /** Ends the connections after their queries, or after a timeout. */
   close(): Promise<void>;
 }
 
-/** Longest time for what runs to be done at the end, in seconds. */
+/** Longest wait for running queries at close, in seconds. */
 const CLOSE_SECONDS = 1;
 
-/** Opens a pool. @param open creates the connection pool, again each time it is renewed */
+/** Opens a pool. @param open creates the connection pool, again at each renewal */
 export function openPool(open: () => Sql): Pool {
   let current = open();
   return {
@@ -126,18 +126,18 @@ export function openPool(open: () => Sql): Pool {
   };
 }
 
-/** No answer in time. */
+/** The database did not answer in time. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
 
-/** The time an answer may still take when the process was held up itself, in milliseconds. */
+/** Extra time for an answer after a stall of this process, in milliseconds. */
 const GRACE_MS = 50;
 
-/** Awaits a promise for a limited time. @throws {NoAnswer} after that */
+/** Awaits a promise with a timeout. @throws {NoAnswer} after that time */
 export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
-  // An answer that lies there already is read before the second alarm.
+  // A second timer, so that an answer that already arrived is read first.
   let timer = setTimeout(() => {
     timer = setTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), GRACE_MS);
   }, ms);
@@ -149,7 +149,7 @@ export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-/** Errors of the system, of the driver, and of Deno, that tell of a connection that cannot be had, or was lost. */
+/** Errors of the system, the driver and Deno for connections that failed or were lost. */
 const LOST = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH"],
   ...["ENETDOWN", "ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "ENOTCONN", "ENOENT", "EADDRNOTAVAIL", "EMFILE", "ENFILE"],
@@ -157,13 +157,12 @@ const LOST = new Set([
 ]);
 
 /**
- * SQLSTATE of a server that cannot be used now, whatever it was asked: connection lost (08), not let in (28), no such
- * database (3D000), out of disk, memory or connections (53), going down or coming up (57P), a copy that only reads
- * after another became the first (25006).
+ * SQLSTATEs of an unusable server: connection lost (08), authentication failed (28), no such database (3D000), out of
+ * disk, memory or connections (53), shutting down or starting (57P), read-only after a failover (25006).
  */
 const CANNOT_BE_USED = /^(?:08|28|53|57P|3D000|25006)/;
 
-/** Returns whether an error means that the database is unreachable, and not that the query was wrong. */
+/** Returns whether an error means that the database is unreachable, and not that the query was invalid. */
 export function isOutOfReach(error: unknown): boolean {
   if (error instanceof NoAnswer) return true;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
@@ -180,12 +179,11 @@ export function isPoolerRefusal(error: unknown): boolean {
   return error instanceof postgres.PostgresError && error.code === "08P01" && /startup parameter/.test(error.message);
 }
 
-/** Advisory lock of migrations: an arbitrary number, not used elsewhere. */
+/** Id of the advisory lock of migrations: an arbitrary number, not used elsewhere. */
 const MIGRATION_LOCK = 7_584_210_371n;
 
 /**
- * Migrates the tables in one transaction. Nodes that start together wait for the first of them.
- *
+ * Migrates the tables in one transaction. Nodes that start together wait for the first.
  * @returns the changes to existing tables; `undefined` for an empty database, or if nothing was to be done
  * @throws {Error} if a newer version has written the tables
  */
@@ -193,7 +191,8 @@ export async function migrate(sql: Sql): Promise<Migrated | undefined> {
   if (await readShape(sql) === MIGRATIONS.length) return undefined;
   return await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
-    // First, as it has the server look anew at what others made meanwhile: it remembers that there was no such table.
+    // This comes first: it makes the server refresh its catalog cache, which may not have the table of another node
+    // yet.
     await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
     const version = await readShape(tx);
     if (version === MIGRATIONS.length) return undefined;
@@ -204,7 +203,7 @@ export async function migrate(sql: Sql): Promise<Migrated | undefined> {
   });
 }
 
-/** Number of steps that have run; 0 where there are no tables. @throws {Error} where it is more than this version knows */
+/** Number of steps that have run; 0 without tables. @throws {Error} if it is more than this version knows */
 export async function readShape(sql: Connection): Promise<number> {
   const [table] = await sql<{ found: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS found`;
   if (table?.found !== true) return 0;

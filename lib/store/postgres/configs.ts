@@ -1,4 +1,4 @@
-/** The configuration that nodes have in common, in a Postgres database. */
+/** The nodes' shared configuration in a Postgres database. */
 import type { SharedConfigs } from "../store.ts";
 import type { Changes } from "./changes.ts";
 import type { Sql } from "./client.ts";
@@ -6,7 +6,7 @@ import type { Sql } from "./client.ts";
 /** Opens the configurations of a migrated database. */
 export function openPostgresConfigs(sql: Sql, changes: Changes): SharedConfigs {
   const watching = new Set<() => void>();
-  /** The last version that this node got or put. */
+  /** Latest version that this node read or wrote. */
   let seen = 0;
 
   changes.watch({
@@ -31,7 +31,7 @@ export function openPostgresConfigs(sql: Sql, changes: Changes): SharedConfigs {
     },
     watch(changed) {
       watching.add(changed);
-      // A text that was put after this node's last look is reported, even if the feed has seen its number already.
+      // The text may be newer than this node's last read although the feed has seen its number already.
       if (changes.config > seen) queueMicrotask(changed);
       return () => void watching.delete(changed);
     },

@@ -1,4 +1,4 @@
-/** Tables of the configuration that nodes have in common: its texts, the last one is in force. */
+/** Tables of the shared configuration: all versions of its text, of which the last is in force. */
 export const CONFIGS_SHAPE = `
 CREATE TABLE configs (
   version bigint PRIMARY KEY,

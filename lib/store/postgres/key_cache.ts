@@ -1,44 +1,44 @@
-/** Keys that a process has read, in its memory: it asks the database for those that it does not know, and for no others. */
+/** In-memory cache of keys, which reads only unknown keys from the database. */
 import type { KeyChange, KeyPage, KeyRecord, KeyStore, KeySummary } from "../keys.ts";
 import type { Changes } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
 import type { ReadKey } from "./keys.ts";
 
-/** Age of the change feed beyond which keys are read again, in milliseconds. */
+/** Age of the change feed above which keys are read again, in milliseconds. */
 const FRESH_MS = 2_000;
 
 /** Timeout of a read, in milliseconds. */
 const READ_MS = 2_000;
 
-/** Most keys in memory; those that were not used for the longest go first. */
+/** Most cached keys; the least recently used are evicted. */
 const MOST_KEYS = 100_000;
 
-/** Most hashes that no key has, in memory; those that came first go first. */
+/** Most cached unknown hashes; the oldest are evicted. */
 const MOST_UNKNOWN = 1_000;
 
-/** Most keys whose last use waits for the database. */
+/** Most keys whose last use waits to be written. */
 const MOST_USES = 100_000;
 
 /** Parts of the key cache. */
 export interface KeyCacheParts {
   /** The keys in the database. */
   keys: Omit<KeyStore, "findByHash">;
-  /** Reads one of them, by its hash, or by that of a former key that is good at `now`. */
+  /** Reads a key by its current hash, or by a previous hash that is valid at `now`. */
   find: (asked: Asked) => Promise<ReadKey | undefined>;
   changes: Changes;
-  /** Keys that are usable while the database is unreachable, even if no request has used them yet. */
+  /** Keys to cache at start, usable during an outage before any request used them. */
   first?: readonly ReadKey[];
-  /** Age of the change feed up to which cached keys are valid while the database is unreachable, in milliseconds. */
+  /** Age of the change feed up to which cached keys are valid during an outage, in milliseconds. */
   keyAgeMs: number;
   /** Most keys in memory; absent: 100,000. */
   mostKeys?: number;
 }
 
-/** In the place of an id: any of them. No key has it. */
+/** Stands for any key in place of an id. No key has it. */
 const ANY = "";
 
-/** A number that no change has: whatever was read is not as new. */
+/** Higher than any change number, so it invalidates every earlier read. */
 const LAST = 2n ** 63n;
 
 interface Asked {
@@ -46,16 +46,16 @@ interface Asked {
   now: number;
 }
 
-/** A key in memory. */
+/** A cached key. */
 interface Known extends ReadKey {
-  /** It may have changed without a word: it is read anew, and serves as it is only while the database is out of reach. */
+  /** It may have changed unnoticed: it is read again, and used as it is only during an outage. */
   isDoubtful: boolean;
 }
 
 /**
- * Caches the keys of a database. Changes through the cache apply at once, changes by others when the feed reports them.
- * While the database is unreachable, `findByHash` returns cached keys for up to `keyAgeMs`; it rejects for other keys,
- * and for all keys after that time.
+ * Caches the keys of a database. Changes through the cache apply at once, those of other nodes when the feed reports
+ * them. While the database is unreachable, `findByHash` returns cached keys for up to `keyAgeMs`; it rejects for other
+ * keys, and for all keys after that time.
  */
 export function cacheKeys(parts: KeyCacheParts): KeyStore {
   return new CachedKeys(parts);
@@ -66,18 +66,21 @@ class CachedKeys implements KeyStore {
   readonly #mostKeys: number;
   /** By id, the most recently used last. */
   readonly #known = new Map<string, Known>();
-  /** Ids by hash, those of former keys included. */
+  /** Ids by hash, including previous hashes. */
   readonly #ids = new Map<string, string>();
   /** Hashes that no key has, as of the last change of any key. */
   readonly #unknown = new Set<string>();
-  /** Reads under way, by hash: those who want the same key at once share one. */
+  /** Reads in progress by hash, shared by concurrent requests for the same key. */
   readonly #reading = new Map<string, Promise<KeyRecord | undefined>>();
-  /** For each read under way, keys that have changed since, by id, and the numbers of the changes: it may have missed them. */
+  /**
+   * For each read in progress, the ids and change numbers of keys that changed since it began: its result may predate
+   * them.
+   */
   readonly #missing = new Set<Map<string, bigint>>();
-  /** Keys with a change in progress here, by id: the feed's report may be older than that change. */
+  /** Keys being changed by this node, by id: the feed's report may predate the change. */
   readonly #changing = new Map<string, symbol>();
   readonly #inTurn = createReadQueue();
-  /** Last uses that wait for the database. */
+  /** Last uses that are not yet written. */
   #uses = new Map<string, number>();
 
   constructor(parts: KeyCacheParts) {
@@ -166,7 +169,7 @@ class CachedKeys implements KeyStore {
     }
   }
 
-  /** Kept for an outage only: the key may have changed, so any use before an outage reads it again. */
+  /** Caches a key for outages only: it may have changed, so it is read again before any other use. */
   #keepReady(key: ReadKey): void {
     if (this.#known.size < this.#mostKeys && !this.#changing.has(key.record.id)) this.#remember(key, true);
   }
@@ -238,7 +241,7 @@ class CachedKeys implements KeyStore {
     }
   }
 
-  /** Once more where only the connection was lost. */
+  /** Reads a key, and retries once if only the connection was lost. */
   async #readUnknown(asked: Asked): Promise<KeyRecord | undefined> {
     if (!this.#parts.changes.isUp) throw outOfReach();
     try {
@@ -262,7 +265,7 @@ class CachedKeys implements KeyStore {
     return record;
   }
 
-  /** After any outcome, the cached state of the key is discarded. */
+  /** Invalidates the cached key after the change, whatever its outcome. */
   async #change<T>(id: string, work: () => Promise<T>): Promise<T> {
     const mine = Symbol();
     this.#changing.set(id, mine);
@@ -295,7 +298,7 @@ class CachedKeys implements KeyStore {
   }
 }
 
-/** Returns a copy of the key if the hash is its own, or a former one that is valid at `now`. */
+/** Returns a copy of the key if the hash is its current one, or a previous one that is valid at `now`. */
 function judged(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecord | undefined {
   if (record === undefined) return undefined;
   const isGood = record.hash === hash || (record.former?.hash === hash && record.former.until > now);

@@ -14,7 +14,7 @@ export interface ReadKey {
   changed: bigint;
 }
 
-/** Opens the keys of a migrated database. Every call is one statement, and one round trip. */
+/** Opens the keys of a migrated database. Every call is one statement and one round trip. */
 export function openPostgresKeys(sql: Sql): KeyStore {
   return {
     add: (key) => insertKey(sql, key),
@@ -23,7 +23,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
       return (await sql<ChangedKeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toKeyRecord);
     },
     async summary(most) {
-      // One statement, so that both tell of the same moment.
+      // One statement, so that counts and keys are consistent.
       const rows = await sql<(KeyRow & { total: number; in_use: number })[]>`
         WITH counts AS (
           SELECT count(*)::int AS total, (count(*) FILTER (WHERE revoked_at IS NULL))::int AS in_use FROM keys
@@ -39,7 +39,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
       return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
     },
     async find(nameOrId) {
-      // What the server cannot keep as a text is no name.
+      // No name contains text that Postgres cannot store.
       if (!isKept(nameOrId)) return undefined;
       const [row] = await sql<ChangedKeyRow[]>`
         SELECT * FROM keys WHERE id = ${nameOrId} OR name = ${nameOrId}
@@ -79,7 +79,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
       return count === 1;
     },
     async touch(used) {
-      // Locked in one order: nodes that note the same keys at once must not wait for each other in a circle.
+      // Locked in a fixed order, so that nodes that record the same keys do not deadlock.
       await sql`
         WITH noted AS MATERIALIZED (
           SELECT keys.id, used.value::bigint AS at
@@ -106,21 +106,21 @@ async function insertKey(sql: Sql, key: KeyRecord): Promise<boolean> {
   return count === 1;
 }
 
-/** The key with this hash, or with a former key of this hash that is good at `now`. */
+/** Finds the key with this hash, or with a previous hash that is valid at `now`. */
 export async function findKey(sql: Sql, { hash, now }: { hash: string; now: number }): Promise<ReadKey | undefined> {
   const [row] = await sql<ChangedKeyRow[]>`
     SELECT * FROM keys WHERE hash = ${hash} OR (former_hash = ${hash} AND former_until > ${now})`;
   return row === undefined ? undefined : toRead(row);
 }
 
-/** Keys in use, at most as many, those that were used last. */
+/** The most recently used keys that are not revoked, at most `most`. */
 export async function readUsedKeys(sql: Sql, most: number): Promise<ReadKey[]> {
   return (await sql<ChangedKeyRow[]>`
     SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${most}`)
     .map(toRead);
 }
 
-/** Keys that were changed after that number of a change. */
+/** Keys changed after a change number. */
 export async function readChangedKeys(sql: Sql, after: bigint): Promise<ReadKey[]> {
   return (await sql<ChangedKeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRead);
 }

@@ -2,7 +2,7 @@
  * Tables of the keys, and the counter of changes that nodes watch.
  *
  * Every change takes the next number of `changes` in its own transaction and holds that row until it commits: a reader
- * of a number sees all changes up to it. Changes by hand are counted too.
+ * of a number sees all changes up to it. Manual changes are counted too.
  */
 export const KEYS_SHAPE = `
 CREATE TABLE changes (

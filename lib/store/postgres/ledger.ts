@@ -1,5 +1,5 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
-/** The ledger in a Postgres database, which several nodes enter requests into at once. */
+/** The ledger in a Postgres database, which several nodes write at once. */
 import { lostEntry } from "../sqlite/accounts.ts";
 import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
@@ -13,7 +13,7 @@ import { readDays, readLeft, readSpending, readUsage } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
 
-/** Holds that are voided by one statement. */
+/** Holds voided by one statement. */
 const VOIDED_AT_ONCE = 256;
 
 /** Entries pruned by one call. */
@@ -30,15 +30,15 @@ export interface PostgresLedgerOptions {
   monotonic?: () => number;
   /**
    * Time after a restart of the server in which older holds are not voided, in milliseconds: their nodes could not
-   * renew them, and their entries may be on the way.
+   * renew them, and their entries may still arrive.
    */
   graceMs?: number;
 }
 
 /**
- * Opens the ledger of a migrated database. Leases are kept by the server's clock; times that are handed in are by
- * this node's, as it was at the start and went on since: a wall clock that is set meanwhile ends no lease. Where the server
- * is out of reach, calls reject with the error of the driver.
+ * Opens the ledger of a migrated database. Leases use the server's clock. Times passed in use this node's clock as set
+ * at the start, so that changing the wall clock ends no lease. If the server is unreachable, calls reject with the
+ * driver's error.
  */
 export function openPostgresLedger(
   sql: Sql,
@@ -69,7 +69,7 @@ export function openPostgresLedger(
       if (overdue.length === 0) return ids;
       const lost = overdue.map((each) => lostEntry(each, time));
       const isNew = await writer.enter(lost, until);
-      // Where one of them was renewed or has ended meanwhile, all are looked for again.
+      // If one of them was renewed or ended meanwhile, the next round reads them all again.
       if (isNew !== undefined) ids.push(...overdue.filter((_, index) => isNew[index]).map(({ id }) => id));
     }
   }
@@ -89,7 +89,7 @@ export function openPostgresLedger(
         assertEntry(entry);
         assertEntryTexts(entry);
       }
-      // Copies: it may wait for its turn.
+      // Copied, because they may wait for earlier calls.
       const entries = given.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
       return inTurn(() => enter(entries));
     },
@@ -99,8 +99,7 @@ export function openPostgresLedger(
     },
     async holds() {
       const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
-      // Readers compare it with the wall clock, which is off by the amount that it was set. It has no fractions of a
-      // millisecond.
+      // Difference between the wall clock, which readers compare with, and this clock, in whole milliseconds.
       const wasSet = Math.trunc(now() - offset - monotonic());
       return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) + wasSet }));
     },
@@ -108,7 +107,7 @@ export function openPostgresLedger(
     spenders: (from) => readSpenders(sql, from),
     entries: (from) => readEntries(sql, from),
     entriesWithin: (span) => readEntriesWithin(sql, span),
-    // One statement, which runs to its end: to call it off by its connection could hit the next one there.
+    // One statement that runs to its end: cancelling by connection could hit the next statement on it.
     usage: (query) => readUsage(sql, query),
     search: (search) => searchEntries(sql, search),
     async lastSeq() {
@@ -132,7 +131,7 @@ async function readStart(sql: Sql): ReturnType<LedgerStore["start"]> {
   return { seq: Number(row.seq), check: Number(row.check_sum), day: Number(row.day) };
 }
 
-/** Lets holds that are open live until then, or longer if they do already. */
+/** Extends the leases of open holds. */
 async function renew(sql: Sql, ids: readonly string[], until: bigint): Promise<void> {
   await retryConflicts(() =>
     sql`
@@ -146,7 +145,7 @@ async function renew(sql: Sql, ids: readonly string[], until: bigint): Promise<v
   );
 }
 
-/** Runs one after the other, in the order that they came in. */
+/** Runs calls one after the other, in order. */
 function createTurns(): <Result>(run: () => Promise<Result>) => Promise<Result> {
   let last: Promise<unknown> = Promise.resolve();
   return (run) => {

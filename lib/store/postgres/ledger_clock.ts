@@ -1,15 +1,15 @@
-/** The server's clock, which leases are kept by: nodes need not agree about the time. */
+/** The server's clock, which leases use: the clocks of the nodes need not agree. */
 import type { Sql } from "./client.ts";
 
 /** Validity of a measurement, in milliseconds. */
 const MEASURE_EVERY_MS = 60_000;
 
-/** Clocks that differ by less count as the same: leases are many seconds, and a measurement is never exact. */
+/** Smaller differences count as zero: leases last many seconds, and a measurement is never exact. */
 const SAME_MS = 1_000;
 
 /** Parts of the clock. */
 export interface ClockParts {
-  /** Unix time in milliseconds, by a local clock that does not jump: a measurement must hold until the next one. */
+  /** Local clock that does not jump, Unix time in milliseconds: a measurement must hold until the next one. */
   now: () => number;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
@@ -17,11 +17,11 @@ export interface ClockParts {
 
 /** Translates between two clocks. */
 export interface ServerClock {
-  /** Lead of the server's clock over this node's, in milliseconds. */
+  /** Milliseconds by which the server's clock is ahead of this node's. */
   ahead(): Promise<bigint>;
 }
 
-/** Measures nothing before it is asked. */
+/** Creates the clock. It measures at the first use. */
 export function createServerClock(sql: Sql, { now, monotonic }: ClockParts): ServerClock {
   let known: bigint | undefined;
   let measuredAt = 0;

@@ -1,4 +1,4 @@
-/** Holds in the database. Simultaneous requests for holds are decided in one statement, one after the other. */
+/** Holds in the database. Concurrent requests for holds are decided one after the other in one statement. */
 import { dayOf } from "../days.ts";
 import { assertHold } from "../entry_check.ts";
 import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
@@ -11,20 +11,20 @@ import { assertInstant, assertTexts } from "./ledger_texts.ts";
 /** Most holds of one statement. */
 const MOST_AT_ONCE = 256;
 
-/** A requested hold that waits for its answer. */
+/** A requested hold and its pending answer. */
 interface Wish {
   hold: Hold;
   answered: PromiseWithResolvers<HoldAnswer>;
 }
 
-/** A key or a group that is locked. */
+/** A key or a group to lock. */
 interface Account {
   name: string;
-  /** True where one of its budgets is claimed; otherwise only its held amount grows. */
+  /** True if one of its budgets is claimed; otherwise only its held amount grows. */
   is_claimed: boolean;
 }
 
-/** A key or group and the first day of a period. Places count from 1, as in the database. */
+/** A key or group and the first day of a period. `place` counts from 1, as in SQL arrays. */
 interface Spender {
   place: number;
   scope: BudgetClaim["scope"];
@@ -44,7 +44,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
 
   async function run(): Promise<void> {
     running = true;
-    // Those that come with the first one go with it.
+    // Waits one microtask, so that holds requested in the same turn share the statement.
     await Promise.resolve();
     while (waiting.length > 0) {
       const batch = takeBatch();
@@ -57,7 +57,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
     running = false;
   }
 
-  /** Takes each request id once: a second call with the same id gets the answer of the first. */
+  /** Takes each request id once: a second call with the same id waits for the next batch. */
   function takeBatch(): Wish[] {
     const batch = new Map<string, Wish>();
     const later: Wish[] = [];

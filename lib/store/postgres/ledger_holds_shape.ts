@@ -1,7 +1,7 @@
-/** The table of open holds, and the function that judges who may hold. */
+/** The table of open holds, and the function that grants them. */
 
-// `nr` is the order in which they were held. `lease_until` and `alive_at` are by the server's clock, in Unix milliseconds;
-// `alive_at` is when the node that owns the hold was heard of last.
+// `nr` is the order of the holds. `lease_until` and `alive_at` are Unix milliseconds by the server's clock; `alive_at`
+// is the last sign of life of the node that owns the hold.
 const TABLE = `
 CREATE TABLE holds (
   id text COLLATE "C" PRIMARY KEY,
@@ -21,9 +21,9 @@ CREATE INDEX holds_by_key ON holds (key_id, day);
 CREATE INDEX holds_by_group ON holds (group_name, day);
 `;
 
-// Two transactions that take from one budget run one after the other. A claim takes an exclusive lock on its budget; a
-// transaction that only adds to the held amount takes a shared lock. All locks are taken in one order. One statement
-// reads the charged and the held amounts, because an entry can turn one into the other at any time.
+// Two transactions on one budget run one after the other: a claim locks its budget exclusively; a transaction that only
+// adds to the held amount takes a shared lock. All locks are taken in one order. One statement reads charged and held
+// amounts, because an entry can turn one into the other at any time.
 const FUNCTIONS = `
 CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $body$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint

@@ -1,12 +1,12 @@
-/** Statements that the database gave up in favour of another one. */
+/** Retries statements that Postgres aborted because of concurrent ones. */
 
-/** Tries until it is for others to know. */
+/** Tries before the error is returned. */
 const MOST_TRIES = 5;
 
-/** Codes of Postgres for a statement that is undone and may be made again: a conflict of order, and a deadlock. */
+/** SQLSTATEs of a rolled back statement that may be repeated: serialization failure and deadlock. */
 const CONFLICTS: ReadonlySet<unknown> = new Set(["40001", "40P01"]);
 
-/** Runs a statement, and again where another one was in its way. */
+/** Runs a statement, and repeats it after a conflict with another one. */
 export async function retryConflicts<Result>(run: () => PromiseLike<Result>): Promise<Result> {
   for (let tries = 1;; tries++) {
     try {

@@ -16,16 +16,16 @@ export interface SheetRow extends PriceSheet {
   version: number;
 }
 
-/** An entry as a row in JSON. */
+/** An entry as a JSON row. */
 export function entryRow(entry: KeptEntry): object {
   const values = entryValues(entry);
   return Object.fromEntries(ENTRY_COLUMNS.map((name, index) => [name, values[index]]));
 }
 
-/** Columns of `entries`, as they are read. */
+/** Columns of `entries` as they are read. */
 const COLUMNS = ENTRY_COLUMNS.map((name) => AMOUNT_COLUMNS.has(name) ? `${name}::text` : name).join(", ");
 
-/** Entries with the sheets that they name, as one value in JSON each: numbers of columns would be big ones, one by one. */
+/** Entries and their price sheets, each list as one JSON value: parsing each 64-bit column as `bigint` is slower. */
 interface Page {
   entries: EntryRow[];
   sheets: SheetRow[];
@@ -36,12 +36,12 @@ interface Which {
   condition: ReturnType<Sql>;
   /** Condition of the rows, as SQL. */
   order: string;
-  /** Their order in the answer, by columns that are no amounts; absent: the same. */
+  /** Order of the result, by columns without amounts; absent: the same. */
   pageOrder?: string;
   limit: number;
 }
 
-/** Entries after a place, in their order. */
+/** Entries after a seq, in order. */
 export async function readEntries(sql: Sql, { after, limit }: { after: number; limit: number }): Promise<KeptEntry[]> {
   return await readPage(sql, { condition: sql`seq > ${after}`, order: "seq", limit });
 }
@@ -79,7 +79,10 @@ export async function findEntry(sql: Sql, id: string): Promise<KeptEntry | undef
   return entry;
 }
 
-/** Reads each sheet once, anew for every page: what lives longer would not see that the database is damaged. */
+/**
+ * Reads a page of entries and their price sheets. Sheets are read for every page: a longer cache would hide damage of
+ * the database.
+ */
 export async function readPage(
   sql: Sql,
   { condition, order, pageOrder = order, limit }: Which,
@@ -104,7 +107,7 @@ function sheetOf(sheets: ReadonlyMap<number, PriceSheet>, version: number): Pric
   return sheet;
 }
 
-/** A hold as a row in JSON, without its lease. */
+/** A hold as a JSON row, without its lease. */
 export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims }: Hold): object {
   return {
     id,
@@ -120,14 +123,14 @@ export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims 
 
 type ClaimingRow = HoldRow & { claims: ClaimJson[] };
 
-/** All open holds, in the order that they were made in, with their leases by the server's clock. */
+/** All open holds in order, with their leases by the server's clock. */
 export async function readHolds(sql: Sql): Promise<Hold[]> {
   return (await sql<ClaimingRow[]>`SELECT * FROM holds ORDER BY nr`).map((row) => toHold(row, row.claims));
 }
 
 /**
- * Reads the first holds whose lease has expired, by the server's clock. Holds that a node kept alive before the last
- * start of the server are spared for a while: they could not be renewed, and their entries may wait for the server.
+ * Reads the first expired holds, by the server's clock. Holds last kept alive before the server's start are spared for
+ * a while: they could not be renewed, and their entries may still arrive.
  */
 export async function readOverdue(
   sql: Sql,

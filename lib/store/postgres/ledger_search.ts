@@ -37,7 +37,7 @@ function conditionsOf(sql: Sql, filter: EntryFilter): Condition[] {
     upstream === undefined ? undefined : sql`upstream = ${upstream}`,
     endpoint === undefined ? undefined : sql`endpoint = ${endpoint}`,
     status === undefined ? undefined : sql`status BETWEEN ${status.from} AND ${status.to}`,
-    // The index of failures serves both.
+    // The index of failures serves both filters.
     failed === undefined && reason === undefined ? undefined : sql`${sql.unsafe(FAILED_SQL)}`,
     reason === undefined ? undefined : sql`reason = ${reason}`,
     user === undefined ? undefined : sql`end_user = ${user}`,

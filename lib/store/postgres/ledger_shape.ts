@@ -4,8 +4,8 @@
  */
 import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
 
-// Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may pass 2^63.
-// Texts are compared byte by byte: faster than by language, and the same on every server.
+// Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may exceed 2^63. Texts use the
+// "C" collation: faster, and the same on every server.
 const TABLES = `
 CREATE TABLE price_sheets (
   version integer PRIMARY KEY,
@@ -152,12 +152,12 @@ CREATE TRIGGER ledger_start_moves BEFORE UPDATE ON ledger_start
 FOR EACH ROW EXECUTE FUNCTION ledger_start_moves();
 `;
 
-// No plan may depend on what the server happens to know of sizes: a table that was empty a moment ago is large soon. A scan
-// that is "off" counts as very dear, for which the server would compile code, at 30 ms each time.
+// Plans must not depend on table statistics: a table that was empty a moment ago grows fast. Sequential scans are off,
+// which makes their estimated cost so high that the server would use JIT, at 30 ms per statement; so JIT is off too.
 const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off";
 
-// One writer at a time, in turn. A lock on a name and not on the head's row, as that one would be written to the log even
-// where nothing comes of it. Locks of holds are taken in the order of their numbers, by all who take several.
+// One writer at a time, under an advisory lock: a lock on the head's row would be written to the WAL even if nothing is
+// entered. Locks of holds are taken in the order of their numbers by all transactions that take several.
 const FUNCTIONS = `
 CREATE FUNCTION ledger_write(
   expected_seq bigint, expected_check bigint, known_sheets integer,
@@ -242,13 +242,13 @@ BEGIN
 END $body$;
 `;
 
-/** Tables of the ledger as they were at first. */
+/** The first version of the ledger's tables. */
 export const LEDGER_STEP: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;
 
-/** Facts that few entries have, as the text of a JSON object: `jsonb` would reorder what the check sum is made of. */
+/** Facts that few entries have, as JSON text: `jsonb` would reorder the text that the check sum covers. */
 export const DETAILS_STEP = "ALTER TABLE entries ADD COLUMN details text;";
 
-/** Columns and indexes that only searches for requests read; the columns repeat facts of the details. */
+/** Columns and indexes for searches; the columns repeat facts of the details. */
 export const SEARCH_STEP = `
 ALTER TABLE entries ADD COLUMN reason text COLLATE "C", ADD COLUMN end_user text COLLATE "C",
   ADD COLUMN tags text COLLATE "C";
@@ -257,5 +257,5 @@ CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused'
 CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;
 `;
 
-/** Tables of the ledger as they are now, for a database that has nothing else. */
+/** The current tables of the ledger, for a new database. */
 export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP;

@@ -5,10 +5,10 @@ import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, Spender, Spending, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
-/** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
+/** Sums of the database: texts where they may exceed 64 bits, else `bigint`. */
 type FigureRow = Record<keyof CountRow | "cost" | "overrun", string | bigint>;
 
-/** Reads the amounts of keys and groups. One statement: an entry may turn a hold into a charge at any time. */
+/** Reads the amounts of keys and groups in one statement, since an entry may turn a hold into a charge at any time. */
 export async function readSpending(sql: Sql, spenders: readonly Spender[]): Promise<Spending[]> {
   const places = spenders.map(({ scope, id, since }, place) => ({ place, scope, id, since }));
   const rows = await sql<{ charged: string; held: string }[]>`
@@ -26,7 +26,7 @@ export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
   return claim.budget - spending.charged - spending.held;
 }
 
-/** The sums per day from a day on; with a number, those of as many whole days as it takes to have that many. */
+/** The sums per day since a day; with `enough`, as many whole days as needed for that many sums. */
 export async function readDays(sql: Sql, since: number, enough: number): Promise<DaySum[]> {
   const place = Number.isSafeInteger(enough) ? enough - 1 : Number.MAX_SAFE_INTEGER;
   const rows = await sql<(FigureRow & { day: bigint; key_id: string; group_name: string; model: string })[]>`
@@ -44,8 +44,8 @@ export async function readDays(sql: Sql, since: number, enough: number): Promise
 }
 
 /**
- * Sums over a span of time: of whole days and of days whose entries are gone by the sums of those days, of pieces of days
- * by their entries, unless all that the day has lie within. By one statement, so that all of it is of one moment.
+ * Sums over a period in one statement, which sees one snapshot. Whole days, and days with pruned entries, use the sums
+ * per day; parts of days use entries, unless the part covers the whole day.
  */
 export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]> {
   const { by, thenBy } = query;
@@ -101,7 +101,7 @@ async function sumDays(sql: Sql, { since, until, by, thenBy = by, only = {} }: U
     FROM parts GROUP BY name, then_name`;
 }
 
-/** Sums of single entries, in one statement. Each entry is read once for each of its tags where these are named. */
+/** Sums single entries in one statement. With tags, each entry is read once per tag. */
 async function sumEntries(sql: Sql, { since, until, by, thenBy = by, only = {} }: UsageQuery): Promise<SumRow[]> {
   const { keyId = null, group = null, model = null, user = null, tag = null } = only;
   const nameOf = (by: UsageBy) => {

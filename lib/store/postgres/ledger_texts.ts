@@ -1,7 +1,7 @@
-/** Checks of texts and times that Postgres cannot store unchanged. */
+/** Checks texts and times that Postgres cannot store unchanged. */
 import type { Entry } from "../ledger.ts";
 
-/** @throws {RangeError} for a text that would come back as another one: with a zero byte, or half of a pair of surrogates */
+/** Checks texts. @throws {RangeError} for a text with a zero byte or a lone surrogate */
 export function assertTexts(what: string, texts: readonly string[]): void {
   for (const text of texts) {
     if (!isKept(text)) throw new RangeError(`Cannot ${what}: ${JSON.stringify(text)} is no text that can be kept`);
@@ -13,12 +13,12 @@ export function isKept(text: string): boolean {
   return text.isWellFormed() && !text.includes("\0");
 }
 
-/** @throws {RangeError} for a time that is no whole number of milliseconds */
+/** Checks a time. @throws {RangeError} unless it is a whole number of milliseconds */
 export function assertInstant(what: string, time: number): void {
   if (!Number.isSafeInteger(time)) throw new RangeError(`Cannot ${what}: ${time} is no time`);
 }
 
-/** @throws {RangeError} for an entry with a text that cannot be kept */
+/** Checks the texts of an entry. @throws {RangeError} for one that cannot be stored */
 export function assertEntryTexts({ id, keyId, group, model, upstream, sheet }: Entry): void {
   assertTexts(`enter "${id}"`, [id, keyId, group, model, upstream, ...Object.values(sheet ?? {})]);
 }

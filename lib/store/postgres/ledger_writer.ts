@@ -1,39 +1,41 @@
-/** Writes entries in their order: one chain, whose next link any node may add. */
+/** Writes entries to the chain, which any node may extend. */
 import { checkSum, sheetText } from "../entry_row.ts";
 import type { Entry, KeptEntry, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 import { entryRow, type SheetRow } from "./ledger_rows.ts";
 import { retryConflicts } from "./ledger_retry.ts";
 
-/** Writes that another node was faster than, in a row, before it is given up. */
+/** Writes in a row that lost against another node before an error is returned. */
 const MOST_TRIES = 1_000;
 
-/** Entries from which on a write is costly enough to look at the head of the chain first, where other nodes write too. */
+/**
+ * Batch size from which a contended write reads the head of the chain first, because a failed write would be expensive.
+ */
 const MANY = 16;
 
-/** A head that no ledger has: a write that expects it only reads the real one. */
+/** A head that no ledger has: a write with it fails and returns the real head. */
 const NOWHERE: Head = { seq: -1, check: 0 };
 
-/** The last entry, as the next one builds on it. */
+/** The last entry, which the next one builds on. */
 interface Head {
   seq: number;
   check: number;
 }
 
-/** Entries on their way into the database. */
+/** Entries to write. */
 interface Batch {
-  /** For each that was given. */
+  /** For each given entry. */
   isNew: boolean[];
-  /** Those that are new. */
+  /** The new entries. */
   kept: KeptEntry[];
-  /** Price sheets that are new, with their versions. */
+  /** The new price sheets, with their versions. */
   sheets: SheetRow[];
 }
 
 /** Result of `ledger_write`. */
 type Written =
   | { outcome: "written" | "renewed" }
-  /** The chain goes on from elsewhere, or ids are taken. */
+  /** Another node extended the chain, or ids exist already. */
   | {
     outcome: "moved";
     head_seq: bigint;
@@ -51,9 +53,9 @@ type Written =
 export class ChainWriter {
   readonly #sql: Sql;
   #head = NOWHERE;
-  /** Versions of price sheets, by their text. */
+  /** Versions of price sheets, by text. */
   readonly #versions = new Map<string, number>();
-  /** True where other nodes write as well. */
+  /** True if other nodes write as well. */
   #contended = false;
 
   constructor(sql: Sql) {
@@ -61,10 +63,10 @@ export class ChainWriter {
   }
 
   /**
-   * Enters the new entries, and ends their holds.
+   * Writes the new entries and ends their holds.
    * @param voidAt for lost requests: they are entered only if the leases of all their holds had expired at that time of
    * the server's clock
-   * @returns for each entry whether it is new; `undefined` if a lease had not expired, or a hold no longer exists
+   * @returns whether each entry is new; `undefined` if a lease had not expired, or a hold no longer exists
    */
   async enter(entries: readonly Entry[], voidAt?: bigint): Promise<boolean[] | undefined> {
     const ids = [...new Set(entries.map(({ id }) => id))];
@@ -112,13 +114,13 @@ export class ChainWriter {
     return answer;
   }
 
-  /** Takes over where the chain goes on. Returns the ids that are taken. */
+  /** Adopts the head of the chain. Returns the ids that exist already. */
   #learn(answer: Written): ReadonlySet<string> {
     if (answer.outcome !== "moved") return new Set();
     this.#head = { seq: Number(answer.head_seq), check: Number(answer.head_check) };
     for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);
     if (this.#versions.size !== Number(answer.sheet_count)) {
-      // Another server took over, and what this one knew was not yet there: all is asked for again.
+      // A failover to a server that lacks what this node wrote last: everything is read again.
       this.#versions.clear();
       this.#head = NOWHERE;
     }
@@ -143,7 +145,7 @@ export class ChainWriter {
     return batch;
   }
 
-  /** The version of a price sheet, a new one where there is none. */
+  /** Returns the version of a price sheet, which is new if no version has these prices. */
   #priced(
     sheet: PriceSheet | undefined,
     { added, batch }: { added: Map<string, number>; batch: Batch },

@@ -1,11 +1,11 @@
-/** The shape of the database, step by step. Append only: a released step never changes. */
+/** The schema of the database, step by step. Append only: a released step never changes. */
 import { ALERTS_SHAPE } from "./alerts_shape.ts";
 import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
 import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP } from "./ledger_shape.ts";
 
-/** The number of these that have run is the version of the shape. */
+/** The number of applied steps is the version of the schema. */
 export const MIGRATIONS: readonly string[] = [
   KEYS_SHAPE,
   LEDGER_STEP,

@@ -1,10 +1,10 @@
 /** Bounds concurrent reads of unknown keys, so that a flood of them does not delay other reads. */
 
-/** Reads at one time, and reads that wait for their turn. */
+/** Concurrent reads, and most waiting reads. */
 const AT_ONCE = 32;
 const WAITING = 10_000;
 
-/** Creates the queue: a function that runs work in its turn. @throws {Error} where too many wait already */
+/** Creates the queue: a function that runs work in order. @throws {Error} if too many reads wait already */
 export function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let running = 0;

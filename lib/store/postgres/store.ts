@@ -1,4 +1,4 @@
-/** A store in a Postgres database, which several nodes may serve from. */
+/** A store in a Postgres database, shared by several nodes. */
 import { addressWithoutPassword } from "../../config/address.ts";
 import type { Secret } from "../../secret.ts";
 import { openJournal } from "../outage/journal.ts";
@@ -21,11 +21,11 @@ import {
   type StoreReach,
 } from "../store.ts";
 
-/** Connections of a process: those that keys are read by, and those for all else. A process that serves has one more. */
+/** Connections for reading keys, and for everything else. A serving process has one more, for the change feed. */
 const KEY_CONNECTIONS = 2;
 const CONNECTIONS = 6;
 
-/** Keys that a process has in memory from its start: a node may have to serve without the database before it saw them used. */
+/** Keys cached at start, so that a restarted node can serve during an outage. */
 const FIRST_KEYS = 10_000;
 
 /** Default lease of a hold, in milliseconds. */
@@ -33,18 +33,17 @@ const LEASE_MS = 60_000;
 
 /** Options for opening a database. */
 export interface PostgresOptions {
-  /** For a process that serves from it; absent: it reads, and changes keys. */
+  /** Options of a serving process; absent: the process only reads and changes keys. */
   serving?: SharedStoreOptions;
-  /** True for what only reads: tables are neither made nor brought up to date. */
+  /** True to only read: tables are neither created nor migrated. */
   readOnly?: boolean;
-  /** Called when the tables were brought up to date. */
+  /** Called after the tables were migrated. */
   migrated?: (facts: Migrated) => void;
 }
 
 /**
- * Opens the database and, unless it is only read, brings it up to date.
- *
- * @throws {StoreError} where it cannot be reached, or is of another version
+ * Opens the database and, unless it is only read, migrates it.
+ * @throws {StoreError} if it is unreachable or of another version
  */
 export async function openPostgresStore(
   url: Secret,
@@ -71,7 +70,7 @@ export async function openPostgresStore(
 interface Opening {
   url: Secret;
   isPooled: boolean;
-  /** Parts to close, last opened first. */
+  /** Opened parts, closed in reverse order. */
   opened: AsyncDisposableStack;
 }
 
@@ -89,7 +88,7 @@ function openPlain({ url, isPooled, opened }: Opening): Store {
 async function openServing({ url, isPooled, opened }: Opening, options: SharedStoreOptions): Promise<Store> {
   const { keyAgeMs, leaseMs = LEASE_MS, log } = options;
   const pool = closing(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
-  // Of their own: a key must not wait behind a report.
+  // A separate pool, so that reading a key never waits for a report.
   const keyPool = closing(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
   const listener = { heard: () => changes.heard(), ended: () => changes.ended() };
   const changes = createChanges({
@@ -141,7 +140,7 @@ async function openJournaled(
   });
 }
 
-/** Keys and the ledger find out by themselves: the store is up where both say so. */
+/** Keys and ledger detect outages separately: the store is up if both are. */
 function reachOf(ledger: JournaledLedger, changes: Changes): StoreReach {
   const { up, downMs, waiting } = ledger.reach();
   return { up: up && changes.isUp, downMs: Math.max(downMs, changes.downMs), waiting };
@@ -151,7 +150,7 @@ function closing<T extends { close(): void | Promise<void> }>(opened: AsyncDispo
   return opened.adopt(part, (each) => each.close());
 }
 
-/** Looks at the tables. Returns whether there is a pooler between, which knows few settings. */
+/** Prepares the tables. Returns whether a pooler is in between, which accepts few startup parameters. */
 async function prepare(url: Secret, look: (sql: Sql) => Promise<void>): Promise<boolean> {
   try {
     await over(connect(url, 1), look);

@@ -1,23 +1,25 @@
 /**
- * Charged and held amounts per key and per group, in the memory of the one process that owns the ledger. They decide
- * which requests a budget allows. Each method is synchronous, so calls never interleave.
+ * Charged and held amounts per key and group, in the memory of the process that owns the ledger. They decide which
+ * requests a budget allows. Each method is synchronous, so calls never interleave.
  */
 import { dayOf, NO_TOKENS } from "../days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, Spender, Spending } from "../ledger.ts";
 
 type Amount = bigint;
 
-/** Periods of one key or group that are kept up to date; those asked for longest ago are read again when they are needed. */
+/**
+ * Periods of one key or group that are kept current; the least recently used are dropped and read again when needed.
+ */
 const MOST_PERIODS = 8;
 
-/** Sums up what a spender was charged, with turns for others: the ledger as it is at the moment it calls `begun`. */
+/** Sums the charges of a spender in slices: the state of the ledger at the moment it calls `begun`. */
 export type ReadCharged = (spender: Spender, begun: () => void) => Promise<Amount>;
 
 /** One key, or one group. */
 interface Account {
-  /** Amounts charged from a day on, by that day. */
+  /** Amounts charged since a day, by that day. */
   charged: Map<number, Amount>;
-  /** Amounts held, by the day the requests came in, which they will be charged to. */
+  /** Amounts held, by the day of arrival, which they will be charged to. */
   held: Map<number, Amount>;
 }
 
@@ -29,14 +31,14 @@ export class Accounts {
   /** Reads of charged amounts in progress, with the amounts charged since they began. */
   readonly #readings = new Set<{ name: string; since: number; added: Amount }>();
 
-  /** @param chargedSince what the kept entries of a key or group cost from a day on; asked once per period */
+  /** @param chargedSince reads the charges of a key or group since a day; called once per period */
   constructor(chargedSince: (spender: Spender) => Amount) {
     this.#chargedSince = chargedSince;
   }
 
   /**
-   * Sets the amount aside in all claimed budgets, or in none. Repeated for an open hold, it gives the same answer. A
-   * new budget includes earlier charges and holds, because these are kept per key and group, not per budget.
+   * Holds the amount in all claimed budgets, or in none. Repeated for an open hold, it returns the same answer. Amounts
+   * are kept per key and group, not per budget, so a new budget includes earlier charges and holds.
    */
   hold(hold: Hold): HoldAnswer {
     if (this.#holds.has(hold.id)) return { held: true };
@@ -49,15 +51,13 @@ export class Accounts {
     return { held: true };
   }
 
-  /** Notes a hold without asking whether there is room for it. */
+  /** Adds a hold without checking budgets. */
   reopen(hold: Hold): void {
     this.#holds.set(hold.id, { ...hold, claims: [...hold.claims] });
     this.#addHeld(hold, hold.amount);
   }
 
-  /**
-   * Reads the charged amounts asynchronously before `hold` or `left` need them, which would read them synchronously.
-   */
+  /** Sums charges in slices before `hold` or `left` need them, which would sum them synchronously. */
   async learn(spender: Spender, read: ReadCharged): Promise<void> {
     const name = nameOf(spender.scope, spender.id);
     const { charged } = this.#account(name);
@@ -65,25 +65,25 @@ export class Accounts {
     const reading = { name, since: spender.since, added: 0n };
     try {
       const sum = await read(spender, () => this.#readings.add(reading));
-      // A synchronous read may have been faster.
+      // A synchronous read may have finished first.
       if (!charged.has(spender.since)) keep(charged, spender.since, sum + reading.added);
     } finally {
       this.#readings.delete(reading);
     }
   }
 
-  /** The rest of a budget. */
+  /** Returns the rest of a budget. */
   left(claim: BudgetClaim): Amount {
     return claim.budget - this.#charged(claim) - this.#held(claim);
   }
 
-  /** The amounts of a key or group. Unlike `left`, keeps nothing in memory: reports ask for all keys. */
+  /** Returns the amounts of a key or group. Unlike `left` it caches nothing, since reports ask for all keys. */
   spending(spender: Spender): Spending {
     const known = this.#accounts.get(nameOf(spender.scope, spender.id))?.charged.get(spender.since);
     return { charged: known ?? this.#chargedSince(spender), held: this.#held(spender) };
   }
 
-  /** Lets open holds live until then, or longer if they do already. Returns those whose lease is another now. */
+  /** Extends the leases of open holds. Returns the ids of those that changed. */
   renew(ids: readonly string[], leaseUntil: number): string[] {
     return ids.filter((id) => {
       const hold = this.#holds.get(id);
@@ -93,12 +93,12 @@ export class Accounts {
     });
   }
 
-  /** Returns the open holds whose lease has expired. They stay open until their entries exist. */
+  /** Returns the open holds with expired leases. They stay open until their entries exist. */
   overdue(now: number): Readonly<Hold>[] {
     return [...this.#holds.values()].filter(({ leaseUntil }) => leaseUntil <= now);
   }
 
-  /** The hold of a request, if it is open. */
+  /** Returns the open hold of a request. */
   find(id: string): Readonly<Hold> | undefined {
     return this.#holds.get(id);
   }
@@ -108,7 +108,7 @@ export class Accounts {
     return [...this.#holds.values()].map((hold) => ({ ...hold, claims: hold.claims.map((claim) => ({ ...claim })) }));
   }
 
-  /** Charges an entry that is new in the ledger, and ends its hold. */
+  /** Charges a new entry, and ends its hold. */
   enter({ id, at, keyId, group, cost }: Pick<Entry, "id" | "at" | "keyId" | "group" | "cost">): void {
     this.release(id);
     if (cost === 0n || this.#accounts.size === 0) return;

@@ -40,7 +40,7 @@ export function openSqliteAlerts(db: DatabaseSync, now: () => number = Date.now)
       });
     },
     async claim(leaseMs) {
-      // Without a transaction: this process alone sends.
+      // No transaction is needed: only this process sends.
       const found = due.get(now()) as ClaimedAlert | undefined;
       if (found === undefined) return undefined;
       claim.run(now() + leaseMs, found.id);

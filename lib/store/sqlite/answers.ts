@@ -39,7 +39,7 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
        SELECT rowid FROM answers ORDER BY done_at, rowid
        LIMIT min(${ROWS_AT_ONCE}, max(0, (SELECT count(*) FROM answers) - ?)))`,
   );
-  // A body goes where those before it do not free enough.
+  // Drops the oldest bodies until the rest fits.
   const dropBodies = db.prepare(
     `UPDATE answers SET body = NULL WHERE rowid IN (
        SELECT id FROM (
@@ -49,7 +49,7 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   );
 
   return {
-    // One process serves from the database.
+    // Only one process serves from the database.
     ...openLocalClaims(),
     async find(scope, key) {
       const found = find.get(scope, key);

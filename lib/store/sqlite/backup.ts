@@ -1,4 +1,4 @@
-/** A copy of the store that is whole, made while the gateway serves. */
+/** Makes a consistent copy of the store while the gateway serves. */
 import { dirname, resolve } from "node:path";
 import { DatabaseSync, type SupportedValueType } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -6,19 +6,18 @@ import { syncFolder } from "../folder.ts";
 import { readNumber } from "./pragma.ts";
 import { StoreError } from "../store.ts";
 
-/** Rows copied before everything else in the process has its turn. */
+/** Rows copied per slice. */
 const ROWS_AT_ONCE = 500;
 
 /** SQLite's table of the last ids of AUTOINCREMENT tables. */
 const SEQUENCES = "sqlite_sequence";
 
 /**
- * Copies a SQLite store into a new file (0600): keys, ledger, and answers, as they are at one moment. The gateway may serve
- * from it meanwhile; it waits for nothing. To restore, put the copy in the place of the store while nothing serves from it.
- *
+ * Copies keys, ledger and answers of a SQLite store, as of one moment, into a new file (0600), while a gateway may
+ * serve from it unhindered. To restore, replace the store by the copy while nothing serves from it.
  * @param from path of the store
- * @param to path of the copy, where no file may be yet
- * @throws {StoreError} where there is no such store, the copy exists, or it cannot be written
+ * @param to path of the copy, which must not exist
+ * @throws {StoreError} if there is no such store, the copy exists, or it cannot be written
  */
 export async function backupStore(from: string, to: string): Promise<void> {
   try {
@@ -29,12 +28,12 @@ export async function backupStore(from: string, to: string): Promise<void> {
   }
 }
 
-/** Copies a SQLite file as it is at one moment into a new file (0600), a few rows at a time. */
+/** Copies a consistent snapshot of a SQLite file into a new file (0600), a few rows at a time. */
 export function* copyFile(source: string, target: string): Generator<void> {
   const partial = `${target}.partial`;
   let claimed: string[] = [];
   try {
-    // Both names are taken at once and stay this call's own: neither is ever written over.
+    // Both names are created exclusively, so no existing file is overwritten.
     for (const file of [target, partial]) {
       Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
       claimed.push(file);
@@ -54,7 +53,7 @@ function removeQuietly(file: string): void {
   try {
     Deno.removeSync(file);
   } catch {
-    // It is gone, or stays.
+    // Ignored.
   }
 }
 
@@ -82,18 +81,18 @@ function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
   from.exec("BEGIN");
   const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()
     .map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
-  // SQLite makes this table itself, for those that never use an id again.
+  // SQLite creates this table itself, for AUTOINCREMENT.
   const [tables, others] = [schema.filter(isTable), schema.filter((each) => !isTable(each))];
   for (const { name, sql } of tables) {
     if (name !== SEQUENCES) to.exec(sql);
   }
   for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) yield* copyRows(from, { to, name });
-  // SQLite makes it with the first table that needs it, and keeps it when the last one is gone.
+  // SQLite creates it with the first AUTOINCREMENT table, and keeps it when the last one is dropped.
   if (to.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(SEQUENCES) !== undefined) {
     to.exec(`DELETE FROM ${SEQUENCES}`);
     yield* copyRows(from, { to, name: SEQUENCES });
   }
-  // Triggers last: they are about changes, not about copies.
+  // Triggers come last, so that they do not fire for copied rows.
   for (const { sql } of others) to.exec(sql);
   to.exec(`COMMIT; PRAGMA user_version = ${readNumber(from, "user_version")}`);
 }

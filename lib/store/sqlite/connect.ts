@@ -1,13 +1,13 @@
-/** Connections to a SQLite file that serve a store. */
+/** Connections to a SQLite file. */
 import { DatabaseSync } from "node:sqlite";
 
-/** Longest wait for another process's write where nothing else can be done meanwhile, in milliseconds. */
+/** Longest wait for another process's write lock where waiting is unavoidable, in milliseconds. */
 export const BUSY_MS = 5000;
 
-/** Size that the log is cut back to after it has grown, in bytes. */
+/** Size that the write-ahead log is truncated to after it has grown, in bytes. */
 const LOG_BYTES = 64 * 1024 * 1024;
 
-/** `synchronous` is when a commit is on the disk: FULL when it is done, NORMAL after a sync of the log. Never OFF. */
+/** Opens a connection. FULL syncs each commit; NORMAL leaves commits to a later sync of the log. Never OFF. */
 export function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
   const db = new DatabaseSync(file);
   try {
@@ -18,7 +18,7 @@ export function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseS
     db.exec("PRAGMA journal_mode = WAL");
     db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
     db.exec(`PRAGMA synchronous = ${synchronous}`);
-    // On macOS a sync reaches the disk only so.
+    // On macOS, only a full fsync reaches the disk.
     db.exec("PRAGMA fullfsync = ON");
     return db;
   } catch (error) {

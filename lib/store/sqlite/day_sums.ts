@@ -10,17 +10,17 @@ export const COUNTS =
 
 /** The sums of a database. */
 export interface SumRows {
-  /** Adds entries to the sums of their days. Within the transaction that enters them. */
+  /** Adds entries to the sums of their days, within the transaction that enters them. */
   add(entries: readonly Entry[]): void;
   chargedSince(spender: Spender): bigint;
-  /** As `LedgerStore.days`, a few sums at a time: each as it is when its turn comes. */
+  /** As `LedgerStore.days`, in slices; each slice reads the current sums. */
   days(since: number, enough: number): Generator<void, DaySum[]>;
 }
 
-/** Above every text, as SQLite has it. */
+/** Sorts after every text in SQLite. */
 export const LAST = new Uint8Array();
 
-/** Sums that are read between two looks at the clock: about a millisecond of work. */
+/** Sums read per slice: about a millisecond of work. */
 const ROWS_AT_ONCE = 256;
 
 /** Opens the sums of a migrated database. */
@@ -41,7 +41,7 @@ export function openSumRows(db: DatabaseSync): SumRows {
     *days(since, enough) {
       const last = Number.isSafeInteger(enough) ? dayOfNth.get(since, enough - 1)?.day : undefined;
       const sums: DaySum[] = [];
-      // Behind all that the day before could have.
+      // Sorts after every sum of the previous day.
       let place: (number | string | Uint8Array)[] = [since - 1, LAST, LAST, LAST];
       for (;;) {
         const rows = days.all(...place, last ?? Number.MAX_SAFE_INTEGER);
@@ -81,7 +81,7 @@ function prepareAdd(db: DatabaseSync): SumRows["add"] {
   };
 }
 
-/** The sums of entries. Few differ within one write, and neighbours are often alike: they are looked for from the end. */
+/** Sums entries. A batch has few distinct sums and neighbours often share one, so the search starts at the end. */
 function daySums(entries: readonly Entry[]): DaySum[] {
   const sums: DaySum[] = [];
   for (const entry of entries) {
@@ -106,12 +106,12 @@ function prepareCharged(db: DatabaseSync, column: "key_id" | "group_name"): (id:
   };
 }
 
-/** The columns of a sum in two halves: SQLite's own sums fail where they pass 2^63, which is 9.2 million USD. */
+/** Splits a column into two sums, because SQLite's `sum` fails beyond 2^63 (9.2 million USD). */
 export function halves(name: string): string {
   return `sum(${name} >> 32) AS ${name}_high, sum(${name} & 4294967295) AS ${name}_low`;
 }
 
-/** The amount that two halves make, read as `bigint`; 0 where nothing was summed. */
+/** Joins two halves, read as `bigint`; 0 for no rows. */
 export function toAmount(high: unknown, low: unknown): bigint {
   return typeof high === "bigint" && typeof low === "bigint" ? (high << 32n) + low : 0n;
 }

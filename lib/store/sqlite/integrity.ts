@@ -6,16 +6,16 @@ import { checkSum } from "../entry_row.ts";
 import { sizeOf } from "./pragma.ts";
 import { openLedgerRows } from "./ledger.ts";
 
-/** Files up to this size are looked through as a whole, in bytes: a fraction of a second of work. */
+/** Size up to which a file is checked completely, in bytes: a fraction of a second of work. */
 const WHOLE_BYTES = 64 * 1024 * 1024;
 
-/** Of larger ones, the tables that stay small. */
+/** Tables that stay small: the ones checked in larger files. */
 const SMALL_TABLES = ["keys", "price_sheets", "holds", "ledger_start"];
 
-/** Entries whose chain is checked: those that were on their way when the gateway or the machine went down. */
+/** Last entries whose chain is checked: those most at risk in a crash. */
 const LAST_ENTRIES = 1000;
 
-/** Looks at the structure of the database. @throws {Error} where it is damaged */
+/** Checks the structure of the database, completely only if it is small. @throws {Error} if it is damaged */
 export function checkStructure(db: DatabaseSync): void {
   if (sizeOf(db) <= WHOLE_BYTES) return quickCheck(db);
   const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all().map(({ name }) => name);
@@ -24,7 +24,7 @@ export function checkStructure(db: DatabaseSync): void {
   }
 }
 
-/** Looks at all of the database, its indexes included, however large it is. @throws {Error} where it is damaged */
+/** Checks the whole database with its indexes, whatever its size. @throws {Error} if it is damaged */
 export function checkAll(db: DatabaseSync): void {
   requireOk(db, "integrity_check(1)");
 }
@@ -38,14 +38,14 @@ function requireOk(db: DatabaseSync, check: string): void {
   if (verdict !== "ok") throw new Error(`the file is damaged (${String(verdict)})`);
 }
 
-/** Checks the chain of the last entries, in a migrated database. @throws {Error} where they do not fit */
+/** Checks the chain of the last entries of a migrated database. @throws {Error} if it is broken */
 export function checkLastEntries(db: DatabaseSync): void {
   const { entries, start } = openLedgerRows(db);
   const last = entries.last(LAST_ENTRIES);
   const first = last[0];
   const begin = start();
   if (first === undefined) return;
-  // Of the first one only the place is known, unless it is the first of all.
+  // The first of these entries cannot be checked against its predecessor, unless it is the first in the ledger.
   let before = first.seq === begin.seq + 1 ? begin : undefined;
   for (const entry of last) {
     const fits = before === undefined ||
@@ -55,16 +55,16 @@ export function checkLastEntries(db: DatabaseSync): void {
   }
 }
 
-/** Problems reported; a file that has more is lost anyway. */
+/** Most problems reported. */
 const MOST_PROBLEMS = 20;
 
 /**
- * Lists the damage in the structure of a SQLite store and its indexes; empty if it is intact. It reads the whole file
- * and blocks the process: about a second per million entries.
+ * Lists the damage in the structure of a SQLite store and its indexes; empty if it is intact. Reads the whole file and
+ * blocks the process: about a second per million entries.
  */
 export function findDamage(path: string): string[] {
   try {
-    // Resolved, so that no path reads as one of SQLite's own names, such as ":memory:".
+    // Resolved, so that no path is one of SQLite's special names, such as ":memory:".
     const db = new DatabaseSync(resolve(path), { readOnly: true });
     try {
       const rows = db.prepare(`PRAGMA integrity_check(${MOST_PROBLEMS})`).all();

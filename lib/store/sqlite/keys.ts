@@ -10,9 +10,8 @@ const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, e
 
 /**
  * Opens the keys of a migrated database.
- *
- * @param watch a connection to the same file that detects changes by `db` and all others. If it is the connection that
- * writes most, fewest writes are mistaken for changes of keys
+ * @param watch a connection to the same file that detects changes by `db` and all others. Pass the connection that
+ * writes most: its own writes do not count as possible changes of keys
  */
 export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyStore {
   const versions = openVersions(watch);
@@ -91,7 +90,7 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
 }
 
 function prepareStatements(db: DatabaseSync) {
-  // Named parameters: those with numbers are not known to all versions of Deno that this runs on.
+  // Named parameters: some supported Deno versions lack numbered ones.
   const insert = db.prepare(
     `INSERT INTO keys (${COLUMNS})
      SELECT :id, :name, :hash, :group, :createdAt, :disabled, :revokedAt, :expiresAt, :lastUsedAt, :rules, :former, :until
@@ -111,7 +110,7 @@ function prepareStatements(db: DatabaseSync) {
     `SELECT ${COLUMNS} FROM keys WHERE id IN (SELECT value FROM json_each(?))`,
   );
   const names = db.prepare("SELECT keys.id, name FROM json_each(?) AS asked CROSS JOIN keys ON keys.id = asked.value");
-  // One statement each: what another process changes at the same time is not lost.
+  // One statement, so that no concurrent change of another process is lost.
   const change = db.prepare(
     `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
      rules = coalesce(:rules, rules), expires_at = iif(:expires, :expiresAt, expires_at)
@@ -148,15 +147,15 @@ function prepareStatements(db: DatabaseSync) {
   };
 }
 
-/** Counts the changes of a file. */
+/** Version of the keys in a file. */
 interface Versions {
   read(): number;
-  /** The connection is about to change something itself. */
+  /** Must be called before the connection changes keys itself. */
   changed(): void;
 }
 
 function openVersions(db: DatabaseSync): Versions {
-  // Another number after a commit of another connection, whatever process it is of.
+  // Changes after a commit of any other connection, in any process.
   const others = db.prepare("PRAGMA data_version");
   let seen: unknown;
   let version = 0;

@@ -30,7 +30,7 @@ export type LedgerReader = Pick<
   "find" | "spenders" | "entries" | "entriesWithin" | "usage" | "search" | "lastSeq" | "days" | "prune" | "start"
 >;
 
-/** Reports that are made in slices. */
+/** Reports made in slices. */
 export type Reports = Pick<LedgerStore, "usage" | "search">;
 
 /** Opens the rows of a migrated database. */
@@ -54,7 +54,7 @@ function prepareStart(db: DatabaseSync): () => LedgerStart {
   };
 }
 
-/** The part of a ledger that any process may use. */
+/** Opens the operations that any process may use. */
 export function openLedgerReader(
   db: DatabaseSync,
   { rows, reports }: { rows: LedgerRows; reports: Reports },
@@ -75,7 +75,7 @@ export function openLedgerReader(
   };
 }
 
-/** Opens the ledger for a process that does not own it: it reads what the owner wrote, and enters nothing. */
+/** Opens the ledger for a process that does not own it, which cannot enter anything. */
 export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore {
   const rows = openLedgerRows(db);
 

@@ -1,4 +1,4 @@
-/** The connection on which the owner of an SQLite file enters requests. */
+/** The connection on which the owner of a SQLite file writes entries. */
 import type { DatabaseSync } from "node:sqlite";
 import type { LedgerStore } from "../ledger.ts";
 import { connect } from "./connect.ts";
@@ -10,7 +10,7 @@ import { WalSync } from "./wal_sync.ts";
 /** Open parts of a store, in the order of closing. */
 export type OpenParts = { close(): void | Promise<void> }[];
 
-/** Opens a separate connection to enter requests. Adds the opened resources to `opened`. */
+/** Opens a separate connection for entries. Adds the opened resources to `opened`. */
 export function openLedgerConnection(
   { file, opened, reports }: { file: string; opened: OpenParts; reports: SqliteReports },
 ): { ledger: LedgerStore; connection: DatabaseSync } {
@@ -21,7 +21,7 @@ export function openLedgerConnection(
   const sync = new WalSync(`${file}-wal`);
   opened.unshift(sync);
   const ledger = openOwnedLedger(connection, { sync, reports, charged: reports.charged });
-  // The ledger itself waits for the lock, without blocking the event loop.
+  // The ledger waits for the lock itself, without blocking the event loop.
   connection.exec("PRAGMA busy_timeout = 0");
   return { ledger, connection };
 }

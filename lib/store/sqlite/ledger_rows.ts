@@ -19,7 +19,7 @@ import {
   SPENDERS_AT_ONCE,
 } from "../ledger.ts";
 
-/** Big integers for all columns would be slow, so that amounts leave SQLite as text. */
+/** Amounts are selected as text; reading all columns as bigint would be slow. */
 export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
   AMOUNT_COLUMNS.has(name) ? `CAST(${name} AS TEXT) AS ${name}` : name
 )
@@ -27,19 +27,22 @@ export const SELECTED_ENTRY: string = ENTRY_COLUMNS.map((name) =>
 
 /** Entries of a database. */
 export interface EntryRows {
-  /** False where the id of one is there already: others may have been inserted, so the transaction must not go on then. */
+  /**
+   * Inserts entries. Returns false if an id exists already: others may have been inserted, so the transaction must be
+   * rolled back.
+   */
   insert(entries: readonly KeptEntry[]): boolean;
-  /** The place of the last entry that there has been. */
+  /** Seq of the last entry ever written. */
   lastSeq(): number;
   has(id: string): boolean;
   find(id: string): KeptEntry | undefined;
   /** As `LedgerStore.spenders`. */
   spenders(after: number | undefined): Spenders;
-  /** Entries after a place, in their order. */
+  /** Entries after a seq, in order. */
   after(seq: number, limit: number): KeptEntry[];
   /** As `LedgerStore.entriesWithin`. */
   within(span: Parameters<LedgerStore["entriesWithin"]>[0]): KeptEntry[];
-  /** The last ones, in their order. */
+  /** The last entries, in order. */
   last(limit: number): KeptEntry[];
 }
 
@@ -88,7 +91,7 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   };
 }
 
-/** The entries of some rows. */
+/** Converts rows to entries. */
 export function toEntries(rows: readonly unknown[], sheetOf: (version: number) => PriceSheet): KeptEntry[] {
   return rows.map((row) => toEntry(row as EntryRow, sheetOf));
 }
@@ -96,8 +99,9 @@ export function toEntries(rows: readonly unknown[], sheetOf: (version: number) =
 /** Price sheets of a database. */
 export interface SheetRows {
   /**
-   * Reads each sheet once. For one page of entries: what lives longer would not see that the file is damaged.
-   * @throws {Error} where there is no such version
+   * Returns a function that reads each sheet once. Use it for one page of entries: a longer cache would hide damage of
+   * the file.
+   * @throws {Error} if the version does not exist
    */
   reader(): (version: number) => PriceSheet;
   all(): { version: number; sheet: PriceSheet }[];
@@ -134,9 +138,9 @@ export function openSheetRows(db: DatabaseSync): SheetRows {
   };
 }
 
-/** Open holds as they are noted in a database. */
+/** Open holds recorded in a database. */
 export interface HoldRows {
-  /** Notes a hold, or its new lease. */
+  /** Records a hold or its new lease. */
   put(hold: Readonly<Hold>): void;
   delete(id: string): void;
   all(): Hold[];

@@ -1,10 +1,10 @@
-/** Claims of requests where one process alone serves from a store: they end with it. */
+/** Claims of requests in memory, for a store that one process serves from. */
 import type { AnswerClaim, AnswerStore } from "../answers.ts";
 
-/** Most claims; the oldest go first. */
+/** Most claims; the oldest are dropped. */
 const MOST_CLAIMS = 20_000;
 
-/** Starts with none. @param monotonic monotonic time in milliseconds */
+/** Creates an empty set of claims. @param monotonic monotonic time in milliseconds */
 export function openLocalClaims(
   monotonic: () => number = () => performance.now(),
 ): Pick<AnswerStore, "claim" | "isClaimed" | "release"> {

@@ -33,7 +33,7 @@ export function openMemoryAlerts(): AlertStore {
   return openSqliteAlerts(db);
 }
 
-/** A database in memory has one connection, which cannot read an old state while it writes: sums are read in one step. */
+/** An in-memory database has a single connection without snapshots, so sums are read in one step. */
 function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>[1] {
   const work = prepareUsage(db);
   const search = prepareSearch(db);

@@ -1,4 +1,4 @@
-/** Brings a SQLite file up to date: it is checked first, copied, and changed in one transaction. */
+/** Migrates a SQLite file: checks it, copies it, and changes it in one transaction. */
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
 import { copyFile } from "./backup.ts";
@@ -10,7 +10,7 @@ import { takeFile } from "./owner_lock.ts";
 import { type Migrated, newerStore } from "../store.ts";
 import { atomically } from "./transaction.ts";
 
-/** Number of migrations that have run. @throws {Error} where there are more than this version knows */
+/** Number of applied migrations. @throws {Error} if there are more than this version knows */
 export function knownVersion(db: DatabaseSync): number {
   const version = readNumber(db, "user_version");
   if (version > MIGRATIONS.length) throw newerStore(version, MIGRATIONS.length);
@@ -22,13 +22,13 @@ export function knownVersion(db: DatabaseSync): number {
   return version;
 }
 
-/** A look into a file that changes nothing in it. */
+/** A read-only inspection of a file. */
 export interface Preview {
-  /** Number of migrations that have run. */
+  /** Number of applied migrations. */
   version: number;
   /**
-   * To be closed after the other connections of a file that is refused: the last connection that may write merges the log
-   * into the file when it is closed.
+   * Closes the inspection. For a rejected file, close it after all other connections: the last writable connection to
+   * close would merge the log into the file.
    */
   close(): void;
 }
@@ -40,7 +40,7 @@ export interface Preview {
  * @throws {Error} if it is damaged, newer, or belongs to another program
  */
 export function previewFile(file: string, own: boolean): Preview {
-  // What a crash in the middle of a write left can only be undone by a connection that may write.
+  // Only a writable connection can undo a write that a crash interrupted.
   const db = new DatabaseSync(file, { readOnly: !isThere(`${file}-journal`) });
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -57,21 +57,20 @@ export function previewFile(file: string, own: boolean): Preview {
   }
 }
 
-/** Makes the tables of a new file. */
+/** Creates the tables of a new file. */
 export function makeTables(db: DatabaseSync): void {
-  // Looked at again within the transaction: two processes that start together must not both make them.
+  // Checked again within the transaction: two processes that start together must not both create them.
   atomically(db, () => runSteps(db, knownVersion(db)));
 }
 
 /**
- * Migrates an older file in one transaction, after a copy was made. The last entries are verified in the new form
- * before the commit. A refused file stays unchanged.
- *
+ * Migrates an older file in one transaction, after copying it. Verifies the last entries in the new form before the
+ * commit. A rejected file stays unchanged.
  * @returns the steps done; `undefined` if another process was faster
  * @throws {Error} if a gateway serves from it, unless this process owns it
  */
 export function bringUpToDate(file: string, own: boolean): Migrated | undefined {
-  // A gateway that is serving relies on the shape that it found.
+  // A running gateway relies on the current schema.
   using _ownership = own ? undefined : takeOutdated(file);
   const db = new DatabaseSync(file);
   let copy: string | undefined;
@@ -99,7 +98,7 @@ function runSteps(db: DatabaseSync, version: number): void {
   db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
 }
 
-/** Copies the file as it is, beside it. Nothing else can write meanwhile. Returns the path of the copy. */
+/** Copies the file, which nothing else can write meanwhile. Returns the path of the copy. */
 function copyBefore(file: string, version: number): string {
   const at = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
   const copy = `${file}.shape-${version}-${at}`;

@@ -1,4 +1,4 @@
-/** The shape of the database, step by step. Append only: a released step never changes. */
+/** The schema of the database, step by step. Append only: a released step never changes. */
 
 /** `PRAGMA user_version` counts how many of these have run. */
 export const MIGRATIONS: readonly string[] = [
@@ -13,7 +13,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX keys_name_in_use ON keys (name) WHERE revoked_at IS NULL;`,
 
-  // Ids are never used again: pieces that outlive their answer must not become another's.
+  // Ids are never reused: leftover pieces must not become part of another answer.
   `CREATE TABLE answers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     scope TEXT NOT NULL,
@@ -36,7 +36,7 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (answer, part)
   ) STRICT;`,
 
-  // `rules` is a JSON object: what the key may do beside, or less than, its group.
+  // `rules` is a JSON object: additions to or restrictions of the group's rules.
   `ALTER TABLE keys ADD COLUMN expires_at INTEGER;
   ALTER TABLE keys ADD COLUMN last_used_at INTEGER;
   ALTER TABLE keys ADD COLUMN rules TEXT NOT NULL DEFAULT '{}';
@@ -44,8 +44,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE keys ADD COLUMN former_until INTEGER;
   CREATE UNIQUE INDEX keys_former_hash ON keys (former_hash) WHERE former_hash IS NOT NULL;`,
 
-  // Amounts are in 1e-12 USD. Sheets and entries are only ever added; the oldest entries may go, in order, once
-  // `ledger_start` has taken over the check sum that the next one builds on.
+  // Amounts are in 1e-12 USD. Sheets and entries are append-only; the oldest entries may be deleted in order after
+  // `ledger_start` has recorded the check sum that the next one builds on.
   `CREATE TABLE price_sheets (
     version INTEGER PRIMARY KEY,
     model TEXT NOT NULL,
@@ -153,15 +153,15 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER ledger_start_stays BEFORE DELETE ON ledger_start
   BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
 
-  // The triggers cost a quarter of each entry. The owner of the ledger reads the last entry before it writes, and
-  // entries made behind its back break the chain of check sums.
+  // The triggers take a quarter of the time of each insert. The owner of the ledger reads the last entry before it
+  // writes, and entries by anyone else break the chain of check sums.
   `DROP TRIGGER entries_once;
   DROP TRIGGER entries_follow;`,
 
-  // A JSON object: facts that few entries have.
+  // A JSON object of facts that few entries have.
   `ALTER TABLE entries ADD COLUMN details TEXT;`,
 
-  // One row per answer. The answers of before lived for an hour and are not carried over.
+  // One row per answer. Existing answers are dropped, since they live only an hour.
   `DROP TABLE answer_pieces;
   DROP TABLE answers;
   CREATE TABLE answers (
@@ -178,7 +178,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX answers_by_age ON answers (done_at);
   CREATE INDEX answers_with_body ON answers (done_at, bytes) WHERE body IS NOT NULL;`,
 
-  // Times are in Unix milliseconds. `alert_states`: events that have begun and are not over, or were reported once.
+  // Times are in Unix milliseconds. `alert_states`: conditions that have started and not ended, or were reported once.
   `CREATE TABLE alerts (
     id TEXT PRIMARY KEY,
     at INTEGER NOT NULL,
@@ -196,7 +196,7 @@ export const MIGRATIONS: readonly string[] = [
     remember_until INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
 
-  // For searches alone: the columns repeat facts of the details.
+  // For searches: the columns repeat facts of the details.
   `ALTER TABLE entries ADD COLUMN reason TEXT;
   ALTER TABLE entries ADD COLUMN end_user TEXT;
   ALTER TABLE entries ADD COLUMN tags TEXT;

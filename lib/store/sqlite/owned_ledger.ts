@@ -1,7 +1,7 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /**
- * The ledger in the SQLite file, for the one process that owns it. Only the owner enters requests, so its accounts and
- * last entry in memory always match the file.
+ * The ledger in the SQLite file, for the process that owns it. Only the owner writes entries, so its accounts and last
+ * entry in memory always match the file.
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
@@ -13,13 +13,13 @@ import { type LedgerRows, openLedgerReader, openLedgerRows, type Reports } from 
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
-/** Holds that one transaction notes or voids at most, so that none takes long. */
+/** Most holds that one transaction records or voids, to keep it short. */
 const HOLDS_AT_ONCE = 256;
 
-/** Thrown within a transaction where the table says that an entry is there already. */
+/** Thrown within a transaction if an entry with the id exists already. */
 const TAKEN = new Error("Cannot enter a request twice");
 
-/** Opens the ledger; requests that an owner before this one left open are entered as lost. */
+/** Opens the ledger. Requests left open by a previous owner are entered as lost. */
 export function openOwnedLedger(
   db: DatabaseSync,
   { sync, reports, charged }: { sync: Pick<WalSync, "durable">; reports: Reports; charged: ReadCharged },
@@ -41,7 +41,7 @@ export function openOwnedLedger(
       return answer;
     },
     async left(claim) {
-      // Those of a key are few, and found at once.
+      // A key's sums are few and indexed, so they are read synchronously.
       if (claim.scope === "group") await accounts.learn(claim, charged);
       return accounts.left(claim);
     },
@@ -56,20 +56,20 @@ export function openOwnedLedger(
       try {
         while (writer.hasNotes) await whenFree(() => writer.enter([]));
       } catch {
-        // The leases are in memory. The file only informs other processes, and is updated with the next entries.
+        // Leases live in memory. The file only informs other processes, and is updated with the next entries.
       }
     },
     async append(entries) {
       for (const entry of entries) assertEntry(entry);
       const isNew = await whenFree(() => writer.enter(entries));
-      // Also for duplicates: the first entry may not be synced yet.
+      // For duplicates too: the first entry may not be synced yet.
       await writer.confirm(sync.durable());
       return isNew;
     },
     async expire(now) {
       const ids: string[] = [];
       while (accounts.overdue(now).length > 0) {
-        // Looked for within the step: while it waits for the file, holds may be renewed, or end.
+        // Read within the step: while it waits for the lock, holds may be renewed or end.
         ids.push(
           ...await whenFree(() => {
             const overdue = accounts.overdue(now).slice(0, HOLDS_AT_ONCE);
@@ -94,17 +94,17 @@ function* readSpending(accounts: Accounts, spenders: readonly Spender[]): Genera
   return found;
 }
 
-/** Writes entries in their order, and what the process has in memory of them. */
+/** Writes entries in order, and updates the process's memory of them. */
 class Writer {
   readonly accounts: Accounts;
   readonly #db: DatabaseSync;
   readonly #rows: LedgerRows;
   #last: { seq: number; check: number };
-  /** Versions of price sheets, by their text. */
+  /** Versions of price sheets, by text. */
   #versions: Map<string, number>;
-  /** Open holds whose rows are missing or tell an old lease. */
+  /** Open holds whose rows are missing or outdated. */
   readonly #unnoted = new Set<string>();
-  /** Open holds that have rows. */
+  /** Open holds with rows. */
   readonly #noted = new Set<string>();
   #broken: Error | undefined;
 
@@ -116,7 +116,7 @@ class Writer {
     this.#versions = new Map(rows.sheets.all().map(({ version, sheet }) => [sheetText(sheet), version]));
   }
 
-  /** True while `enter` has holds to write. */
+  /** True while `enter` has holds to record. */
   get hasNotes(): boolean {
     return this.#unnoted.size > 0;
   }
@@ -136,8 +136,8 @@ class Writer {
   }
 
   /**
-   * Enters new entries in one transaction, ends their holds, and records other holds. Not durable yet.
-   * @returns for each entry whether it is new
+   * Writes new entries in one transaction, ends their holds, and records other holds. Not synced yet.
+   * @returns whether each entry is new
    */
   enter(entries: readonly Entry[]): boolean[] {
     if (this.#broken !== undefined) throw this.#broken;
@@ -146,7 +146,7 @@ class Writer {
     } catch (error) {
       if (error !== TAKEN) throw error;
     }
-    // Hardly ever: only now each of them is looked for.
+    // Rare, so only now each id is looked up.
     const seen = new Set<string>();
     const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
     return this.#write(entries, this.#prepare(entries, isNew));
@@ -173,7 +173,7 @@ class Writer {
       if (isBroken(error)) this.#break(error);
       throw error;
     }
-    // Committed: from here on nothing may fail, and nothing else has run since.
+    // Committed: the updates of memory must neither fail nor be interleaved.
     this.#last = batch.kept.at(-1) ?? this.#last;
     for (const [version, sheet] of batch.sheets) this.#versions.set(sheetText(sheet), version);
     for (const entry of batch.kept) this.accounts.enter(entry);
@@ -187,7 +187,7 @@ class Writer {
     return batch.isNew;
   }
 
-  /** Checks within a transaction that new entries follow the last entry of the file. */
+  /** Checks within a transaction that the chain still ends with the last known entry. */
   #assertLast(): void {
     const { seq } = this.#last;
     const last = this.#rows.entries.lastSeq();
@@ -197,7 +197,7 @@ class Writer {
     throw cause;
   }
 
-  /** Holds to be noted together with these entries, but for those that end with them. */
+  /** Holds to record in this transaction, except those that end with its entries. */
   #takeNotes(entries: readonly Entry[]): string[] {
     if (this.#unnoted.size === 0) return [];
     const ending = new Set(entries.map(({ id }) => id));
@@ -242,12 +242,12 @@ class Writer {
   }
 }
 
-/** Entries on their way into the file. */
+/** Entries to write. */
 interface Batch {
-  /** For each that was given. */
+  /** For each given entry. */
   isNew: boolean[];
-  /** Those that are new. */
+  /** The new entries. */
   kept: KeptEntry[];
-  /** Price sheets that are new, by version. */
+  /** The new price sheets, by version. */
   sheets: Map<number, PriceSheet>;
 }

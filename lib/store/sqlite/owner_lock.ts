@@ -1,20 +1,19 @@
-/** Ownership of a database by the one process that serves from it. */
+/** Exclusive ownership of a database by the process that serves from it. */
 import { DatabaseSync } from "node:sqlite";
 import { makeFile } from "../folder.ts";
 
-/** Holds a database for this process until it is closed, or the process ends in whatever way. */
+/** Owns a database until it is closed or the process ends. */
 export interface Ownership {
   close(): void;
 }
 
 /**
- * Takes a database for this process.
+ * Takes ownership of a database.
  *
- * The lock is a transaction that stays open on a tiny database beside it: SQLite's locks are the system's, which frees
- * them with the process, so that nothing stale can stay after a crash. The database itself cannot be locked so, as other
- * commands read it and change keys meanwhile.
- *
- * @throws {Error} where another process has it
+ * The lock is an open transaction on a tiny database beside it. The operating system frees SQLite's locks with the
+ * process, so a crash leaves no stale lock. The database itself cannot be locked this way, because other commands read
+ * it and change keys meanwhile.
+ * @throws {Error} if another process owns it
  */
 export function takeOwnership(file: string): Ownership {
   const lock = new DatabaseSync(file);
@@ -31,7 +30,7 @@ export function takeOwnership(file: string): Ownership {
   }
 }
 
-/** Takes the store in a file for this process, by the lock beside it. @throws {Error} where another process has it */
+/** Takes ownership of the store in a file, by the lock beside it. @throws {Error} if another process owns it */
 export function takeFile(file: string): Ownership {
   makeFile(`${file}-owner`);
   return takeOwnership(`${file}-owner`);

@@ -1,7 +1,7 @@
 /** Reads SQLite pragmas. */
 import type { DatabaseSync } from "node:sqlite";
 
-/** The value of a pragma that is a number. */
+/** Reads a numeric pragma. */
 export function readNumber(db: DatabaseSync, pragma: string): number {
   return Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
 }

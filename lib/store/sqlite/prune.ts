@@ -1,21 +1,21 @@
-/** Prunes old entries of the SQLite file, and frees their space. */
+/** Prunes old entries of the SQLite file and frees their space. */
 import type { DatabaseSync } from "node:sqlite";
 import { DAY_MS, dayOf } from "../days.ts";
 import type { LedgerStart } from "../ledger.ts";
 import { readNumber } from "./pragma.ts";
 import { atomically, whenFree } from "./transaction.ts";
 
-/** Entries pruned, and pages freed, by one call: a few milliseconds of work. */
+/** Entries pruned and pages freed per call: a few milliseconds of work. */
 const ENTRIES_AT_ONCE = 500;
 const PAGES_AT_ONCE = 100;
 
-/** Free pages that stay in the file for later writes. */
+/** Free pages left in the file for later writes. */
 const SPARE_PAGES = 256;
 
-/** `PRAGMA auto_vacuum` of a file that can give pages back one by one. */
+/** `PRAGMA auto_vacuum` value of a file that can free single pages. */
 const INCREMENTAL = 2;
 
-/** An entry as far as pruning looks at it. */
+/** The columns that pruning reads. */
 interface OldRow {
   seq: number;
   at: number;
@@ -28,7 +28,7 @@ export function openPruning(db: DatabaseSync, start: () => LedgerStart): (before
   const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?");
   const remove = db.prepare("DELETE FROM entries WHERE seq <= ?");
 
-  /** Returns how many went. Only what comes before the first entry that is to stay: the ledger has no gaps. */
+  /** Returns the number of pruned entries. Stops at the first entry to keep, since the ledger has no gaps. */
   function forget(beforeDay: number): number {
     const { seq, day } = start();
     const rows = oldest.all(seq, ENTRIES_AT_ONCE) as unknown as OldRow[];
@@ -47,12 +47,12 @@ export function openPruning(db: DatabaseSync, start: () => LedgerStart): (before
   };
 }
 
-/** Cuts free pages off the file. True while there are more. */
+/** Truncates free pages. Returns true if more remain. */
 function giveBack(db: DatabaseSync): boolean {
   if (readNumber(db, "auto_vacuum") !== INCREMENTAL) return false;
   const free = readNumber(db, "freelist_count");
   if (free <= SPARE_PAGES) return false;
-  // It gives one page back per step, so it must be read to its end.
+  // Each step frees one page, so all rows must be read.
   db.prepare(`PRAGMA incremental_vacuum(${Math.min(PAGES_AT_ONCE, free - SPARE_PAGES)})`).all();
   return free - PAGES_AT_ONCE > SPARE_PAGES;
 }

@@ -4,16 +4,16 @@ import { openSheetRows, SELECTED_ENTRY, toEntries } from "./ledger_rows.ts";
 import type { KeptEntry } from "../ledger.ts";
 import { compareEntries, type EntryFilter, type EntrySearch, FAILED_SQL, ORDER_COLUMNS } from "../search.ts";
 
-/** Rows of an index that are looked at between two looks at the clock: a few milliseconds of work. */
+/** Index rows read per slice: a few milliseconds of work. */
 const ROWS_AT_ONCE = 2_000;
 
-/** A condition, and the value of its only parameter. */
+/** An SQL condition and the value of its parameter. */
 type Condition = readonly [text: string, ...values: (string | number | bigint)[]];
 
-/** A computation that reads some rows at a time. */
+/** A search that reads some rows per slice. */
 export type SearchWork = (search: EntrySearch) => Generator<void, KeptEntry[]>;
 
-/** Prepares searches over a migrated database. */
+/** Prepares searches of a migrated database. */
 export function prepareSearch(db: DatabaseSync): SearchWork {
   const sheets = openSheetRows(db);
   return function* (search) {
@@ -37,7 +37,7 @@ export function prepareSearch(db: DatabaseSync): SearchWork {
   };
 }
 
-/** The rows of one search, range by range of the index that leads to the fewest of them. */
+/** The rows of one search, range by range along the most selective index. */
 class RowRange {
   readonly #end: ReturnType<DatabaseSync["prepare"]>;
   readonly #rows: ReturnType<DatabaseSync["prepare"]>;
@@ -65,21 +65,21 @@ class RowRange {
     );
   }
 
-  /** The place of the last row of a range; `undefined` where the range has all that are left. */
+  /** The last position of a range; `undefined` for the last range. */
   end(place: readonly [number, number], since: number): readonly [number, number] | undefined {
     const [, ...values] = this.#driving;
     const row = this.#end.get(...values, ...place, since);
     return row === undefined ? undefined : [Number(row.at), Number(row.seq)];
   }
 
-  /** The rows before one place down to another. */
+  /** The rows from one position down to another. */
   rows(place: readonly [number, number], end: readonly [number, number], limit: number): unknown[] {
     const [, ...values] = this.#driving;
     return this.#rows.all(...values, ...place, ...end, ...this.#values, limit);
   }
 }
 
-/** The index that leads to the fewest rows, and the condition that it serves. */
+/** The most selective index, and the condition that it serves. */
 function indexOf({ keyId, user, failed, reason }: EntryFilter): { index: string; driving: Condition } {
   if (user !== undefined) return { index: "entries_by_user", driving: ["end_user = ?", user] };
   if (failed !== undefined || reason !== undefined) return { index: "entries_failed", driving: [FAILED_SQL] };

@@ -1,4 +1,4 @@
-/** A store in one SQLite file. One process may serve from it; others of the machine read it and change keys meanwhile. */
+/** A store in one SQLite file. One process serves from it; others on the same machine can read it and change keys. */
 import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
@@ -17,23 +17,22 @@ import { type Migrated, requireCurrent, type Store, StoreError } from "../store.
 
 /** Options for opening a file. */
 export interface SqliteOptions {
-  /** True for the process that serves from it, which alone can write ledger entries. */
+  /** True for the process that serves from it, the only one that can write entries. */
   own?: boolean;
-  /** Called when the file was brought up to date. */
+  /** Called after the file was migrated. */
   migrated?: (facts: Migrated) => void;
 }
 
 /**
- * Opens the database and migrates it. Missing folders are created with mode 0700, a missing file with 0600.
- *
- * @throws {StoreError} if the file cannot be opened, is damaged, was written by a newer version, or is served from:
- * with `own` by any gateway, otherwise by an older version. A refused file stays unchanged
+ * Opens the database and migrates it. Creates missing folders (0700) and a missing file (0600).
+ * @throws {StoreError} if the file cannot be opened, is damaged, was written by a newer version, or is in use: with
+ * `own` by any gateway, otherwise by one of an older version. A rejected file stays unchanged
  */
 export function openSqliteStore(path: string, { own = false, migrated }: SqliteOptions = {}): Store {
   return opening(path, (opened) => {
-    // Resolved, so that no path reads as one of SQLite's own names, such as ":memory:".
+    // Resolved, so that no path is one of SQLite's special names, such as ":memory:".
     makeFile(resolve(path));
-    // SQLite names its log after the file itself, whatever links lead to it.
+    // SQLite names its log after the real path of the file.
     const file = Deno.realPathSync(resolve(path));
     if (own) opened.unshift(takeFile(file));
     const preview = previewFile(file, own);
@@ -49,7 +48,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     const owned = own ? openLedgerConnection({ file, opened, reports }) : undefined;
     opened.unshift(reports);
     return {
-      // Every commit of these is on the disk when it is done.
+      // These need commits that are synced at once.
       keys: openSqliteKeys(db, owned?.connection),
       answers: openSqliteAnswers(db),
       alerts: openSqliteAlerts(db),
@@ -60,9 +59,8 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
 }
 
 /**
- * Opens a database that is there and up to date, to read it. Nothing is written, and what would change it fails.
- *
- * @throws {StoreError} where the file cannot be opened, or is of another version
+ * Opens an existing, current database for reading. Writes fail.
+ * @throws {StoreError} if the file cannot be opened, or is of another version
  */
 export function openSqliteReader(path: string): Store {
   return opening(path, (opened) => {
@@ -83,7 +81,7 @@ export function openSqliteReader(path: string): Store {
   });
 }
 
-/** Opens a store; on an error, closes the parts that are open already. @throws {StoreError} */
+/** Opens a store; on an error, closes the parts opened so far. @throws {StoreError} */
 function opening(path: string, open: (opened: OpenParts) => Store): Store {
   const opened: OpenParts = [];
   try {

@@ -1,11 +1,11 @@
-/** Transactions that never keep the process waiting. */
+/** Transactions that do not block the process while another one writes. */
 import type { DatabaseSync } from "node:sqlite";
 
-/** Pause before the next try while another process writes, in milliseconds, and the number of tries: 5 seconds in all. */
+/** Pause between tries while another process writes, in milliseconds, and the number of tries: 5 seconds in total. */
 const PAUSE_MS = 5;
 const TRIES = 1000;
 
-/** Does all of the work, or none of it. */
+/** Runs work in a transaction: all of it or nothing. */
 export function atomically<Result>(db: DatabaseSync, work: () => Result): Result {
   db.exec("BEGIN IMMEDIATE");
   try {
@@ -22,11 +22,11 @@ function rollBack(db: DatabaseSync): void {
   try {
     db.exec("ROLLBACK");
   } catch {
-    // After some errors SQLite has rolled back already. The first error is reported.
+    // SQLite has already rolled back after some errors. The first error is reported.
   }
 }
 
-/** Tries a step again while another process writes to the file. The step must have done nothing when it throws. */
+/** Retries a step while another process has the write lock. The step must not have changed anything when it throws. */
 export async function whenFree<Result>(step: () => Result): Promise<Result> {
   for (let tries = 1;; tries++) {
     try {

@@ -1,4 +1,4 @@
-/** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
+/** Sums over a period from one snapshot of the SQLite file, computed in slices. */
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
@@ -9,12 +9,12 @@ import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
 import { prepareSearch } from "./search.ts";
 import { whenFree } from "./transaction.ts";
 
-/** Rows that are summed between two looks at the clock: about a millisecond of work, at most three. */
+/** Rows summed per slice: about a millisecond of work, at most three. */
 const ROWS_AT_ONCE = 500;
 
-/** Reports about a file. */
+/** Reports of a file. */
 export interface SqliteReports {
-  /** As `LedgerStore.usage`: the ledger as it is when the work begins, whatever is entered or pruned until its end. */
+  /** As `LedgerStore.usage`, from a snapshot at the start of the work. */
   usage: LedgerStore["usage"];
   /** As `LedgerStore.search`. */
   search: LedgerStore["search"];
@@ -24,8 +24,8 @@ export interface SqliteReports {
 }
 
 /**
- * Prepares reports about a migrated file. Sums run one after the other, and so do searches, each kind on a connection of
- * its own: a read-only transaction sees one snapshot of the file and blocks no writer.
+ * Prepares reports of a migrated file. Sums run one after the other, and so do searches, each kind on its own
+ * connection: a read-only transaction sees one snapshot of the file and blocks no writer.
  */
 export function openSqliteReports(file: string): SqliteReports {
   const sums = openReader(file, prepareUsage);
@@ -41,7 +41,7 @@ export function openSqliteReports(file: string): SqliteReports {
   };
 }
 
-/** Runs work one after the other on a connection that is opened when it is first needed. */
+/** Runs work one after the other on a connection opened at the first use. */
 interface Reader<Work> {
   inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T>;
   close(): void;
@@ -66,7 +66,7 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
 
   async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
-    // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
+    // Another process may hold the log at this moment, for instance the first one to open the file after a crash.
     const { db, work } = await whenFree(open);
     db.exec("BEGIN");
     try {
@@ -90,13 +90,13 @@ function openReader<Work>(file: string, prepare: (db: DatabaseSync) => Work): Re
   };
 }
 
-/** Computations that read a few rows at a time, within a transaction. */
+/** Computations that read a few rows per slice, within a transaction. */
 export interface UsageWork {
   sumUp(query: UsageQuery): Generator<void, Sums>;
   charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
 }
 
-/** Prepares sums over a migrated database. */
+/** Prepares sums of a migrated database. */
 export function prepareUsage(db: DatabaseSync): UsageWork {
   return new StatementSums(db);
 }
@@ -104,7 +104,7 @@ export function prepareUsage(db: DatabaseSync): UsageWork {
 class StatementSums implements UsageWork {
   readonly #db: DatabaseSync;
   readonly #statements: ReturnType<typeof prepareStatements>;
-  /** Statements that sum up rows, by their texts. */
+  /** Prepared sums by SQL text. */
   readonly #sums = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
 
   constructor(db: DatabaseSync) {
@@ -113,7 +113,7 @@ class StatementSums implements UsageWork {
   }
 
   *charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
-    // The first look decides which state of the file is seen.
+    // The first read fixes the snapshot.
     this.#statements.goneDay.get();
     begun();
     let sum = 0n;
@@ -149,7 +149,7 @@ class StatementSums implements UsageWork {
     }
   }
 
-  /** Sums of single entries. */
+  /** Adds sums of single entries. */
   *#addEntries(total: Sums, query: UsageQuery, { since, until }: Pick<UsageQuery, "since" | "until">): Generator<void> {
     const { entryEnd } = this.#statements;
     const { statement, values } = this.#select("entries", query);
@@ -164,7 +164,7 @@ class StatementSums implements UsageWork {
     }
   }
 
-  /** The statement that sums up a range of rows, and the values that follow the range. */
+  /** The statement that sums a range of rows, and its parameters after the range. */
   #select(table: "days" | "entries", { by, thenBy, only = {} }: UsageQuery) {
     const filters = FILTERS.flatMap(([name, test]) => only[name] === undefined ? [] : [{ test, text: only[name] }]);
     const text = sumText(table, { by, thenBy, tests: filters.map(({ test }) => test) });
@@ -177,17 +177,14 @@ class StatementSums implements UsageWork {
     return { statement, values: filters.map(({ text }) => text) };
   }
 
-  /**
-   * True if the period covers all entries of the day, or if some of them were pruned: then the sums of the day are
-   * used.
-   */
+  /** Returns whether to use the sums of the day: the period covers all of its entries, or some were pruned. */
   #isWhole({ day, since, until }: DaySpan["pieces"][number]): boolean {
     const { goneDay, outside } = this.#statements;
     return day <= Number(goneDay.get()?.day) ||
       (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
   }
 
-  /** Key ranges of the sums from one day up to, not including, another; each is read by one statement. */
+  /** Key ranges of the sums between two days, each read by one statement; `until` is exclusive. */
   *#dayRanges(from: number, until: number): Generator<Place[]> {
     let place: Place[] = [from - 1, LAST, LAST, LAST];
     for (;;) {
@@ -200,7 +197,7 @@ class StatementSums implements UsageWork {
   }
 }
 
-/** Conditions that sums are narrowed by. */
+/** Columns of the filters. */
 const FILTERS: readonly (readonly [keyof UsageFilter, string])[] = [
   ["keyId", "key_id = ?"],
   ["group", "group_name = ?"],
@@ -209,7 +206,7 @@ const FILTERS: readonly (readonly [keyof UsageFilter, string])[] = [
   ["tag", "EXISTS (SELECT 1 FROM json_each(details, '$.tags') AS one WHERE one.value = ?)"],
 ];
 
-/** Columns of entries that name what is summed. */
+/** Columns of the groupings. */
 const ENTRY_NAMES: Readonly<Record<UsageBy, string>> = {
   ...NAME_COLUMNS,
   day: `at / ${DAY_MS}`,
@@ -217,7 +214,7 @@ const ENTRY_NAMES: Readonly<Record<UsageBy, string>> = {
   tag: "coalesce(tag.value, '')",
 };
 
-/** A row for each tag of an entry, and one for an entry without. */
+/** One row per tag of an entry; entries without tags have one row. */
 const WITH_TAGS = "entries LEFT JOIN json_each(entries.details, '$.tags') AS tag";
 
 const RANGES = {
@@ -276,10 +273,10 @@ function prepareStatements(db: DatabaseSync) {
   return { goneDay, outside, dayEnd, entryEnd, ofGroup };
 }
 
-/** A value of a key of the table. */
+/** A key column's value. */
 type Place = number | string | Uint8Array;
 
-/** The key of a row of `days`. */
+/** The primary key of a row of `days`. */
 interface DayPlace {
   day: number;
   key_id: string;

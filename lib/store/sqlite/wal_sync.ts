@@ -26,7 +26,7 @@ export class WalSync {
 
   /** @param path the `-wal` file of a database that is open */
   constructor(path: string) {
-    // Some systems sync only what may be written.
+    // Some systems sync only writable descriptors.
     this.#file = Deno.openSync(path, { read: true, write: true });
   }
 
@@ -34,7 +34,7 @@ export class WalSync {
    * Resolves when all current commits are durable. One sync serves all calls made before it began.
    *
    * After a failure every call rejects: the system may have dropped pages that it could not write and report the next
-   * sync as successful, so the state of the file is unknown from then on.
+   * sync as successful, so the state of the file is unknown.
    */
   durable(): Promise<void> {
     if (this.#running === undefined) return this.#begin();
@@ -46,7 +46,7 @@ export class WalSync {
     this.#next = undefined;
     const running = this.#sync();
     this.#running = running;
-    // The waiting sync takes over; until then it is still the next one.
+    // The waiting sync becomes the current one.
     const end = () => {
       if (this.#next === undefined) this.#running = undefined;
     };
@@ -63,7 +63,7 @@ export class WalSync {
     }
   }
 
-  /** Waits for what runs and lets the file go. */
+  /** Waits for the current sync and closes the file. */
   async close(): Promise<void> {
     await (this.#next ?? this.#running)?.catch(() => {});
     this.#file.close();
