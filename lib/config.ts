@@ -291,6 +291,8 @@ const responsesSchema = z.strictObject({
   websocket: z.strictObject({
     connections: z.number().int().min(1).max(100_000).default(1000)
       .describe("Most WebSockets of each process; clients beyond that are sent to plain requests"),
+    connections_per_key: z.number().int().min(1).max(100_000).default(250)
+      .describe("Most WebSockets of one API key in each process, so that no key takes all"),
     idle_seconds: z.number().int().min(1).max(86_400).default(600)
       .describe("How long a WebSocket may stay open without a request, in seconds"),
   }).nullable().prefault({})

@@ -1,4 +1,5 @@
 /** WebSockets on `/v1/responses`: each `response.create` message is a request of its own, its events are messages. */
+import { requireCaller } from "../access/caller.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";
 import { bodyTooLarge } from "../server/body_head.ts";
@@ -43,11 +44,16 @@ const OF_UPGRADE = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-
  * `GET /v1/responses` with an upgrade.
  * @throws {GatewayError} `upgrade_required` for a plain request, and where there are no WebSockets or too many
  */
-export function openResponsesSocket(request: Request, { connection, gateway }: RouteContext): Response {
+export function openResponsesSocket(request: Request, context: RouteContext): Response {
+  const { connection, gateway } = context;
   const { config: { responses: { websocket }, limits }, recall, monotonic } = gateway;
   if (connection === undefined) throw plainRequest();
   if (websocket === null || recall.limits === null) throw noSockets("this gateway has none");
+  const { keyId } = requireCaller(context.caller);
   if (connection.drain.connections("socket") >= websocket.connections) throw noSockets("too many are open");
+  if (connection.drain.connections("socket", keyId) >= websocket.connections_per_key) {
+    throw noSockets("too many of this API key are open");
+  }
   // After the upgrade the request can no longer be read.
   const { url } = request;
   const headers = [...request.headers].filter(([name]) => !OF_UPGRADE.test(name));
@@ -56,6 +62,7 @@ export function openResponsesSocket(request: Request, { connection, gateway }: R
     url,
     headers: [...headers, ["content-type", "application/json"]],
     host: connection,
+    keyId,
     local: recall.openLocal(),
     mostBytes: limits.json_body_bytes,
     idleMs: websocket.idle_seconds * 1000,
@@ -70,8 +77,9 @@ interface SocketOptions {
   /** Headers of each of its requests. */
   headers: [string, string][];
   host: ConnectionHost;
+  keyId: string;
   local: LocalResponses;
-  /** Most bytes of a message, and of those that wait. */
+  /** Most bytes of a message, and of those that wait, which take two for each UTF-16 unit. */
   mostBytes: number;
   /** Longest time without a request, in milliseconds. */
   idleMs: number;
@@ -97,7 +105,7 @@ class ResponsesSocket {
     this.#socket = socket;
     this.#options = options;
     this.#openedAt = options.monotonic();
-    this.#disconnect = options.host.drain.connect("socket", () => this.#leave());
+    this.#disconnect = options.host.drain.connect("socket", () => this.#leave(), options.keyId);
     socket.onmessage = ({ data }) => this.#receive(data);
     socket.onclose = () => this.#closed();
     // An error is followed by a close.
@@ -124,20 +132,25 @@ class ResponsesSocket {
   }
 
   #enqueue(message: CreateMessage): void {
-    const { streamId, body } = message;
+    const { streamId } = message;
     const waiting = this.#streams.get(streamId);
     if (waiting === undefined && this.#streams.size >= MOST_STREAMS) {
       return this.#refuse(`Cannot open another stream: ${MOST_STREAMS} are running`, streamId);
     }
     const isFull = waiting !== undefined &&
-      (waiting.length >= MOST_WAITING || this.#waitingBytes + body.length > this.#options.mostBytes);
+      (waiting.length >= MOST_WAITING || this.#waitingBytes + memoryOf(message) > this.#options.mostBytes);
     if (isFull) return this.#refuse("Cannot take the message: too many wait for the response before it", streamId);
     if (this.#options.monotonic() - this.#openedAt > LIFE_MS) return this.#expire(streamId);
     if (waiting === undefined) {
       void this.#run(message);
       return;
     }
-    this.#waitingBytes += body.length;
+    try {
+      this.#options.host.waiting.reserve(memoryOf(message));
+    } catch (error) {
+      return this.#refuse(toGatewayError(error), streamId);
+    }
+    this.#waitingBytes += memoryOf(message);
     waiting.push(message);
   }
 
@@ -149,7 +162,7 @@ class ResponsesSocket {
     for (let message: CreateMessage | undefined = first; message !== undefined && this.#isOpen;) {
       await this.#serve(message);
       message = waiting.shift();
-      this.#waitingBytes -= message?.body.length ?? 0;
+      if (message !== undefined) this.#release(memoryOf(message));
     }
     this.#streams.delete(first.streamId);
     if (this.#streams.size > 0 || !this.#isOpen) return;
@@ -243,12 +256,25 @@ class ResponsesSocket {
     if (this.#streams.size === 0) this.#socket.close(GOING_AWAY, "The gateway is shutting down");
   }
 
+  /** Gives back memory of messages that wait. */
+  #release(bytes: number): void {
+    this.#waitingBytes -= bytes;
+    this.#options.host.waiting.release(bytes);
+  }
+
   #closed(): void {
     clearTimeout(this.#idle);
+    for (const waiting of this.#streams.values()) waiting.length = 0;
+    this.#release(this.#waitingBytes);
     this.#disconnect();
     this.#options.local.close();
     for (const request of this.#requests) request.abort();
   }
+}
+
+/** Bytes that a message takes at most while it waits: two for each UTF-16 unit of its text. */
+function memoryOf({ body }: CreateMessage): number {
+  return 2 * body.length;
 }
 
 function plainRequest(): GatewayError {

@@ -96,7 +96,7 @@ async function handle(
       refuseCredential: (error) => refuseCredential(exchange, { clients, error }),
       reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
-      ...(isUpgrade && { connection: createConnectionHost(exchange, server) }),
+      ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),
     });
     isAnswered = true;
     return response;

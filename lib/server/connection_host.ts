@@ -1,4 +1,6 @@
 /** Services for handlers that keep the connection open after the request. */
+import type { Caller } from "../access/caller.ts";
+import type { BodyReservation } from "./body_limits.ts";
 import type { Drain } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 
@@ -11,15 +13,28 @@ export interface ConnectionHost {
   serve(request: Request, completed: Promise<void>): Promise<Response>;
   /** `arrive`: the returned function lets a shutdown go on. `connect`: reports the start of a shutdown. */
   drain: Pick<Drain, "arrive" | "connect" | "connections">;
+  /** Memory for messages that wait, of the budget of all request bodies. */
+  waiting: Pick<BodyReservation, "release"> & {
+    /** @throws {GatewayError} `limited` where all bodies, or those of this key, take too much memory */
+    reserve(bytes: number): void;
+  };
 }
 
 /** Returns the host of a connection. */
-export function createConnectionHost({ info }: Pick<Exchange, "info">, { app, drain }: ServerState): ConnectionHost {
+export function createConnectionHost(
+  { info, settings: { limits: { budgetBytes } } }: Pick<Exchange, "info" | "settings">,
+  { caller, server: { app, drain, budget } }: { caller: Caller | undefined; server: ServerState },
+): ConnectionHost {
   if (app === undefined) throw new TypeError("Cannot open a connection: the app is not ready");
   // The request's own is gone after the upgrade.
   const remoteAddr = info?.remoteAddr;
+  const reservation = budget.open(caller?.keyId);
   return {
     serve: (request, completed) => app(request, remoteAddr && { remoteAddr, completed }),
     drain,
+    waiting: {
+      reserve: (bytes) => reservation.reserve(bytes, budgetBytes),
+      release: (bytes) => reservation.release(bytes),
+    },
   };
 }

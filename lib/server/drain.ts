@@ -26,9 +26,9 @@ export interface Drain {
    * Registers a connection that outlives its request; `leave` is called when the shutdown begins. The returned function
    * ends the registration.
    */
-  connect(kind: LastingConnection, leave: () => void): () => void;
-  /** Counts the registered connections of a kind. */
-  connections(kind: LastingConnection): number;
+  connect(kind: LastingConnection, leave: () => void, keyId?: string): () => void;
+  /** Counts the registered connections of a kind, or those of one API key. */
+  connections(kind: LastingConnection, keyId?: string): number;
 }
 
 /** When to try again: by then another process may listen here. */
@@ -39,14 +39,14 @@ export function createDrain(): Drain {
   let phase: DrainPhase = "serving";
   let arriving = 0;
   let waiting: (() => void)[] = [];
-  const connections: Record<LastingConnection, Set<() => void>> = { socket: new Set(), stream: new Set() };
+  const connections = new Map<() => void, { kind: LastingConnection; keyId: string | undefined }>();
   return {
     get phase() {
       return phase;
     },
     leave() {
       if (phase === "serving") phase = "leaving";
-      for (const close of [...connections.socket, ...connections.stream]) close();
+      for (const close of [...connections.keys()]) close();
     },
     refuse() {
       phase = "refusing";
@@ -62,11 +62,13 @@ export function createDrain(): Drain {
         waiting = [];
       };
     },
-    connect(kind, leave) {
-      connections[kind].add(leave);
-      return () => void connections[kind].delete(leave);
+    connect(kind, leave, keyId) {
+      connections.set(leave, { kind, keyId });
+      return () => void connections.delete(leave);
     },
-    connections: (kind) => connections[kind].size,
+    connections: (kind, keyId) =>
+      connections.values().filter((one) => one.kind === kind && (keyId === undefined || one.keyId === keyId))
+        .reduce((count) => count + 1, 0),
     async arrived() {
       while (arriving > 0) await new Promise<void>((resolve) => waiting.push(resolve));
     },

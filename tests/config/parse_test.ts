@@ -72,7 +72,10 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
       uploads: { max_file_bytes: 52_428_800, max_upload_bytes: 67_108_864, max_parts: 32, concurrent_uploads: 4 },
       idempotency: { window_seconds: 3600, max_bytes: 268_435_456 },
     },
-    responses: { recall: { minutes: 60, megabytes: 64 }, websocket: { connections: 1000, idle_seconds: 600 } },
+    responses: {
+      recall: { minutes: 60, megabytes: 64 },
+      websocket: { connections: 1000, connections_per_key: 250, idle_seconds: 600 },
+    },
     routing: {
       attempts: 3,
       breaker: {

@@ -209,6 +209,42 @@ Deno.test("an upgrade needs a key, room and the memory; without them clients go 
   }
 });
 
+Deno.test("one key opens its share of connections, and leaves the rest to others", async () => {
+  await using server = chatUpstream();
+  const config = { ...oneModel("chat", server.url), responses: { websocket: { connections_per_key: 2 } } };
+  await using gateway = startGateway(config);
+  using _one = await openSocket(gateway);
+  using _two = await openSocket(gateway);
+  assertEquals(await upgradeStatus(gateway, gateway.key.key), 426);
+  const other = await gateway.addKey();
+  assertEquals(await upgradeStatus(gateway, other.key), 101);
+});
+
+Deno.test("messages that wait count as request bodies, and are given back", async () => {
+  const never = new Promise<void>(() => {});
+  await using server = startUpstream(({ json }) => {
+    const isHeld = json.messages[0].content === "held";
+    return events(STREAMED.chat.join(""), isHeld ? { before: never } : undefined);
+  });
+  await using gateway = startGateway({
+    ...oneModel("chat", server.url),
+    limits: { body_budget_bytes: 400_000, drained_requests: 0 },
+  });
+  const long = "x".repeat(60_000);
+  {
+    using socket = await openSocket(gateway);
+    socket.send({ input: "held" });
+    for (let sent = 0; sent < 4; sent++) socket.send({ input: long });
+    const { error } = JSON.parse(await socket.message());
+    assertStringIncludes(error.message, "too many bytes");
+    socket.close();
+    await socket.closed;
+  }
+  await server.requests[0]?.gone;
+  using socket = await openSocket(gateway);
+  assertEquals((await socket.ask({ input: long })).status, "completed");
+});
+
 Deno.test("a connection without requests is closed after its time", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway({
