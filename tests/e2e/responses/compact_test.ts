@@ -97,6 +97,9 @@ for (const protocol of PROTOCOLS) {
     const { error } = await refused.json();
     assertEquals([refused.status, error.param], [400, "input[0]"]);
     assertStringIncludes(error.message, "another API key");
+    const many = await ask(gateway, { input: Array.from({ length: 65 }, () => item) });
+    assertEquals(many.status, 400);
+    assertStringIncludes((await many.json()).error.message, "more than 64 compaction items");
   });
 
   Deno.test(`the endpoint keeps user messages and compacts the rest: ${protocol}`, async () => {
