@@ -35,25 +35,6 @@ Deno.test("the example configuration loads without any environment", async () =>
   assertEquals(Object.keys(config.groups), ["default", "acme-only"]);
 });
 
-Deno.test("the documentation names every member of the configuration", async () => {
-  const text = await Deno.readTextFile("docs/configuration.md");
-  const words = new Set([...text.matchAll(/`[^`\n]+`/g)].flatMap(([code]) => code.match(/[$\w]+/g) ?? []));
-  const missing = new Set<string>();
-  visit(JSON.parse(configJsonSchema()));
-  assertEquals([...missing], []);
-
-  function visit(schema: Record<string, unknown>): void {
-    for (const [name, member] of Object.entries(schema.properties ?? {})) {
-      if (!words.has(name)) missing.add(name);
-      visit(member);
-    }
-    const inner = [schema.items, schema.additionalProperties, schema.oneOf, schema.anyOf].flat();
-    for (const each of inner) {
-      if (typeof each === "object" && each !== null) visit(each as Record<string, unknown>);
-    }
-  }
-});
-
 Deno.test("groupOf() does not find inherited members", () => {
   assertEquals(groupOf({ groups: {} }, "constructor"), undefined);
   assertEquals(groupOf({ groups: {} }, "__proto__"), undefined);

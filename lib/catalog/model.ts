@@ -19,12 +19,15 @@ const aliasSchema = z.string().max(256).regex(
 /** Rate and concurrency limits. Absent members do not limit. */
 export const limitsSchema = z.strictObject({
   requests_per_minute: z.number().int().min(1).max(1_000_000).optional()
-    .describe("Most requests within any 60 seconds"),
+    .describe("Most requests within any 60 seconds. Absent: no limit").meta({ examples: [60] }),
   tokens_per_minute: z.number().int().min(1).max(1_000_000_000).optional()
-    .describe("Most tokens within any 60 seconds: estimated when a request begins, exact when it ends"),
-  concurrency: z.number().int().min(1).max(1_000_000).optional().describe("Most requests at one time"),
+    .describe(
+      "Most tokens within any 60 seconds, estimated when a request begins and exact when it ends. Absent: no limit",
+    ).meta({ examples: [200_000] }),
+  concurrency: z.number().int().min(1).max(1_000_000).optional()
+    .describe("Most requests at one time. Absent: no limit").meta({ examples: [10] }),
   report_only: z.boolean().default(false)
-    .describe("Only report what would be refused: a log line, and nothing for the client"),
+    .describe("Whether to write a log line `limit_exceeded` instead of refusing a request"),
 });
 
 /** Rate and concurrency limits. */
@@ -32,56 +35,68 @@ export type Limits = z.output<typeof limitsSchema>;
 
 /** Differences of an image model's host from OpenAI's newest models. An absent member is false. */
 const imageHostSchema = z.strictObject({
-  single: z.boolean().optional().describe("Makes one image per request: several are asked for in parallel requests"),
+  single: z.boolean().optional().describe(
+    "Whether it makes one image per request. Several images then take parallel requests. Absent: false",
+  ),
   addresses: z.boolean().optional()
-    .describe("Answers with addresses of images unless `response_format` asks for base64"),
+    .describe("Whether it answers with URLs unless `response_format` asks for base64. Absent: false"),
   own_format: z.boolean().optional()
-    .describe("Takes no `output_format`: images come as the host likes and are converted"),
-  whole: z.boolean().optional().describe("Cannot stream"),
+    .describe("Whether it refuses `output_format`. The gateway then converts the images. Absent: false"),
+  whole: z.boolean().optional().describe("Whether it cannot stream. Absent: false"),
 });
 
 /** Vectors of an embedding model. */
 const embeddingSchema = z.strictObject({
-  dimensions: z.number().int().min(1).max(65_536).describe("Length of its vectors, and the most that may be asked for"),
+  dimensions: z.number().int().min(1).max(65_536).describe(
+    "Length of its vectors, and the most that a request may ask for",
+  )
+    .meta({ examples: [1536] }),
   min_dimensions: z.number().int().min(1).max(65_536).optional()
-    .describe("Fewest `dimensions` that a request may ask for; absent: its vectors have one length"),
-  max_input_tokens: z.number().int().min(1).optional().describe("Most tokens of one input; absent: the context length"),
+    .describe("Fewest `dimensions` that a request may ask for. Absent: all vectors have the same length")
+    .meta({ examples: [256] }),
+  max_input_tokens: z.number().int().min(1).optional()
+    .describe("Most tokens of one input. Absent: the context length").meta({ examples: [8192] }),
   space: z.string().min(1).max(128).optional().describe(
-    "Name of the space of its vectors: a request fails over only to models that name the same one. Absent: to none",
-  ),
+    "Name of its vector space. A request falls back only to models with the same name. Absent: to none",
+  ).meta({ examples: ["text-embedding-3-small"] }),
 });
 
 /** A target of a model: an upstream and the model's id there. */
 const targetSchema = z.strictObject({
-  upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
-  model: z.string().min(1).describe("The model's id at that upstream"),
+  upstream: z.string().min(1).describe("Name from `upstreams`").meta({ examples: ["openai"] }),
+  model: z.string().min(1).describe("The model's id at that upstream").meta({ examples: ["gpt-5"] }),
   protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
-    .describe("Protocol to speak to the upstream; absent: the upstream's own"),
-  images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest ones"),
+    .describe(
+      "Protocol of requests to the upstream. Absent: the client's if the upstream speaks it, else its first one",
+    ),
+  images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest models"),
   batch: z.number().int().min(1).max(2_048).optional()
-    .describe("For embedding models: most inputs that the host takes at once; absent: as its vendor does"),
-  timeouts: ownTimeoutsSchema.optional().describe("Where its answers may take another time than the model's elsewhere"),
+    .describe("For embedding models: most inputs of one request to the host. Absent: the vendor's number")
+    .meta({ examples: [96] }),
+  timeouts: ownTimeoutsSchema.optional().describe("Timeouts that differ at this target. Absent: the model's"),
   pricing: z.strictObject(PRICES).optional()
-    .describe("Prices that the vendor charges you, for your margin; customers pay the model's"),
-  priority: z.number().int().min(0).default(0).describe("Lower goes first"),
-  weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),
+    .describe("Prices that the vendor charges you, for reports of your margin. Clients pay the model's `pricing`"),
+  priority: z.number().int().min(0).default(0).describe("Order of targets: the lowest is tried first"),
+  weight: z.number().min(0).default(1).describe("Share of requests among targets of equal priority"),
 });
 
 /** Reasoning abilities of a model. */
 const modelReasoningSchema = z.strictObject({
   modes: z.array(z.enum(["manual", "adaptive"])).min(1)
-    .describe("manual: takes a token budget; adaptive: decides by itself, steered by an effort"),
+    .describe("`manual`: takes a token budget. `adaptive`: decides by itself, guided by an effort"),
   efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"])
-    .describe("Depths of reasoning it can be asked for"),
-  mandatory: z.boolean().optional().describe("True: it cannot be switched off"),
+    .describe("Efforts that a request may name"),
+  mandatory: z.boolean().optional().describe("Whether reasoning cannot be switched off. Absent: false"),
 });
 
 /** Features of a model that no parameter names. An absent member is false. */
 const featuresSchema = z.strictObject({
-  prefill: z.boolean().optional().describe("Continues an answer that the conversation ends with"),
+  prefill: z.boolean().optional().describe("Whether it continues an assistant message at the end. Absent: false"),
   system_messages: z.boolean().optional()
-    .describe("Messages protocol: takes system messages in the middle of a conversation"),
-  exclusive_sampling: z.boolean().optional().describe("Takes temperature or top_p, not both at once"),
+    .describe("Whether it takes system messages within a conversation (messages protocol). Absent: false"),
+  exclusive_sampling: z.boolean().optional().describe(
+    "Whether it takes `temperature` or `top_p`, but not both. Absent: false",
+  ),
 });
 
 /** Parameters that models of a kind usually accept. */
@@ -111,55 +126,68 @@ function usualParameters(kind: ModelKind, hasDimensions: boolean): string[] {
 
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
-  id: modelIdSchema.describe("Public id: `<vendor>/<model_name>`"),
+  id: modelIdSchema.describe("Id that clients use: `<vendor>/<model_name>`").meta({ examples: ["acme/assistant"] }),
   canonical_slug: z.string().min(1).optional()
-    .describe("Permanent id of this version, which requests may name too; absent: the id"),
+    .describe("Permanent id of this version. Requests may name it, too. Absent: the id")
+    .meta({ examples: ["acme/assistant-2025-11-01"] }),
   aliases: z.array(aliasSchema).max(64).default([])
-    .describe("More names that requests may use, with or without a vendor, such as `gpt-5`"),
-  name: z.string().min(1).optional().describe("Display name; absent: the id"),
+    .describe("More names that requests may use, with or without a vendor. A name belongs to one model")
+    .meta({ examples: [["gpt-5"]] }),
+  name: z.string().min(1).optional().describe("Display name. Absent: the id").meta({ examples: ["Acme Assistant"] }),
   description: z.string().default("").describe("What the model can do"),
-  created: z.number().int().min(0).max(253_402_300_799).describe("Unix time of addition, in seconds"),
-  owned_by: z.string().min(1).optional().describe("Label of the backend; absent: the vendor part of the id"),
-  context_length: z.number().int().min(1).describe("Maximum context window, in tokens"),
+  created: z.number().int().min(0).max(253_402_300_799).describe("When the model was added, as Unix time in seconds")
+    .meta({ examples: [1761955200] }),
+  owned_by: z.string().min(1).optional().describe("Label of the host. Absent: the vendor part of the id")
+    .meta({ examples: ["acme"] }),
+  context_length: z.number().int().min(1).describe("Context window, in tokens").meta({ examples: [131072] }),
   architecture: z.strictObject({
-    modality: z.string().optional().describe("Absent: made of the modalities, such as `text+image->text`"),
-    input_modalities: z.array(z.string()).min(1).default(["text"]).describe("What it takes: text, image, file"),
+    modality: z.string().optional().describe("Summary of the modalities. Absent: made from the two lists")
+      .meta({ examples: ["text+image->text"] }),
+    input_modalities: z.array(z.string()).min(1).default(["text"]).describe("Kinds of input: text, image, file").meta({
+      examples: [["text", "image"]],
+    }),
     output_modalities: z.array(z.string()).min(1).default(["text"]).describe(
-      "Output of the model: text, image, embeddings or rerank",
-    ),
-    tokenizer: z.string().default("Other").describe("Name of its tokenizer"),
-    instruct_type: z.string().nullable().default(null).describe("Name of its instruction format"),
-  }).prefault({}).describe("What the model takes and gives"),
-  pricing: z.strictObject(PRICES).describe("USD per token"),
+      "Kinds of output: text, image, embeddings or rerank. They decide which endpoints serve the model",
+    ).meta({ examples: [["image"]] }),
+    tokenizer: z.string().default("Other").describe("Name of its tokenizer, shown in the catalog"),
+    instruct_type: z.string().nullable().default(null).describe("Name of its instruction format, shown in the catalog")
+      .meta({ examples: ["chatml"] }),
+  }).prefault({}).describe("Input and output of the model"),
+  pricing: z.strictObject(PRICES).describe("Prices that clients pay, in USD per token"),
   price_changes: z.array(priceChangeSchema).default([])
-    .describe("Prices that take the place of `pricing` from a moment on; later ones need not be in order"),
-  limits: limitsSchema.optional().describe("Limits of all requests for this model together"),
+    .describe("Prices for requests that begin at a given time or later. The order of the list does not matter"),
+  limits: limitsSchema.optional().describe("Limits of all requests for this model together. Absent: none"),
   on_disconnect: z.enum(["auto", "cancel", "drain"]).default("auto")
     .describe(
-      "When a client leaves: cancel the upstream and bill what was sent, or drain it: read it to its end and bill all " +
-        "of it; auto drains only where the bytes sent do not show what the answer cost",
+      "When a client disconnects: `cancel` the answer and bill what was sent, or `drain` it, which reads it to its end " +
+        "and bills all of it. `auto` drains only if the bytes sent do not show what the answer cost",
     ),
   top_provider: z.strictObject({
-    context_length: z.number().int().min(1).optional().describe("Absent: the model's"),
-    max_completion_tokens: z.number().int().min(1).optional().describe("Absent: the context length"),
-    is_moderated: z.boolean().default(false).describe("Whether the backend moderates content"),
-  }).prefault({}).describe("Limits of the backend"),
+    context_length: z.number().int().min(1).optional().describe("Context window there, in tokens. Absent: the model's")
+      .meta({ examples: [131072] }),
+    max_completion_tokens: z.number().int().min(1).optional()
+      .describe("Longest answer, in tokens. Absent: the context length").meta({ examples: [32768] }),
+    is_moderated: z.boolean().default(false).describe("Whether the host moderates content; shown in the catalog"),
+  }).prefault({}).describe("Limits of the host"),
   per_request_limits: z.strictObject({
-    prompt_tokens: z.number().int().min(0).describe("Most tokens of input"),
-    completion_tokens: z.number().int().min(0).describe("Most tokens of output"),
-  }).nullable().default(null).describe("Shown in the catalog"),
+    prompt_tokens: z.number().int().min(0).describe("Most tokens of input").meta({ examples: [100000] }),
+    completion_tokens: z.number().int().min(0).describe("Most tokens of output").meta({ examples: [4096] }),
+  }).nullable().default(null).describe("Limits per request, shown in the catalog"),
   supported_parameters: z.array(z.string()).optional()
-    .describe("API parameters it accepts; absent: the usual ones of a model of its kind"),
+    .describe("API parameters that it accepts. Absent: the usual ones of its kind of model")
+    .meta({ examples: [["temperature", "max_tokens", "tools"]] }),
   default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null)
-    .describe("Parameters it uses where a request names none; shown in the catalog"),
+    .describe("Values it uses for parameters that a request leaves out, shown in the catalog")
+    .meta({ examples: [{ temperature: 1 }] }),
   expiration_date: z.iso.date({ error: 'Expected a date, such as "2026-12-31"' }).nullable().default(null)
-    .describe("Day, in UTC, from whose beginning on the model is neither listed nor served"),
-  reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
-  embedding: embeddingSchema.optional().describe("For embedding models: its vectors"),
-  features: featuresSchema.optional().describe("What is special about it"),
+    .describe("Day on which the model is removed, at midnight UTC. Requests then get 404 with the date")
+    .meta({ examples: ["2026-12-31"] }),
+  reasoning: modelReasoningSchema.optional().describe("Reasoning abilities. Absent: the model does not reason"),
+  embedding: embeddingSchema.optional().describe("Vectors, required for embedding models"),
+  features: featuresSchema.optional().describe("Features that no parameter names"),
   timeouts: ownTimeoutsSchema.optional()
-    .describe("Where its answers may take another time than the upstream's: its images, or its long thoughts"),
-  targets: z.array(targetSchema).min(1).describe("Where its requests go"),
+    .describe("Timeouts that differ for this model. Absent: the upstream's"),
+  targets: z.array(targetSchema).min(1).describe("Upstreams that serve the model"),
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));
   const { input_modalities: input, output_modalities: output } = row.architecture;

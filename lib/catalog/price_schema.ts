@@ -23,27 +23,37 @@ const timeSchema = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, {
 
 /** A price for each class of tokens. */
 const TOKEN_PRICES = {
-  prompt: priceSchema.describe("Per token of the input"),
-  completion: priceSchema.describe("Per token of the output"),
-  input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-  input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-  input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+  prompt: priceSchema.describe("USD per token of input").meta({ examples: ["0.00000125"] }),
+  completion: priceSchema.describe("USD per token of output").meta({ examples: ["0.00001"] }),
+  input_cache_read: priceSchema.optional()
+    .describe("USD per token of input read from the vendor's cache. Absent: as `prompt`; 0 for an image model")
+    .meta({ examples: ["0.000000125"] }),
+  input_cache_write_5m: priceSchema.optional()
+    .describe("USD per token of input cached for 5 minutes. Absent: as `prompt`; 0 for an image model")
+    .meta({ examples: ["0.00000375"] }),
+  input_cache_write_1h: priceSchema.optional()
+    .describe("USD per token of input cached for 1 hour. Absent: as `prompt`; 0 for an image model")
+    .meta({ examples: ["0.000006"] }),
 };
 
 /** Prices of tokens by the size of the input. */
 const TIERED_PRICES = {
   ...TOKEN_PRICES,
   context_tiers: z.array(z.strictObject({
-    above: z.number().int().min(1).describe("A request with more tokens of input than this pays these prices for all"),
+    above: z.number().int().min(1)
+      .describe("Requests with more tokens of input than this pay these prices for all their tokens")
+      .meta({ examples: [200_000] }),
     ...TOKEN_PRICES,
-  })).min(1).optional().describe("Prices of tokens for requests with a large input"),
+  })).min(1).optional().describe("Prices of requests with a large input. Absent: none"),
 };
 
 /** Prices of tokens within a span of each day. */
 const timeWindowSchema = z.strictObject({
-  name: extraNameSchema.describe("Name in the ledger, such as `off-peak`"),
-  from: timeSchema.describe("Time of day by UTC from which on requests that begin pay these prices"),
-  until: timeSchema.describe("Time of day by UTC at which that ends; before `from`: on the next day"),
+  name: extraNameSchema.describe("Name in the ledger").meta({ examples: ["off-peak"] }),
+  from: timeSchema.describe("First time of day (UTC) at which requests that begin pay these prices")
+    .meta({ examples: ["16:30"] }),
+  until: timeSchema.describe("Time of day (UTC) at which that ends. A time before `from` is on the next day")
+    .meta({ examples: ["00:30"] }),
   ...TIERED_PRICES,
 });
 
@@ -51,26 +61,28 @@ const timeWindowSchema = z.strictObject({
 export const PRICES = {
   ...TIERED_PRICES,
   input_image: priceSchema.optional()
-    .describe("For image models: per token of uploaded images that the upstream reports. Absent: they cost nothing"),
+    .describe("For image models: USD per token of uploaded images that the upstream reports. Absent: 0")
+    .meta({ examples: ["0.00001"] }),
   request: callPriceSchema.optional()
     .describe(
-      "For rerank models: per search, which is a query with up to 100 documents. Absent: searches cost nothing",
-    ),
+      "For rerank models: USD per search, which is a query with up to 100 documents. Absent: 0",
+    ).meta({ examples: ["0.002"] }),
   hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
-    .describe("Per call of a tool that the vendor runs, by its name; groups must allow it, too"),
+    .describe("USD per call of a tool run by the vendor, by name. Groups must allow the tool, too. Absent: none")
+    .meta({ examples: [{ web_search: "0.01" }] }),
   service_tiers: z.record(extraNameSchema, z.strictObject(TIERED_PRICES)).optional()
     .describe(
-      "Prices of tokens in service tiers, by name: tiers that groups may ask for, and tiers that upstreams report",
-    ),
+      "Prices of service tiers, by name: tiers that groups may ask for, and tiers that upstreams report. Absent: none",
+    ).meta({ examples: [{ priority: { prompt: "0.0000025", completion: "0.00002" } }] }),
   time_windows: z.array(timeWindowSchema).min(1).optional()
-    .describe("Prices of tokens at times of the day, outside of service tiers"),
+    .describe("Prices at times of the day, outside of service tiers. Absent: none"),
 };
 
 /** Prices from a moment on. */
 export const priceChangeSchema = z.strictObject({
   from: z.iso.datetime({ offset: true }).describe(
-    "Moment from which on requests that begin cost this, such as 2027-01-01T00:00:00Z",
-  ),
+    "Requests that begin at this time or later pay these prices",
+  ).meta({ examples: ["2027-01-01T00:00:00Z"] }),
   ...PRICES,
 });
 

@@ -6,18 +6,21 @@ const milliseconds = z.number().int().min(1);
 /** Each phase with its description and default. */
 const PHASES = {
   connect_ms: { byDefault: 5_000, about: "Longest wait for a connection, in milliseconds" },
-  first_byte_ms: { byDefault: 120_000, about: "Longest wait for a streamed answer to begin, in milliseconds" },
-  idle_ms: { byDefault: 120_000, about: "Longest pause within an answer, in milliseconds" },
+  first_byte_ms: { byDefault: 120_000, about: "Longest wait for the first byte of a streamed answer, in milliseconds" },
+  idle_ms: { byDefault: 120_000, about: "Longest silence within an answer, in milliseconds" },
   total_ms: { byDefault: 1_800_000, about: "Longest time for a whole answer, in milliseconds" },
-  images_total_ms: { byDefault: 900_000, about: "Longest time for a request for images, in milliseconds" },
+  images_total_ms: {
+    byDefault: 900_000,
+    about: "Longest time for an image request, in milliseconds. `images.total_ms` applies, too",
+  },
 } as const;
 
 function required({ byDefault, about }: { byDefault: number; about: string }): z.ZodDefault<typeof milliseconds> {
   return milliseconds.default(byDefault).describe(about);
 }
 
-function optional({ about }: { about: string }): z.ZodOptional<typeof milliseconds> {
-  return milliseconds.optional().describe(about);
+function optional({ byDefault, about }: { byDefault: number; about: string }): z.ZodOptional<typeof milliseconds> {
+  return milliseconds.optional().describe(about).meta({ examples: [byDefault] });
 }
 
 /** Timeouts of an upstream. */

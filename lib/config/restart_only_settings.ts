@@ -2,21 +2,38 @@
 import type { Config } from "../config.ts";
 import { isSameAddress, type LimitsAddress, type StoreAddress } from "./address.ts";
 
+/** Paths of the members that a reload leaves as they were at the start. */
+export const RESTART_ONLY = [
+  "listen",
+  "store",
+  "limits_store",
+  "limits.image_pixels",
+  "limits.image_wait_ms",
+  "nodes",
+  "images.uploads.concurrent_uploads",
+  "images.idempotency",
+  "admin",
+  "admin.listen",
+] as const;
+
+/** Path of a member that only a restart changes. */
+type RestartOnlyPath = (typeof RESTART_ONLY)[number];
+
 /** A configuration with the fixed members of another, and the names of those that it would have changed. */
 export interface KeptSettings {
   config: Config;
-  ignored: string[];
+  ignored: RestartOnlyPath[];
 }
 
 /** Keeps the settings that the store, the listeners and process-wide parts were created with. */
 export function keepRestartOnlySettings(first: Config, next: Config): KeptSettings {
-  const ignored: string[] = [];
-  const keep = <T>(path: string, [one, other]: readonly [T, T]): T => {
+  const ignored: RestartOnlyPath[] = [];
+  const keep = <T>(path: RestartOnlyPath, [one, other]: readonly [T, T]): T => {
     if (JSON.stringify(one) !== JSON.stringify(other)) ignored.push(path);
     return one;
   };
   const keepAddress = <Address extends StoreAddress | LimitsAddress>(
-    path: string,
+    path: RestartOnlyPath,
     [one, other]: readonly [Address, Address],
   ): Address => {
     if (!isSameAddress(one, other)) ignored.push(path);
@@ -52,7 +69,10 @@ export function keepRestartOnlySettings(first: Config, next: Config): KeptSettin
 }
 
 /** The admin key may change, and go; a listener of its own is opened at the start only. */
-function adminOf(first: Config, { admin, ignored }: { admin: Config["admin"]; ignored: string[] }): Config["admin"] {
+function adminOf(
+  first: Config,
+  { admin, ignored }: { admin: Config["admin"]; ignored: RestartOnlyPath[] },
+): Config["admin"] {
   if (admin === undefined) return undefined;
   if (first.admin === undefined) {
     ignored.push("admin");

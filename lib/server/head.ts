@@ -2,10 +2,10 @@
 import { GatewayError } from "../errors.ts";
 
 /** Headers of one request. Two of one name are one here. */
-const MOST_HEADERS = 100;
+export const MOST_HEADERS = 100;
 
 /** Most characters of all header names and values, with separators. */
-const MOST_HEAD_BYTES = 16_384;
+export const MOST_HEAD_BYTES = 16_384;
 
 /** Bytes around a header on the wire: `: ` and the line end. */
 const BYTES_AROUND = 4;

@@ -126,7 +126,7 @@ Deno.test("parseConfig() wants an admin key that is good and no client's", () =>
     ]],
     [admin("not a name"), ["admin.key.env: Expected the name of an environment variable"]],
     [{ admin: {} }, [
-      "admin.key: Missing (The admin key: 16 to 256 visible ASCII characters, different from every API key)",
+      "admin.key: Missing (The admin key: 16 to 256 visible ASCII characters, not an API key)",
     ]],
     [{ admin: { key: "secret" } }, ["admin.key: Expected an object with env, not a string"]],
     [{ ...admin("SAME_KEY"), keys: [client("ADMIN_KEY"), client("CI_KEY")] }, [

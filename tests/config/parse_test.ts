@@ -156,11 +156,15 @@ Deno.test("parseConfig() names the member and the mistake", () => {
   const imageModel = (target: JsonObject): JsonObject => ({ models: [imageRow(target)] });
   const cases: [string, Json, string][] = [
     ["no object", 3, "Expected an object, not 3"],
-    ["no price", { models: [MODEL, { ...priceless, id: "acme/two" }] }, "models[1].pricing: Missing (USD per token)"],
+    [
+      "no price",
+      { models: [MODEL, { ...priceless, id: "acme/two" }] },
+      "models[1].pricing: Missing (Prices that clients pay, in USD per token)",
+    ],
     [
       "half a price",
       model({ pricing: { completion: "0" } }),
-      "models[0].pricing.prompt: Missing (Per token of the input)",
+      "models[0].pricing.prompt: Missing (USD per token of input)",
     ],
     [
       "a price as a number",
