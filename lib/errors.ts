@@ -215,3 +215,9 @@ export function upstreamTimeout(phase: LatePhase, limitMs: number): GatewayError
   const options = phase === "no whole answer" ? { fault: "overtime" as const } : {};
   return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`, options);
 }
+
+/** The error for a client that left the bytes of an answer unread for `unreadMs`. */
+export function unreadError(unreadMs: number): GatewayError {
+  const message = `Cannot go on with this answer: it was left unread for more than ${unreadMs / 1000} s`;
+  return new GatewayError("too_slow", message);
+}

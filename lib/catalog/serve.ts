@@ -3,7 +3,7 @@ import type { Endpoint } from "../access/access_table.ts";
 import { requireCaller } from "../access/caller.ts";
 import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
-import { jsonWithEtag } from "../server/etag.ts";
+import { jsonWithEtag } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readTarget } from "../server/target.ts";
 import type { JsonObject } from "../json/mod.ts";

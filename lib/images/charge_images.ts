@@ -1,8 +1,7 @@
 /** Charges image requests for the delivered images. */
 import type { Delivered } from "../billing/meter.ts";
 import { formatUsd } from "../billing/money.ts";
-import { reasonOf, SHUTDOWN } from "../request/reason.ts";
-import { failLeft } from "../request/request_meter.ts";
+import { failLeft, reasonOf, SHUTDOWN } from "../request/request_meter.ts";
 import { billedExtras, billedTokens } from "./image_pricing.ts";
 import type { ImageBill } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";

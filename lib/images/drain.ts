@@ -1,7 +1,7 @@
 /** Decides whether an image request continues after its client has left. */
 import { requireCaller } from "../access/caller.ts";
 import { sheetAt } from "../billing/price.ts";
-import { beginDrain } from "../request/draining.ts";
+import { beginDrain } from "../request/client_leaves.ts";
 import type { ImageWork } from "./image_work.ts";
 
 /** Returns a function that decides whether work continues after the client left: an image has no cost before it exists. */

@@ -1,7 +1,7 @@
 /** The values that the steps of an image request share. */
 import type { Model } from "../catalog/model.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
-import type { MeteredWork } from "../request/run_metered.ts";
+import type { MeteredWork } from "../request/request_meter.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { ImageUsageCounter } from "./image_usage.ts";
 import type { RequestWatch } from "./start_images.ts";

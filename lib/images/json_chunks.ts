@@ -1,7 +1,7 @@
 /** Writes JSON around base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
 import { type JsonObject, writeJson } from "../json/mod.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
-import { unreadError } from "../request/unread_error.ts";
+import { unreadError } from "../errors.ts";
 
 /** Characters per chunk. */
 const PIECE_LENGTH = 256 * 1024;

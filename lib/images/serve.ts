@@ -1,8 +1,7 @@
 /** The life of an image request; the steps have the numbers of docs/architecture.md. */
 import type { Model } from "../catalog/model.ts";
-import { attributeUser } from "../request/attribution.ts";
-import { findModel } from "../request/find_model.ts";
-import { runMetered } from "../request/run_metered.ts";
+import { attributeUser, runMetered } from "../request/request_meter.ts";
+import { findModel } from "../request/candidates.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 import { admitAndStart } from "./admit_and_start.ts";

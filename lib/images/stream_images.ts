@@ -1,9 +1,8 @@
 /** The streamed answer to a request for images. */
-import { type GatewayError, toGatewayError } from "../errors.ts";
+import { type GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
 import { writeJson } from "../json/mod.ts";
 import { MOST_LATE_MS, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
-import { unreadError } from "../request/unread_error.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { imageObject, joined } from "./json_chunks.ts";
 import { numInputImages, writeUsage } from "./write_result.ts";

@@ -1,8 +1,8 @@
 /** The response to an image request: whole, or streamed. */
 import { toGatewayError } from "../errors.ts";
-import { droppedHeader } from "../request/dropped_header.ts";
+import { droppedHeader } from "../request/write_response.ts";
 import { CLIENT_LEFT } from "../request/request_meter.ts";
-import { streamHeaders } from "../server/stream_headers.ts";
+import { streamHeaders } from "../server/json_response.ts";
 import { chargeAbandoned, chargeDelivered } from "./charge_images.ts";
 import type { FinishedImage, ImageUsageCounter } from "./image_usage.ts";
 import type { StartedImages } from "./image_work.ts";

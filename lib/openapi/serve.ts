@@ -1,5 +1,5 @@
 /** Serves the API description. */
-import { jsonWithEtag } from "../server/etag.ts";
+import { jsonWithEtag } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { openapiDocument } from "./document.ts";

@@ -1,15 +1,35 @@
-/** Admits a text request: limits and budgets are taken, and each model that may answer gets the request as it sees it. */
-import { scanMembers, spliceMembers } from "../json/mod.ts";
+/** Admits a text request: limits and budgets are reserved, and each model that may answer gets the request as it sees it. */
+import { requireCaller } from "../access/caller.ts";
+import { budgetClaims } from "../billing/budgets.ts";
+import { GatewayError } from "../errors.ts";
+import { type JsonObject, scanMembers, spliceMembers } from "../json/mod.ts";
+import type { LimitRequest } from "../limits/limiter.ts";
 import type { Echo } from "../protocols/codec.ts";
-import { admit, type Admitted } from "./admission.ts";
+import { withSettings } from "../protocols/plain_contents.ts";
+import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
+import type { ClientRequest } from "../upstreams/upstream.ts";
 import type { Candidate } from "./candidates.ts";
 import { BETAS, type Screened } from "./extras.ts";
-import type { AdmittedModel, AdmittedModels } from "./admitted_model.ts";
-import { RequestEcho } from "./request_echo.ts";
+import { limitRequestsFor, type OutputCap, planSpending } from "./spending_plan.ts";
 import type { RequestState } from "./state.ts";
+import { longestMs } from "./targets.ts";
+
+/** A model that may answer, and the request as it would get it. */
+export interface AdmittedModel extends Candidate {
+  /** The output limit that the gateway set; absent: none. */
+  cap: OutputCap | undefined;
+  /** Limits to reserve when this alternative answers; those of the first model are already reserved. */
+  limitRequests: readonly LimitRequest[];
+  client: ClientRequest;
+}
+
+/** Admitted models, the preferred one first. */
+export type AdmittedModels = readonly [AdmittedModel, ...AdmittedModel[]];
 
 /**
- * Takes what a request needs of limits and budgets.
+ * Reserves what a request needs of limits and budgets: the limits of the first model, and an amount for the dearest of
+ * the models that may answer. Models that the budgets cannot pay for are left out. A request without an output limit
+ * could cost as much as the model can write: if a budget cannot pay for that, the request gets a limit that it can pay.
  * @returns the admitted models, the preferred one first
  * @throws {GatewayError} `limited`
  */
@@ -18,44 +38,134 @@ export async function admitRequest(
   screened: Screened,
   state: RequestState,
 ): Promise<AdmittedModels> {
-  const { context, meter } = state;
-  const [first, ...others] = await admit(candidates, { meter, context });
-  const now = () => Math.floor(context.gateway.now() / 1000);
-  const clientOf = { screened, state, createdAt: now(), completedAt: now };
-  const admitted: AdmittedModels = [
-    withClientRequest(first, clientOf),
-    ...others.map((other) => withClientRequest(other, clientOf)),
-  ];
+  const admitted = await admitAny(candidates, (first, others) => admitFirst(first, others, { screened, state }));
   state.admit(admitted);
   return admitted;
 }
 
-function withClientRequest(
-  admitted: Admitted,
-  { screened, state, createdAt, completedAt }:
-    & { screened: Screened; state: RequestState }
-    & Required<Pick<Echo, "createdAt" | "completedAt">>,
+/**
+ * Admits a request with the first candidate whose limits and budgets have room for it, and with those after that one.
+ * @throws {GatewayError} the first refusal if none has room
+ */
+export async function admitAny<C, A>(
+  candidates: readonly C[],
+  admitWith: (first: C, others: readonly C[]) => Promise<A>,
+): Promise<A> {
+  let refusal: unknown;
+  for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
+    try {
+      return await admitWith(first, others);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
+      refusal ??= error;
+    }
+  }
+  throw refusal;
+}
+
+/** A request that is read but not yet admitted. */
+interface ReadRequest {
+  screened: Screened;
+  state: RequestState;
+}
+
+async function admitFirst(
+  first: Candidate,
+  others: readonly Candidate[],
+  request: ReadRequest,
+): Promise<AdmittedModels> {
+  const { context, meter } = request.state;
+  const { gateway } = context;
+  const caller = requireCaller(context.caller);
+  const budgets = budgetClaims(caller, gateway.now());
+  let plan = planSpending({ first, others, budgets, gateway });
+  const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
+  let forMs = longestMs(first.model, gateway.config);
+  for (const { model } of others) forMs += longestMs(model, gateway.config);
+  const limitRequests = limitRequestsFor(first, caller);
+  // Before any reservation, so that no other request waits for it.
+  if (context.record.bytesIn > LARGE_BODY_BYTES) await yieldToEventLoop();
+  const taking = meter.admit({
+    model: first.model,
+    sheet: first.sheet,
+    extraPrices: first.extraPrices,
+    tier: first.prompt.extras?.tier,
+    budgets,
+    limitRequests,
+    most: plan.most,
+    // Most budgets have plenty left, so what is left is read only after a refusal.
+    within: canBeLess ? (left) => (plan = planSpending({ first, others, budgets, gateway, left })).most : undefined,
+    forMs,
+    whole: !first.prompt.stream,
+  });
+  if (taking !== undefined) await taking;
+  const { cap, payable } = plan;
+  return [
+    admittedModel(first, { cap, limitRequests: [] }, request),
+    ...payable.map((other) => {
+      const ofModel = limitRequestsFor(other, caller).filter(({ name }) => name.startsWith("model:"));
+      return admittedModel(other, { cap, limitRequests: ofModel }, request);
+    }),
+  ];
+}
+
+function admittedModel(
+  { model, prompt: asked, dropped, sheet, extraPrices }: Candidate,
+  { cap: most, limitRequests }: Pick<AdmittedModel, "cap" | "limitRequests">,
+  request: ReadRequest,
 ): AdmittedModel {
-  const { model, prompt, cap, dropped } = admitted;
+  const { screened, state: { codec, request: { headers } } } = request;
   const { body } = screened;
-  const header = (name: string) => state.request.headers.get(name);
-  const betas = screened.betasFor(model, header(BETAS));
-  for (const name of betas.dropped) dropped.add(name);
+  // A model that cannot write as much needs no cap.
+  const cap = most !== undefined && most.tokens < model.top_provider.max_completion_tokens ? most : undefined;
+  const prompt = cap === undefined ? asked : withSettings(asked, { maxTokens: cap.tokens });
+  const named = codec.extras.betas === undefined ? null : headers.get(BETAS);
+  const betas = named === null ? undefined : screened.betasFor(model, named);
+  for (const name of betas?.dropped ?? []) dropped.add(name);
   return {
-    ...admitted,
+    model,
+    prompt,
+    dropped,
+    sheet,
+    extraPrices,
+    cap,
+    limitRequests,
     client: {
-      echo: new RequestEcho({
-        requestId: state.context.requestId,
-        createdAt,
-        completedAt,
-        model: model.id,
-        keeper: state.context.keeper,
-        prompt,
-        body,
-        cap,
-      }),
+      echo: new RequestEcho({ model, prompt, cap }, request),
       body: cap === undefined ? body : scanMembers(spliceMembers(body, { [cap.param]: String(cap.tokens) })),
-      header: (name) => name === BETAS ? betas.value : header(name),
+      header: (name) => name === BETAS && betas !== undefined ? betas.value : headers.get(name),
     },
   };
+}
+
+/** The echo of a text request. Its body is parsed when an answer repeats it: few do. */
+class RequestEcho implements Echo {
+  readonly requestId: string;
+  readonly createdAt: number;
+  readonly completedAt: () => number;
+  readonly model: string;
+  readonly prompt: Echo["prompt"];
+  readonly keeper?: NonNullable<Echo["keeper"]>;
+  readonly #body: Screened["body"];
+  readonly #cap: OutputCap | undefined;
+
+  constructor(
+    { model, prompt, cap }: Pick<AdmittedModel, "model" | "prompt" | "cap">,
+    { screened, state }: ReadRequest,
+  ) {
+    const { gateway, keeper, requestId } = state.context;
+    this.requestId = requestId;
+    this.completedAt = () => Math.floor(gateway.now() / 1000);
+    this.createdAt = this.completedAt();
+    this.model = model.id;
+    this.prompt = prompt;
+    if (keeper !== undefined) this.keeper = keeper;
+    this.#body = screened.body;
+    this.#cap = cap;
+  }
+
+  get request(): JsonObject {
+    const { value } = this.#body;
+    return this.#cap === undefined ? value : { ...value, [this.#cap.param]: this.#cap.tokens };
+  }
 }

@@ -2,16 +2,17 @@
 import { requireCaller } from "../access/caller.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
-import type { Model } from "../catalog/model.ts";
+import type { Model, ModelKind } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import type { JsonObject } from "../json/mod.ts";
 import type { RouteContext } from "../server/router.ts";
 import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing/price.ts";
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import type { PriceSheet } from "../store/ledger.ts";
-import { findFallback, findModel } from "./find_model.ts";
 import { checkModelRules } from "./rules.ts";
+import { requireModel } from "../access/permissions.ts";
+import { isExpired, kindOf } from "../catalog/catalog.ts";
+import { missingModel } from "../catalog/missing_model.ts";
 
 /** A model that may answer, and what it is asked. */
 export interface Candidate {
@@ -50,7 +51,7 @@ export function findCandidates(asked: Prompt, context: RouteContext, lost: reado
 }
 
 /** Reads a client's `provider` object. @throws {GatewayError} as `parsePreferences` */
-export function readPreferences(provider: JsonObject | undefined, gateway: Gateway): ProviderPreferences {
+export function readPreferences(provider: Prompt["provider"], gateway: Gateway): ProviderPreferences {
   return provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(gateway));
 }
 
@@ -128,4 +129,53 @@ export function slugsOf(name: string, { config }: Pick<Gateway, "config">): read
 
 function knownSlugs(gateway: Gateway): ReadonlySet<string> {
   return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
+}
+
+/** Mismatches of models of another kind, by the kind that an endpoint calls. */
+const NOT_MADE: Readonly<Record<Exclude<ModelKind, "other">, string>> = {
+  text: "does not answer in text",
+  image: "makes no images at this endpoint",
+  embedding: "makes no embeddings",
+  rerank: "does not rerank",
+};
+
+/** Abilities of models by kind, and their endpoints. */
+const INSTEAD: Readonly<Record<ModelKind, string>> = {
+  text: ": it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages",
+  image: ": it makes images: use POST /v1/images/generations or POST /v1/images/edits",
+  embedding: ": it makes embeddings: use POST /v1/embeddings",
+  rerank: ": it reranks documents: use POST /v1/rerank",
+  other: "",
+};
+
+/**
+ * Finds the model of a request to an endpoint for models of one kind.
+ * @throws {GatewayError} `forbidden`, `not_found`, or `invalid` for a model of another kind, with the right endpoint
+ */
+export function findModel(id: string, context: RouteContext, kind: keyof typeof NOT_MADE = "text"): Model {
+  const model = findRow(id, context);
+  const actual = kindOf(model);
+  if (actual === kind) return model;
+  throw new GatewayError("invalid", `Model "${id}" ${NOT_MADE[kind]}${INSTEAD[actual]}`, { param: "model" });
+}
+
+/** Finds an alternative model that a request names. @throws {GatewayError} as `findModel` */
+function findFallback(id: string, context: RouteContext, kind?: keyof typeof NOT_MADE): Model {
+  return findModel(id, { ...context, record: { ...context.record } }, kind);
+}
+
+function findRow(name: string, context: RouteContext): Model {
+  const { gateway, record } = context;
+  const caller = requireCaller(context.caller);
+  const model = gateway.catalog.find(name);
+  // Any other name is a text of the client's, which may hold anything.
+  record.asked = model?.id ?? "other";
+  if (model !== undefined) {
+    requireModel(caller, model.id, { name });
+    if (!isExpired(model, gateway.now())) return model;
+  }
+  const missing = missingModel(name, { gateway, caller });
+  // A name that lacks only the vendor of a model that the caller may use is a mistake, not a breach.
+  if (model === undefined && missing.suggestion === undefined) requireModel(caller, name, { isKnown: false });
+  throw missing.error;
 }

@@ -15,7 +15,7 @@ import {
   writeCount,
   writeInputs,
 } from "../protocols/messages/mod.ts";
-import { findModel } from "./find_model.ts";
+import { findModel } from "./candidates.ts";
 
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {

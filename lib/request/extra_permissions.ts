@@ -14,7 +14,10 @@ export type ExtrasCaller = Pick<Caller, "group" | "groupName" | "rules">;
 export class ExtraPermissions {
   readonly #value: JsonObject;
   readonly #caller: ExtrasCaller;
-  /** Names of what was taken out. */
+  readonly groupName: string;
+  /** True if the group may use files and conversations that the vendor keeps. */
+  readonly vendorState: boolean;
+  /** Names of removed members and tools. */
   readonly dropped: string[] = [];
   readonly #hosted: HostedTool[] = [];
   #remoteMcp = false;
@@ -23,10 +26,8 @@ export class ExtraPermissions {
   constructor(value: JsonObject, caller: ExtrasCaller) {
     this.#value = value;
     this.#caller = caller;
-  }
-
-  get vendorState(): boolean {
-    return this.#caller.group.vendor_state === true;
+    this.groupName = caller.groupName;
+    this.vendorState = caller.group.vendor_state === true;
   }
 
   /** Records a requested feature if it is permitted. */
@@ -88,7 +89,8 @@ export class ExtraPermissions {
 
   /** The error for a feature that is not permitted and cannot be dropped. */
   refusal(extra: Extra, member: string, code?: string): GatewayError {
-    const { groupName, group } = this.#caller;
+    const { groupName } = this;
+    const { group } = this.#caller;
     const { what, setting } = wordsOf(extra);
     const isImages = extra.asks === "hosted_tool" && group.hosted_tools?.includes(extra.tool) === true;
     const allow = setting === undefined

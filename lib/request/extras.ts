@@ -3,7 +3,7 @@
  * where the answer would be another without it. This happens once, on the body as it came, before anything is reserved:
  * relayed and translated requests are alike.
  */
-import type { Extras, Prompt } from "../protocols/canonical/types.ts";
+import type { Extras } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { headOf, type JsonBody } from "../server/router.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -13,16 +13,15 @@ import { BodyEdits } from "./body_edits.ts";
 import { ExtraPermissions, type ExtrasCaller } from "./extra_permissions.ts";
 import { ToolScreening } from "./screen_tools.ts";
 
-/** A body without what it may not ask for. */
-export interface Screened {
-  body: JsonBody;
-  /** Names of what was taken out. */
-  dropped: readonly string[];
-  /** Features left in the body that cost more than tokens. */
+/** A body without the features that its key may not use. */
+export interface Screened extends Permits {
+  readonly body: JsonBody;
+  /** Names of removed members and tools. */
+  readonly dropped: readonly string[];
+  /** Features left in the body that cost more than tokens; absent: none. */
   extras(): Extras | undefined;
-  /** The beta features of a request that may be passed on to a model. */
-  betasFor(model: Pick<Model, "context_length">, header: string | null): Betas;
-  permits: Permits;
+  /** The beta features of a request that may be passed on to a model. `header`: those that the client names. */
+  betasFor(model: Pick<Model, "context_length">, header: string): Betas;
 }
 
 /** Names of beta features, as they may go on. */
@@ -37,63 +36,65 @@ export interface Betas {
 export const BETAS = "anthropic-beta";
 
 /**
- * Takes out of a body what its caller may not ask for.
- * @throws {GatewayError} `invalid`, for state of the vendor's, for a choice that forces a tool that is taken out, and where
- * the client requires every parameter
+ * Removes from a body what its caller may not use.
+ * @throws {GatewayError} `invalid` for vendor state, for a choice that forces a removed tool, and if the client requires
+ * every parameter
  */
 export function screenExtras(body: JsonBody, codec: Codec, caller: ExtrasCaller): Screened {
-  return new Screening(body, codec, caller).run();
+  const screening = new Screening(body, codec, caller);
+  screening.run();
+  return screening;
 }
 
-/** A prompt with what its body asks for beyond tokens. */
-export function withExtras(prompt: Prompt, { extras, permits: { vendorState } }: Screened): Prompt {
-  const asked = extras();
-  if (asked !== undefined) prompt.extras = asked;
-  if (vendorState) prompt.vendorState = true;
-  return prompt;
-}
-
-class Screening implements Permits {
-  readonly #body: JsonBody;
-  /** The members that are screened. Contents that a scan recognized need none. */
+class Screening implements Screened {
+  body: JsonBody;
+  readonly dropped: readonly string[];
+  readonly vendorState: boolean;
+  /** The screened members. Contents that a scan recognized need no screening. */
   readonly #head: JsonObject;
   readonly #codec: Codec;
   readonly #permissions: ExtraPermissions;
-  readonly #edits: BodyEdits;
-  readonly #tools: ToolScreening;
+  #lazyEdits: BodyEdits | undefined;
+  #lazyTools: ToolScreening | undefined;
 
   constructor(body: JsonBody, codec: Codec, caller: ExtrasCaller) {
-    const value = headOf(body);
-    const { groupName } = caller;
-    this.#body = body;
-    this.#head = value;
+    this.body = body;
+    this.#head = headOf(body);
     this.#codec = codec;
-    this.#permissions = new ExtraPermissions(value, caller);
-    this.#edits = new BodyEdits(body);
-    const { extras: table } = codec;
-    const scanned = body.scanned?.sizes.entries.get("tools") ?? 0;
-    const permissions = this.#permissions;
-    this.#tools = new ToolScreening({ value, scanned, table, permissions, edits: this.#edits, groupName });
+    this.#permissions = new ExtraPermissions(this.#head, caller);
+    this.dropped = this.#permissions.dropped;
+    this.vendorState = this.#permissions.vendorState;
   }
 
-  get vendorState(): boolean {
-    return this.#permissions.vendorState;
-  }
-
-  run(): Screened {
-    const { members } = this.#codec.extras;
+  run(): void {
+    const { members, nested } = this.#codec.extras;
+    const { tools, tool_choice: choice } = this.#head;
     for (const name in this.#head) {
       if (Object.hasOwn(members, name)) this.#screenMember(name);
-      else this.#screenSpelling(name);
+      else if (usualName(name) !== name) this.#screenSpelling(name);
     }
-    this.#tools.screen();
-    return {
-      body: this.#edits.apply(),
-      dropped: this.#permissions.dropped,
-      extras: () => this.#permissions.extras(),
-      betasFor: (model, header) => this.betasFor(model, header),
-      permits: this,
-    };
+    const hasTools = Array.isArray(tools) || (choice !== undefined && choice !== null);
+    if (hasTools || (nested !== undefined && Array.isArray(this.#head[nested.list]))) this.#tools.screen();
+    if (this.#lazyEdits !== undefined) this.body = this.#lazyEdits.apply();
+  }
+
+  extras(): Extras | undefined {
+    return this.#permissions.extras();
+  }
+
+  /** Most bodies need no edit, and most have no tools to screen: both are made when they are needed. */
+  get #edits(): BodyEdits {
+    return this.#lazyEdits ??= new BodyEdits(this.body);
+  }
+
+  get #tools(): ToolScreening {
+    return this.#lazyTools ??= new ToolScreening({
+      value: this.#head,
+      scanned: this.body.scanned?.sizes.entries.get("tools") ?? 0,
+      table: this.#codec.extras,
+      permissions: this.#permissions,
+      edits: this.#edits,
+    });
   }
 
   checkTool(tool: JsonObject, param: string): void {
@@ -111,7 +112,6 @@ class Screening implements Permits {
 
   #screenSpelling(name: string): void {
     const usual = usualName(name);
-    if (usual === name) return;
     const { schema, extras } = this.#codec;
     if (!Object.hasOwn(schema.shape, usual) && !Object.hasOwn(extras.members, usual) && !ROUTING.has(usual)) return;
     this.#permissions.dropSpelling(name, usual);
@@ -152,9 +152,9 @@ class Screening implements Permits {
     }
   }
 
-  betasFor({ context_length }: Pick<Model, "context_length">, header: string | null): Betas {
+  betasFor({ context_length }: Pick<Model, "context_length">, header: string): Betas {
     const { betas } = this.#codec.extras;
-    if (betas === undefined || header === null) return { value: header, dropped: [] };
+    if (betas === undefined) return { value: header, dropped: [] };
     const known = Object.entries(betas);
     const dropped: string[] = [];
     const left = header.split(",").map((name) => name.trim()).filter((name) => {

@@ -7,8 +7,8 @@ import { documentSize } from "../json/mod.ts";
 import { acceptsHead, checkBody } from "../protocols/fields.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { headOf } from "../server/router.ts";
-import { type Screened, screenExtras, withExtras } from "./extras.ts";
-import { attributeRequest, attributeUser } from "./attribution.ts";
+import { type Screened, screenExtras } from "./extras.ts";
+import { attributeRequest, attributeUser } from "./request_meter.ts";
 import type { RequestState } from "./state.ts";
 
 /** Reads and checks the body. @throws {GatewayError} as `RouteContext.readJson`, and `invalid` */
@@ -31,19 +31,23 @@ function isRelayed(id: string, client: Protocol, { catalog, upstreams }: Gateway
 }
 
 /**
- * Returns the prompt. One of a body that a scan has recognized is decoded when a step first reads its messages; any other is
- * decoded here, in slices where it is long.
+ * Decodes the prompt. Messages that a scan recognized are decoded when a step first reads them; any other body is decoded
+ * here, in slices if it is long.
  * @throws {GatewayError} `invalid`
  */
 export async function decodePrompt(screened: Screened, { codec }: RequestState): Promise<Prompt> {
-  const { body, permits } = screened;
+  const { body } = screened;
   const { scanned } = body;
-  if (scanned !== undefined) {
-    return withExtras(codec.readPlainPrompt(scanned.head, scanned.sizes, () => body.value), screened);
+  let prompt: Prompt;
+  if (scanned !== undefined) prompt = codec.readPlainPrompt(scanned.head, scanned.sizes, () => body.value);
+  else {
+    const isLong = documentSize(body) > LONG_TEXT_CHARS;
+    const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
+    prompt = codec.readPrompt(body.value, texts, screened);
+    if (isLong) await writeLongParts(prompt);
   }
-  const isLong = documentSize(body) > LONG_TEXT_CHARS;
-  const texts = isLong ? await codec.writeTexts?.(body.value) : undefined;
-  const prompt = withExtras(codec.readPrompt(body.value, texts, permits), screened);
-  if (isLong) await writeLongParts(prompt);
+  const extras = screened.extras();
+  if (extras !== undefined) prompt.extras = extras;
+  if (screened.vendorState) prompt.vendorState = true;
   return prompt;
 }

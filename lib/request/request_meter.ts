@@ -1,12 +1,15 @@
 /** The meter of a request: every request that may cost something has one, whatever comes of it. */
-import { requireCaller } from "../access/caller.ts";
-import { type GatewayError, toGatewayError } from "../errors.ts";
+import { type Caller, requireCaller } from "../access/caller.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { writeLimitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../billing/meter.ts";
-import { LEFT, reasonOf } from "./reason.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
-import type { MeteredEndpoint } from "../store/ledger.ts";
+import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.ts";
+import { memberName } from "../observe/member_names.ts";
+import { isObject, type Json } from "../json/mod.ts";
+import { plainText } from "../text.ts";
+import { stringOf } from "../protocols/members.ts";
 
 /** The status of a request whose client left before there was any of its answer, as nginx has it. */
 export const CLIENT_LEFT = 499;
@@ -74,14 +77,155 @@ export function addLimitHeaders(
   { context: { gateway, answerHeaders }, endpoint }: MeteredRequest,
   { meter, failure }: { meter: Meter; failure?: GatewayError | undefined },
 ): void {
-  const words = endpoint === "messages" ? "anthropic" : "openai";
+  const statuses = meter.limitStatuses();
   const refusedMs = failure?.status === 429 ? failure.retryAfterMs : undefined;
-  for (const header of writeLimitHeaders(meter.limitStatuses(), { now: gateway.now, words, refusedMs })) {
-    answerHeaders.push(header);
-  }
+  if (statuses.length === 0 && refusedMs === undefined) return;
+  const words = endpoint === "messages" ? "anthropic" : "openai";
+  answerHeaders.push(...writeLimitHeaders(statuses, { now: gateway.now, words, refusedMs }));
 }
 
 /** The status that a client gets with an error. */
-export function statusOf(error: GatewayError, endpoint: MeteredEndpoint): number {
+function statusOf(error: GatewayError, endpoint: MeteredEndpoint): number {
   return endpoint === "messages" ? anthropicStatus(error) : error.status;
+}
+
+/** The client left before its request ended. */
+export const LEFT: EntryReason = { code: "client_left" };
+
+/** The process ends before the request does. */
+export const SHUTDOWN: EntryReason = { code: "shutdown" };
+
+/** Returns the reason of an error. It has no error text, which may quote a client. */
+export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): EntryReason {
+  const { code, param, refusal } = error;
+  const reason: EntryReason = { code: reasonCodeOf(error), ...refusal };
+  // The code may be an upstream's.
+  if (code !== undefined && /^[\w.-]{1,64}$/.test(code)) reason.error = code;
+  if (param !== undefined) reason.param = memberName(param.replace(/\[\d*\]/g, ""));
+  if (caller === undefined || refusal === undefined) return reason;
+  if ("limit" in refusal && refusal.limit.scope === "key") {
+    reason.set_by = caller.rules.limits === undefined ? "group" : "key";
+  }
+  if ("budget" in refusal && refusal.budget.scope === "key") {
+    reason.set_by = caller.rules.budget === undefined ? "group" : "key";
+  }
+  return reason;
+}
+
+function reasonCodeOf({ kind, code, vendor, fault, refusal }: GatewayError): ReasonCode {
+  if (refusal !== undefined && !("targets" in refusal)) {
+    return "limit" in refusal ? "limit" : "budget" in refusal ? "budget" : "permission";
+  }
+  const isVendors = vendor !== undefined || fault === "status";
+  switch (kind) {
+    case "limited":
+      return "busy";
+    case "forbidden":
+    case "unauthenticated":
+      return "permission";
+    case "not_found":
+      return isVendors ? "upstream_rejected" : code === "model_not_found" ? "model_not_found" : "invalid";
+    case "too_large":
+      return isVendors ? "upstream_rejected" : "body_too_large";
+    case "too_slow":
+      return "client_slow";
+    case "unsupported_media_type":
+      return "media_type";
+    case "exhausted":
+      return "upstream_limit";
+    case "overloaded":
+      return isVendors ? "upstream_overloaded" : "unavailable";
+    case "timeout":
+      return "upstream_timeout";
+    case "upstream":
+      return "upstream_failed";
+    case "internal":
+      return "internal";
+    default:
+      return isVendors ? "upstream_rejected" : "invalid";
+  }
+}
+
+/** A request under a meter. */
+export interface MeteredWork {
+  meter: Meter;
+  /** Aborts when the process ends; its reason is the client's error. */
+  interrupted: AbortSignal;
+  /** From here on, others end the meter, also where the request fails for this client. */
+  handOver(): void;
+}
+
+/** Runs `work`, which ends the meter itself when it returns. A failure ends the meter without a charge. */
+export async function runMetered(
+  request: Request,
+  { context, endpoint }: { context: RouteContext; endpoint: MeteredEndpoint },
+  work: (metered: MeteredWork) => Promise<Response>,
+): Promise<Response> {
+  const metered = { request, context, endpoint };
+  const interruption = new AbortController();
+  const meter = openRequestMeter(metered, (reason) => interruption.abort(reason));
+  let isOwn = true;
+  try {
+    attributeRequest(meter, request.headers);
+    return await work({ meter, interrupted: interruption.signal, handOver: () => void (isOwn = false) });
+  } catch (thrown) {
+    throw await settleFailure(thrown, { ...metered, ...(isOwn && { meter }) });
+  } finally {
+    addLimitHeaders(metered, { meter });
+  }
+}
+
+/** End user and tags of a request. */
+type Attributed = Pick<Meter, "attribute">;
+
+const USER_HEADER = "x-sluice-user";
+const TAGS_HEADER = "x-sluice-tags";
+
+/** Most characters of an end user, and of a tag. */
+const USER_CHARACTERS = 256;
+const TAG_CHARACTERS = 64;
+/** Most tags of a request. */
+const MOST_TAGS = 10;
+
+/** Reads the headers of a request. @throws {GatewayError} `invalid` where they are malformed */
+export function attributeRequest(meter: Attributed, headers: Pick<Headers, "get">): void {
+  const user = headers.get(USER_HEADER);
+  const tags = headers.get(TAGS_HEADER);
+  if (user !== null) meter.attribute({ user: readUser(user) });
+  if (tags !== null) meter.attribute({ tags: readTags(tags) });
+}
+
+function readUser(text: string): string {
+  if (text.length <= USER_CHARACTERS && /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text)) return text;
+  throw new GatewayError(
+    "invalid",
+    `Cannot read the header "${USER_HEADER}": expected 1 to ${USER_CHARACTERS} printable ASCII characters`,
+  );
+}
+
+function readTags(text: string): string[] {
+  const tags = [...new Set(text.split(",").map((tag) => tag.trim()))];
+  const isTag = (tag: string) => tag.length <= TAG_CHARACTERS && /^[A-Za-z0-9._:/=@+-]+$/.test(tag);
+  if (tags.length <= MOST_TAGS && tags.every(isTag)) return tags;
+  throw new GatewayError(
+    "invalid",
+    `Cannot read the header "${TAGS_HEADER}": expected at most ${MOST_TAGS} tags, separated by commas, of 1 to ` +
+      `${TAG_CHARACTERS} letters, digits and . _ : / = @ + - each`,
+  );
+}
+
+/**
+ * Reads the end user of a body: `safety_identifier` or `user` of OpenAI's protocols, `metadata.user_id` of messages. A
+ * header takes precedence. Vendors take these members in any form, so none is refused here: a long one is cut, and control
+ * characters become spaces.
+ */
+export function attributeUser(
+  meter: Attributed,
+  { safety_identifier, user, metadata }: { safety_identifier?: Json; user?: Json; metadata?: Json },
+): void {
+  const named = stringOf(safety_identifier) ?? stringOf(user) ??
+    (isObject(metadata) ? stringOf(metadata.user_id) : undefined);
+  if (named === undefined) return;
+  const clean = plainText(named, USER_CHARACTERS);
+  if (clean !== "") meter.attribute({ user: clean });
 }

@@ -7,7 +7,7 @@ import { GatewayError } from "../errors.ts";
 import { sendContent } from "../protocols/extras.ts";
 import { withSettings } from "../protocols/plain_contents.ts";
 
-/** What each protocol calls the things that are checked here. */
+/** Names of the checked parameters in each protocol. */
 const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode" | "effort" | "reasoning", string>> = {
   chat: {
     maxTokens: "max_completion_tokens",
@@ -36,45 +36,41 @@ const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode
 };
 
 /**
- * Checks that the model can do what is asked. Reasoning that it cannot do at all is taken out and named.
+ * Checks that the model can do what is asked. Reasoning is removed and named for a model without it.
  * @returns the prompt that the model can answer
  * @throws {GatewayError} `invalid`
  */
 export function checkModelRules(prompt: Prompt, model: Model, dropped: UnsupportedParameters): Prompt {
-  checkMaxTokens(prompt, model);
-  checkTools(prompt, model);
-  checkMedia(prompt, model);
-  if (prompt.reasoning === undefined) return prompt;
+  const { maxTokens, plain, protocol, reasoning } = prompt;
+  if (maxTokens !== undefined && maxTokens > model.top_provider.max_completion_tokens) {
+    throw tooManyTokens(prompt, model);
+  }
+  const tools = plain === undefined ? prompt.tools.length : plain.tools;
+  if (tools > 0 && !model.supported_parameters.includes("tools")) {
+    throw new GatewayError("invalid", `Cannot give tools to ${model.id}: it calls none`, { param: "tools" });
+  }
+  // Plain messages have no media.
+  if (plain === undefined) {
+    const asked = { protocol, model, vendorState: prompt.vendorState === true };
+    for (const { blocks } of prompt.messages) checkBlocks(blocks, asked);
+  }
+  if (reasoning === undefined) return prompt;
   if (model.reasoning !== undefined) {
-    checkReasoning(prompt.reasoning, { prompt, model, ...model.reasoning });
+    checkReasoning(reasoning, { prompt, model, ...model.reasoning });
     return prompt;
   }
-  for (const name of reasoningWishes(prompt.reasoning, prompt.protocol)) dropped.add(name);
+  for (const name of askedReasoning(reasoning, protocol)) dropped.add(name);
   return withSettings(prompt, { reasoning: undefined });
 }
 
-function checkMaxTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): void {
-  const most = top_provider.max_completion_tokens;
-  if (maxTokens === undefined || maxTokens <= most) return;
+function tooManyTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): GatewayError {
   const param = NAMES[protocol].maxTokens;
-  throw new GatewayError(
+  const most = top_provider.max_completion_tokens;
+  return new GatewayError(
     "invalid",
     `${param}: ${maxTokens} > ${most}, which is the maximum allowed number of output tokens for ${id}`,
     { param },
   );
-}
-
-function checkTools(prompt: Prompt, { id, supported_parameters }: Model): void {
-  const count = prompt.plain === undefined ? prompt.tools.length : prompt.plain.tools;
-  if (count === 0 || supported_parameters.includes("tools")) return;
-  throw new GatewayError("invalid", `Cannot give tools to ${id}: it calls none`, { param: "tools" });
-}
-
-function checkMedia(prompt: Prompt, model: Model): void {
-  if (prompt.plain !== undefined) return;
-  const { messages, protocol, vendorState = false } = prompt;
-  const asked = { protocol, model, vendorState };
-  for (const { blocks } of messages) checkBlocks(blocks, asked);
 }
 
 interface AskedOfModel {
@@ -163,8 +159,8 @@ function checkReasoning(
   }
 }
 
-/** Names of what was asked about reasoning, beyond that there be none. */
-function reasoningWishes({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
+/** Names of the parameters that ask for reasoning; none for a request that turns it off. */
+function askedReasoning({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
   const names = NAMES[protocol];
   const byEffort = effort !== undefined && effort !== "none";
   const shown = display !== undefined && mode !== "off" && effort === undefined;

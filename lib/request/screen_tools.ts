@@ -20,8 +20,6 @@ export interface ToolScreeningParts {
   table: ExtrasTable;
   permissions: ExtraPermissions;
   edits: BodyEdits;
-  /** The caller's group. */
-  groupName: string;
 }
 
 /** Screens the tools of one body. */
@@ -31,17 +29,15 @@ export class ToolScreening {
   readonly #table: ExtrasTable;
   readonly #permissions: ExtraPermissions;
   readonly #edits: BodyEdits;
-  readonly #groupName: string;
   /** Names of tools that were taken out. */
   readonly #gone = new Set<string>();
 
-  constructor({ value, scanned, table, permissions, edits, groupName }: ToolScreeningParts) {
+  constructor({ value, scanned, table, permissions, edits }: ToolScreeningParts) {
     this.#value = value;
     this.#scanned = scanned;
     this.#table = table;
     this.#permissions = permissions;
     this.#edits = edits;
-    this.#groupName = groupName;
   }
 
   /** Screens tool lists, then the choice among them. */
@@ -199,10 +195,11 @@ export class ToolScreening {
 
   #forced(): GatewayError {
     const [tool = ""] = this.#gone;
+    const { groupName } = this.#permissions;
     return new GatewayError(
       "invalid",
-      `Cannot use tool_choice: it wants the hosted tool "${tool}", which group "${this.#groupName}" may not use. ` +
-        `The operator can allow it in groups.${this.#groupName}.hosted_tools`,
+      `Cannot use tool_choice: it wants the hosted tool "${tool}", which group "${groupName}" may not use. ` +
+        `The operator can allow it in groups.${groupName}.hosted_tools`,
       { param: "tool_choice" },
     );
   }

@@ -1,12 +1,15 @@
 /** Settles a whole answer: its usage, its price, and its durable entry in the ledger. */
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
-import { hostedCallsOf } from "../billing/extras.ts";
+import { type HostedCalls, hostedCallsOf, type UsedExtras, usedExtras } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
 import { isEstimated } from "../billing/prompt_parts.ts";
-import { readReplyTokens } from "./billed_tokens.ts";
 import { CLIENT_LEFT } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
+import type { FinishReason, Reply, TokenUsage } from "../protocols/canonical/types.ts";
+import { readUsage, type UsageReading } from "../billing/charge.ts";
+import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
 
 /** What a whole answer was charged. */
 export interface SettledReply {
@@ -32,4 +35,84 @@ export async function settleReply(
     ...charged,
   });
   return { tokens: charged.tokens, source: charged.source, cost };
+}
+
+/** Counts tokens that the upstream does not report. */
+export interface Counts {
+  /** Size of the prompt in o200k tokens. */
+  countInput: () => Promise<number>;
+  /** True for an estimate, because the prompt has images or files. */
+  isEstimate: () => boolean;
+  /** Size of the answer in o200k tokens. */
+  countOutput: () => Promise<ReplyTokens>;
+}
+
+/** Tokens that are charged, and where their numbers come from. */
+export interface Charged {
+  tokens: BilledTokens;
+  source: UsageSource;
+  /** Billed items besides tokens; absent: none. */
+  used?: UsedExtras;
+}
+
+/** An answer that is over. */
+export interface Ended {
+  usage: TokenUsage;
+  /** Absent: it was given up. */
+  finish?: FinishReason;
+  /** Counted calls of hosted tools; absent if none could run. */
+  hostedCalls?: HostedCalls | undefined;
+}
+
+/**
+ * What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. An answer of no
+ * token is believed only where the gateway counts none either: some hosts say 0 for what they do not know. One that was
+ * refused is believed beside a prompt that has tokens: the words in it may be those of the vendor, not of the model.
+ */
+export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts): Charged | Promise<Charged> {
+  const used = hostedCalls === undefined ? usedExtras(usage) : hostedCalls.used(usage);
+  const charged = readTokensAlone({ usage, finish }, counts);
+  if (used === undefined) return charged;
+  return charged instanceof Promise ? charged.then((charged) => ({ ...charged, used })) : { ...charged, used };
+}
+
+function readTokensAlone(
+  { usage, finish }: { usage: TokenUsage; finish: FinishReason | undefined },
+  counts: Counts,
+): Charged | Promise<Charged> {
+  const reading = readUsage(usage);
+  const { tokens, missing, counted } = reading;
+  const isDoubtful = tokens.completion === 0 && (missing.output || finish !== "refusal");
+  if (missing.input || isDoubtful) return countMissing(reading, counts);
+  return { tokens, source: sourceOf(counted) };
+}
+
+async function countMissing(
+  { tokens, missing, counted }: UsageReading,
+  { countInput, isEstimate, countOutput }: Counts,
+): Promise<Charged> {
+  const output = tokens.completion === 0 ? await countOutput() : undefined;
+  const disproved = output !== undefined && output.completion > 0;
+  const input = missing.input ? isEstimate() ? "estimated" : true : counted;
+  return {
+    tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
+    source: sourceOf(input || missing.output || disproved),
+  };
+}
+
+function sourceOf(counted: UsageReading["counted"]): UsageSource {
+  return counted === "estimated" ? "estimated" : counted ? "counted" : "upstream";
+}
+
+/** The tokens of a whole answer. */
+function readReplyTokens(
+  reply: Reply,
+  { countInput, isEstimate, hostedCalls }: Pick<Counts, "countInput" | "isEstimate"> & Pick<Ended, "hostedCalls">,
+): Charged | Promise<Charged> {
+  if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
+  return readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
+    countInput,
+    isEstimate,
+    countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
+  });
 }

@@ -1,12 +1,22 @@
-/** What a text request may spend: the models that its budgets can pay for, and the most that it can cost. */
+/** What a text request may spend: its limits, the models that its budgets can pay for, and the most that it can cost. */
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
-import { affordableOutput, costsAnything, type InputBounds, mostCost, mostTokens } from "../billing/token_bound.ts";
+import {
+  affordableOutput,
+  costsAnything,
+  estimateTokens,
+  type InputBounds,
+  mostCost,
+  mostTokens,
+} from "../billing/token_bound.ts";
 import { mostCostOfTools } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
 import { sheetFor } from "../billing/price.ts";
 import type { BudgetClaim, PriceSheet } from "../store/ledger.ts";
+import type { Caller } from "../access/caller.ts";
+import { limitRequestsOf } from "../limits/limit_requests.ts";
+import type { LimitRequest } from "../limits/limiter.ts";
 import type { Candidate } from "./candidates.ts";
 
 /** The most tokens of an answer, set for a request that named no number: what its budget can pay. */
@@ -29,6 +39,12 @@ export interface SpendingPlan {
   /** Of the others, those that the budgets can pay for. */
   payable: readonly Candidate[];
   most: Amount;
+}
+
+/** The limits that a candidate counts against, with the tokens that it is expected to use. */
+export function limitRequestsFor({ prompt, model }: Candidate, caller: Caller): LimitRequest[] {
+  const { input, total } = estimateTokens(prompt, model);
+  return limitRequestsOf({ caller, model, tokens: { input, output: total - input } });
 }
 
 /** What budgets pay for where the one with the least has so much left; where nobody asked, everything. */

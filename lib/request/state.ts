@@ -8,10 +8,8 @@ import type { AnswerHeader, RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Attempt } from "../routing/retry.ts";
-import type { AdmittedModel, AdmittedModels } from "./admitted_model.ts";
-import { ClientWatch } from "./client_watch.ts";
-import { isCountable, type Shown } from "./countable.ts";
-import { beginDrain } from "./draining.ts";
+import type { AdmittedModel, AdmittedModels } from "./admit_request.ts";
+import { beginDrain, ClientWatch, isCountable, type Shown } from "./client_leaves.ts";
 import { addLimitHeaders, failLeft, failStream, openRequestMeter, settleFailure } from "./request_meter.ts";
 import { headersOfAttempt, targetMs } from "./targets.ts";
 
@@ -24,12 +22,15 @@ export class RequestState {
   readonly context: RouteContext;
   readonly endpoint: Codec["protocol"];
   readonly meter: Meter;
+  /** Id of the client's key. */
+  readonly key: string;
   /** Aborts the upstream call when the client leaves (unless its answer is drained) and when the process ends. */
   readonly #upstreamCall = new AbortController();
+  readonly signal = this.#upstreamCall.signal;
   #isInterrupted = false;
   #admitted: AdmittedModels | undefined;
   /** The current or last attempt; undefined before the first. */
-  #attempt: Attempt | undefined;
+  attempt: Attempt | undefined;
   /** Parameters that the target of this attempt does not support. */
   #dropped: UnsupportedParameters | undefined;
   #client: ClientWatch | undefined;
@@ -45,19 +46,11 @@ export class RequestState {
     this.request = request;
     this.context = context;
     this.endpoint = codec.protocol;
+    this.key = requireCaller(context.caller).keyId;
     this.meter = openRequestMeter(this, (reason) => {
       this.#isInterrupted = true;
       this.#upstreamCall.abort(reason);
     });
-  }
-
-  /** Id of the client's key. */
-  get key(): string {
-    return requireCaller(this.context.caller).keyId;
-  }
-
-  get signal(): AbortSignal {
-    return this.#upstreamCall.signal;
   }
 
   /** True if the process is ending before the request is done. */
@@ -99,7 +92,7 @@ export class RequestState {
 
   /** Records that a target is called. */
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
-    this.#attempt = attempt;
+    this.attempt = attempt;
     this.#dropped = dropped;
     this.meter.attempt(attempt.target.upstream, attempt.target);
   }
@@ -109,8 +102,8 @@ export class RequestState {
    * @returns true if the answer is drained, within the target's time limit
    */
   leave(shown: Readonly<Shown>): boolean {
-    if (this.#isDraining || this.#attempt === undefined || this.signal.aborted) return this.#isDraining;
-    const attempt = this.#attempt;
+    if (this.#isDraining || this.attempt === undefined || this.signal.aborted) return this.#isDraining;
+    const attempt = this.attempt;
     const dropped = this.#dropped ?? new UnsupportedParameters();
     const { context, meter } = this;
     const { model } = attempt;
@@ -150,19 +143,14 @@ export class RequestState {
     return [...writer.push({ type: "error", error }), ...writer.end()];
   }
 
-  /** The current or last attempt; undefined before the first. */
-  get attempt(): Attempt | undefined {
-    return this.#attempt;
-  }
-
   /** Parameters that the current target does not support; before the first attempt, those of the first model. */
   get dropped(): UnsupportedParameters {
-    return this.#dropped ?? this.admittedAs(this.#attempt?.model).dropped;
+    return this.#dropped ?? this.admittedAs(this.attempt?.model).dropped;
   }
 
   /** Settles a request that fails before its response, without a charge. */
   async fail(thrown: unknown): Promise<GatewayError> {
-    if (this.#attempt !== undefined) this.context.answerHeaders.push(...headersOfAttempt(this.#attempt));
+    if (this.attempt !== undefined) this.context.answerHeaders.push(...headersOfAttempt(this.attempt));
     this.#failure = toGatewayError(thrown);
     return await settleFailure(this.#failure, this);
   }

@@ -2,7 +2,7 @@
  * The stream loop: reads, translates, measures, meters and writes an answer as fast as the client reads it, and sends
  * heartbeats while the upstream is silent.
  */
-import { GatewayError, toGatewayError } from "../errors.ts";
+import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
 import { encodeText } from "../server/encode.ts";
 import { formatFrames } from "../server/sse.ts";
 import { type BodyObserver, setBodyObservable } from "../observe/observed_body.ts";
@@ -12,11 +12,9 @@ import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame } from "../protocols/codec.ts";
 import { characterEnd } from "../text.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
-import type { Shown } from "./countable.ts";
-import type { EventWriter } from "./event_writer.ts";
+import type { Shown } from "./client_leaves.ts";
+import type { EventWriter, TargetMeasurement } from "./open_stream.ts";
 import type { StreamMeter } from "./stream_meter.ts";
-import type { TargetMeasurement } from "./target_measurement.ts";
-import { unreadError } from "./unread_error.ts";
 
 /** An answer of one target: frames in the client's protocol, or events and the writer that encodes them. */
 export type StreamedAnswer =

@@ -9,10 +9,9 @@ import type { HostedCalls } from "../billing/extras.ts";
 import { ReplyTokenCounter } from "../billing/reply_token_counter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { Step } from "../upstreams/upstream.ts";
-import { type Charged, type Counts, type Ended, readTokens } from "./billed_tokens.ts";
-import type { Shown } from "./countable.ts";
-import { LEFT, reasonOf, SHUTDOWN } from "./reason.ts";
-import { CLIENT_LEFT, failLeft } from "./request_meter.ts";
+import { type Charged, type Counts, type Ended, readTokens } from "./settle_reply.ts";
+import type { Shown } from "./client_leaves.ts";
+import { CLIENT_LEFT, failLeft, LEFT, reasonOf, SHUTDOWN } from "./request_meter.ts";
 
 /** Options of a stream meter. */
 export interface StreamCharge {

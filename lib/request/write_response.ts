@@ -1,17 +1,18 @@
 /** Writes the responses of text requests. */
 import type { Reply } from "../protocols/canonical/types.ts";
-import { jsonResponse, jsonText } from "../server/json_response.ts";
-import { streamHeaders } from "../server/stream_headers.ts";
+import { jsonResponse, jsonText, streamHeaders } from "../server/json_response.ts";
 import { writeJsonSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { formatUsd } from "../billing/money.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
-import { addAnswerHeaders, changeHeaders } from "./answer_headers.ts";
 import { CLIENT_LEFT } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { SettledReply } from "./settle_reply.ts";
 import type { RequestState } from "./state.ts";
 import type { StreamLoop } from "./stream_loop.ts";
+import type { AnswerHeader } from "../server/router.ts";
+import { headersOfAttempt } from "./targets.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
 /** Writes a whole answer, with the usage that was billed, whatever the upstream reported. */
 export async function writeReply(
@@ -55,4 +56,36 @@ function lengthOf({ blocks }: Reply): number {
     else if ("text" in block) length += block.text.length;
   }
   return length;
+}
+
+/** Headers that name the parameters which are unsupported, and the limit that the gateway set. */
+function changeHeaders(state: RequestState): AnswerHeader[] {
+  const { cap } = state.admittedAs(state.attempt?.model);
+  const headers = droppedHeader(state.dropped);
+  if (cap !== undefined) headers.push(["x-sluice-max-tokens", String(cap.tokens)]);
+  return headers;
+}
+
+/** Adds the headers that the upstream sent for the client, and those that name the target and the changes of the request. */
+function addAnswerHeaders(state: RequestState): void {
+  const { attempt, forwarded, context: { answerHeaders } } = state;
+  // First, as later headers replace earlier ones of the same name.
+  if (forwarded !== undefined) answerHeaders.push(...forwarded);
+  if (attempt !== undefined) answerHeaders.push(...headersOfAttempt(attempt));
+  answerHeaders.push(...changeHeaders(state));
+}
+
+/** Most characters of the header: names of unknown members are the client's own words. */
+const MOST = 2_000;
+
+/** `x-sluice-dropped`, or no header where nothing was dropped. What a header cannot hold is written as in an address. */
+export function droppedHeader({ names }: UnsupportedParameters): AnswerHeader[] {
+  if (names.length === 0) return [];
+  let value = "";
+  for (const name of names) {
+    const next = name.toWellFormed().replace(/[^\x21-\x24\x26-\x2b\x2d-\x7e]/gu, encodeURIComponent);
+    if (value.length + next.length > MOST) return [["x-sluice-dropped", `${value}${value === "" ? "" : ", "}...`]];
+    value += value === "" ? next : `, ${next}`;
+  }
+  return [["x-sluice-dropped", value]];
 }

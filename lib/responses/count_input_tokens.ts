@@ -6,7 +6,7 @@ import { documentSize } from "../json/mod.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
-import { findModel } from "../request/find_model.ts";
+import { findModel } from "../request/candidates.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";

@@ -1,10 +1,10 @@
 /** Warm-ups: a client sends the beginning of its next request and gets an id. No model is asked. */
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
-import { findModel } from "../request/find_model.ts";
+import { findModel } from "../request/candidates.ts";
 import type { RouteContext } from "../server/router.ts";
 import { formatFrames } from "../server/sse.ts";
-import { streamHeaders } from "../server/stream_headers.ts";
+import { streamHeaders } from "../server/json_response.ts";
 
 /** An empty input is only allowed here; the schema wants one. */
 const NO_INPUT = "-";

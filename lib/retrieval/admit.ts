@@ -5,7 +5,7 @@ import type { Amount } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
 import { limitOwnerOf, limitRequestsOf } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
-import { admitAny } from "../request/admission.ts";
+import { admitAny } from "../request/admit_request.ts";
 import { longestMs } from "../request/targets.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { RetrievalCandidate } from "./candidates.ts";

@@ -2,8 +2,7 @@
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject } from "../json/mod.ts";
-import { collectCandidates, findNamedFallback, readPreferences } from "../request/candidates.ts";
-import { findModel } from "../request/find_model.ts";
+import { collectCandidates, findModel, findNamedFallback, readPreferences } from "../request/candidates.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";
 import type { JsonBody, RouteContext } from "../server/router.ts";
 import { type CandidatePrices, candidatePrices } from "./candidate_prices.ts";

@@ -3,7 +3,7 @@ import type { Meter } from "../billing/meter.ts";
 import { unitPrices } from "../billing/price.ts";
 import type { Gateway } from "../gateway.ts";
 import { nobodyLeft } from "../request/candidates.ts";
-import { beginDrain } from "../request/draining.ts";
+import { beginDrain } from "../request/client_leaves.ts";
 import { plainFacts } from "../request/targets.ts";
 import { type Choice, planChoices } from "../routing/plan.ts";
 import type { ProviderPreferences } from "../routing/preferences.ts";

@@ -1,7 +1,6 @@
 /** The life of a request for embeddings or reranked documents; the steps have the numbers of docs/architecture.md. */
 import type { Model } from "../catalog/model.ts";
-import { attributeUser } from "../request/attribution.ts";
-import { runMetered } from "../request/run_metered.ts";
+import { attributeUser, runMetered } from "../request/request_meter.ts";
 import type { JsonBody, RouteContext } from "../server/router.ts";
 import { admitRetrieval } from "./admit.ts";
 import { findRetrievalCandidates } from "./candidates.ts";

@@ -2,6 +2,7 @@
 import { Buffer } from "node:buffer";
 import { type Json, writeJson } from "../json/mod.ts";
 import type { AnswerHeader } from "./router.ts";
+import { eTag, ifNoneMatch } from "@std/http/etag";
 
 /** Status, headers and other options of a JSON answer. */
 export interface JsonOptions {
@@ -53,4 +54,26 @@ export function jsonText(text: string | Uint8Array<ArrayBuffer>, options?: JsonO
 /** A value as a JSON answer. */
 export function jsonResponse(body: Json, headers?: Readonly<Record<string, string>>): Response {
   return new JsonAnswer(writeJson(body), headers && { headers });
+}
+
+/** These and those of a stream of server-sent events. */
+export function streamHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return {
+    ...headers,
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    // nginx and similar proxies pass events on at once with this header.
+    "x-accel-buffering": "no",
+  };
+}
+
+/** The body as JSON with an entity tag, or 304 where the client has it already. */
+export async function jsonWithEtag(request: Request, body: Json): Promise<Response> {
+  const text = writeJson(body);
+  const etag = await eTag(text);
+  const headers: Record<string, string> = { "cache-control": "private, no-cache", ...(etag !== undefined && { etag }) };
+  if (!ifNoneMatch(request.headers.get("if-none-match"), etag)) return new Response(null, { status: 304, headers });
+  const answer = new JsonAnswer(text, { headers });
+  answer.headers.set("content-length", String(answer.byteLength));
+  return answer;
 }

@@ -6,7 +6,7 @@ import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import { type AdmissionTerms, type Delivered, type Meter, openMeter } from "../../lib/billing/meter.ts";
 import { sheetAt } from "../../lib/billing/price.ts";
-import { LEFT } from "../../lib/request/reason.ts";
+import { LEFT } from "../../lib/request/request_meter.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

@@ -6,7 +6,7 @@ import { sheetAt } from "../../lib/billing/price.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { StreamMeter } from "../../lib/request/stream_meter.ts";
-import { TargetMeasurement } from "../../lib/request/target_measurement.ts";
+import { TargetMeasurement } from "../../lib/request/open_stream.ts";
 import { forgivingHealth } from "../support/forgiving.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

@@ -1,5 +1,5 @@
 /** Bugs that others had, planted around the code: each must break an invariant. */
-import { LEFT } from "../../../lib/request/reason.ts";
+import { LEFT } from "../../../lib/request/request_meter.ts";
 import { openMeter } from "../../../lib/billing/meter.ts";
 import { costOfTokens, sheetAt } from "../../../lib/billing/price.ts";
 import type { Ledger } from "../../../lib/billing/ledger.ts";

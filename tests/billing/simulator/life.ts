@@ -1,5 +1,5 @@
 /** A simulated request on its way through the gateway: what the pipeline does, with everything outside decided by chance. */
-import { LEFT } from "../../../lib/request/reason.ts";
+import { LEFT } from "../../../lib/request/request_meter.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { AdmissionTerms, Delivered, Meter } from "../../../lib/billing/meter.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";

@@ -1,5 +1,5 @@
 /** One history, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
-import { LEFT } from "../../../lib/request/reason.ts";
+import { LEFT } from "../../../lib/request/request_meter.ts";
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../../lib/billing/ledger.ts";

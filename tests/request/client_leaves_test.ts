@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
-import { ClientWatch } from "../../lib/request/client_watch.ts";
+import { ClientWatch } from "../../lib/request/client_leaves.ts";
 import { soon } from "../support/soon.ts";
 
 /** A request whose handler is under way, watched. */

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import type { Message } from "../../lib/protocols/canonical/types.ts";
-import { truncate } from "../../lib/request/truncate.ts";
+import { truncate } from "../../lib/request/fit_context.ts";
 import { assistant, call, promptOf, result, system, user } from "../protocols/canonical/messages.ts";
 
 /** Every message is 10 tokens, everything else 5. Gives the indices that are kept. */

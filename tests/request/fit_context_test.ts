@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { Prompt } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { fitContext } from "../../lib/request/context.ts";
+import { fitContext } from "../../lib/request/fit_context.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { TargetMeasurement } from "../../lib/request/target_measurement.ts";
+import { TargetMeasurement } from "../../lib/request/open_stream.ts";
 import type { Health } from "../../lib/routing/health.ts";
 
 const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };

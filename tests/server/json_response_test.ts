@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
-import { jsonWithEtag } from "../../lib/server/etag.ts";
+import { jsonWithEtag } from "../../lib/server/json_response.ts";
 import type { Json } from "../../lib/json/mod.ts";
 
 function ask(body: Json, ifNoneMatch?: string): Promise<Response> {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../lib/protocols/canonical/types.ts";
-import { readTokens } from "../../lib/request/billed_tokens.ts";
+import { readTokens } from "../../lib/request/settle_reply.ts";
 import type { UsageSource } from "../../lib/store/ledger.ts";
 import { tokens } from "../e2e/request/world.ts";
 

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { UnsupportedParameters } from "../../lib/protocols/canonical/unsupported_parameters.ts";
-import { droppedHeader } from "../../lib/request/dropped_header.ts";
+import { droppedHeader } from "../../lib/request/write_response.ts";
 
 function headerOf(...names: string[]): string | undefined {
   const dropped = new UnsupportedParameters();

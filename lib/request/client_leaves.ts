@@ -1,0 +1,142 @@
+/** Watches for a client that leaves before there is a response. */
+import type { PhaseTimers, Timer } from "../phase_timers.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
+import { modalityOf } from "../protocols/canonical/media.ts";
+import { type ContentBlock, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
+import type { Model } from "../catalog/model.ts";
+import { wantsThinking } from "../protocols/quirks/thinking.ts";
+import type { RouteContext } from "../server/router.ts";
+import { costsAnything } from "../billing/token_bound.ts";
+import type { Meter } from "../billing/meter.ts";
+import type { PriceSheet } from "../store/ledger.ts";
+
+/**
+ * Time after which the runtime is asked whether the client of a whole answer is there, in milliseconds: to be told of it
+ * costs 14 thousand instructions, and a fast answer is over by then. A client that left before is noticed then, too.
+ */
+const ASK_MS = 20;
+
+/** Options of a client watch. */
+export interface Watching {
+  /** True: the client gets a stream, in which its leaving at any moment makes a difference. */
+  stream: boolean;
+  timers: PhaseTimers;
+  /** Told once, when the client has left. */
+  left: () => void;
+}
+
+/** The watch over the client of one request. */
+export class ClientWatch {
+  readonly #request: Request;
+  readonly #timers: PhaseTimers;
+  readonly #left: () => void;
+  readonly #timer: Timer | undefined;
+  #signal: AbortSignal | undefined;
+
+  constructor(request: Request, { stream, timers, left }: Watching) {
+    this.#request = request;
+    this.#timers = timers;
+    this.#left = left;
+    if (stream) this.#ask();
+    else this.#timer = timers.set(ASK_MS, () => this.#ask());
+  }
+
+  /** True once the client is known to have left. */
+  get hasLeft(): boolean {
+    return this.#signal?.aborted === true;
+  }
+
+  /** There is a response, whose body tells from here on, or there will be none. */
+  stop(): void {
+    if (this.#timer !== undefined) this.#timers.clear(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#left);
+  }
+
+  #ask(): void {
+    this.#signal = this.#request.signal;
+    if (this.#signal.aborted) this.#left();
+    else this.#signal.addEventListener("abort", this.#left, { once: true });
+  }
+}
+
+/** Facts about the call. */
+export interface SentRequest {
+  model: Pick<Model, "reasoning">;
+  /** Protocol of the upstream; absent for embedded models. */
+  spoken: string | undefined;
+  /** Parameters that the upstream does not support. */
+  dropped: UnsupportedParameters;
+}
+
+/** Facts about the stream so far. */
+export interface Shown {
+  /** True if the upstream sent a reasoning block. */
+  reasoning: boolean;
+  /** True if the upstream reported the input tokens. */
+  input: boolean;
+}
+
+/**
+ * Returns true if the upstream can be cancelled when the client leaves, because the sent events can be counted. Returns
+ * false if there may be hidden output, or input that only the upstream can count. A whole answer shows nothing before its
+ * end.
+ */
+export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): boolean {
+  if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
+  // Rejected prediction tokens are billed but not shown.
+  if (mayReason(prompt, asked) || prompt.unknownMembers?.members.prediction !== undefined) return false;
+  return shown.input || prompt.plain !== undefined || !prompt.messages.some(hasFile);
+}
+
+/** True if the model can reason and reasoning is not effectively disabled. */
+function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, dropped }: SentRequest): boolean {
+  if (can === undefined) return false;
+  if (can.mandatory === true) return true;
+  switch (wantsThinking(reasoning)) {
+    case true:
+      return true;
+    case false:
+      // If the upstream does not support the parameter, it is in `dropped`.
+      return dropped.names.some((name) => /^(reasoning|thinking|output_config)/.test(name));
+    case undefined:
+      // The messages protocol has budgeted thinking only on request. Everything else depends on the model.
+      return spoken !== "messages" || can.modes.includes("adaptive");
+  }
+}
+
+/** True if the prompt has a file whose token count depends on the vendor. */
+function hasFile({ blocks }: { blocks: readonly ContentBlock[] }): boolean {
+  return blocks.some((block) => {
+    if (block.type === "tool_result") return hasFile(block);
+    if (block.type !== "media") return false;
+    const modality = modalityOf(block.media, block.name);
+    return modality !== "image" && (modality !== "text" || block.media.kind === "url");
+  });
+}
+
+/** A request whose client has left. */
+export interface Left {
+  model: Pick<Model, "on_disconnect">;
+  /** Prices of the request. */
+  sheet: Readonly<PriceSheet>;
+  /** True if the sent events can be counted. */
+  isCountable: () => boolean;
+  meter: Pick<Meter, "asked" | "done">;
+}
+
+/**
+ * Begins to drain a request's upstream where the model wants it, and where not too many are drained already. It counts
+ * until its meter has ended. What was not asked, or costs nothing, is not drained.
+ * @returns false where the upstream is to be cancelled
+ */
+export function beginDrain(
+  { model: { on_disconnect }, sheet, isCountable, meter }: Left,
+  { gateway, requestId }: Pick<RouteContext, "gateway" | "requestId">,
+): boolean {
+  const wants = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
+  if (!wants || !meter.asked) return false;
+  const { config, drains, log } = gateway;
+  const isBegun = drains.begin(meter.done, config.limits.drained_requests);
+  if (!isBegun) log({ level: "warn", event: "drain_limit_reached", request_id: requestId });
+  return isBegun;
+}
