@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { stopping } from "../server/drain.ts";
 import type { RouteContext } from "../server/router.ts";
 import { formatFrame } from "../server/sse.ts";
-import { streamHeaders } from "../server/stream_headers.ts";
+import { streamHeaders } from "../server/json_response.ts";
 import { readQuery } from "./request_input.ts";
 
 /** Most streams of a process at one time: each one reads every new entry. */

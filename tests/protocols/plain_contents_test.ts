@@ -184,7 +184,7 @@ async function assertAlike(codec: Codec, text: string, bytes = encoder.encode(te
 
 function screenExtrasOrNone(body: JsonBody, codec: Codec) {
   try {
-    return screenExtras(body, codec, CALLER).permits;
+    return screenExtras(body, codec, CALLER);
   } catch {
     return undefined;
   }
