@@ -1,9 +1,7 @@
-/** Lists the credential and permission of every route. A route that is not listed is refused. */
+/** The credential and permission of every route. Unlisted routes are refused. */
 import type { Protocol } from "../protocols/canonical/types.ts";
 
-/**
- * `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` where it is sent, else the bearer key.
- */
+/** `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` if present, else the bearer key. */
 export type Credential = "bearer" | "api_key";
 
 /** Credentials of the admin side. */
@@ -24,15 +22,15 @@ export type Endpoint =
 /** Requirements of one method of one route. */
 export interface Access {
   /**
-   * `none`: public. `admin`: the admin key as a bearer; the viewer key suffices to read. `session`: a session of the
-   * console; a viewer's suffices to read. `sign_in`: public on the admin side, for the pages that begin and end sessions.
-   * `metrics`: as `admin`, unless the operator has made metrics public; without an admin key, callers on this machine
-   * only.
+   * `none`: public. `admin`: the admin key as a bearer token; reading also works with the viewer key. `session`: a
+   * session of the console; reading also works with a viewer's. `sign_in`: public on the admin side, for the pages that
+   * begin and end sessions. `metrics`: as `admin`, unless the operator has made metrics public; without an admin key,
+   * callers on this machine only.
    */
   readonly credential: "none" | "metrics" | OperatorCredential | Credential;
-  /** Permission that is needed; present if and only if the credential is a client's. */
+  /** Required permission; present exactly for client credentials. */
   readonly endpoint?: Endpoint;
-  /** Protocol of the route, if it has one, which is a permission as well. */
+  /** Protocol of the route, which needs permission as well. */
   readonly protocol?: Protocol;
   /** True: the request opens a WebSocket. */
   readonly websocket?: true;
@@ -54,7 +52,7 @@ const RESPONSES: Access = { credential: "bearer", endpoint: "responses", protoco
 const IMAGES: Access = { credential: "bearer", endpoint: "images" };
 const MESSAGES: Access = { credential: "api_key", endpoint: "messages", protocol: "messages" };
 
-/** The table of this gateway. */
+/** The access table of the gateway. */
 export const ACCESS: AccessTable = {
   "GET /healthz": HEALTH,
   "GET /readyz": HEALTH,

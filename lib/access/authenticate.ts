@@ -15,18 +15,17 @@ const LONGEST_KEY = 256;
 
 /** Options of an authentication. */
 export interface AuthenticationOptions {
-  /** The headers that count. */
+  /** The headers to read. */
   credential: Credential;
   keys: KeyRing;
-  /** Returns the client's address, `undefined` where it is not known. Called only where a rule needs it. */
+  /** Returns the client's address, `undefined` if it is unknown. Called only if a rule needs it. */
   address: () => string | undefined;
 }
 
 /**
- * Finds the caller by the credential in the headers. The kind of credential does not affect the decision about a key.
- *
+ * Finds the caller by the credential in the headers.
  * @throws {GatewayError} `unauthenticated` for an unknown, revoked or expired key; `forbidden` for a disabled key, a
- * key without a group, or an address that the key may not be used from; `overloaded` if the keys cannot be read
+ * key without a group, or an address outside the key's networks; `overloaded` if the keys cannot be read
  */
 export function authenticate(headers: Pick<Headers, "get">, options: AuthenticationOptions): Caller | Promise<Caller> {
   const key = readCredential(headers, options.credential);
@@ -46,7 +45,7 @@ function checkKey(record: KeyRecord | undefined, { keys, address }: Authenticati
   return { keyId: id, keyName: name, groupName: record.group, group, rules };
 }
 
-/** An unknown address is in no network. */
+/** Checks the client's address. An unknown address is in no network. */
 function requireAddress(
   rules: readonly (readonly string[] | undefined)[],
   address: AuthenticationOptions["address"],
@@ -66,7 +65,7 @@ function readCredential(headers: Pick<Headers, "get">, credential: Credential): 
     if (authorization !== undefined) return readBearer(authorization, credential);
     throw refuse(`Missing API key: ${INSTRUCTIONS[credential]}`);
   }
-  // Some clients send a key of another service in "x-api-key" beside the bearer key.
+  // Some clients send another service's key in "x-api-key" in addition to the bearer key.
   if (authorization !== undefined) return readBearer(authorization, credential);
   throw refuse(
     apiKey === undefined
@@ -87,7 +86,7 @@ export function readBearerKey(authorization: string): string | undefined {
 }
 
 /**
- * A key is visible ASCII without a space. Headers that were sent twice arrive joined by ", " and so never pass.
+ * Returns whether a text is visible ASCII without spaces. Repeated headers arrive joined by ", " and fail this check.
  */
 function isPlausible(key: string): boolean {
   return key.length <= LONGEST_KEY && /^[\x21-\x7e]+$/.test(key);

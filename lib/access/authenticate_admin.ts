@@ -1,4 +1,4 @@
-/** Authenticates operators by the admin keys, which are no API keys and give access to the admin routes only. */
+/** Authenticates operators by the admin keys, which are not API keys and open only the admin routes. */
 import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import { readBearerKey } from "./authenticate.ts";
@@ -23,7 +23,7 @@ export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminCon
   return role;
 }
 
-/** Returns the role that a key gives; undefined for a wrong key. Compares in constant time. */
+/** Returns the role of a key; undefined for a wrong key. Compares in constant time. */
 export function roleOf(key: string, { hash: adminHash, viewerHash = "" }: AdminConfig): OperatorRole | undefined {
   if (key.length > LONGEST_KEY) return undefined;
   const hash = hashKey(key);

@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { AdminConfig } from "../config.ts";
 
-/** Rights of an operator: a viewer sees everything and changes nothing. */
+/** Role of an operator: a viewer can see everything and change nothing. */
 export type OperatorRole = "admin" | "viewer";
 
 /** A valid session. */
@@ -14,7 +14,7 @@ export interface ConsoleSession {
   /** Random id. */
   readonly id: string;
   readonly role: OperatorRole;
-  /** Token that forms of this session send along. */
+  /** CSRF token for forms of this session. */
   readonly csrf: string;
   /** End of the session, Unix time in milliseconds. */
   readonly expiresAt: number;
@@ -75,7 +75,7 @@ export class EndedSessions {
   }
 }
 
-/** Each role's sessions depend on its own key alone: changing one does not sign the other out. */
+/** Each role's sessions depend only on its own key: changing one key does not sign the other role out. */
 function keyOf(role: OperatorRole, { hash, viewerHash }: AdminConfig): string | undefined {
   return role === "admin" ? hash : viewerHash;
 }

@@ -1,6 +1,6 @@
 /**
- * Throttles wrong credentials by address: too many of them are answered 429 for a while. Valid credentials are looked up
- * first and are never refused for it, as many clients may share an address.
+ * Throttles wrong credentials by address: after too many, the address gets status 429 for a while. Valid credentials
+ * are checked first and never throttled, since clients may share an address.
  */
 import { clientNetwork, isWithin } from "./networks.ts";
 
@@ -10,28 +10,28 @@ const MOST_FAILURES = 20;
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;
 
-/** Most addresses that are counted at one time. The oldest are dropped first, which bounds the memory. */
+/** Most addresses counted at a time. The oldest are evicted, which bounds the memory. */
 const MOST_ADDRESSES = 10_000;
 
 /**
- * Addresses of the machine itself are not counted: they belong to a proxy that `trusted_proxies` does not name, with all
- * clients behind it, or to a user of the machine.
+ * Local addresses are not counted: they belong to a proxy missing from `trusted_proxies`, with all clients behind it,
+ * or to a user of the machine.
  */
 const OWN_ADDRESSES = ["127.0.0.0/8", "::1"];
 
-/** Consequence of a wrong credential. */
+/** Result of a failed attempt. */
 export interface FailedAttempt {
-  /** Milliseconds until the address may try again, where it has sent too many before. */
+  /** Milliseconds until the address may try again; present if it is throttled. */
   retryAfterMs?: number;
   /** True for the last attempt before throttling begins. */
   isLast?: boolean;
 }
 
-/** Counts wrong credentials by address. An address is `undefined` where it is not known. */
+/** Counts wrong credentials by address; `undefined` stands for an unknown address. */
 export interface FailedAttempts {
   /** Counts a wrong credential. */
   failed(address: string | undefined): FailedAttempt;
-  /** Returns the milliseconds until an address that has sent too many may try again. Counts nothing. */
+  /** Returns the milliseconds until a throttled address may try again. Counts nothing. */
   retryAfterMs(address: string | undefined): number | undefined;
 }
 
@@ -42,9 +42,9 @@ interface Watched {
   count: number;
 }
 
-/** Starts empty. @param monotonic milliseconds of a monotonic clock */
+/** Creates an empty counter. @param monotonic monotonic clock in milliseconds */
 export function createFailedAttempts({ monotonic }: { monotonic: () => number }): FailedAttempts {
-  /** By the network of the client, the oldest first. */
+  /** By client network, the oldest first. */
   const watched = new Map<string, Watched>();
 
   function find(address: string | undefined): Watched | undefined {

@@ -8,10 +8,10 @@ import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
 
-/** Longest time that a key and its successor are both valid: 90 days, in milliseconds. */
+/** Longest overlap of a secret and its successor: 90 days, in milliseconds. */
 const LONGEST_OVERLAP_MS = 90 * DAY_MS;
 
-/** Parts of a gateway that operations on keys need. */
+/** Dependencies. */
 export interface KeyAdmin {
   config: Pick<Config, "groups" | "keys">;
   store: Pick<Store, "keys">;
@@ -19,35 +19,36 @@ export interface KeyAdmin {
   now: () => number;
 }
 
-/** A key to be made. */
+/** Properties of a new key. */
 export interface NewKeyRequest {
   name: string;
   group: string;
-  /** Unchecked; defaults are filled in. Absent: those of the group. */
+  /** Not yet validated; defaults are filled in. Absent: those of the group. */
   rules?: unknown;
   /** Unix time in milliseconds; absent: it does not expire. */
   expiresAt?: number;
 }
 
-/** A change of a key. Absent members stay as they are. */
+/** A change of a key. Absent members stay unchanged. */
 export interface KeyChangeRequest {
   disabled?: boolean;
   group?: string;
-  /** Replaces all rules of the key. Unchecked, as those of a new key. */
+  /** Replaces all rules of the key. Not yet validated. */
   rules?: unknown;
   /** Unix time in milliseconds; `null`: it does not expire. */
   expiresAt?: number | null;
 }
 
-/** A key that is shown once, with the stored record. */
+/** A key, shown once, and its stored record. */
 export interface ShownKey {
   key: string;
   record: KeyRecord;
 }
 
 /**
- * Makes a key.
- * @throws {GatewayError} `invalid` for a name that is wrong or taken, an unknown group, wrong rules, an expiry in the past
+ * Creates a key.
+ * @throws {GatewayError} `invalid` for an invalid or used name, an unknown group, invalid rules, or an expiry in the
+ * past
  */
 export async function createKey(
   { config, store, now }: KeyAdmin,
@@ -97,8 +98,8 @@ export async function changeKey(
 }
 
 /**
- * Gives a key a new secret. The present secret stays valid for the overlap, and the one before it ends. Id, group, rules
- * and bill stay.
+ * Replaces the secret of a key. The current secret stays valid for the overlap, an older one ends. Id, group, rules and
+ * bill stay.
  * @throws {GatewayError} `invalid`, `not_found`
  */
 export async function rotateKey(
@@ -126,10 +127,10 @@ export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyR
   return await findKey(admin.store, id);
 }
 
-/** Keys that are read between two yields to the event loop: a few milliseconds of work. */
+/** Keys read per page: a few milliseconds of work. */
 const KEYS_AT_ONCE = 500;
 
-/** Reads every key, the oldest first, a page at a time, and yields to the event loop between pages. */
+/** Reads every key, oldest first, in pages, and yields to the event loop between them. */
 export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<KeyRecord[]> {
   for (let after: number | undefined = 0; after !== undefined;) {
     const page: KeyPage = await keys.page({ after, limit: KEYS_AT_ONCE });
@@ -147,7 +148,7 @@ export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Pro
   return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
 }
 
-/** A key in JSON, without its hash. Times are ISO 8601, `null` where there is none. */
+/** A key in JSON, without its hash. Times are ISO 8601, `null` if absent. */
 export interface PublicKey {
   id: string;
   name: string;
@@ -155,11 +156,11 @@ export interface PublicKey {
   state: "active" | "disabled" | "expired" | "revoked";
   created_at: string;
   expires_at: string | null;
-  /** To the minute. */
+  /** Rounded to the minute. */
   last_used_at: string | null;
   revoked_at: string | null;
   rules: KeyRules;
-  /** End of the validity of the secret before the present one. */
+  /** End of the previous secret's validity. */
   former_until: string | null;
 }
 
@@ -208,7 +209,7 @@ function requireGroup(config: KeyAdmin["config"], group: string, what: string): 
 }
 
 function requireFuture(expiresAt: number, { now, what }: { now: number; what: string }): void {
-  // A time beyond the range of dates could not be written.
+  // `Date` cannot represent later times.
   if (expiresAt > now && !Number.isNaN(new Date(expiresAt).getTime()) && Number.isInteger(expiresAt)) return;
   throw invalid(`${what}: its expiry must be in the future`, "expires_at");
 }

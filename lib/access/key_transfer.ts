@@ -1,4 +1,4 @@
-/** Keys as JSON lines, to move them from one store to another: hashes, never secrets. */
+/** Exports and imports keys as JSON lines: hashes, never secrets. */
 import { z } from "zod";
 import { groupOf, keyRulesSchema, nameSchema } from "../config.ts";
 import { schemaProblems } from "../config/problems.ts";
@@ -6,23 +6,23 @@ import { GatewayError } from "../errors.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import type { KeyAdmin } from "./key_admin.ts";
 
-/** Version of the format. A change that this version could not read has the next number. */
+/** Version of the format. An incompatible change increments it. */
 const VERSION = 1;
 
-/** Most problems that one error lists. */
+/** Most problems listed in one error. */
 const MOST_PROBLEMS = 20;
 
 const hashSchema = z.string().regex(/^[0-9a-f]{64}$/, { error: "Expected SHA-256 in hexadecimal" });
 const timeSchema = z.iso.datetime({ precision: 3, error: 'Expected a time such as "2026-11-21T04:18:10.907Z"' });
 
-/** First line: the format, and the number of keys that follow. */
+/** First line: the format, and the number of keys. */
 const headSchema = z.strictObject({
   format: z.literal("sluice-keys"),
   version: z.literal(VERSION),
   keys: z.number().int().min(0),
 });
 
-/** Each further line: one key. `null`: it has no such time, or no former secret. */
+/** Each further line: one key. `null`: no such time, or no previous secret. */
 const keySchema = z.strictObject({
   id: z.string().regex(/^key_[A-Za-z0-9_-]{1,64}$/, { error: 'Expected an id such as "key_FJJUXxbndaOn"' }),
   name: nameSchema,
@@ -39,7 +39,7 @@ const keySchema = z.strictObject({
 
 type KeyLine = z.output<typeof keySchema>;
 
-/** Writes keys as JSON lines: a head with their number, then one line for each. */
+/** Formats keys as JSON lines: a header with their number, then one line per key. */
 export function writeKeyLines(records: readonly KeyRecord[]): string {
   const head: z.output<typeof headSchema> = { format: "sluice-keys", version: VERSION, keys: records.length };
   return [head, ...records.map(toLine)].map((line) => `${JSON.stringify(line)}\n`).join("");
@@ -67,17 +67,16 @@ export function readKeyLines(text: string): KeyRecord[] {
   return parsed.flatMap(({ data }) => data === undefined ? [] : [toRecord(data)]);
 }
 
-/** Number of keys that were added, and of those that were there already. */
+/** Numbers of added and already present keys. */
 export interface ImportedKeys {
   added: number;
   present: number;
 }
 
 /**
- * Adds keys to a store, with everything they had in the other one. A key that is there already, but for its last use,
- * stays as it is, so an import can be repeated. Nothing is added if there is any conflict.
- *
- * @throws {GatewayError} `invalid` for keys that differ from one of the store, or whose name or secret is in use
+ * Adds keys with all their properties to a store. A key that is present already, apart from its last use, is skipped,
+ * so an import can be repeated. Nothing is added if there is any conflict.
+ * @throws {GatewayError} `invalid` for keys that differ from stored ones, or whose name or secret is in use
  */
 export async function importKeys(
   { config, store }: Pick<KeyAdmin, "config" | "store">,
@@ -93,7 +92,7 @@ export async function importKeys(
   return { added: missing.length, present: records.length - missing.length };
 }
 
-/** The keys of a store and those that are to be added to it. */
+/** The stored keys and those to add. */
 class KnownKeys {
   readonly problems: string[] = [];
   readonly #config: KeyAdmin["config"];
@@ -106,7 +105,7 @@ class KnownKeys {
     for (const record of records) this.#add(record);
   }
 
-  /** Returns whether a key is to be added. Conflicts go to `problems`. */
+  /** Returns whether to add a key. Adds conflicts to `problems`. */
   take(record: KeyRecord): boolean {
     const same = this.#byId.get(record.id);
     const problem = same === undefined ? this.#newProblem(record) : differenceText(record, same);
@@ -139,7 +138,7 @@ function hashesOf({ hash, former }: KeyRecord): string[] {
   return former === undefined ? [hash] : [hash, former.hash];
 }
 
-/** The members in which two keys differ; `undefined` if they are the same, but for their last use. */
+/** Describes the members in which two keys differ; `undefined` if only their last use differs. */
 function differenceText(record: KeyRecord, present: KeyRecord): string | undefined {
   const [imported, stored] = [toLine(record), toLine(present)];
   const differing = (Object.keys(imported) as (keyof KeyLine)[]).filter((name) =>
@@ -186,7 +185,7 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** A line that is not JSON becomes `undefined`, which every schema refuses. */
+/** Parses a line; invalid JSON becomes `undefined`, which every schema rejects. */
 function parseLine(line: string): unknown {
   try {
     return JSON.parse(line);

@@ -10,33 +10,33 @@ const BODY_BYTES = 32;
 const BODY_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** Prefix of the ids of the configuration's keys. */
+/** Id prefix of configured keys. */
 const CONFIGURED = "config:";
 const MINUTE_MS = 60_000;
-/** Most credentials whose keys are cached. The oldest are dropped first. */
+/** Most cached credentials. The oldest are evicted. */
 const MOST_KNOWN = 10_000;
-/** Most wrong keys that are cached, as clients repeat them. The oldest are dropped first. */
+/** Most cached wrong keys, which clients tend to repeat. The oldest are evicted. */
 const MOST_UNKNOWN = 1_000;
 const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
 
-/** Keys of the store, current at every request, and keys of the configuration. */
+/** Looks up keys of the store, always current, and keys of the configuration. */
 export interface KeyRing {
   /**
-   * Finds the key of a credential, in any state; `undefined` where it was never issued, or is revoked.
-   * @throws {GatewayError} where the store fails
+   * Finds the key of a credential, in any state; `undefined` if it was never issued or is revoked.
+   * @throws {GatewayError} if the store fails
    */
   find(credential: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** Records in memory that a key was used now. `flush` writes it to the store. */
   note(keyId: string): void;
   /** Writes the times of the last use to the store. After a rejection the next call writes them again. */
   flush(): Promise<void>;
-  /** Reads the store once, to prove that it answers. @throws {GatewayError} where it fails */
+  /** Reads the store once to check that it answers. @throws {GatewayError} if it fails */
   check(): Promise<void>;
   /** Returns the rules of a group. */
   group(name: string): Group | undefined;
   /** Unix time in milliseconds. */
   now(): number;
-  /** Returns the keys of another configuration. Recorded uses are kept. */
+  /** Returns a key ring for another configuration. Recorded uses are kept. */
   renewed(config: KeyRingParts["config"]): KeyRing;
 }
 
@@ -49,14 +49,14 @@ export interface KeyRingParts {
 }
 
 /**
- * Makes a key ring. Cached keys are valid until the version of the store changes, so a change that the command line makes
- * takes effect at the next request.
+ * Creates a key ring. Cached keys are valid until the store's version changes, so changes by the command line apply at
+ * the next request.
  */
 export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
   return ringOf(config, { store, now, noted: { used: new Map() } });
 }
 
-/** Uses that are not in the store yet: minute of the last use by id of the key, in Unix milliseconds. */
+/** Unsaved last uses: Unix milliseconds, rounded to the minute, by key id. */
 interface Noted {
   used: Map<string, number>;
 }
@@ -77,13 +77,13 @@ function ringOf(
     hash,
     { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules },
   ]));
-  /** By credential. Wrong ones are cached apart, so that they displace no valid one. */
+  /** By credential. Wrong credentials have a separate cache, so they never evict valid ones. */
   const known = new Map<string, Known>();
-  /** Versions of the store that have no key of a hash, by the hash. */
+  /** Hashes without a key, with the store version they were looked up at. */
   const unknown = new Map<string, number>();
 
   function noteUnknown(hash: string, version: number | undefined): void {
-    // Without a version of the store, the key may exist at the next request.
+    // Without a version, the key may exist at the next request.
     if (version === undefined) return;
     const [oldest] = unknown.keys();
     if (unknown.size === MOST_UNKNOWN && oldest !== undefined && !unknown.has(hash)) unknown.delete(oldest);
@@ -96,7 +96,7 @@ function ringOf(
   }
 
   async function read(credential: string, hash: string): Promise<KeyRecord | undefined> {
-    // Before the key is read: a change meanwhile has another version.
+    // Read before the key, so that a concurrent change has another version.
     const version = versionOf(store);
     const record = await readKey(store, { hash, now: now() });
     if (record === undefined || record.revokedAt !== undefined) {
@@ -112,7 +112,7 @@ function ringOf(
 
   return {
     find(credential) {
-      // By the credential itself: hashing it and reading its key takes 15 to 20 µs of every request.
+      // By the credential itself: hashing it and reading its key would add 15 to 20 µs to every request.
       const found = known.get(credential);
       if (found !== undefined) {
         const { hash, record, version } = found;
@@ -120,7 +120,7 @@ function ringOf(
         return holds ? record : read(credential, hash);
       }
       const hash = hashKey(credential);
-      // An admin key is never an API key, even if the store has a key with its hash.
+      // An admin key is never an API key, even if the store contains its hash.
       if (hash === config.admin?.hash || hash === config.admin?.viewerHash) return undefined;
       const own = configured.get(hash);
       return own !== undefined || !isIssued(credential) || isUnknown(hash) ? own : read(credential, hash);
@@ -150,7 +150,7 @@ function ringOf(
   };
 }
 
-/** Makes a new key: prefix, 32 random bytes in base64url, checksum. @param random fills an array with random bytes */
+/** Creates a key: prefix, 32 random bytes in base64url, checksum. @param random fills an array with random bytes */
 export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillRandom): string {
   const bytes = new Uint8Array(BODY_BYTES);
   random(bytes);
@@ -158,7 +158,7 @@ export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillR
   return text + checksum(text);
 }
 
-/** Properties of a key to be made. */
+/** Properties of a new key. */
 export interface NewKey {
   name: string;
   group: string;
@@ -170,7 +170,7 @@ export interface NewKey {
   now: number;
 }
 
-/** Makes a key for a group, and the record to store. The key itself is shown once and not stored. */
+/** Creates a key for a group, and its record for the store. The key itself is shown once and never stored. */
 export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): { key: string; record: KeyRecord } {
   const key = mintKey();
   const id = `key_${Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString("base64url")}`;
@@ -206,14 +206,14 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
 }
 
 /**
- * Returns true if the hash is the key's own or a former one that is still valid. A former hash expires without a change
- * of the store.
+ * Returns whether the hash is the key's own, or a previous one that is still valid. A previous hash expires without a
+ * change in the store.
  */
 function isIn({ hash, former }: KeyRecord, asked: { hash: string; now: () => number }): boolean {
   return hash === asked.hash || (former !== undefined && former.until > asked.now());
 }
 
-/** A failure here repeats where the key is read, and is reported there. */
+/** Returns the store's version; `undefined` after an error, which reading the key then repeats and reports. */
 function versionOf(store: KeyStore): number | undefined {
   try {
     return store.version?.();
@@ -222,7 +222,7 @@ function versionOf(store: KeyStore): number | undefined {
   }
 }
 
-/** Reads a key. A store that fails must never look like a wrong key. */
+/** Reads a key. A failing store must never look like a wrong key. */
 async function readKey(
   store: KeyStore,
   { hash, now }: { hash: string; now: number },

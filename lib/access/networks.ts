@@ -23,8 +23,8 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
 }
 
 /**
- * Names the network that is counted as one client: an IPv4 address itself, or the leading 64 bits of an IPv6 address,
- * which belong to one customer. Any other text is returned as it is.
+ * Returns the network that counts as one client: an IPv4 address itself, or the /64 of an IPv6 address, which usually
+ * belongs to one customer. Other texts are returned unchanged.
  */
 export function clientNetwork(address: string): string {
   const found = readAddress(address);
@@ -32,7 +32,7 @@ export function clientNetwork(address: string): string {
   return found.size === 32 ? `4:${found.value.toString(16)}` : `6:${(found.value >> 64n).toString(16)}`;
 }
 
-/** IPv6 networks whose addresses hold an IPv4 address, with the number of bits behind it. */
+/** IPv6 networks that embed an IPv4 address, with the number of bits behind it. */
 const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
   // Compatible and translated addresses (RFC 4291, 7915); NAT64, global and local (RFC 6052, 8215).
   ["::/96", 0n],
@@ -43,7 +43,7 @@ const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
   ["2002::/16", 80n],
 ];
 
-/** Lists the IPv4 addresses that an IPv6 address may lead to. Those of `::ffff:0:0/96` count as IPv4 everywhere. */
+/** Lists the IPv4 addresses embedded in an IPv6 address. Those of `::ffff:0:0/96` count as IPv4 everywhere. */
 export function embeddedIPv4(address: string): string[] {
   const found = readAddress(address);
   if (found?.size !== 128) return [];
@@ -58,13 +58,13 @@ function writeV4(value: bigint): string {
 
 /** An address as a number. */
 interface Address {
-  /** Bits of an address. */
+  /** Address length in bits. */
   size: 32 | 128;
   value: bigint;
 }
 
 interface Network extends Address {
-  /** Leading bits that all its addresses share. */
+  /** Prefix length. */
   bits: number;
 }
 
@@ -77,7 +77,7 @@ function readNetwork(text: string): Network | undefined {
   const address = readAddress(written);
   if (address === undefined) return undefined;
   const most = version === 4 ? 32 : 128;
-  // A network around all of IPv4 inside IPv6 would be neither.
+  // A network wider than ::ffff:0:0/96 mixes IPv4 and IPv6 and is rejected.
   const bits = (length === undefined ? most : Number(length)) - (most - address.size);
   return bits >= 0 && bits <= address.size ? { ...address, bits } : undefined;
 }
@@ -100,7 +100,7 @@ function readV6(text: string): bigint {
   return [...left, ...Array<bigint>(zeros).fill(0n), ...right ?? []].reduce((value, part) => value << 16n | part, 0n);
 }
 
-/** Parts of 16 bits; an IPv4 address at the end is two of them. */
+/** Parses the 16-bit groups; an IPv4 address at the end makes two. */
 function readParts(text: string): bigint[] {
   return (text === "" ? [] : text.split(":")).flatMap((part) => {
     if (!part.includes(".")) return [BigInt(`0x${part}`)];

@@ -4,19 +4,19 @@ import type { Caller } from "./caller.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
 import type { Endpoint } from "./access_table.ts";
 
-/** A group with the rules of a key. For a group alone the rules are `{}`. */
+/** A group and the rules of a key. For a group alone the rules are `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;
 
-/** The parts that decide about models. */
+/** The rules about models. */
 interface PermittedModels {
   group: Pick<Permitted["group"], "models">;
   rules: Pick<Permitted["rules"], "models">;
 }
 
-/** Endpoints of text protocols, which have the same names. */
+/** Text endpoints, which are named as their protocols. */
 const TEXT_ENDPOINTS: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
 
-/** @throws {GatewayError} `forbidden` where the caller may not call the endpoint */
+/** Checks the endpoint. @throws {GatewayError} `forbidden` if the caller may not call it */
 export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {
   if (allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint)) return;
   throw new GatewayError("forbidden", `This API key may not use the endpoint "${endpoint}"`, {
@@ -24,7 +24,7 @@ export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint)
   });
 }
 
-/** @throws {GatewayError} `forbidden` where the caller may not speak the protocol */
+/** Checks the protocol. @throws {GatewayError} `forbidden` if the caller may not use it */
 export function requireProtocol({ group }: Permitted, protocol: Protocol): void {
   if (allows(group.protocols, protocol)) return;
   throw new GatewayError("forbidden", `This API key may not use the protocol "${protocol}"`, {
@@ -33,8 +33,9 @@ export function requireProtocol({ group }: Permitted, protocol: Protocol): void 
 }
 
 /**
- * @param names name of the model in the request; `isKnown` false: the catalog has none of that name
- * @throws {GatewayError} `forbidden` where the caller may not use the model
+ * Checks the model.
+ * @param names name of the model in the request; `isKnown` false: it is not in the catalog
+ * @throws {GatewayError} `forbidden` if the caller may not use it
  */
 export function requireModel(
   caller: Permitted,
@@ -48,7 +49,7 @@ export function requireModel(
   });
 }
 
-/** Returns true if a glob of the group, and one of the key if it has any, matches the whole id. */
+/** Returns whether a glob of the group, and one of the key if it has any, matches the whole id. */
 export function mayUse({ group, rules }: PermittedModels, modelId: string): boolean {
   const matches = (glob: string): boolean => matchesGlob(glob, modelId);
   return group.models.some(matches) && (rules.models === undefined || rules.models.some(matches));
@@ -65,7 +66,10 @@ function allows(names: readonly string[] | undefined, name: string): boolean {
   return names === undefined || names.includes("*") || names.includes(name);
 }
 
-/** `*` matches any text, also none. The first match of each part is always right, so the scan never backtracks. */
+/**
+ * `*` matches any text, including none. Matching each part at its first occurrence is sufficient, so there is no
+ * backtracking.
+ */
 function matchesGlob(glob: string, text: string): boolean {
   // The most frequent glob.
   if (glob === "*") return true;

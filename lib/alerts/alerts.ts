@@ -63,7 +63,7 @@ class LineWatch {
   #waiting: AlertDraft[] = [];
   readonly #seen = new Map<string, { type: string; at: number }>();
 
-  /** Returns true where the line is worth an alert. */
+  /** Returns true if the line is worth an alert. */
   read(entry: LogEntry): boolean {
     const draft = alertOf(entry);
     if (draft === undefined || this.#waiting.length === MOST_WAITING || this.#isRepeated(draft)) return false;

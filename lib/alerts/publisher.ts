@@ -27,7 +27,7 @@ export interface PublisherParts {
 
 /**
  * Keeps an alert unless its subject is in that state already. Nodes that see the same event within a minute give it the
- * same id, so that a receiver can recognize an alert that two nodes had to send while their store was out of reach.
+ * same id, so that a receiver can recognize an alert that two nodes had to send while their store was unreachable.
  * @param isSent false: only the subject changes
  */
 export async function publish(draft: AlertDraft, parts: PublisherParts, isSent = true): Promise<void> {

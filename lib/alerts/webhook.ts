@@ -28,7 +28,7 @@ export interface SendOptions {
 
 /**
  * Sends an alert and returns the status of the answer. Redirects are not followed.
- * @throws {GatewayError} where the receiver cannot be reached, is at a closed address, or does not answer in time
+ * @throws {GatewayError} if the receiver cannot be reached, is at a closed address, or does not answer in time
  */
 export async function sendAlert(
   body: AlertBody,

@@ -13,7 +13,7 @@ export interface UsageReading {
   tokens: BilledTokens;
   /** Classes to count: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
-  /** True where the gateway has counted or estimated some of it already. */
+  /** True if the gateway has counted or estimated some of it already. */
   counted: NonNullable<TokenUsage["counted"]> | false;
   /** Classes whose reported count is impossible, for the log. */
   absurd: BilledClass[];

@@ -75,7 +75,7 @@ const RETRY_MS = 1_000;
 interface Queued {
   entry: Entry;
   since: number;
-  /** True where its request waits for it. */
+  /** True if its request waits for it. */
   urgent: boolean;
   done?: PromiseWithResolvers<boolean>;
   /** Writes that had worked when one with this entry alone failed. */

@@ -1,6 +1,6 @@
 /** Colours by perceived lightness, chroma and hue (OKLCH). */
 
-/** Red, green and blue, 0 to 1, as screens show them. */
+/** Red, green and blue in sRGB, 0 to 1. */
 export type Rgb = readonly [number, number, number];
 
 /** Lightness 0 to 1, chroma 0 to about 0.3, hue in degrees. Colours outside of sRGB are clamped. */
@@ -33,14 +33,14 @@ export function luma(red: number, green: number, blue: number): number {
   return 0.299 * red + 0.587 * green + 0.114 * blue;
 }
 
-/** A colour that a word names: hue in degrees, chroma of its purest, lightness. */
+/** A named colour: hue in degrees, its highest chroma, lightness. */
 export interface Tint {
   hue: number;
   chroma: number;
   lightness: number;
 }
 
-/** Names of colours, in English: hue, chroma, lightness. */
+/** English colour names: hue, chroma, lightness. */
 const TINT_TABLE = `
   red 27 0.21 0.58, crimson 20 0.2 0.48, scarlet 30 0.22 0.58, orange 58 0.17 0.73, amber 75 0.16 0.78,
   gold 88 0.15 0.82, golden 88 0.15 0.82, yellow 100 0.17 0.88, lime 125 0.2 0.8, green 145 0.17 0.6,
@@ -50,7 +50,7 @@ const TINT_TABLE = `
   beige 80 0.04 0.87, cream 90 0.04 0.94, silver 250 0.01 0.8, gray 250 0.005 0.6, grey 250 0.005 0.6,
   black 270 0.005 0.18, white 90 0.004 0.98`;
 
-/** Colours by their names. */
+/** Colours by name. */
 export const TINTS: ReadonlyMap<string, Tint> = new Map(
   TINT_TABLE.trim().split(/,\s+/).map((row): [string, Tint] => {
     const [name = "", hue, chroma, lightness] = row.split(" ");
@@ -58,7 +58,7 @@ export const TINTS: ReadonlyMap<string, Tint> = new Map(
   }),
 );
 
-/** The colours that a text names, in its order, each once. */
+/** The colours named in a text, in order, without duplicates. */
 export function tintsIn(words: readonly string[]): Tint[] {
   const found = new Set<Tint>();
   for (const word of words) {
@@ -68,7 +68,7 @@ export function tintsIn(words: readonly string[]): Tint[] {
   return [...found];
 }
 
-/** The colour itself. */
+/** The colour of a tint. */
 export function tintColor({ lightness, chroma, hue }: Tint): Rgb {
   return oklch(lightness, chroma, hue);
 }

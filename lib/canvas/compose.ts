@@ -13,7 +13,7 @@ import { space } from "./scenes/space.ts";
 import { names, type Scene, type Stage } from "./stage.ts";
 import { lay, type Layer } from "./surface.ts";
 
-/** Scenes and the words that call for them. The scene with most of its words in the prompt is taken, the earliest of several. */
+/** Scenes and their words. The scene with the most words in the prompt wins; the earliest in case of a tie. */
 const SCENES: readonly (readonly [scene: Scene, words: string])[] = [
   [city, "city skyline town street urban downtown skyscraper tower building metropolis stadt ville neon"],
   [
@@ -44,7 +44,10 @@ const SCENES: readonly (readonly [scene: Scene, words: string])[] = [
   ],
 ];
 
-/** Additions to a scene: words, the motif, its place as shares of width and height, its size as a share of the shorter side. */
+/**
+ * Additions to a scene: words, the motif, its position as shares of width and height, its size as a share of the
+ * shorter side.
+ */
 const MOTIFS:
   readonly (readonly [words: string, motif: Motif, place: readonly [x: number, y: number, size: number]])[] = [
     ["lighthouse", lighthouse, [0.78, 0.63, 0.34]],
@@ -59,7 +62,7 @@ const MOTIFS:
     ["heart love valentine", heart, [0.5, 0.42, 0.24]],
   ];
 
-/** The layers of one of a prompt's images, without any text. */
+/** The layers of one image of a prompt, without text. */
 export function compose(prompt: string, { width, height, index }: PixelSize & { index: number }): Layer[] {
   const list = readWords(prompt);
   const seed = hashText(`${prompt}\n${index}`);
@@ -75,7 +78,7 @@ export function compose(prompt: string, { width, height, index }: PixelSize & { 
   ];
 }
 
-/** Words in small letters; a plural s is left off as well. */
+/** Words in lower case, also without a plural s. */
 export function readWords(text: string): string[] {
   const found = text.slice(0, 4000).toLowerCase().match(/\p{L}+/gu) ?? [];
   return found.flatMap((word) => word.length > 3 && word.endsWith("s") ? [word, word.slice(0, -1)] : [word]);

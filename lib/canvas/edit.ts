@@ -1,4 +1,4 @@
-/** Edits uploaded images by the words of an instruction: always the same way for the same upload and instruction. */
+/** Edits uploaded images by the words of an instruction. Deterministic for the same upload and instruction. */
 import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pixels.ts";
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
@@ -9,14 +9,14 @@ import { fill, type Point, rectangle } from "./path.ts";
 import { cover, resize } from "./resize.ts";
 import { lay, type Layer, paintLayers } from "./surface.ts";
 
-/** EXIF orientation that shows an image after so many quarter turns clockwise. */
+/** EXIF orientation for each number of clockwise quarter turns. */
 const TURNED = [1, 6, 3, 8] as const;
 
 /** Parameters of an edit. */
 export interface Editing {
   prompt: string;
   size: PixelSize;
-  /** Index of the image in the request: each has its own warmth. */
+  /** Index of the image in the request; it varies the colour temperature. */
   index: number;
   /** Present for a preview: 0 is the coarsest. */
   step?: number;
@@ -25,11 +25,14 @@ export interface Editing {
   hasMask: boolean;
 }
 
-/** An edit that takes its images one by one, so that only one of them is in memory. */
+/** An edit that receives its images one by one, so that only one of them is in memory. */
 export interface Editor {
-  /** Takes the next image, as the viewer sees it, and frees its pixels. */
+  /** Adds the next image, as displayed, and frees its pixels. */
   add(image: Pixels): void;
-  /** Makes one edited image of exactly the size. The edit shows where the mask is transparent, which is freed. */
+  /**
+   * Returns one edited image of exactly the requested size. The edit applies where the mask is transparent. Frees the
+   * mask.
+   */
   finish(mask?: Pixels): Pixels;
 }
 
@@ -73,7 +76,7 @@ export function startEdit({ prompt, size: wanted, index, step, count, hasMask }:
 
 /** Arranges images: one fills the size, several share it in rows. */
 interface Arrangement {
-  /** Puts the next image into its place. Unless it is to be kept, its pixels are freed or become those of the whole. */
+  /** Adds the next image. Unless it is to be kept, its pixels are freed or reused for the result. */
   add(image: Pixels, options: { keep: boolean }): void;
   finish(): Pixels;
 }
@@ -124,7 +127,7 @@ function startArrangement(count: number, size: PixelSize): Arrangement {
   };
 }
 
-/** An image that may be changed: a copy where it is still the upload itself. */
+/** An image that may be modified: a copy if it is still the upload itself. */
 function copied(pixels: Pixels, original: Pixels): Pixels {
   return pixels === original ? { ...pixels, data: pixels.data.slice() } : pixels;
 }
@@ -154,7 +157,7 @@ function layersOf(size: PixelSize, { edit, isFramed }: { edit: Edit; isFramed: b
   return edit.type === "text" ? caption(edit.text, size, isFramed ? 0.12 : undefined) : undefined;
 }
 
-/** An image under layers, which shows where they paint nothing. Its own pixels are freed. */
+/** Draws layers over an image, and frees its pixels. */
 function over(pixels: Pixels, layers: readonly Layer[]): Pixels {
   const painted = paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
   free(pixels.data);
@@ -173,10 +176,10 @@ function below({ width, data }: Pixels): Layer {
   };
 }
 
-/** A passe-partout: a broad frame, and a fine line inside it. */
+/** A passe-partout: a wide frame with a fine line inside. */
 function border({ width, height }: PixelSize, color: Rgb = [0.97, 0.96, 0.93]): Layer[] {
   const unit = Math.min(width, height);
-  // Whole pixels: the pieces of a frame meet without a seam.
+  // Whole pixels, so that the pieces of the frame meet without a seam.
   const broad = Math.round(unit * 0.055), fine = Math.max(1, Math.round(unit * 0.004));
   const edge = Math.max(1, Math.round(unit * 0.002)), inset = broad + Math.round(unit * 0.012);
   const dark = mix(color, [0, 0, 0], 0.5);
@@ -198,7 +201,7 @@ function sides({ width, height }: PixelSize, inset: number, thick: number): Poin
   ];
 }
 
-/** White outside a rectangle with round corners. */
+/** White outside a rectangle with rounded corners. */
 function corners({ width, height }: PixelSize): Layer {
   const radius = Math.min(width, height) * 0.14;
   return (band) =>
@@ -209,7 +212,7 @@ function corners({ width, height }: PixelSize): Layer {
     });
 }
 
-/** The edit where the mask lets it through, the original elsewhere. Original and mask are freed. */
+/** Blends the edit over the original through the mask. Frees original and mask. */
 function blend(original: Pixels, { edited, mask }: { edited: Pixels; mask: Pixels }): Pixels {
   for (let at = 0; at < edited.data.length; at += 4) {
     const keep = (mask.data[at + 3] as number) / 255;

@@ -1,8 +1,8 @@
-/** Filters on an image's pixels. They work in place unless their comment says otherwise. */
+/** Pixel filters. They work in place unless noted otherwise. */
 import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
-/** Gives each pixel a new colour, by its old one in bytes. */
+/** Maps each pixel's colour, in bytes. */
 function recolor(pixels: Pixels, change: (red: number, green: number, blue: number) => Rgb): void {
   const { data } = pixels;
   for (let at = 0; at < data.length; at += 4) {
@@ -17,7 +17,7 @@ function clamp(value: number): number {
   return value <= 0 ? 0 : value >= 255 ? 255 : value + 0.5;
 }
 
-/** Shades of grey. */
+/** Converts to greyscale. */
 export function toGray(pixels: Pixels): void {
   recolor(pixels, (red, green, blue) => {
     const gray = luma(red, green, blue);
@@ -25,7 +25,7 @@ export function toGray(pixels: Pixels): void {
   });
 }
 
-/** The brown of old photographs. */
+/** Converts to sepia. */
 export function toSepia(pixels: Pixels): void {
   recolor(pixels, (red, green, blue) => {
     const gray = luma(red, green, blue);
@@ -33,12 +33,12 @@ export function toSepia(pixels: Pixels): void {
   });
 }
 
-/** Light for dark, and each colour for its opposite. */
+/** Inverts all colours. */
 export function invert(pixels: Pixels): void {
   recolor(pixels, (red, green, blue) => [255 - red, 255 - green, 255 - blue]);
 }
 
-/** Pulls everything towards a colour but keeps what is light and what is dark. */
+/** Tints the image but keeps light and dark areas. */
 export function colorize(pixels: Pixels, color: Rgb, share: number): void {
   const own = luma(...color);
   recolor(pixels, (red, green, blue) => {
@@ -71,7 +71,7 @@ export function tone(
   });
 }
 
-/** Softens an image: a box blur, three times in each direction, which looks round. */
+/** Blurs the image: three box blurs per direction approximate a Gaussian. */
 export function blurPixels(pixels: Pixels, radius: number): void {
   const { width, height } = pixels;
   for (let pass = 0; pass < 3; pass++) {
@@ -103,7 +103,7 @@ function sweep(
   }
 }
 
-/** Brings out edges: what a blur takes away is added. */
+/** Sharpens by unsharp masking. */
 export function sharpen(pixels: Pixels, radius: number, amount: number): void {
   const soft = { ...pixels, data: pixels.data.slice() };
   blurPixels(soft, radius);
@@ -115,7 +115,7 @@ export function sharpen(pixels: Pixels, radius: number, amount: number): void {
   free(soft.data);
 }
 
-/** Squares of one colour each. */
+/** Fills squares with their average colour. */
 export function pixelate({ width, height, data }: Pixels, side: number): void {
   for (let top = 0; top < height; top += side) {
     for (let left = 0; left < width; left += side) {
@@ -134,7 +134,7 @@ export function pixelate({ width, height, data }: Pixels, side: number): void {
   }
 }
 
-/** Fewer shades of each colour. */
+/** Reduces the number of shades per channel. */
 export function posterize(pixels: Pixels, shades: number): void {
   const step = 255 / (shades - 1);
   const to = (value: number) => Math.round(value / step) * step;

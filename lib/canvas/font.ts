@@ -1,7 +1,7 @@
 /**
- * Letters as strokes of a round pen: lines and arcs on a grid where capitals are 10 high, small letters 7, and the base
- * line is 0. `L` goes from point to point, `A` is an arc: centre, radii, and two angles in degrees, counter-clockwise
- * from the right. The number in front is the width.
+ * A stroke font: lines and arcs of a round pen, on a grid where capitals are 10 high, small letters 7, and the baseline
+ * is 0. `L` lists points; `A` is an arc: centre, radii, and two angles in degrees, counter-clockwise from the right.
+ * The first number is the width.
  */
 import type { Point } from "./path.ts";
 
@@ -74,7 +74,7 @@ const SHAPES: ReadonlyMap<string, string> = new Map([
   ): [string, string] => [row.slice(0, row.indexOf(" ")), row.slice(row.indexOf(" ") + 1)]),
 ]);
 
-/** Accents, centred on 0; their foot is at 0, that of the cedilla hangs from it. */
+/** Accents, centred on 0; they stand at 0, the cedilla hangs from it. */
 const MARKS: ReadonlyMap<string, string> = new Map([
   ["\u0300", "0 L-1.2 2 0.6 0.4"],
   ["\u0301", "0 L1.2 2 -0.6 0.4"],
@@ -91,19 +91,19 @@ const MARKS: ReadonlyMap<string, string> = new Map([
   ["\u0328", "0 A0.9 -1 1 1.2 130 320"],
 ]);
 
-/** Characters that are written as others, each followed by its spelling. */
+/** Characters written like others, each followed by its replacement. */
 const SPELLED: ReadonlyMap<string, string> = new Map(
   'ÆAE æae ŒOE œoe ‘\' ’\' “" ”" „" …... ‐- ‑- −- •· ®(R) ©(C)'.split(" ").map((
     pair,
   ) => [pair.slice(0, 1), pair.slice(1)]),
 );
 
-/** Room on both sides of a letter together. */
+/** Total space on both sides of a letter. */
 const BEARING = 2.3;
 
 const parsed = new Map<string, Glyph>();
 
-/** The text in letters that this font has, white space as single spaces; what it has no letters for is left out. */
+/** The text in characters of this font, white space as single spaces; other characters are left out. */
 export function drawable(text: string): string {
   const spelled = [...text.normalize("NFC")].map((letter) => SPELLED.get(letter) ?? letter);
   return spelled.join("").replaceAll(/\s+/g, " ").split("").filter((letter) => glyph(letter) !== undefined).join("")

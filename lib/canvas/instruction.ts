@@ -1,4 +1,4 @@
-/** Reads from the words of an instruction which edits it asks for. */
+/** Parses the edits requested by the words of an instruction. */
 import { type Tint, tintsIn } from "./color.ts";
 import { readWords } from "./compose.ts";
 
@@ -10,7 +10,7 @@ export type Edit =
   | { type: "border"; tint?: Tint }
   | { type: "text"; text: string };
 
-/** Everything an instruction asks for, in the order it is done. */
+/** The requested edits, in the order of application. */
 export interface Instruction {
   /** Quarter turns clockwise. */
   turns: number;
@@ -19,7 +19,7 @@ export interface Instruction {
   edits: Edit[];
 }
 
-/** Most letters of a text that is put on an image. */
+/** Longest text that is written on an image. */
 const MOST_TEXT = 200;
 
 const SIMPLE: readonly [Exclude<Edit, { tint?: Tint } | { text: string } | { type: "tone" }>["type"], RegExp][] = [
@@ -44,17 +44,16 @@ const TONES: readonly [RegExp, Omit<Extract<Edit, { type: "tone" }>, "type">][] 
   [/\b(cool|cold|winter|icy)/, { warmth: -0.8 }],
 ];
 
-/** The colour of a border is beside this word, */
+/** The colour of a border is near this word, not behind a `BREAK`. */
 const BORDER = /\b(border|frame|framed|rahmen)\b/;
-/** and no further away than this. */
 const BREAK = /[,.;]|\b(?:and|with|then|und|mit)\b/;
 
-/** Reads an instruction. Where it asks for nothing that can be done, the image gets a vignette and the words themselves. */
+/** Parses an instruction. Without any known edit, the image gets a vignette and the instruction as a caption. */
 export function readInstruction(prompt: string): Instruction {
   const text = prompt.slice(0, 4000);
   const quoted = [...text.matchAll(/["“”«»„]([^"“”«»„]{1,200})["“”«»„]|(?:^|\s)['‘]([^'’]{1,200})['’](?=[\s.,!?]|$)/g)]
     .map(([, double, single]) => (double ?? single ?? "").trim()).filter((found) => found !== "");
-  // The text to write on the image is no colour instruction.
+  // Quoted text is written on the image and contains no edits.
   let plain = text.toLowerCase();
   for (const words of quoted) plain = plain.replace(words.toLowerCase(), " ");
   const edits: Edit[] = [];
@@ -77,7 +76,7 @@ export function readInstruction(prompt: string): Instruction {
       text: text.slice(0, MOST_TEXT),
     });
   }
-  // Last: nothing is painted over a frame.
+  // The border comes last, so that nothing is painted over it.
   if (border !== null) edits.push({ type: "border", ...(frame !== undefined && { tint: frame }) });
   return { ...geometry, edits };
 }

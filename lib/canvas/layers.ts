@@ -5,7 +5,7 @@ import type { PixelSize } from "./pixels.ts";
 import { fractal, lattice, noise, type Random, smooth } from "./random.ts";
 import { type Band, lay, type Layer, shine } from "./surface.ts";
 
-/** A colour for each row, from `top` to `bottom`; above and below it goes on as it ends. */
+/** A vertical gradient from `top` to `bottom`, constant above and below. */
 export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bottom: number }): Layer {
   return (band) => {
     for (let y = band.top; y < band.bottom; y++) {
@@ -16,7 +16,7 @@ export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bott
   };
 }
 
-/** The colour at a share of the way through a list of colours. */
+/** Interpolates in a list of colours. */
 export function along(colors: readonly Rgb[], share: number): Rgb {
   const place = Math.min(1, Math.max(0, share)) * (colors.length - 1);
   const index = Math.min(colors.length - 2, Math.floor(place));
@@ -25,7 +25,7 @@ export function along(colors: readonly Rgb[], share: number): Rgb {
   return mix(from, to, t * t * (3 - 2 * t) * 0.5 + t * 0.5);
 }
 
-/** Light around a point, gone at `radius`. `squeeze` below 1 makes it wider than high. */
+/** Light around a point that fades out at `radius`. `squeeze` below 1 makes it wider than high. */
 export function glow(
   [cx, cy]: Point,
   { radius, color, amount, squeeze = 1 }: { radius: number; color: Rgb; amount: number; squeeze?: number },
@@ -113,14 +113,14 @@ export function clouds(
   };
 }
 
-/** Numbers on a grid. */
+/** Values on a grid. */
 export interface Grid {
   columns: number;
   rows: number;
   values: Float32Array;
 }
 
-/** Numbers made for each point of a grid. */
+/** Creates a grid of computed values. */
 export function grid(columns: number, rows: number, make: (column: number, row: number) => number): Grid {
   const values = new Float32Array(columns * rows);
   for (let row = 0; row < rows; row++) {
@@ -129,7 +129,7 @@ export function grid(columns: number, rows: number, make: (column: number, row: 
   return { columns, rows, values };
 }
 
-/** The number between the points of a grid; at its edges it goes on as it ends. */
+/** Interpolates between the points of a grid, constant beyond its edges. */
 export function sample({ columns, rows, values }: Grid, u: number, v: number): number {
   const x = Math.max(0, Math.min(columns - 1.001, u)), y = Math.max(0, Math.min(rows - 1.001, v));
   const column = x | 0, row = y | 0;
@@ -157,7 +157,7 @@ export function ridgeLine(
   return heights;
 }
 
-/** The highest of some tents around a place: each has its own height and its own two slopes. */
+/** The highest of several peaks at a position; each has its own height and slopes. */
 function peaks(x: number, seed: number): number {
   let highest = 0;
   for (let cell = Math.floor(x) - 2; cell <= Math.floor(x) + 2; cell++) {
@@ -195,7 +195,7 @@ export function land(
         const sunk = Math.min(1, below / depth);
         let shade = color;
         if (relief > 0) {
-          // The edge between light and shade wanders as it comes down from a peak, and spurs stand out on both sides.
+          // The edge between light and shade meanders down from a peak, and spurs stand out on both sides.
           const wander = (noise(below / depth * 5, 0.5, seed + 1) - 0.5) * below * 1.5;
           const slope = slopes[Math.max(0, Math.min(width - 1, Math.round(x + wander)))] as number;
           const spur = noise((x + below * 0.5 * light) / depth * 5.5, below / depth * 4, seed) * 0.65 +
@@ -252,7 +252,7 @@ export function stars(
   };
 }
 
-/** Water from `horizon` down: the colours of the sky upside down, waves, and the light's glitter. */
+/** Water from `horizon` down: the mirrored colours of the sky, waves, and the glitter of the light. */
 export function water(
   { horizon, deep, colors, light, color, glitter, seed, unit }:
     & { deep: Rgb; colors: readonly Rgb[]; color: Rgb }
@@ -263,7 +263,7 @@ export function water(
       const down = (y - horizon) / (band.height - horizon);
       const distance = Math.max(0.0015, (y - horizon) / unit);
       const base = mix(along(colors, down), deep, 0.2 + 0.55 * down);
-      // Waves look flatter and denser the farther away they are.
+      // Waves look flatter and denser in the distance.
       const vertical = Math.log(distance * 60 + 1) * 9;
       const horizontal = 3.5 / (distance + 0.06);
       const spread = unit * (0.035 + 0.3 * down);
@@ -293,7 +293,7 @@ export function vignette({ width, height }: PixelSize, amount: number): Layer {
     });
 }
 
-/** Strokes of a broad brush, faint: the tones of large areas go up and down a little. */
+/** Faint broad brush strokes, which vary the tones of large areas. */
 export function brush({ width, height }: PixelSize, amount: number, seed: number): Layer {
   const unit = Math.min(width, height);
   const columns = Math.ceil(width / unit * 300), rows = Math.ceil(height / unit * 300);
@@ -316,7 +316,7 @@ export function eachPixel(band: Band, paint: (x: number, y: number, at: number) 
   }
 }
 
-/** Calls `paint` for the rows of the band between two heights, with where the row begins in its data. */
+/** Calls `paint` for the rows of the band between two heights, with the offset of the row in its data. */
 export function eachRow(
   { width, top, bottom }: Band,
   [from, to]: readonly [number, number],

@@ -1,4 +1,4 @@
-/** Small things that a prompt may name, drawn where a scene has room for them. */
+/** Small objects named in a prompt, drawn where a scene has room. */
 import { mix, type Rgb, tintColor, TINTS } from "./color.ts";
 import { disc, glow } from "./layers.ts";
 import { fill, type Point } from "./path.ts";
@@ -7,12 +7,12 @@ import { Sketch } from "./sketch.ts";
 import type { Stage } from "./stage.ts";
 import type { Layer } from "./surface.ts";
 
-/** Draws a thing of a size around a point. */
+/** Draws an object of a size around a point. */
 export type Motif = (stage: Stage, at: Point, size: number) => Layer[];
 
 const WHITE: Rgb = [1, 1, 1];
 
-/** A sailing boat; the point is on its water line. */
+/** A sailing boat; the point is on its waterline. */
 export function sailboat({ palette, seed }: Stage, at: Point, size: number): Layer[] {
   const sketch = new Sketch(at, size, { flip: seed % 2 === 0 });
   const white = mix([1, 0.98, 0.94], palette.sky[2], 0.15);
@@ -25,7 +25,7 @@ export function sailboat({ palette, seed }: Stage, at: Point, size: number): Lay
   return sketch.layers;
 }
 
-/** Some birds far away. */
+/** A few distant birds. */
 export function birds({ palette, random }: Stage, [x, y]: Point, size: number): Layer[] {
   return Array.from({ length: 5 }, () => {
     const at: Point = [x + between(random, -1.6, 1.6) * size, y + between(random, -0.7, 0.7) * size];

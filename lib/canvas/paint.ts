@@ -1,4 +1,4 @@
-/** Paints an image from a prompt: always the same one for the same prompt, size and number. */
+/** Paints an image from a prompt. Deterministic for the same prompt, size and index. */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import { compose } from "./compose.ts";
 import { eachRow } from "./layers.ts";
@@ -7,10 +7,10 @@ import { resize } from "./resize.ts";
 import { lay, type Layer, paintLayers } from "./surface.ts";
 import { layOut, letter } from "./text.ts";
 
-/** Reduction of a preview, by its step: it is painted small, then enlarged. */
+/** Scale factor of each preview: painted small, then enlarged. */
 const COARSENESS = [24, 12, 6] as const;
 
-/** Paints an image. A preview, `step` 0 to 2, is the same image with fewer pixels to it, in the full size. */
+/** Paints an image. A preview, `step` 0 to 2, has the full size but fewer details. */
 export function paint(
   { prompt, size, index, step }: { prompt: string; size: PixelSize; index: number; step?: number },
 ): Pixels {
@@ -18,15 +18,14 @@ export function paint(
   return paintLayers(size, [...compose(prompt, { ...size, index }), ...caption(prompt, size)]);
 }
 
-/** The size in which a preview is made before it is enlarged. */
+/** The size in which a preview is painted before it is enlarged. */
 export function previewSize({ width, height }: PixelSize, step: number): PixelSize {
   const coarse = COARSENESS[Math.min(step, COARSENESS.length - 1)] ?? 6;
   return { width: Math.ceil(width / coarse), height: Math.ceil(height / coarse) };
 }
 
 /**
- * A text in the lower part of an image, on a ground that is dark enough for it. The margin is a share of the image's
- * shorter side.
+ * A caption in the lower part of an image, on a darkened background. The margin is a share of the image's shorter side.
  */
 export function caption(text: string, { width, height }: PixelSize, inset = 0.06): Layer[] {
   const unit = Math.min(width, height);

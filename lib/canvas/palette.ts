@@ -1,8 +1,8 @@
-/** The colours of an image, from words about time, weather and colour, else random. */
+/** Chooses the colours of an image from words about time, weather and colour, else at random. */
 import { mix, oklch, type Rgb, type Tint, tintColor, tintsIn } from "./color.ts";
 import { between, pick, type Random } from "./random.ts";
 
-/** Times and weathers that colours are chosen for. */
+/** Times and weathers with colours of their own. */
 export type Mood = "day" | "dawn" | "sunset" | "night" | "storm";
 
 /** Colours of an image. */
@@ -12,10 +12,10 @@ export interface Palette {
   sky: readonly [Rgb, Rgb, Rgb];
   /** Sun, moon, lamps. */
   light: Rgb;
-  /** Things near by, in the shade; and on the side of the light. */
+  /** Nearby objects in the shade, and in the light. */
   near: Rgb;
   lit: Rgb;
-  /** Colours that stand out: three of them, a pale one, a dark one. */
+  /** Accents: three strong colours, a pale one, a dark one. */
   accents: readonly [Rgb, Rgb, Rgb, Rgb, Rgb];
 }
 
@@ -70,7 +70,7 @@ function moodColors(mood: Mood, shift: number): Colors {
   return { sky: [at(0, shift), at(1, shift), at(2, shift)], light: at(3, 0), near: at(4, shift), lit: at(5, shift) };
 }
 
-/** The mood's lightness in the hues that were asked for. */
+/** The mood's lightness with the requested hues. */
 function tinted(plain: Colors, tints: readonly Tint[]): Colors {
   const [first, second = first] = tints;
   if (first === undefined || second === undefined) return plain;
@@ -91,7 +91,7 @@ function tinted(plain: Colors, tints: readonly Tint[]): Colors {
   };
 }
 
-/** About the lightness that `oklch()` was given, for colours of moderate chroma. */
+/** Approximate OKLCH lightness, for colours of moderate chroma. */
 function lightnessOf([red, green, blue]: Rgb): number {
   const linear = 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2;
   return Math.cbrt(linear);

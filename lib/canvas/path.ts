@@ -1,4 +1,4 @@
-/** Filled outlines with soft edges. */
+/** Filled, anti-aliased outlines. */
 import { mix, type Rgb } from "./color.ts";
 import { lay, type Layer } from "./surface.ts";
 
@@ -38,7 +38,7 @@ export function curve(points: readonly Point[], steps = 12): Point[] {
   return [...parts, at(points.length - 1)];
 }
 
-/** The way from the second of four points to the third, without its end. */
+/** The curve from the second of four points to the third, without its end point. */
 function bend([before, from, to, after]: readonly [Point, Point, Point, Point], steps: number): Point[] {
   return Array.from({ length: steps }, (_, step) => [
     spline(step / steps, [before[0], from[0], to[0], after[0]]),
@@ -79,7 +79,7 @@ export function place(
   });
 }
 
-/** Fills an outline. Where it crosses itself, parts that go round the same way stay filled. */
+/** Fills an outline by the nonzero rule. */
 export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer {
   let left = Infinity, right = -Infinity, high = Infinity, low = -Infinity;
   for (const [x, y] of outline) {
@@ -93,7 +93,7 @@ export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer 
     const firstY = Math.max(top, Math.floor(high)), endY = Math.min(bottom, Math.ceil(low) + 1);
     if (firstX >= endX || firstY >= endY) return;
     const columns = endX - firstX + 2;
-    // Each edge adds, row by row, how much of a pixel lies to the right of it; the sum from the left is the coverage.
+    // Each edge adds, row by row, the area of each pixel to its right; the running sum from the left is the coverage.
     const cover = new Float32Array(columns * (endY - firstY));
     for (let i = 0; i < outline.length; i++) {
       const start = outline[i] as Point, end = outline[(i + 1) % outline.length] as Point;
@@ -128,7 +128,7 @@ function addEdge(cover: Float32Array, { start, end, columns, left, top, bottom }
   }
 }
 
-/** One row's part of an edge that goes from x0 to x1. */
+/** The part of an edge within one row, from x0 to x1. */
 function spread(
   cover: Float32Array,
   { base, columns, x0, x1, height }: { base: number; columns: number; x0: number; x1: number; height: number },
@@ -148,7 +148,7 @@ function spread(
     return;
   }
   const perPixel = height / (x1 - x0);
-  // Area to the right of the edge within each pixel it passes, as differences from pixel to pixel.
+  // Area to the right of the edge within each pixel, as differences between pixels.
   let before = 0;
   for (let column = first; column <= last; column++) {
     const enter = Math.max(x0, column), leave = Math.min(x1, column + 1);

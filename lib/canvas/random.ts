@@ -1,9 +1,9 @@
 /** Deterministic random numbers and noise from a seed. */
 
-/** A stream of numbers from 0 up to, not including, 1. */
+/** A stream of random numbers from 0 to 1, exclusive. */
 export type Random = () => number;
 
-/** A 32-bit number made of a text; a small change of the text changes every bit. */
+/** Hashes a text to 32 bits; a small change of the text changes every bit. */
 export function hashText(text: string): number {
   let hash = 0x9e3779b9;
   for (let i = 0; i < text.length; i++) {
@@ -19,7 +19,7 @@ function scramble(value: number): number {
   return (bits ^ bits >>> 16) >>> 0;
 }
 
-/** Numbers made of a seed. */
+/** A random generator with a seed. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -28,22 +28,22 @@ export function randomOf(seed: number): Random {
   };
 }
 
-/** A number between two. */
+/** A random number between two. */
 export function between(random: Random, low: number, high: number): number {
   return low + (high - low) * random();
 }
 
-/** One of a list. */
+/** A random element of a list. */
 export function pick<T>(random: Random, list: readonly [T, ...T[]]): T {
   return list[Math.floor(random() * list.length)] ?? list[0];
 }
 
-/** The value of a lattice point: 0 to 1. */
+/** The pseudo-random value of a lattice point, 0 to 1. */
 export function lattice(x: number, y: number, seed: number): number {
   return scramble(Math.imul(x, 0x27d4eb2d) ^ Math.imul(y, 0x165667b1) ^ seed) / 2 ** 32;
 }
 
-/** Smooth noise of two dimensions, 0 to 1, with a cell of size 1. */
+/** Smooth two-dimensional noise, 0 to 1, with cells of size 1. */
 export function noise(x: number, y: number, seed: number): number {
   const column = Math.floor(x), row = Math.floor(y);
   const u = ease(x - column), v = ease(y - row);
@@ -52,7 +52,7 @@ export function noise(x: number, y: number, seed: number): number {
   return top * (1 - v) + bottom * v;
 }
 
-/** Noise in several sizes at once, each half of the one before; 0 to 1, mostly about a half. */
+/** Noise of several octaves, each half as strong as the previous; 0 to 1, mostly about 0.5. */
 export function fractal(x: number, y: number, { seed, octaves = 5 }: { seed: number; octaves?: number }): number {
   let sum = 0, weight = 0.5, total = 0;
   for (let octave = 0; octave < octaves; octave++) {
@@ -68,7 +68,7 @@ function ease(t: number): number {
   return t * t * t * (t * (t * 6 - 15) + 10);
 }
 
-/** 0 up to `low`, 1 from `high` on, smooth between. */
+/** Smoothstep: 0 up to `low`, 1 from `high`. */
 export function smooth(low: number, high: number, value: number): number {
   const t = Math.min(1, Math.max(0, (value - low) / (high - low)));
   return t * t * (3 - 2 * t);

@@ -1,20 +1,20 @@
-/** Images in other sizes. */
+/** Resizes images. */
 import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 
-/** The sources of each pixel of a line: their first index, and their weights. */
+/** The source pixels of each pixel of a line: first index and weights. */
 interface Weights {
   from: Int32Array;
   count: number;
   shares: Float32Array;
 }
 
-/** Resizes an image to exactly a size: smaller ones are averaged, larger ones are smooth. */
+/** Resizes an image to an exact size: averages when shrinking, interpolates when enlarging. */
 export function resize(pixels: Pixels, size: PixelSize): Pixels {
   if (pixels.width === size.width && pixels.height === size.height) return pixels;
   return crop(pixels, { x: 0, y: 0, width: pixels.width, height: pixels.height }, size);
 }
 
-/** Fills a size with an image in its own proportions; what is over at two sides is cut off. */
+/** Fills a size with an image in its own proportions, cropping what exceeds it. */
 export function cover(pixels: Pixels, size: PixelSize): Pixels {
   const scale = Math.max(size.width / pixels.width, size.height / pixels.height);
   const width = Math.min(pixels.width, size.width / scale), height = Math.min(pixels.height, size.height / scale);

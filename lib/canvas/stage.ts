@@ -6,7 +6,7 @@ import type { Layer } from "./surface.ts";
 
 /** Size, randomness, colours and words of an image to compose. */
 export interface Stage extends PixelSize {
-  /** The shorter side in pixels: lengths are shares of it, so that a scene looks the same in every size. */
+  /** The shorter side in pixels. Lengths are shares of it, so that a scene looks the same at every size. */
   unit: number;
   random: Random;
   /** Seed of its noise. */
@@ -19,7 +19,7 @@ export interface Stage extends PixelSize {
 /** Composes an image. */
 export type Scene = (stage: Stage) => Layer[];
 
-/** True where one of the words is in the prompt. */
+/** Returns whether one of the words is in the prompt. */
 export function names({ words }: Pick<Stage, "words">, ...list: readonly string[]): boolean {
   return list.some((word) => words.has(word));
 }

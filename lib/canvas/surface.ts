@@ -1,6 +1,6 @@
 /**
- * The surface that layers paint on. An image is painted in bands of some rows, all layers of one band before the next: a band fits
- * into the processor's cache, and the memory needed does not grow with the image.
+ * The surface that layers paint on. An image is painted band by band, all layers of one band before the next: a band
+ * fits into the processor's cache, and memory does not grow with the image.
  */
 import type { Pixels, PixelSize } from "./pixels.ts";
 import type { Rgb } from "./color.ts";
@@ -8,7 +8,7 @@ import { lattice } from "./random.ts";
 
 /** Some rows of an image: red, green and blue of each pixel, 0 to 1. */
 export interface Band {
-  /** Of the whole image. */
+  /** Width of the whole image. */
   width: number;
   height: number;
   /** First row, and the one after the last. */
@@ -21,9 +21,9 @@ export interface Band {
 export type Layer = (band: Band) => void;
 
 const BAND_ROWS = 48;
-/** Side of the tile of noise that is laid over everything. */
+/** Side of the noise tile. */
 const TILE = 128;
-/** Grain in steps of 8 bits: enough that soft gradients show no stripes. */
+/** Amplitude of the noise in 8-bit steps: enough to dither gradients. */
 const GRAIN = 1.3;
 
 /** Paints the layers, first to last. The result is opaque. */
@@ -61,7 +61,7 @@ function toByte(value: number): number {
   return value <= 0 ? 0 : value >= 255 ? 255 : value | 0;
 }
 
-/** Lays a colour over the pixel that begins at `at`. */
+/** Blends a colour over the pixel at offset `at`. */
 export function lay(data: Float32Array, at: number, color: Rgb, alpha: number): void {
   const red = data[at] as number, green = data[at + 1] as number, blue = data[at + 2] as number;
   data[at] = red + (color[0] - red) * alpha;
@@ -69,7 +69,7 @@ export function lay(data: Float32Array, at: number, color: Rgb, alpha: number): 
   data[at + 2] = blue + (color[2] - blue) * alpha;
 }
 
-/** Adds light to the pixel that begins at `at`: what is bright already gains less. */
+/** Adds light to the pixel at offset `at`, less to bright pixels. */
 export function shine(data: Float32Array, at: number, color: Rgb, amount: number): void {
   const red = data[at] as number, green = data[at + 1] as number, blue = data[at + 2] as number;
   data[at] = red + (1 - red) * color[0] * amount;

@@ -1,11 +1,11 @@
-/** Words on an image. */
+/** Text on an image. */
 import type { Rgb } from "./color.ts";
 import { drawable, glyph } from "./font.ts";
 import { eachRow } from "./layers.ts";
 import type { Point } from "./path.ts";
 import { lay, type Layer } from "./surface.ts";
 
-/** Words laid out in lines. */
+/** Text laid out in lines. */
 export interface Block {
   lines: string[];
   /** Height of a capital, in pixels. */
@@ -17,16 +17,16 @@ export interface Block {
 
 /** Height of a capital in the units of the font. */
 const CAPITAL = 10;
-/** From base line to base line, in capitals. */
+/** Line height, in capital heights. */
 const LEADING = 1.72;
 /** Half the width of the pen, in the units of the font. */
 const PEN = 0.66;
-/** Sizes that are tried, from the largest to the smallest. */
+/** Sizes tried, from the largest to the smallest. */
 const STEPS = 14;
 
 /**
- * Lays a text out in the largest size that fits; at the smallest, what does not fit is cut off, with an ellipsis.
- * Undefined where the font has no letter of the text.
+ * Lays a text out in the largest size that fits; text that does not fit at the smallest size is cut off with an
+ * ellipsis. Undefined if the font has no character of the text.
  */
 export function layOut(
   text: string,
@@ -69,7 +69,7 @@ function wrap(words: readonly string[], room: number): string[] {
   return [...lines, line];
 }
 
-/** A word that is too long for a line, in pieces that are not. */
+/** Splits a word that is too long for a line. */
 function split(word: string, room: number): string[] {
   const pieces: string[] = [];
   let piece = "";
@@ -92,11 +92,11 @@ function cut(wrapped: readonly string[], { lines, room }: { lines: number; room:
 
 /** Position and look of a text block. */
 export interface Lettering {
-  /** Left end of the first line's capitals, at their top; with `center`, their middle. */
+  /** Top left of the first line's capitals; with `center`, the middle. */
   at: Point;
   center?: boolean;
   color: Rgb;
-  /** Strength of the dark halo that keeps letters legible on any ground, 0 to 1. */
+  /** Strength of the dark halo that keeps letters legible on any background, 0 to 1. */
   halo: number;
 }
 
@@ -163,7 +163,7 @@ function trace(
   }
 }
 
-/** A mask with soft edges: a box blur, twice in each direction. */
+/** Blurs a mask: two box blurs per direction. */
 function blur(
   mask: Float32Array,
   { columns, rows, radius }: { columns: number; rows: number; radius: number },

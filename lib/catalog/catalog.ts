@@ -3,18 +3,18 @@ import type { Config } from "../config.ts";
 import { EMBEDDED_MODELS } from "./embedded.ts";
 import { kindOfModalities, type Model, type ModelKind, type Target } from "./model.ts";
 
-/** Every model the gateway serves, in the order of the configuration, the embedded ones last. */
+/** Every model the gateway serves, in configured order, embedded ones last. */
 export interface Catalog {
   readonly models: readonly Model[];
-  /** Models by the vendor part of their ids, in the order of `models`. */
+  /** Models by the vendor part of their ids, in configured order. */
   readonly vendors: ReadonlyMap<string, readonly Model[]>;
-  /** Finds the model of exactly this id, canonical slug or alias, also where it has expired. */
+  /** Finds the model with exactly this id, canonical slug or alias, even if it has expired. */
   find(name: string): Model | undefined;
-  /** Lists the models whose ids are `<vendor>/<name>`. */
+  /** Lists the models with ids `<vendor>/<name>`. */
   named(name: string): readonly Model[];
 }
 
-/** Builds the look-ups of a checked configuration, in which each name belongs to one model. */
+/** Creates the catalog of a validated configuration, in which each name belongs to one model. */
 export function createCatalog(config: Pick<Config, "models" | "embedded_models" | "upstreams">): Catalog {
   const rows = config.embedded_models ? [...config.models, ...EMBEDDED_MODELS] : config.models;
   const models = rows.map((model) => withOwnHealth(model, config));
@@ -35,7 +35,7 @@ export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, n
   return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
 
-/** Returns the kind of a model by its output, which decides its endpoints. */
+/** Returns the kind of a model by its output modalities, which decides its endpoints. */
 export function kindOf({ architecture }: Pick<Model, "architecture">): ModelKind {
   return kindOfModalities(architecture.output_modalities);
 }
@@ -45,7 +45,7 @@ export function isLanguageModel(model: Model): boolean {
   return kindOf(model) === "text";
 }
 
-/** Faults that one row of the embedded upstream rehearses say nothing about its other rows. */
+/** Gives each row of the embedded upstream its own health, since rows simulate faults independently. */
 function withOwnHealth(model: Model, { upstreams }: Pick<Config, "upstreams">): Model {
   const isEmbedded = ({ upstream }: Target) => upstreams[upstream]?.vendor === "embedded";
   if (!model.targets.some(isEmbedded)) return model;

@@ -1,19 +1,19 @@
-/** The model catalog that Codex reads: `ModelsResponse` of codex-rs/protocol/src/openai_models.rs in openai/codex. */
+/** The model catalog of Codex: `ModelsResponse` in codex-rs/protocol/src/openai_models.rs of openai/codex. */
 import type { Endpoint } from "../access/access_table.ts";
 import type { JsonObject } from "../json/mod.ts";
 import type { Effort } from "../protocols/canonical/types.ts";
 import type { Model } from "./model.ts";
 
-/** The endpoint that Codex calls models with. */
+/** The endpoint that Codex calls. */
 export const CODEX_ENDPOINT: Endpoint = "responses";
 
-/** Names of models that Codex has facts and instructions of its own for. A row of the list would replace them. */
+/** Models that Codex has built-in facts and instructions for, which a row would replace. */
 const KNOWN_TO_CODEX = /\/gpt-(?:[5-9]|[1-9]\d)/;
 
-/** First minor version of Codex 0 that reads the effort `max`. Older ones drop the whole list for it. */
+/** First minor version of Codex 0 that accepts the effort `max`. Older ones reject the whole list because of it. */
 const FIRST_WITH_MAX = 144;
 
-/** Descriptions of efforts that Codex shows. */
+/** Descriptions of efforts shown by Codex. */
 const EFFORT_TEXTS: Readonly<Record<Effort, string>> = {
   none: "No reasoning",
   minimal: "Hardly any reasoning",
@@ -24,10 +24,10 @@ const EFFORT_TEXTS: Readonly<Record<Effort, string>> = {
   max: "As much reasoning as the model can do",
 };
 
-/** Most tokens of one tool's output that Codex sends; the value of the list that is built into Codex. */
+/** Most tokens of one tool output that Codex sends: the value of its built-in list. */
 const TOOL_OUTPUT_TOKENS = 10_000;
 
-/** System prompt of Codex with a model of this list: a row has to have one, and Codex leaves out its own for it. */
+/** System prompt for models of this list: rows must have one, and Codex omits its own for them. */
 const INSTRUCTIONS = `You are Codex, a coding agent in a terminal. You work in the user's own workspace.
 
 - Go on until the task is done. Ask only about decisions that the user has to make.
@@ -40,7 +40,7 @@ const INSTRUCTIONS = `You are Codex, a coding agent in a terminal. You work in t
   what you could not check.`;
 
 /**
- * Writes the catalog for a version of Codex. Models that Codex knows itself are left out.
+ * Formats the catalog for a version of Codex, without the models that Codex knows itself.
  * @param clientVersion as in the query: `0.169.0`
  */
 export function codexList(models: readonly Model[], clientVersion: string): JsonObject {
@@ -50,7 +50,7 @@ export function codexList(models: readonly Model[], clientVersion: string): Json
   return { models: rows.map((model, priority) => codexModel(model, { priority, readsMax })) };
 }
 
-/** Members that have no default in Codex are all there, as one that is missing makes Codex drop the list. */
+/** Sets every member without a default in Codex, because a missing one makes Codex reject the list. */
 function codexModel(
   { id, name, description, context_length, architecture, supported_parameters, reasoning }: Model,
   { priority, readsMax }: { priority: number; readsMax: boolean },
@@ -70,7 +70,7 @@ function codexModel(
     priority,
     upgrade: null,
     base_instructions: INSTRUCTIONS,
-    // Codex of 2026-11 has the second name.
+    // Codex of 2026-11 uses the second name.
     supports_reasoning_summaries: reasoning !== undefined,
     supports_reasoning_summary_parameter: reasoning !== undefined,
     support_verbosity: supported_parameters.includes("verbosity"),

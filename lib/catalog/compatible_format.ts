@@ -1,9 +1,9 @@
-/** Writes a catalog row in the format of `/v1/models`. */
+/** Formats a catalog row for `/v1/models`. */
 import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
 import { pricingAt } from "./pricing.ts";
 
-/** Writes the model object of the compatible format, with the prices at `now` and without its targets. */
+/** Formats a model for the compatible list, with the prices at `now` and without its targets. */
 export function compatibleModel(model: Model, now: number): JsonObject {
   return {
     id: model.id,
@@ -25,7 +25,7 @@ export function compatibleModel(model: Model, now: number): JsonObject {
   };
 }
 
-/** Writes the length of a model's vectors, its most tokens of an input, and the space of its vectors. */
+/** Formats the vector length, the maximum input tokens and the vector space of an embedding model. */
 function embedding({ context_length }: Model, { space, ...sizes }: NonNullable<Model["embedding"]>): JsonObject {
   return {
     dimensions: sizes.dimensions,
@@ -35,7 +35,7 @@ function embedding({ context_length }: Model, { space, ...sizes }: NonNullable<M
   };
 }
 
-/** Writes the modalities of a model, the same in both formats. */
+/** Formats the modalities of a model, identically for both formats. */
 export function architecture({ architecture }: Model): JsonObject {
   return {
     modality: architecture.modality,
@@ -46,7 +46,7 @@ export function architecture({ architecture }: Model): JsonObject {
   };
 }
 
-/** Writes the prices at `now` (Unix milliseconds), in USD per token as decimal strings; the same in both formats. */
+/** Formats the prices at `now` (Unix milliseconds), in USD per token as decimal strings; identical for both formats. */
 export function pricing(model: Model, now: number): JsonObject {
   const pricing = pricingAt(model, now);
   return {
@@ -60,7 +60,7 @@ export function pricing(model: Model, now: number): JsonObject {
   };
 }
 
-/** Writes the limits in tokens, the same in both formats. */
+/** Formats the token limits, identically for both formats. */
 export function topProvider({ top_provider }: Model): JsonObject {
   return {
     context_length: top_provider.context_length,

@@ -2,10 +2,10 @@
 import { EFFORTS } from "../protocols/canonical/types.ts";
 import { type Model, type ModelKind, modelSchema } from "./model.ts";
 
-/** Name of the upstream that always exists. */
+/** Name of the built-in upstream. */
 export const EMBEDDED_UPSTREAM = "embedded";
 
-/** Models that a target of the embedded upstream may name. */
+/** Target models of the embedded upstream, by kind. */
 export const EMBEDDED_TARGETS: Readonly<Record<Exclude<ModelKind, "other">, readonly string[]>> = {
   text: ["echo", "fault"],
   image: ["canvas"],
@@ -13,7 +13,7 @@ export const EMBEDDED_TARGETS: Readonly<Record<Exclude<ModelKind, "other">, read
   rerank: ["rerank", "fault"],
 };
 
-/** The embedded language model costs nothing. */
+/** Prices of the embedded language model, which is free. */
 const FREE = {
   prompt: "0",
   completion: "0",
@@ -22,10 +22,10 @@ const FREE = {
   input_cache_write_1h: "0",
 };
 
-/** Prices of images at this service, in USD per token: 0.75 per million of the prompt, 4.50 per million of images. */
+/** Prices of images, in USD per token: 0.75 per million of the prompt, 4.50 per million of images. */
 const IMAGES = { prompt: "0.00000075", completion: "0.0000045" };
 
-/** Rows that are in every catalog, unless `embedded_models` is false. */
+/** Rows of every catalog, unless `embedded_models` is false. */
 export const EMBEDDED_MODELS: readonly Model[] = [
   modelSchema.parse({
     id: "sluice/echo",

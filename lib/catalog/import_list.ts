@@ -1,4 +1,4 @@
-/** Makes a catalog file of a public price list: newer facts about known models, and rows for new ones. */
+/** Creates a catalog file from a public price list: newer facts about known models, and rows for new ones. */
 import { mayUse } from "../access/permissions.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { modelSchema } from "./model.ts";
@@ -9,14 +9,14 @@ import type { CatalogModel, CatalogSnapshot } from "./snapshot.ts";
 /** A catalog file, and its changes. */
 export interface ImportedCatalog {
   catalog: CatalogSnapshot;
-  /** Prices of known models that the list has otherwise. */
+  /** Prices of known models that differ in the list. */
   changes: ({ id: string } & Pick<ListedDifference, "member" | "configured" | "listed">)[];
-  /** Ids of models that the catalog did not have. */
+  /** Ids of new models. */
   added: string[];
 }
 
 /**
- * Takes from a list the models that the catalog has, and those whose ids match a glob.
+ * Imports from a list the models of the catalog, and those whose ids match a glob.
  * @param options `date`: day of the list; `source`: its name; `only`: globs of ids
  */
 export function importList(
@@ -34,7 +34,7 @@ export function importList(
     const isAsked = mayUse({ group: { models: [...only] }, rules: {} }, id);
     if (old === undefined ? !isAsked : only.length > 0 && !isAsked) continue;
     const row = rowOf(listed, { id, old: old?.row, date });
-    // Names that are no ids, and models without a context window.
+    // Skips invalid ids and models without a context window.
     if (!modelSchema.safeParse({ ...row, targets: [{ upstream: vendor, model }] }).success) continue;
     rows.push({ vendor, model, date, source, ...(old?.page !== undefined && { page: old.page }), row });
     if (old === undefined) imported.added.push(id);
@@ -50,7 +50,7 @@ function idOf({ vendor, model }: ListedModel): string {
   return `${vendor === "gemini" ? "google" : vendor}/${model.slice(model.lastIndexOf("/") + 1)}`;
 }
 
-/** A known model keeps members that the list does not name, such as prices of tools. */
+/** Creates a row. A known model keeps members that the list does not have, such as prices of tools. */
 function rowOf(
   { context_length, max_completion_tokens, pricing, row }: ListedModel,
   { id, old, date }: { id: string; old: JsonObject | undefined; date: string },

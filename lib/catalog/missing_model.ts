@@ -1,4 +1,4 @@
-/** Makes the error for a model that does not exist or may not be used. */
+/** The error for a model that does not exist or may not be used. */
 import type { Caller } from "../access/caller.ts";
 import { mayUse } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
@@ -12,13 +12,13 @@ export interface MissingModel {
   suggestion?: string;
 }
 
-/** The gateway and the caller of a request. */
+/** The gateway and the caller. */
 interface Asking {
   gateway: { catalog: Catalog; now: () => number };
   caller: Pick<Caller, "group" | "rules">;
 }
 
-/** Makes the error for an unknown name or an expired model. It names no model that the caller may not use. */
+/** Creates the error for an unknown name or an expired model. It names no model that the caller may not use. */
 export function missingModel(name: string, { gateway, caller }: Asking): MissingModel {
   const now = gateway.now();
   const isAllowed = ({ id }: Model): boolean => mayUse(caller, id);

@@ -1,4 +1,4 @@
-/** A row of the catalog: the one place where facts about a model live. Member names are those of the wire. */
+/** The schema of a catalog row, the single source of facts about a model. Member names are those of the API. */
 import { z } from "zod";
 import { EFFORTS } from "../protocols/canonical/types.ts";
 import { priceChangeSchema, PRICES, type Pricing, wholePricing } from "./price_schema.ts";
@@ -16,7 +16,7 @@ const aliasSchema = z.string().max(256).regex(
   { error: 'Expected a name such as "gpt-5" or "openai/gpt-5", in letters, digits and . _ - : @ +' },
 );
 
-/** Rate and concurrency limits. Absent members do not limit. */
+/** Rate and concurrency limits. Absent members mean no limit. */
 export const limitsSchema = z.strictObject({
   requests_per_minute: z.number().int().min(1).max(1_000_000).optional()
     .describe("Most requests within any 60 seconds. Absent: no limit").meta({ examples: [60] }),
@@ -33,7 +33,7 @@ export const limitsSchema = z.strictObject({
 /** Rate and concurrency limits. */
 export type Limits = z.output<typeof limitsSchema>;
 
-/** Differences of an image model's host from OpenAI's newest models. An absent member is false. */
+/** Deviations of an image model's host from OpenAI's newest models. Absent members are false. */
 const imageHostSchema = z.strictObject({
   single: z.boolean().optional().describe(
     "Whether it makes one image per request. Several images then take parallel requests. Absent: false",
@@ -89,7 +89,7 @@ const modelReasoningSchema = z.strictObject({
   mandatory: z.boolean().optional().describe("Whether reasoning cannot be switched off. Absent: false"),
 });
 
-/** Features of a model that no parameter names. An absent member is false. */
+/** Features of a model that no parameter name expresses. Absent members are false. */
 const featuresSchema = z.strictObject({
   prefill: z.boolean().optional().describe("Whether it continues an assistant message at the end. Absent: false"),
   system_messages: z.boolean().optional()
@@ -99,7 +99,7 @@ const featuresSchema = z.strictObject({
   ),
 });
 
-/** Parameters that models of a kind usually accept. */
+/** Default `supported_parameters` by kind. */
 const USUAL_PARAMETERS = {
   text: ["temperature", "top_p", "max_tokens", "stop", "tools", "tool_choice", "response_format"],
   image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
@@ -118,13 +118,13 @@ export function kindOfModalities(output: readonly unknown[]): ModelKind {
   return output.includes("rerank") ? "rerank" : "other";
 }
 
-/** Parameters that rows of a kind list where they name none. */
+/** Parameters of rows that list none. */
 function usualParameters(kind: ModelKind, hasDimensions: boolean): string[] {
   if (kind === "embedding" && hasDimensions) return ["dimensions", ...USUAL_PARAMETERS.embedding];
   return [...USUAL_PARAMETERS[kind === "other" ? "text" : kind]];
 }
 
-/** A catalog row as the operator writes it. */
+/** A catalog row in the configuration. */
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Id that clients use: `<vendor>/<model_name>`").meta({ examples: ["acme/assistant"] }),
   canonical_slug: z.string().min(1).optional()
@@ -224,13 +224,13 @@ export const modelSchema = z.strictObject({
   };
 });
 
-/** A catalog row with every default filled in; `price_changes` in the order of time, `from` in Unix milliseconds. */
+/** A catalog row with all defaults; `price_changes` in order of time, `from` in Unix milliseconds. */
 export type Model = z.output<typeof modelSchema>;
 
-/** One place a model's requests may go to. */
+/** A target of a model. */
 export interface Target extends Omit<z.output<typeof targetSchema>, "pricing"> {
   /** Prices that the vendor charges the operator; absent: unknown. */
   readonly pricing?: Pricing;
-  /** The model row, for targets whose health is that of the row: those of the embedded upstream. */
+  /** Id of the model row, for targets of the embedded upstream: each row has its own health. */
   readonly row?: string;
 }

@@ -1,9 +1,9 @@
-/** Writes a catalog row in the format of `/anthropic/v1/models`. */
+/** Formats a catalog row for `/anthropic/v1/models`. */
 import type { JsonObject } from "../json/mod.ts";
 import { architecture, pricing, topProvider } from "./compatible_format.ts";
 import type { Model } from "./model.ts";
 
-/** Writes the model object of the native format, with the prices at `now` and without its targets. */
+/** Formats a model for the native list, with the prices at `now` and without its targets. */
 export function nativeModel(model: Model, now: number): JsonObject {
   return {
     type: "model",

@@ -1,20 +1,20 @@
-/** Pages of the list at `/anthropic/v1/models`, by the parameters of Anthropic's list. */
+/** Pages of `/anthropic/v1/models`, with the parameters of Anthropic's list. */
 import { GatewayError } from "../errors.ts";
 import type { Model } from "./model.ts";
 
-/** Most models of a page, as at Anthropic. */
+/** Largest page, as at Anthropic. */
 const MOST = 1_000;
 
 /** A part of a list. */
 export interface ModelPage {
   models: readonly Model[];
-  /** True where more models follow; with `before_id`, where more come before. */
+  /** True if more models follow, or, with `before_id`, precede. */
   hasMore: boolean;
 }
 
 /**
- * Takes the page that a query asks for: `limit` models after `after_id`, or right before `before_id`. Without `limit` all
- * of them, so that clients which read one page see every model.
+ * Returns the page of a query: `limit` models after `after_id`, or directly before `before_id`. Without `limit` all of
+ * them, so that clients that read only one page see every model.
  * @throws {GatewayError} `invalid`
  */
 export function takePage(models: readonly Model[], query: URLSearchParams): ModelPage {

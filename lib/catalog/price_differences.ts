@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { Model, Target } from "./model.ts";
 import type { ListedModel } from "./price_lists.ts";
 
-/** One fact that differs. */
+/** A difference. */
 export interface ListedDifference {
   /** Public id of the model, and its index in the configuration. */
   id: string;
@@ -14,12 +14,12 @@ export interface ListedDifference {
   model: string;
   /** Path within the row of the configuration, such as `pricing.prompt`. */
   member: string;
-  /** `null` where the configuration does not have it. */
+  /** `null` if it is not configured. */
   configured: Json;
   listed: Json;
 }
 
-/** A model of the configuration, at an upstream that the list has it for. */
+/** A configured model, matched with a listed one of its upstream's vendor. */
 export interface MatchedModel {
   index: number;
   model: Model;
@@ -27,7 +27,7 @@ export interface MatchedModel {
   listed: ListedModel;
 }
 
-/** Finds the configured models in a list, by the vendor of the upstream and its id of the model. */
+/** Matches configured models with a list, by the upstream's vendor and model id. */
 export function matchModels(
   { models, upstreams }: Pick<Config, "models" | "upstreams">,
   list: readonly ListedModel[],
@@ -47,8 +47,8 @@ function isSameModel(one: Target, other: Target): boolean {
 }
 
 /**
- * Lists the differences between a model and the list. Compares the members of the list: the prices of the target where it has
- * any, else those of the model.
+ * Lists the differences between a model and the list, for the members of the list. Prices are compared with the
+ * target's if it has any, else with the model's.
  */
 export function listDifferences({ index, model, target, listed }: MatchedModel): ListedDifference[] {
   const found: ListedDifference[] = [];
@@ -67,13 +67,13 @@ export function listDifferences({ index, model, target, listed }: MatchedModel):
   return found;
 }
 
-/** The same text for the same price: trailing zeros aside. */
+/** Normalizes a price: without trailing zeros. */
 function plain(value: Json | undefined): string {
   const text = String(value ?? null);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** Lists the prices of a list that are other than those of a row, or missing there: member, configured, listed. */
+/** Lists the prices of a list that a row lacks or has differently: member, configured, listed. */
 export function listPriceDifferences(
   own: JsonObject,
   listed: JsonObject,

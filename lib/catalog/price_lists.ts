@@ -6,22 +6,22 @@ import { type VendorName, VENDORS } from "../upstreams/vendors.ts";
 /** Facts of a list about one model. */
 export interface ListedModel {
   vendor: VendorName;
-  /** The vendor's id of it. */
+  /** The vendor's model id. */
   model: string;
   context_length?: number;
   max_completion_tokens?: number;
   /** Members of `pricing`, in USD per token. */
   pricing: JsonObject;
-  /** Other members of a row, for models that no catalog has yet. */
+  /** Other row members, for models that are new to the catalog. */
   row: JsonObject;
 }
 
-/** Vendors by the names that the lists give them, where these differ. */
+/** Vendor names of the lists, where they differ from ours. */
 const VENDOR_NAMES: Readonly<Record<string, VendorName>> = { google: "gemini", moonshotai: "kimi", zai: "glm" };
 
 /**
- * Reads a list of either format. Entries of other vendors, and those without prices of tokens, are passed over.
- * @throws {RangeError} for another format, or without any model
+ * Reads a list of either format. Skips other vendors and models without token prices.
+ * @throws {RangeError} for another format, or an empty list
  */
 export function readPriceList(list: Json): ListedModel[] {
   if (!isObject(list)) throw new RangeError("Cannot read the price list: expected a JSON object");
@@ -38,7 +38,7 @@ export function readPriceList(list: Json): ListedModel[] {
   );
 }
 
-/** The catalog of the release as a list. */
+/** The built-in catalog as a list. */
 export function listSnapshot({ models }: CatalogSnapshot): ListedModel[] {
   return models.map(({ vendor, model, row }) => {
     const { context_length, top_provider, pricing } = row;
@@ -83,7 +83,7 @@ function modelsDevModels(name: string, { models }: JsonObject): ListedModel[] {
   });
 }
 
-/** Embedding models have output modalities of text here, and no price of output. */
+/** Excludes embedding models, which have text output here but no output price. */
 function answersInText({ modalities }: JsonObject, { prompt, completion }: JsonObject): boolean {
   const output = isObject(modalities) ? modalities.output : undefined;
   return (!Array.isArray(output) || output.includes("text")) && (completion !== "0" || prompt === "0");
@@ -116,7 +116,7 @@ function tierOf(above: Json | undefined, cost: JsonObject): JsonObject[] {
   return typeof above === "number" && prices !== undefined ? [{ above, ...prices }] : [];
 }
 
-/** Prices of tokens in USD per million; `undefined` without those of input and output. */
+/** Converts prices in USD per million tokens; `undefined` without input and output prices. */
 function pricesOfMillion({ input, output, cache_read, cache_write }: JsonObject): JsonObject | undefined {
   const price = (value: Json | undefined) => decimalOf(value, 6);
   return tokenPrices({
@@ -127,7 +127,7 @@ function pricesOfMillion({ input, output, cache_read, cache_write }: JsonObject)
   });
 }
 
-/** Suffixes of LiteLLM's members for prices above a number of tokens. */
+/** LiteLLM's members for prices above a number of tokens. */
 const ABOVE = /^input_cost_per_token(_above_(\d+)k_tokens)$/;
 
 function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
@@ -163,7 +163,7 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
       ...(priority !== undefined && { service_tiers: { priority } }),
     },
     row: {
-      // The list has no context window, and the most input is no more than that.
+      // The list has no context window; the maximum input is a lower bound.
       ...countOf("context_length", entry.max_input_tokens),
       architecture: {
         input_modalities: [
@@ -179,7 +179,7 @@ function liteLlmModel(key: string, entry: JsonObject): ListedModel[] {
   }];
 }
 
-/** Only the classes that the list names; `undefined` without those of input and output. */
+/** Keeps only the listed classes; `undefined` without input and output prices. */
 function tokenPrices(prices: Record<string, string | undefined>): JsonObject | undefined {
   if (prices.prompt === undefined || prices.completion === undefined) return undefined;
   return Object.fromEntries(
@@ -195,14 +195,14 @@ function countOf(name: "context_length" | "max_completion_tokens" | "dimensions"
 const DECIMALS = 12;
 
 /**
- * A number times 10 to the power of -`shift`, as a decimal string; `undefined` if it is no price. Binary fractions such
- * as 4.9999999999999996e-6 are rounded to 12 decimals, the most that a price has.
+ * A number times 10 to the power of -`shift`, as a decimal string; `undefined` if it is not a price. Floating-point
+ * noise such as 4.9999999999999996e-6 is rounded to the 12 decimals of a price.
  */
 function decimalOf(value: Json | undefined, shift: number): string | undefined {
   const text = isRawNumber(value) ? value.rawJSON : typeof value === "number" ? String(value) : "";
   const [, whole, fraction = "", exponent = "0"] = /^(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text) ?? [];
   if (whole === undefined) return undefined;
-  // The digits as a whole number of 10 to the power of -places.
+  // The value is the integer of all digits, times 10 to the power of -places.
   const places = fraction.length - Number(exponent) + shift;
   let units = BigInt(whole + fraction);
   if (places <= DECIMALS) units *= 10n ** BigInt(DECIMALS - places);

@@ -1,4 +1,4 @@
-/** Prices of models, as the operator writes them, with every default filled in. Member names are those of the wire. */
+/** The schema of prices, and prices with all defaults. Member names are those of the API. */
 import { z } from "zod";
 
 /** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
@@ -16,7 +16,7 @@ export const extraNameSchema: z.ZodString = z.string().max(64).regex(/^[a-z][a-z
   error: 'Expected a name such as "web_search", "priority" or "inference_geo:us"',
 });
 
-/** A time of day, by UTC. */
+/** A time of day (UTC). */
 const timeSchema = z.string().regex(/^(([01]\d|2[0-3]):[0-5]\d|24:00)$/, {
   error: 'Expected a time of day by UTC, such as "16:30"',
 });
@@ -47,7 +47,7 @@ const TIERED_PRICES = {
   })).min(1).optional().describe("Prices of requests with a large input. Absent: none"),
 };
 
-/** Prices of tokens within a span of each day. */
+/** Token prices in a daily time window. */
 const timeWindowSchema = z.strictObject({
   name: extraNameSchema.describe("Name in the ledger").meta({ examples: ["off-peak"] }),
   from: timeSchema.describe("First time of day (UTC) at which requests that begin pay these prices")
@@ -57,7 +57,7 @@ const timeWindowSchema = z.strictObject({
   ...TIERED_PRICES,
 });
 
-/** A price for everything that a request can be billed. */
+/** A price for everything that can be billed. */
 export const PRICES = {
   ...TIERED_PRICES,
   input_image: priceSchema.optional()
@@ -78,7 +78,7 @@ export const PRICES = {
     .describe("Prices at times of the day, outside of service tiers. Absent: none"),
 };
 
-/** Prices from a moment on. */
+/** Prices from a date on. */
 export const priceChangeSchema = z.strictObject({
   from: z.iso.datetime({ offset: true }).describe(
     "Requests that begin at this time or later pay these prices",
@@ -86,16 +86,16 @@ export const priceChangeSchema = z.strictObject({
   ...PRICES,
 });
 
-/** Prices as the operator writes them. */
+/** Prices as configured. */
 export type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
 
-/** Prices of tokens as the operator writes them. */
+/** Token prices as configured. */
 type WrittenTokenPrices = Omit<
   WrittenPricing,
   "input_image" | "request" | "hosted_tools" | "service_tiers" | "time_windows"
 >;
 
-/** A price for every class of tokens: USD per token as decimal strings. */
+/** A price for every class of tokens, in USD per token as decimal strings. */
 export interface TokenPrices {
   prompt: string;
   completion: string;
@@ -106,30 +106,30 @@ export interface TokenPrices {
 
 /** Prices of tokens by the size of the input. */
 export interface TieredPrices extends TokenPrices {
-  /** Prices of requests with more than `above` tokens of input, in ascending order. */
+  /** Prices of requests with more than `above` input tokens, in ascending order. */
   context_tiers?: readonly (TokenPrices & { above: number })[];
 }
 
-/** Prices as decimal strings: USD per token of each class, in every tier, and per call of hosted tools. */
+/** Prices as decimal strings: USD per token of each class, in every tier, and USD per call of hosted tools. */
 export interface Pricing extends TieredPrices {
   input_image?: string;
   request?: string;
   hosted_tools?: Readonly<Record<string, string>>;
   service_tiers?: Readonly<Record<string, TieredPrices>>;
   time_windows?: readonly TimeWindow[];
-  /** Name of the time window of these prices; absent: the usual ones. */
+  /** Name of the time window of these prices; absent: outside all windows. */
   window?: string;
 }
 
-/** A span of each day, in minutes since midnight UTC; one that ends before it begins goes on after midnight. */
+/** A daily time window, in minutes since midnight UTC; one that ends before it begins crosses midnight. */
 export interface TimeWindow {
   from: number;
   until: number;
-  /** The prices of the model in this window. */
+  /** The model's prices in this window. */
   pricing: Pricing;
 }
 
-/** Fills in a price for every class of tokens, in every tier and time window. */
+/** Fills in the price of every class of tokens, in every tier and time window. */
 export function wholePricing(written: WrittenPricing, makes: "image" | "text"): Pricing {
   const { input_image, request, hosted_tools, service_tiers, time_windows, ...tokens } = written;
   const extras = {
@@ -163,7 +163,7 @@ function tieredPrices({ context_tiers, ...written }: WrittenTokenPrices, makes: 
 }
 
 function tokenPrices(written: Omit<WrittenTokenPrices, "context_tiers">, makes: "image" | "text"): TokenPrices {
-  // Image models have no prices of caching.
+  // Image models have no cache prices.
   const cached = makes === "image" ? "0" : written.prompt;
   return {
     prompt: written.prompt,

@@ -1,4 +1,4 @@
-/** Finds the prices of a model at a point in time. */
+/** Finds the prices of a model at a moment. */
 import type { Model } from "./model.ts";
 import type { Pricing } from "./price_schema.ts";
 
@@ -6,14 +6,14 @@ const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1440;
 
 /**
- * Finds the prices at `now` (Unix milliseconds): those of the last change that has begun, or else the row's own, and of
- * these the ones of the time window.
+ * Finds the prices at `now` (Unix milliseconds): those of the last price change that has begun, else the row's own; of
+ * these, the ones of the current time window.
  */
 export function pricingAt({ pricing, price_changes }: Pick<Model, "pricing" | "price_changes">, now: number): Pricing {
   return windowAt(price_changes.findLast(({ from }) => from <= now) ?? pricing, now);
 }
 
-/** The prices of the time window that `now` (Unix milliseconds) is in, or else the usual ones. */
+/** The prices of the time window that contains `now` (Unix milliseconds), else the prices outside all windows. */
 export function windowAt(pricing: Pricing, now: number): Pricing {
   if (pricing.time_windows === undefined) return pricing;
   const minute = Math.floor(now / MINUTE_MS) % DAY_MINUTES;

@@ -18,7 +18,7 @@ import { takePage } from "./page.ts";
 /** `compatible` for `/v1/models`, `native` for `/anthropic/v1/models`. */
 export type CatalogFormat = "compatible" | "native";
 
-/** Lists every model that the caller may call; for Codex, which names its version in the query, in its own shape. */
+/** Lists every model that the caller may call. Codex, recognized by its version in the query, gets its own format. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const query = queryOf(request);
   const { models } = context.gateway.catalog;
@@ -28,10 +28,9 @@ export function listModels(request: Request, context: RouteContext, format: Cata
 }
 
 /**
- * Lists the models of one vendor, by the path parameter `provider`. Where the parameter names a model, the answer is that
- * model: SDKs escape the slash of an id, so a whole id arrives there, and an alias may have no vendor.
- *
- * @throws {GatewayError} `not_found` where the caller may call none
+ * Lists the models of one vendor, by the path parameter `provider`. If the parameter is a model name, returns that
+ * model: SDKs escape the slash of an id, and an alias may have no vendor.
+ * @throws {GatewayError} `not_found` if the caller may call none
  */
 export function listVendor(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const vendor = context.params.provider ?? "";
@@ -42,16 +41,15 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
 }
 
 /**
- * Shows one model, by the path parameters `provider` and `model_id`.
- *
- * @throws {GatewayError} `not_found` where it does not exist or the caller may not call it
+ * Returns one model, by the path parameters `provider` and `model_id`.
+ * @throws {GatewayError} `not_found` if it does not exist or the caller may not call it
  */
 export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const { provider = "", model_id = "" } = context.params;
   return answerModel(request, { id: `${provider}/${model_id}`, context, format });
 }
 
-/** Returns true for the id of a model, and for an alias or an id without its vendor that the caller may use. */
+/** Returns whether a text is a model id, or an alias or a name without vendor that the caller may use. */
 function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
   if (name.includes("/")) return true;
   const known = requireCaller(caller);
@@ -60,7 +58,7 @@ function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
   return missingModel(name, { gateway, caller: known }).suggestion !== undefined;
 }
 
-/** The caller that the catalog is shown to, and the format. */
+/** The caller and the format of a list. */
 interface Show {
   context: RouteContext;
   format: CatalogFormat;
@@ -78,7 +76,7 @@ function answerModel(request: Request, { id, context, format }: Wanted): Promise
   return jsonWithEtag(request, show(model, { context, format }));
 }
 
-/** Only the compatible catalog has models that do not answer in text: the other clients cannot call them. */
+/** Only the compatible list has models without text output: clients of the others cannot call them. */
 function visible(
   models: readonly Model[],
   { caller, gateway }: RouteContext,
@@ -93,7 +91,7 @@ function visible(
 
 const TEXT_ENDPOINTS = ["chat", "responses", "messages"] as const;
 
-/** Endpoints that call models of a kind. */
+/** Endpoints of each kind of model. */
 const ENDPOINTS_OF_KIND: Readonly<Record<ModelKind, readonly Endpoint[]>> = {
   text: TEXT_ENDPOINTS,
   image: ["images"],

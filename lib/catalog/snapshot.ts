@@ -1,17 +1,17 @@
-/** The model catalog that ships with a release: dated public facts about the models of vendors. */
+/** The built-in model catalog: dated public facts about vendors' models. */
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../json/mod.ts";
 import { type VendorName, VENDORS } from "../upstreams/vendors.ts";
 
-/** The facts about one model. */
+/** Facts about one model. */
 export interface CatalogModel {
-  /** Vendor of upstreams that have it. */
+  /** Vendor of the upstreams that serve it. */
   vendor: VendorName;
-  /** The vendor's id of it. */
+  /** The vendor's model id. */
   model: string;
   /** Day of the facts, such as `2026-07-24`. */
   date: string;
-  /** Data sets with these facts. */
+  /** Data sets that these facts come from. */
   source: string;
   /** Address of the vendor's own price list; absent: unknown. */
   page?: string;
@@ -19,20 +19,20 @@ export interface CatalogModel {
   row: JsonObject & { id: string };
 }
 
-/** All models of a release. */
+/** The models of a release. */
 export interface CatalogSnapshot {
   /** Day of the newest facts. */
   date: string;
   models: readonly CatalogModel[];
 }
 
-/** Reads a file of the system. */
+/** Reads a text file. */
 export type ReadText = (path: string) => Promise<string>;
 
 /**
- * The catalog of this release, with the rows of a file in place of those with the same ids.
- * @param path of a file that `sluice models import FILE --catalog` printed; absent: none
- * @throws {RangeError} where the file cannot be read, or is no catalog
+ * Loads the catalog of this release, with rows replaced by those of a file.
+ * @param path of a file made by `sluice models import FILE --catalog`; absent: none
+ * @throws {RangeError} if the file cannot be read or is not a catalog
  */
 export async function loadCatalog(path: string | undefined, readTextFile: ReadText): Promise<CatalogSnapshot> {
   const release = await loadSnapshot();
@@ -61,7 +61,7 @@ function isCatalog(file: unknown): file is CatalogSnapshot {
   );
 }
 
-/** Loads the catalog of this release. It is a module of its own, so that configurations without it do not pay for it. */
+/** Loads the catalog of this release. It is imported lazily, so that configurations without it do not load it. */
 export async function loadSnapshot(): Promise<CatalogSnapshot> {
   const { default: snapshot } = await import("./snapshot/models.json", { with: { type: "json" } });
   return snapshot as unknown as CatalogSnapshot;

@@ -1,4 +1,4 @@
-/** Timeouts of the phases of an upstream's answer: by upstream, and by model and target where those differ. */
+/** Timeouts of the phases of an upstream request: by upstream, with exceptions by model and target. */
 import { z } from "zod";
 
 const milliseconds = z.number().int().min(1);
@@ -32,7 +32,7 @@ export const timeoutsSchema = z.strictObject({
   images_total_ms: required(PHASES.images_total_ms),
 });
 
-/** Timeouts in which a model, or one of its targets, differs from its upstream. */
+/** Timeouts of a model or target that differ from its upstream's. */
 export const ownTimeoutsSchema = z.strictObject({
   connect_ms: optional(PHASES.connect_ms),
   first_byte_ms: optional(PHASES.first_byte_ms),
@@ -44,7 +44,7 @@ export const ownTimeoutsSchema = z.strictObject({
 /** Timeouts that differ from an upstream's. */
 export type OwnTimeouts = z.output<typeof ownTimeoutsSchema>;
 
-/** A model or target whose timeouts may differ from its upstream. */
+/** A model or target with timeouts of its own. */
 export interface Timed {
   timeouts?: OwnTimeouts | undefined;
 }

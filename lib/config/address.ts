@@ -1,38 +1,38 @@
 /** Addresses of the stores: for keys and ledger, and for the counters of limits. */
 import { Secret } from "../secret.ts";
 
-/** Pattern of a store's address: `sqlite:PATH`, `memory:` or that of a Postgres database. */
+/** Pattern of store addresses: `sqlite:PATH`, `memory:` or a Postgres URL. */
 export const STORE_PATTERN = /^(sqlite:.+|memory:|postgres(ql)?:\/\/.+)$/;
 
-/** Pattern of the address of a limits store: `memory:` or that of a Redis or Valkey server. */
+/** Pattern of limits store addresses: `memory:` or a Redis or Valkey URL. */
 export const LIMITS_STORE_PATTERN = /^(memory:|rediss?:\/\/.+)$/;
 
-/** The patterns in words. */
+/** The patterns in words, for error messages. */
 export const STORE_FORMS = '"sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"';
 export const LIMITS_STORE_FORMS = '"memory:" or "redis://HOST"';
 
 /** Problem of an address that matches the pattern but cannot be parsed. */
 export const INVALID_ADDRESS = "Expected an address: this one has no host, or an invalid port";
 
-/** Address of the store of keys and ledger. That of a server may hold a password. */
+/** Address of the store. A server's URL may contain a password. */
 export type StoreAddress = { kind: "memory" } | { kind: "sqlite"; path: string } | { kind: "postgres"; url: Secret };
 
-/** Address of the counters of limits. */
+/** Address of the limits store. */
 export type LimitsAddress = { kind: "memory" } | { kind: "redis"; url: Secret };
 
-/** Reads an address that has the form of `STORE_PATTERN`. */
+/** Parses an address that matches `STORE_PATTERN`. */
 export function parseStoreAddress(text: string): StoreAddress {
   if (text === "memory:") return { kind: "memory" };
   const path = /^sqlite:(.+)$/.exec(text)?.[1];
   return path === undefined ? { kind: "postgres", url: new Secret(text) } : { kind: "sqlite", path };
 }
 
-/** Reads an address that has the form of `LIMITS_STORE_PATTERN`. */
+/** Parses an address that matches `LIMITS_STORE_PATTERN`. */
 export function parseLimitsAddress(text: string): LimitsAddress {
   return text === "memory:" ? { kind: "memory" } : { kind: "redis", url: new Secret(text) };
 }
 
-/** An address as it may be shown: without a password. */
+/** An address that may be shown: without its password. */
 export function addressWithoutPassword(address: StoreAddress | LimitsAddress): string {
   switch (address.kind) {
     case "memory":
@@ -45,7 +45,7 @@ export function addressWithoutPassword(address: StoreAddress | LimitsAddress): s
   }
 }
 
-/** True if two addresses are the same, passwords included. */
+/** Returns whether two addresses are equal, including passwords. */
 export function isSameAddress(one: StoreAddress | LimitsAddress, other: StoreAddress | LimitsAddress): boolean {
   return textOf(one) === textOf(other);
 }

@@ -1,12 +1,12 @@
 /**
  * Deno Deploy runs several short-lived instances without flags and durable disks. Variables of the platform replace the
- * flags, and settings that would keep state in an instance are refused.
+ * flags, and settings that would keep state in an instance are rejected.
  */
 import type { Config } from "../config.ts";
 import { isObject, type Json } from "../json/mod.ts";
 import type { ReadEnvironment } from "../secret.ts";
 
-/** Variables of the platform that are read, beside those of Sluice. */
+/** Platform variables that are read in addition to Sluice's. */
 export const DEPLOY_VARIABLES: readonly string[] = [
   "DENO_DEPLOY",
   "DATABASE_URL",
@@ -17,10 +17,13 @@ export const DEPLOY_VARIABLES: readonly string[] = [
 /** The default address of `Deno.serve`, which the platform expects unless it sets another. */
 const LISTEN = { hostname: "0.0.0.0", port: 8000 };
 
-/** The platform kills an instance five seconds after it signals the end: all entries must be written by then. */
+/**
+ * Drain timeout. The platform kills an instance five seconds after the shutdown signal, and all entries must be written
+ * by then.
+ */
 const DRAIN_SECONDS = 3;
 
-/** True where the program runs on Deno Deploy. */
+/** Returns whether the program runs on Deno Deploy. */
 export function isOnDeploy(env: ReadEnvironment): boolean {
   const said = env("DENO_DEPLOY") ?? "";
   return said !== "" && said !== "0" && said !== "false";
@@ -56,7 +59,9 @@ export function deployConfig(config: Config): Config {
   };
 }
 
-/** Settings that an instance does not support, or would not share. `SLUICE_EPHEMERAL=yes` allows the latter. */
+/**
+ * Problems of settings that an instance does not support, or would not share. `SLUICE_EPHEMERAL=yes` allows the latter.
+ */
 export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   if (config.admin?.listen !== undefined) {
@@ -78,14 +83,14 @@ export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** True if the configuration limits anything. Keys of the store may have limits of their own. */
+/** Returns whether the configuration sets any limit. Keys of the store may have limits of their own. */
 function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | "keys">): boolean {
   return models.some(({ limits }) => limits !== undefined) ||
     Object.values(groups).some(({ limits, key_limits }) => limits !== undefined || key_limits !== undefined) ||
     keys.some(({ rules }) => rules.limits !== undefined);
 }
 
-/** The address of the database that is attached to the app; `undefined` where there is none. */
+/** The address of the attached database; `undefined` if there is none. */
 function attachedDatabase(env: ReadEnvironment): string | undefined {
   const address = env("DATABASE_URL") ?? "";
   if (/^postgres(ql)?:/.test(address) && URL.canParse(address)) return withTls(address, env);

@@ -1,26 +1,28 @@
-/** Fills in models of the configuration from the catalog that ships with the release. */
+/** Completes configured models from the built-in catalog. */
 import { mayUse } from "../access/permissions.ts";
 import { type CatalogModel, type CatalogSnapshot, loadCatalog, type ReadText } from "../catalog/snapshot.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem } from "./problems.ts";
 
-/** A configuration in which every model is written out. */
+/** A configuration with complete models. */
 export interface ExpandedConfig {
   file: Json;
   problems: string[];
-  /** For each model its index in `models` as it is written; absent: they are the same. */
+  /** For each model its index in the configured list; absent: the same. */
   places?: readonly number[];
 }
 
-/** Members that a model must have. One without some of them takes them from the catalog. */
+/** Required members. A model that lacks one is completed from the catalog. */
 const REQUIRED = ["created", "context_length", "pricing", "targets"] as const;
 
-/** Objects whose members are taken one by one. Prices are taken as a whole: prices of two lists must not mix. */
+/**
+ * Objects that are merged member by member. Prices are replaced as a whole, because prices of two lists must not mix.
+ */
 const MERGED = ["architecture", "top_provider", "reasoning", "features"] as const;
 
 /**
- * Writes out the models that are ids or globs, such as `"openai/*"`, or that lack members. A model that is complete stays
- * as it is. Passes over values of a wrong form, which the schema reports.
+ * Completes models that are ids, globs such as `"openai/*"`, or lack members. Complete models stay unchanged. Skips
+ * malformed values, which the schema reports.
  */
 export async function expandModels(file: Json, readTextFile: ReadText): Promise<ExpandedConfig> {
   if (!isObject(file) || !Array.isArray(file.models) || !file.models.some(isIncomplete)) return { file, problems: [] };
@@ -29,7 +31,7 @@ export async function expandModels(file: Json, readTextFile: ReadText): Promise<
     snapshot = await loadCatalog(typeof file.catalog === "string" ? file.catalog : undefined, readTextFile);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    // Without the catalog, no model can be checked.
+    // Without the catalog, no model can be validated.
     return { file: { ...file, models: [] }, problems: [formatProblem(["catalog"], error.message)] };
   }
   const expansion = new Expansion(file, snapshot);
@@ -42,7 +44,7 @@ function isIncomplete(item: Json): boolean {
     isObject(item) && typeof item.id === "string" && REQUIRED.some((name) => item[name] === undefined);
 }
 
-/** A release with another catalog must not change prices silently. */
+/** Requires a confirmation when a release brings another catalog, so that prices never change silently. */
 function dateProblems({ catalog_date }: JsonObject, { date }: CatalogSnapshot): string[] {
   if (typeof catalog_date !== "string" || catalog_date === date) return [];
   return [
@@ -59,7 +61,7 @@ class Expansion {
   readonly #catalog: readonly CatalogModel[];
   readonly #models: Json[] = [];
   readonly #places: number[] = [];
-  /** Ids that are in the list, or will be: globs leave them out. */
+  /** Ids in the list so far, which globs skip. */
   readonly #ids: Set<string>;
 
   constructor(file: JsonObject, { models }: CatalogSnapshot) {
@@ -113,11 +115,11 @@ class Expansion {
       ));
     }
     const reachable = matching.filter(({ vendor }) => this.#upstreamsOf(vendor).length > 0);
-    // Without any upstream, the first model's problem names the vendor.
+    // Without any upstream, report the vendor of the first model only.
     for (const found of reachable.length > 0 ? reachable : matching.slice(0, 1)) {
       if (this.#ids.has(found.row.id)) continue;
       const target = this.#targetOf(found, index);
-      // One problem for all models of a vendor.
+      // One problem covers all models of a vendor.
       if (target === undefined) return;
       this.#ids.add(found.row.id);
       this.#push({ ...found.row, targets: [target] }, index);
@@ -144,7 +146,7 @@ class Expansion {
   }
 }
 
-/** A text that names models by their index, with the index that is written in the file. */
+/** Replaces the indices of models in a text by those in the file. */
 export function writtenPath(text: string, places: readonly number[] | undefined): string {
   if (places === undefined) return text;
   return text.replaceAll(/(?<![.\w])models\[(\d+)\]/g, (all, index) => {

@@ -1,10 +1,10 @@
 /** The schema of `forward_headers`: which response headers of an upstream may be passed on to clients. */
 import { z } from "zod";
 
-/** Beginnings of headers that only the gateway or its connections may set. */
+/** Prefixes of headers that only the gateway or its connections may set. */
 const OWN_PREFIXES = ["access-control-", "proxy-", "sec-", "set-cookie", "x-sluice-"];
 
-/** Headers of one connection (RFC 9110, section 7.6.1), and those that describe the gateway's own answer. */
+/** Headers of one connection (RFC 9110, section 7.6.1), and those that describe the gateway's own response. */
 const OWN_NAMES = [
   "allow",
   "alt-svc",
@@ -33,7 +33,7 @@ const OWN_NAMES = [
   "x-should-retry",
 ];
 
-/** Returns a header, or the beginning of some, that a pattern would pass on but must not. */
+/** Returns a header, or a prefix of headers, that a pattern matches but must not. */
 function forbiddenHeader(pattern: string): string | undefined {
   if (!pattern.endsWith("*")) {
     const prefix = OWN_PREFIXES.find((prefix) => pattern.startsWith(prefix));
@@ -44,7 +44,7 @@ function forbiddenHeader(pattern: string): string | undefined {
     OWN_PREFIXES.find((prefix) => prefix.startsWith(beginning) || beginning.startsWith(prefix));
 }
 
-/** A header name in lower case, or the beginning of names and `*`. */
+/** A lowercase header name, or a prefix followed by `*`. */
 export const forwardedHeaderSchema = z.string().max(128).regex(/^[a-z0-9][a-z0-9_-]*\*?$/, {
   error: 'Expected a header name in lower case, or its beginning and *, such as "x-ratelimit-*"',
   abort: true,

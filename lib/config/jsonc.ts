@@ -1,4 +1,4 @@
-/** JSON with comments and trailing commas, read in one pass. Mistakes carry their place. */
+/** Parses JSON with comments and trailing commas in one pass. Errors carry their position. */
 import { type Json, JsonError } from "../json/mod.ts";
 
 const MAX_DEPTH = 64;
@@ -7,7 +7,7 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const WORD = /[A-Za-z_$][A-Za-z0-9_$]*/y;
 const WORDS: ReadonlyMap<string, Json> = new Map<string, Json>([["true", true], ["false", false], ["null", null]]);
 
-/** Parses a whole text. A duplicate member is an error. @throws {JsonError} with its position */
+/** Parses a text. Duplicate members are errors. @throws {JsonError} with its position */
 export function parseJsonc(text: string): Json {
   return new JsoncParser(text).parse();
 }
@@ -31,7 +31,7 @@ class JsoncParser {
     throw new JsonError(message, position);
   }
 
-  /** Passes over white space and comments; returns the character after them, or "" at the end. */
+  /** Skips white space and comments; returns the next character, or "" at the end. */
   #peek(): string {
     for (;;) {
       const char = this.#text.charAt(this.#at);
@@ -82,7 +82,7 @@ class JsoncParser {
     return value;
   }
 
-  /** After a member: true where another one follows. A comma before the closing bracket is no member. */
+  /** Returns whether another member follows. A trailing comma is allowed. */
   #hasNext(close: string): boolean {
     const char = this.#peek();
     if (char === ",") {

@@ -1,4 +1,4 @@
-/** Finds the configuration: a file, and over it the environment, and over that the flags. */
+/** Loads the configuration: a file, overridden by the environment, overridden by flags. */
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, JsonError } from "../json/mod.ts";
@@ -17,19 +17,19 @@ import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 import { rememberEnvironment } from "../secret.ts";
 
-/** Read when neither a flag nor the environment names a file, and it exists. */
+/** Read if neither a flag nor the environment names a file, and it exists. */
 export const DEFAULT_FILE = "sluice.jsonc";
 
-/** The variable that holds the text of the configuration where there is no place for a file. */
+/** Variable with the text of the configuration, for platforms without files. */
 const TEXT_VARIABLE = "SLUICE_CONFIG_TEXT";
 
-/** Variables that are read beside those of flags and secrets: they mean something when they are not set, too. */
+/** Variables that are read in addition to those of flags and secrets; unset values are meaningful too. */
 export const PLAIN_VARIABLES: ReadonlySet<string> = new Set(["SLUICE_EPHEMERAL", TEXT_VARIABLE, ...DEPLOY_VARIABLES]);
 
 /** Largest configuration, in characters. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
 
-/** Flags of the command line, as they were typed. */
+/** Command line flags as text. */
 export interface ConfigFlags {
   config?: string;
   hostname?: string;
@@ -39,40 +39,39 @@ export interface ConfigFlags {
   "limits-store"?: string;
 }
 
-/** Sources of the loader. */
+/** Inputs of the loader. */
 export interface ConfigInputs {
   flags: ConfigFlags;
   env: ReadEnvironment;
   readTextFile: (path: string) => Promise<string>;
 }
 
-/** The origin of a configuration; empty: it is built in. */
+/** The origin of a configuration; an empty object: built in. */
 export interface ConfigOrigin {
-  /** Path of the file; absent: it came from elsewhere. */
+  /** Path of the file, if it came from one. */
   path?: string;
-  /** Name of the variable that holds its text; absent where none does. */
+  /** Name of the variable that holds its text, if it came from one. */
   variable?: string;
-  /** Its version in the store that nodes share; absent where it is not from there. */
+  /** Its version in the shared store, if it came from there. */
   shared?: number;
 }
 
-/** A configuration and where it came from. */
+/** A configuration and its origin. */
 export interface LoadedConfig extends ConfigOrigin {
   config: Config;
-  /** For each model its index in the file; absent: they are the same. */
+  /** For each model its index in the file; absent: the same. */
   places?: readonly number[];
 }
 
-/** The text of a configuration and its origin; no text: no file is named, and the default one does not exist. */
+/** The text of a configuration and its origin. Without `text`, no file is named and the default one does not exist. */
 export interface ConfigText extends ConfigOrigin {
   text?: string;
 }
 
 /**
- * Loads the configuration: `--config FILE`, else `SLUICE_CONFIG`, else the text in `SLUICE_CONFIG_TEXT`, else
- * `./sluice.jsonc` where it exists, else built in. An empty `SLUICE_*` variable counts as unset.
- *
- * @throws {ConfigError} with every mistake
+ * Loads the configuration from the first of: `--config FILE`, `SLUICE_CONFIG`, the text in `SLUICE_CONFIG_TEXT`, an
+ * existing `./sluice.jsonc`, the built-in one. An empty `SLUICE_*` variable counts as unset.
+ * @throws {ConfigError} with every problem
  */
 export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
   rememberEnvironment(sources.env);
@@ -80,10 +79,9 @@ export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
 }
 
 /**
- * Checks the text of a configuration, with the flags and the environment over it.
- *
- * @param change transforms the file before flags and environment override it
- * @throws {ConfigError} with every mistake
+ * Validates the text of a configuration, overridden by the environment and flags.
+ * @param change transforms the file before it is overridden
+ * @throws {ConfigError} with every problem
  */
 export async function readConfig(
   { text, ...place }: ConfigText,
@@ -110,7 +108,7 @@ export async function readConfig(
   throw new ConfigError(problems);
 }
 
-/** Finds the text that `loadConfig` reads. @throws {ConfigError} where it cannot be read */
+/** Finds the text that `loadConfig` reads. @throws {ConfigError} if it cannot be read */
 export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs): Promise<ConfigText> {
   const env = isOnDeploy(own) ? deployEnv(own) : own;
   const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
@@ -120,7 +118,7 @@ export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs
   return text === undefined ? {} : { text, path: named ?? DEFAULT_FILE };
 }
 
-/** The prefix of problems with a text. */
+/** The prefix of problems, which names the origin of the text. */
 function placeName({ path, variable, shared }: ConfigOrigin): string {
   if (shared !== undefined) return `store, version ${shared}`;
   return path ?? variable ?? DEFAULT_FILE;
@@ -153,7 +151,7 @@ function parseFile(text: string, path: string): Json {
   }
 }
 
-/** Files get copied, committed and mailed. The environment does not. */
+/** Rejects passwords in the file: files get copied, committed and mailed; the environment does not. */
 function passwordProblems(file: Json): string[] {
   if (!isObject(file)) return [];
   return (["store", "limits_store"] as const).flatMap((member) => {
@@ -169,11 +167,11 @@ function passwordProblems(file: Json): string[] {
 interface Overrides {
   flags: ConfigFlags;
   env: ReadEnvironment;
-  /** Takes the mistakes that were found. */
+  /** Receives the problems found. */
   problems: string[];
 }
 
-/** Puts flags and environment over the file. A wrong one is a mistake of its own and leaves the file's value. */
+/** Overrides the file by environment and flags. An invalid override is reported, and leaves the file's value. */
 function override(file: Json, { flags, env, problems }: Overrides): Json {
   if (!isObject(file)) return file;
   const listen = isObject(file.listen) ? { ...file.listen } : {};
@@ -204,7 +202,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
   }
 
-  /** The problem does not quote the value, which may hold a password. */
+  /** Validates an address. The problem does not quote it, since it may contain a password. */
   function isUsable(pattern: RegExp, { value, name, forms }: { value: string; name: string; forms: string }): boolean {
     if (!pattern.test(value)) problems.push(`${name}: Expected ${forms}`);
     else if (containsPassword(value) === undefined) problems.push(`${name}: ${INVALID_ADDRESS}`);

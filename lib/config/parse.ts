@@ -1,4 +1,4 @@
-/** From a parsed file to the configuration in force. */
+/** Validates a parsed file and builds the configuration. */
 import { hashKey } from "../access/keys.ts";
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import {
@@ -18,7 +18,7 @@ import type { ReadEnvironment } from "../secret.ts";
 import { validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
-/** Shortest path of a webhook that is kept out of texts, in characters: shorter ones are words. */
+/** Shortest webhook path that is redacted, in characters: shorter ones are ordinary words. */
 const LEAST_PATH = 16;
 
 type ParsedAlerts = NonNullable<z.output<typeof configSchema>["alerts"]>;
@@ -27,9 +27,8 @@ type ParsedAlerts = NonNullable<z.output<typeof configSchema>["alerts"]>;
 const NO_ENV: ReadEnvironment = () => undefined;
 
 /**
- * Checks a configuration and fills in every default. Of a key only the hash is kept.
- *
- * @throws {ConfigError} with every mistake, not only the first
+ * Validates a configuration and fills in all defaults. Only the hashes of keys are kept.
+ * @throws {ConfigError} with every problem
  */
 export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
   const parsed = configSchema.safeParse(file);
@@ -52,7 +51,7 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
       ...Object.fromEntries(Object.entries(config.upstreams).map(([name, row]) => [name, withSecret(row, env)])),
     },
     groups: { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) },
-    // validateReferences() saw every variable set.
+    // validateReferences() has checked that every variable is set.
     keys: config.keys.map(({ name, key, group, ...rules }) => ({
       name,
       group,
@@ -72,7 +71,7 @@ export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
 
 function withSecrets({ webhook, secret, ...rest }: ParsedAlerts, env: ReadEnvironment): AlertsConfig {
   const address = env(webhook.env) ?? "";
-  // The path is a password of the receiver at Slack and others.
+  // At Slack and others the path of a webhook is a secret.
   const { pathname = "", search = "" } = URL.parse(address) ?? {};
   if (pathname.length + search.length >= LEAST_PATH) rememberSecret(pathname + search);
   return {

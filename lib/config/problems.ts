@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 
-/** Path of a member: names and indices from the top. */
+/** Path of a member: names and indices from the root. */
 export type Path = readonly PropertyKey[];
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
 /** Objects with at most this many members are described with all of them. */
 const MOST_MEMBERS_TOLD = 4;
 
-/** `models[1].pricing.prompt`; a name that is no word is quoted: `groups["a b"]`. */
+/** Formats a path, such as `models[1].pricing.prompt`; other names are quoted: `groups["a b"]`. */
 export function pathText(path: Path): string {
   let text = "";
   for (const part of path) {
@@ -29,15 +29,15 @@ export function pathText(path: Path): string {
   return text;
 }
 
-/** The line of one mistake. */
+/** Formats a problem. */
 export function formatProblem(path: Path, message: string): string {
   return path.length === 0 ? message : `${pathText(path)}: ${message}`;
 }
 
-/** The mistakes that a schema found in a value, in the order it found them. */
+/** The problems that a schema found in a value, in order. */
 export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unknown): string[] {
   const shape = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
-  // One mistake of a kind per member: zod reports a number that is too large twice.
+  // One problem per member and kind: zod reports a number that is too large twice.
   const lines = new Map<string, string>();
   for (const issue of error.issues) {
     for (const [path, message] of explain(issue, shape, value)) {
@@ -85,7 +85,10 @@ function typeText(expected: string, schema: JsonObject | undefined): string {
   return known.length === 0 || known.length > MOST_MEMBERS_TOLD ? text : `${text} with ${known.join(", ")}`;
 }
 
-/** A key written in place of a variable's name, or a password within an address, must not reach the console. */
+/**
+ * Returns whether the value at a path may be a secret, which must not be printed: a key in place of a variable's name,
+ * or an address with a password.
+ */
 function isSecretive(path: Path): boolean {
   return path.at(-1) === "env" || path.length === 1 && (path[0] === "store" || path[0] === "limits_store");
 }
@@ -104,8 +107,8 @@ function sizeOf(value: unknown): string {
 }
 
 /**
- * Text where an object belongs may be a secret that was written out: only its type is shown. A number where a string
- * belongs, as prices are written in most places, only lacks its quotes.
+ * Shows an unexpected value. Text in place of an object may be a secret, so only its type is shown. A number in place
+ * of a string, a frequent mistake in prices, only lacks its quotes.
  */
 function showOther(value: unknown, expected: string): string {
   if (expected === "string" && typeof value === "number") return `${show(value)} without quotes`;
@@ -143,7 +146,7 @@ function schemaAt(root: JsonObject, { path, value }: { path: Path; value: unknow
   return isObject(schema) ? schema : undefined;
 }
 
-/** Of the options of a union, the one the value chose by its fixed members, such as `vendor`; without them the last. */
+/** The option of a union that the value selects by its constant members, such as `vendor`; else the last. */
 function optionFor(schema: JsonObject, value: unknown): JsonObject {
   const options = [schema.oneOf, schema.anyOf].flat().filter(isObject)
     .filter((option) => option.properties ?? option.items ?? option.additionalProperties);

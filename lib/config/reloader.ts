@@ -7,7 +7,7 @@ import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
 import { keepRestartOnlySettings } from "./restart_only_settings.ts";
 
-/** Most problems of one file that are reported. */
+/** Most reported problems of one file. */
 const MOST_PROBLEMS = 50;
 
 /** The cause of a reload. */
@@ -16,31 +16,31 @@ export type ReloadTrigger = "signal" | "file" | "admin" | "store";
 /** Triggers by rank: a reload that serves several triggers runs as the highest of them. */
 const TRIGGERS: readonly ReloadTrigger[] = ["store", "file", "signal", "admin"];
 
-/** Which configuration is in force. */
+/** Status of the active configuration. */
 export interface ConfigStatus {
-  /** 1 at the start; grows with every configuration that takes the place of another. */
+  /** 1 at start; increases with every replacement. */
   version: number;
-  /** When it came into force, ISO 8601. */
+  /** When it was activated, ISO 8601. */
   loaded_at: string;
-  /** Path of its file, or name of the variable that holds its text; `store`; `built in` where there is none of them. */
+  /** Path of the file, name of the variable, `store`, or `built in`. */
   source: string;
   /** Absent: this node uses its own file. */
   shared?: SharedConfigStatus;
-  /** Why the latest one was refused; absent where it was not. */
+  /** Problems of the last rejected configuration; absent if the last one was accepted. */
   last_error?: { at: string; problems: string[] };
 }
 
-/** The state of a node that uses the configuration of the store. */
+/** Status of a node that uses the store's configuration. */
 export interface SharedConfigStatus {
-  /** The version in force; absent: this node cannot use any, and uses its own file. */
+  /** The active version; absent: this node cannot use any, and uses its own file. */
   version?: number;
-  /** The latest version in the store that this node has seen. */
+  /** The latest known version in the store. */
   latest: number;
-  /** True if that version is in force. */
+  /** True if the latest version is active. */
   is_current: boolean;
 }
 
-/** The store of the configuration is out of reach. The message is for the operator. */
+/** The store of the configuration is unreachable. The message is for the operator. */
 export class ConfigStoreError extends StoreError {}
 
 /** The outcome of a reload. */
@@ -49,14 +49,14 @@ export type ReloadResult =
   | {
     outcome: "refused";
     problems: string[];
-    /** True: another try may work, as the store was out of reach. */
+    /** True: the store is unreachable, so a retry may succeed. */
     isAway?: boolean;
   };
 
 /** Reloads the configuration. */
 export interface Reloader {
   status(): ConfigStatus;
-  /** Reads the configuration as it is now or later. One reading at a time. Never rejects. */
+  /** Reloads the configuration, one reload at a time. Never rejects. */
   reload(trigger: ReloadTrigger): Promise<ReloadResult>;
 }
 
@@ -73,16 +73,16 @@ export interface ReloaderParts {
   first: LoadedConfig;
   /** Reads and checks the configuration. @throws {ConfigError} @throws {ConfigStoreError} */
   load: (trigger: ReloadTrigger) => Promise<LoadedConfig>;
-  /** The latest version in the store; absent where this node uses its own file. */
+  /** The latest version in the store; absent if this node uses its own file. */
   latest?: () => number;
-  /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
+  /** Builds and activates the services of a configuration, or throws and changes nothing. */
   apply: (config: Config) => void | Promise<void>;
   /** Unix time in milliseconds. */
   now: () => number;
   log: (line: Line) => void;
 }
 
-/** Creates a reloader. A configuration with problems is refused and reported; the old one stays in force. */
+/** Creates a reloader. A configuration with problems is rejected and reported; the current one stays active. */
 export function createReloader(parts: ReloaderParts): Reloader {
   return new ConfigReloader(parts);
 }
@@ -118,7 +118,7 @@ class ConfigReloader implements Reloader {
     }
     if (this.#reading !== undefined) {
       this.#asking = trigger;
-      // The file that is being read may be older than this trigger.
+      // The file being read may be older than this trigger.
       this.#next = this.#reading.then(() => {
         this.#next = undefined;
         return this.#start(this.#asking);
@@ -203,7 +203,7 @@ class ConfigReloader implements Reloader {
   }
 }
 
-/** A reloader for a gateway with a fixed configuration: every reload is refused. */
+/** A reloader for a gateway with a fixed configuration, which rejects every reload. */
 export function createStaticReloader(now: () => number): Reloader {
   const status: ConfigStatus = { version: 1, loaded_at: new Date(now()).toISOString(), source: "built in" };
   const problems = ["Cannot reload the configuration: this gateway was started without a file"];
@@ -223,7 +223,7 @@ export function configDigest(config: Config): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Only mistakes of the file have words for the operator; anything else is named. */
+/** Returns the problems of a configuration error; other errors are only named, as their texts are not for operators. */
 function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   return [`Cannot use the configuration: ${messageOf(error)}`];

@@ -1,4 +1,4 @@
-/** Members of the configuration that hold from the start of the process to its end. */
+/** Settings that only a restart can change. */
 import type { Config } from "../config.ts";
 import { isSameAddress, type LimitsAddress, type StoreAddress } from "./address.ts";
 
@@ -19,7 +19,7 @@ export const RESTART_ONLY = [
 /** Path of a member that only a restart changes. */
 type RestartOnlyPath = (typeof RESTART_ONLY)[number];
 
-/** A configuration with the fixed members of another, and the names of those that it would have changed. */
+/** A configuration with the restart-only settings of another, and the names of ignored changes. */
 export interface KeptSettings {
   config: Config;
   ignored: RestartOnlyPath[];
@@ -68,7 +68,7 @@ export function keepRestartOnlySettings(first: Config, next: Config): KeptSettin
   return { config: kept === undefined ? config : { ...config, admin: kept }, ignored };
 }
 
-/** The admin key may change, and go; a listener of its own is opened at the start only. */
+/** The admin key may change or be removed; the admin listener is only opened at start. */
 function adminOf(
   first: Config,
   { admin, ignored }: { admin: Config["admin"]; ignored: RestartOnlyPath[] },

@@ -1,4 +1,4 @@
-/** One configuration for all nodes of a store: the text that was put there last. */
+/** A configuration shared by all nodes of a store: its latest text. */
 import { ConfigError } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { SharedConfig, SharedConfigs } from "../store/store.ts";
@@ -6,7 +6,7 @@ import { parseJsonc } from "./jsonc.ts";
 import type { ConfigText, LoadedConfig } from "./load.ts";
 import { configDigest, ConfigStoreError, type ReloadTrigger } from "./reloader.ts";
 
-/** Members of a node's own: whatever the text of all nodes says there, each has its file's. */
+/** Members that each node takes from its own file. */
 const OWN = ["listen", "store", "limits_store", "nodes"] as const;
 
 /** A line of the log. */
@@ -17,37 +17,37 @@ export interface SharedConfigParts {
   configs: SharedConfigs;
   /** Finds the text of the node's own file. @throws {ConfigError} */
   find: () => Promise<ConfigText>;
-  /** Parses a text after the change, with the node's flags and environment over it. @throws {ConfigError} */
+  /** Parses a text with the node's flags and environment; `change` transforms it first. @throws {ConfigError} */
   read: (text: ConfigText, change?: (file: Json) => Json) => Promise<LoadedConfig>;
   log: (line: Line) => void;
 }
 
-/** The configuration of all nodes, as one of them has it. */
+/** The shared configuration, as used by one node. */
 export interface SharedConfigSource {
   /** The configuration at the start. */
   readonly loaded: LoadedConfig;
   /**
-   * Gives what shall be in force. What an operator did here puts the text of the node's own file into the store first:
-   * it is validated, and from then on all nodes use it.
-   * @throws {ConfigError} where this node cannot use it
-   * @throws {ConfigStoreError} where the store is out of reach
+   * Loads the configuration to activate. A trigger by an operator on this node first validates the node's own file and
+   * stores its text for all nodes.
+   * @throws {ConfigError} if this node cannot use it
+   * @throws {ConfigStoreError} if the store is unreachable
    */
   load(trigger: ReloadTrigger): Promise<LoadedConfig>;
-  /** The version that was put into the store last, as far as is known here. */
+  /** The latest known version in the store. */
   latest(): number;
 }
 
 /**
- * Starts with the store's text, or puts the node's own there where there is none yet. A node that cannot use the store's
- * text starts with its own.
- * @throws {ConfigError} where the node's own file has mistakes
- * @throws {ConfigStoreError} where the store is unreachable, so that the configuration in force is unknown
+ * Starts with the store's text, or stores the node's own if there is none yet. A node that cannot use the store's text
+ * starts with its own.
+ * @throws {ConfigError} if the node's own file is invalid
+ * @throws {ConfigStoreError} if the store is unreachable, so that the active configuration is unknown
  */
 export async function openSharedConfig({ configs, find, read, log }: SharedConfigParts): Promise<SharedConfigSource> {
   const started = await find();
   const own = await read(started);
   const ownFile = parseJsonc(textOf(started));
-  /** The text of this node's file that was published last, or that the store's text replaced. */
+  /** The text of this node's file that was last stored, or replaced by the store's text. */
   let ownText = textOf(started);
   let latest = 0;
 
@@ -75,7 +75,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     return read({ text, shared: version }, (file) => withOwn(file, ownFile));
   }
 
-  /** The store's text as this node has it; its own where there is none, or none that it can use. */
+  /** Loads the store's text; the node's own if there is none or it is unusable. */
   async function start(): Promise<LoadedConfig> {
     const found = await look();
     if (found === undefined) {
@@ -106,13 +106,13 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     latest: () => latest,
     async load(trigger) {
       const found = trigger === "store" ? undefined : await find();
-      // A file that is only touched is no wish to have its text back in place of what others put since.
+      // A file that was touched but not changed must not replace what others stored since.
       if (found !== undefined && (trigger !== "file" || textOf(found) !== ownText)) {
         const own = await read(found);
         return loaded = { ...own, shared: await put(textOf(found)) };
       }
       const shared = await look();
-      // A store that was emptied under its nodes changes nothing for them.
+      // An emptied store changes nothing for running nodes.
       return loaded = shared === undefined ? loaded : await readShared(shared);
     },
   };
@@ -122,7 +122,7 @@ function textOf({ text = "{}" }: ConfigText): string {
   return text;
 }
 
-/** The members of a node's own are its file's, also those that this one does not name. */
+/** Takes the node's own members from its file, including those missing in the text. */
 function withOwn(file: Json, own: Json): Json {
   if (!isObject(file) || !isObject(own)) return file;
   const isOwn: ReadonlySet<string> = new Set(OWN);

@@ -5,20 +5,20 @@ import { minutesOf } from "../catalog/price_schema.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import { formatProblem, type Path } from "./problems.ts";
 
-/** Prices have at most 12 decimals, also times a factor: then every cost is a whole number of 1e-12 USD. */
+/** Prices have at most 12 decimals, even times a factor: then every cost is a multiple of 1e-12 USD. */
 const MAX_DECIMALS = 12;
 
 /** One price of one model. */
 interface Price {
   model: string;
-  /** Its place in the model's row, such as `pricing.prompt`. */
+  /** Its path in the model's row, such as `pricing.prompt`. */
   place: string;
   text: string;
 }
 
 /**
- * Checks prices and factors. Takes the file as it was written and passes over what has the wrong form, as `crossProblems`
- * does. Of a group only the first price that does not fit its factor is reported, with the number of others.
+ * Validates prices and factors of the unparsed file, skipping malformed values as `validateReferences` does. For each
+ * group, reports the first price that does not fit its factor, with the number of others.
  */
 export function validatePrices(file: JsonObject): string[] {
   const problems: string[] = [];
@@ -38,13 +38,13 @@ export function validatePrices(file: JsonObject): string[] {
   return problems;
 }
 
-/** Extras that groups allow: the member of the group and of prices, and its name. */
+/** Extras that groups allow: the member of the group, that of prices, and its description. */
 const EXTRAS = [
   { member: "hosted_tools", what: "hosted tool" },
   { member: "service_tiers", what: "service tier" },
 ] as const;
 
-/** Every extra that a group allows needs a price at every model that can be asked for it. */
+/** Requires a price for every extra that a group allows, at every model that it can be used with. */
 function extraProblems(group: JsonObject, { name, file }: { name: string; file: JsonObject }): string[] {
   const models = globsOf(group);
   const asked = (Array.isArray(file.models) ? file.models : []).filter(isObject).filter((model) =>
@@ -83,7 +83,7 @@ function lackingPrices({ id, pricing, price_changes }: JsonObject, member: strin
   });
 }
 
-/** True for a model that answers in text, at a host that can be asked for more than tokens: Gemini never is. */
+/** Returns whether a model answers in text, at an upstream that bills more than tokens. Gemini never does. */
 function leavesTheGateway({ targets, architecture }: JsonObject, { upstreams }: JsonObject): boolean {
   const output = isObject(architecture) ? architecture.output_modalities : undefined;
   if (Array.isArray(output) && !output.includes("text")) return false;
@@ -119,26 +119,26 @@ function factorProblems(group: JsonObject, { name, prices }: { name: string; pri
   ];
 }
 
-/** A decimal number without its point, and how many of its digits stood behind it. */
+/** A decimal number as digits and number of decimals. */
 interface Decimals {
   digits: bigint;
   decimals: number;
 }
 
-/** `undefined` for text that is not a decimal number, which the schema reports. */
+/** Parses a decimal number; `undefined` for other values, which the schema reports. */
 function decimalsOf(text: Json | undefined): Decimals | undefined {
   const [, whole, fraction = ""] = typeof text === "string" ? /^(\d{1,6})(?:\.(\d{1,12}))?$/.exec(text) ?? [] : [];
   return whole === undefined ? undefined : { digits: BigInt(whole + fraction), decimals: fraction.length };
 }
 
-/** True if the product has at most 12 decimals, trailing zeros aside. */
+/** Returns whether the product has at most 12 decimals, without trailing zeros. */
 function fits(price: string, factor: Decimals): boolean {
   const { digits, decimals } = decimalsOf(price) ?? { digits: 0n, decimals: 0 };
   const extra = decimals + factor.decimals - MAX_DECIMALS;
   return extra <= 0 || digits * factor.digits % 10n ** BigInt(extra) === 0n;
 }
 
-/** Every price that a row names; those that it leaves out are one of these, or 0. */
+/** Every price in a row. Defaults are one of these, or 0. */
 function pricesOf({ id, pricing, price_changes }: Readonly<Record<string, unknown>>): Price[] {
   if (typeof id !== "string") return [];
   const changes = Array.isArray(price_changes) ? price_changes : [];
@@ -152,7 +152,7 @@ function pricesIn(row: unknown, { model, path }: { model: string; path: string }
   if (!isObject(row)) return [];
   return Object.entries(row).flatMap(([name, value]) => {
     const place = `${path}.${name}`;
-    // Prices of hosted tools, of tiers and of time windows are further down.
+    // Prices of hosted tools, tiers and time windows are nested.
     if (isObject(value)) return pricesIn(value, { model, path: place });
     if (Array.isArray(value)) {
       return value.flatMap((item, index) => pricesIn(item, { model, path: `${place}[${index}]` }));
@@ -161,10 +161,10 @@ function pricesIn(row: unknown, { model, path }: { model: string; path: string }
   });
 }
 
-/** Texts among prices. */
+/** Text members of prices that are not prices. */
 const NO_PRICES: ReadonlySet<string> = new Set(["from", "until", "name"]);
 
-/** Every list of tiers and windows must give one price to each request. */
+/** Requires that lists of tiers and windows define one price for each request. */
 function tierProblems({ pricing, price_changes, targets }: JsonObject, path: Path): string[] {
   const changes = Array.isArray(price_changes) ? price_changes : [];
   const rows: [Path, unknown][] = [
@@ -204,7 +204,7 @@ function thresholdProblems(holder: unknown, path: Path): string[] {
   });
 }
 
-/** Windows of one model must not overlap, and their names tell them apart in the ledger. */
+/** Requires that the windows of a model do not overlap and have distinct names, which the ledger uses. */
 function windowProblems(windows: readonly unknown[], path: Path): string[] {
   const problems: string[] = [];
   const minutes = new Map<number, number>();
@@ -231,7 +231,7 @@ function windowProblems(windows: readonly unknown[], path: Path): string[] {
   return problems;
 }
 
-/** Two changes at the same time would be ambiguous. */
+/** Rejects two changes at the same time as ambiguous. */
 function changeProblems({ price_changes }: JsonObject, path: Path): string[] {
   const problems: string[] = [];
   const taken = new Map<number, number>();

@@ -9,8 +9,8 @@ import { validatePrices } from "./validate_prices.ts";
 import { formatProblem, type Path, pathText } from "./problems.ts";
 
 /**
- * Checks references between members. Takes the file as it was written and passes over what has the wrong form, so that
- * these mistakes are reported together with those of form.
+ * Validates references between members of the unparsed file. Skips malformed values, so that all problems are reported
+ * together.
  */
 export function validateReferences(file: Json, env: ReadEnvironment): string[] {
   if (!isObject(file)) return [];
@@ -30,7 +30,7 @@ export function validateReferences(file: Json, env: ReadEnvironment): string[] {
 /** Every protocol that any vendor speaks. */
 const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(spokenBy));
 
-/** A shared configuration needs a store that nodes share. */
+/** Requires a shared store for a shared configuration. */
 function nodeProblems({ nodes, store }: JsonObject): string[] {
   if (!isObject(nodes) || nodes.config !== "store") return [];
   if (isPostgres(store)) return [];
@@ -39,7 +39,7 @@ function nodeProblems({ nodes, store }: JsonObject): string[] {
   ];
 }
 
-/** Processes that share a port must share what they count and charge, and their port must be named. */
+/** Requires a shared store and a fixed port for processes that share the port. */
 function reusePortProblems({ listen, store, limits_store }: JsonObject): string[] {
   if (!isObject(listen) || listen.reuse_port !== true) return [];
   const problems: string[] = [];
@@ -67,7 +67,7 @@ function isPostgres(store: Json | undefined): boolean {
   return typeof store === "string" && /^postgres(ql)?:/.test(store);
 }
 
-/** A host needs an address, a key where its vendor requires one, and protocols that its vendor speaks. */
+/** Requires an address, a key if the vendor needs one, and protocols that the vendor supports. */
 function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   for (const [name, row] of Object.entries(isObject(file.upstreams) ? file.upstreams : {})) {
@@ -97,7 +97,7 @@ function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** The protocols an upstream speaks, as the file says or its vendor does. */
+/** The protocols of an upstream: configured, or those of its vendor. */
 function protocolsOf(row: JsonObject): readonly string[] {
   if (Array.isArray(row.protocols)) return row.protocols.filter((name) => typeof name === "string");
   const { vendor } = row;
@@ -116,7 +116,7 @@ function modelProblems(file: JsonObject): string[] {
   return problems;
 }
 
-/** An id, a canonical slug or an alias belongs to one row. Ids take precedence over the other names. */
+/** Requires that each id, canonical slug or alias belongs to one row. Ids take precedence over the other names. */
 function modelNameProblems(file: JsonObject): string[] {
   const taken = new Map<string, string>();
   if (file.embedded_models !== false) {
@@ -146,8 +146,8 @@ function modelNameProblems(file: JsonObject): string[] {
 }
 
 /**
- * Uploaded images are counted as tokens of the prompt where text is made of them, and images are billed by their size,
- * not by that of their prompt.
+ * Validates that prices fit the kind of the model: models with text output count uploaded images as prompt tokens, and
+ * image models bill images by size.
  */
 function kindPriceProblems(model: JsonObject, path: Path): string[] {
   const makes = makesOf(model);
@@ -218,7 +218,7 @@ function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path
   return problems;
 }
 
-/** Not every vendor makes embeddings or reranks. */
+/** Requires a vendor with embeddings or reranking. */
 function retrievalTargetProblems(
   upstream: JsonObject,
   { target, makes }: { target: JsonObject; makes: "embedding" | "rerank" },
@@ -239,7 +239,7 @@ function retrievalTargetProblems(
   ];
 }
 
-/** A row for embeddings describes its vectors, and rows of one space have vectors of one length. */
+/** Requires vector facts on rows for embeddings, and equal vector lengths within a space. */
 function* embeddingProblems(file: JsonObject): Generator<string> {
   const spaces = new Map<string, { dimensions: Json | undefined; holder: string }>();
   for (const [index, model] of objects(file.models)) {
@@ -268,7 +268,7 @@ function* embeddingProblems(file: JsonObject): Generator<string> {
   }
 }
 
-/** Images are asked for in one way only, and not every vendor makes them. */
+/** Requires an upstream and settings that can make images. */
 function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
   const problems: string[] = [];
   const { vendor } = upstream;
@@ -330,7 +330,10 @@ function keyProblems(file: JsonObject, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** Lists the problems of the admin side: weak keys, keys that clients have, and an address of another listener. */
+/**
+ * Lists the problems of the admin settings: weak keys, keys shared with clients, and an address used by another
+ * listener.
+ */
 function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const { admin } = file;
   if (!isObject(admin)) return [];
@@ -364,7 +367,7 @@ function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** A webhook has an address, and a key where its receiver checks the signature. */
+/** Requires an address, and a key if the receiver verifies signatures. */
 function alertProblems({ alerts }: JsonObject, env: ReadEnvironment): string[] {
   if (!isObject(alerts)) return [];
   const problems: string[] = [];
@@ -380,7 +383,7 @@ function alertProblems({ alerts }: JsonObject, env: ReadEnvironment): string[] {
   return problems;
 }
 
-/** Never shows the value. */
+/** Describes the problem of a webhook without its value. */
 function webhookProblem(variable: string, value: string | undefined): string | undefined {
   const problem = upstreamSecretProblem(variable, value);
   if (problem !== undefined || value === undefined) return problem;
@@ -391,22 +394,22 @@ function webhookProblem(variable: string, value: string | undefined): string | u
   return `The environment variable "${variable}" must hold an http or https address without a user`;
 }
 
-/** Addresses that mean every interface. */
+/** Wildcard addresses. */
 const EVERYWHERE: readonly string[] = ["0.0.0.0", "::"];
 
-/** True where one program cannot listen on both. Takes them as they were written. */
+/** Returns whether one process cannot listen on both addresses. */
 function isSameAddress(one: JsonObject, other: JsonObject): boolean {
   const [a, b] = [listenSchema.safeParse(one).data, listenSchema.safeParse(other).data];
   if (a === undefined || b === undefined || a.port !== b.port || a.port === 0) return false;
   return a.hostname === b.hostname || [a, b].some(({ hostname }) => EVERYWHERE.includes(hostname));
 }
 
-/** The variable that holds a secret. Text that is not a valid name may be the secret itself, and is ignored. */
+/** The variable that holds a secret. An invalid name may be the secret itself, and is ignored. */
 function variableOf(secret: Json | undefined): string | undefined {
   return secretSchema.safeParse(secret).data?.env;
 }
 
-/** Never shows the value. */
+/** Describes the problem of a secret without its value. */
 function secretProblem(variable: string, value: string | undefined): string | undefined {
   if (value === undefined) return `The environment variable "${variable}" is not set`;
   if (value === "") return `The environment variable "${variable}" is empty`;
@@ -414,7 +417,7 @@ function secretProblem(variable: string, value: string | undefined): string | un
   return `The environment variable "${variable}" must hold 16 to 256 visible ASCII characters, no spaces`;
 }
 
-/** The problem of a secret that a header cannot carry. Never shows the value. */
+/** The problem of a secret that a header cannot carry, without its value. */
 function upstreamSecretProblem(variable: string, value: string | undefined): string | undefined {
   if (value === undefined) return `The environment variable "${variable}" is not set`;
   if (value === "") return `The environment variable "${variable}" is empty`;

@@ -9,19 +9,19 @@
 /** Options of {@linkcode watchFile}. */
 export interface WatchFileOptions {
   path: string;
-  /** Called when the file may say something else. */
+  /** Called when the file may have changed. */
   changed: () => void;
-  /** Time for which the file has to be as it is to count as written, in milliseconds. */
+  /** Time without changes after which the file counts as written, in milliseconds. */
   settleMs?: number;
   /** Time between two checks of the file, in milliseconds. */
   lookMs?: number;
 }
 
-/** Editors and tools write a file in several steps; these are over by then. */
+/** Editors and tools write a file in several steps, which are done by then. */
 const SETTLE_MS = 100;
-/** A file that is written continuously is read after this many checks. */
+/** A file that is written continuously is reported after this many checks. */
 const MOST_SETTLES = 4;
-/** Together with the above, a change is noticed well within a second. A check takes some microseconds. */
+/** With the above, a change is noticed within a second. A check takes some microseconds. */
 const LOOK_MS = 250;
 
 /** Watches a file, which may not exist yet or be a symbolic link that changes. Returns a function that stops it. */
@@ -45,7 +45,7 @@ export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_M
       for (let looks = 0; looks < MOST_SETTLES && !over && told === undefined; looks++) {
         await pause(settleMs);
         const next = await stateOf(path);
-        // An unsettled file is reported now and checked again: it may change within one tick of its time stamps.
+        // An unsettled file is reported now and checked again: it may change within one tick of its timestamps.
         if (next === state) told = next;
         state = next;
       }
@@ -60,7 +60,7 @@ export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_M
   };
 }
 
-/** A text that changes with the file's content; the same for every missing file. */
+/** A fingerprint of the file's state; constant while it is missing. */
 async function stateOf(path: string): Promise<string> {
   try {
     const { mtime, size, ino, dev } = await Deno.stat(path);

@@ -17,12 +17,12 @@ export interface Check {
   title: string;
   /** Consequence for clients where it does not hold. */
   why: string;
-  /** True where the model must follow instructions; any instructed model does. */
+  /** True if the model must follow instructions; any instructed model does. */
   instructed?: true;
   run: CheckFunction;
 }
 
-/** Tries a claim: returns a note or nothing. @throws {Mismatch} where it fails @throws {Skip} where it cannot be tried */
+/** Tries a claim: returns a note or nothing. @throws {Mismatch} if it fails @throws {Skip} if it cannot be tried */
 export type CheckFunction = (context: SuiteContext) => Promise<string | void>;
 
 /** Checks by their ids within one part. */

@@ -169,7 +169,7 @@ rerank.error.model | A model that does not exist is 404 (or 400), in OpenAI's fo
 
 const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));
 
-/** The checks of a part, in the order of the table. @throws {Error} where a claim has no check, or a check no claim */
+/** The checks of a part, in the order of the table. @throws {Error} if a claim has no check, or a check no claim */
 export function checksOf(part: SuitePart, runs: Checks): Check[] {
   const left = new Map<string, CheckFunction>(Object.entries(runs));
   const own = ROWS.filter(([id = ""]) => id.startsWith(`${part}.`));

@@ -26,7 +26,7 @@ export interface PlainAnswer {
   usage: unknown;
   /** Its own messages, blocks or items, as they go back in the next request. */
   history: Json[];
-  /** True where the model reasoned, so that equal texts may have cost different tokens. */
+  /** True if the model reasoned, so that equal texts may have cost different tokens. */
   hasReasoned: boolean;
 }
 

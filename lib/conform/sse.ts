@@ -67,7 +67,7 @@ export function bodiesOf({ events }: WireStream): JsonObject[] {
   return events.filter(({ data }) => data !== DONE).map(({ data }) => objectOf(data, "each event's data"));
 }
 
-/** The text as a JSON object. @throws {Mismatch} where it is none */
+/** The text as a JSON object. @throws {Mismatch} if it is none */
 export function objectOf(text: string, what: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text);

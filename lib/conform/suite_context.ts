@@ -73,7 +73,7 @@ export class SuiteContext {
     this.#paths = paths;
   }
 
-  /** Path of a part's endpoint. @throws {Skip} where the gateway has none */
+  /** Path of a part's endpoint. @throws {Skip} if the gateway has none */
   path(part: SuitePart): string {
     const path = this.#paths[part];
     if (path === undefined) throw new Skip("the gateway does not serve it");
@@ -190,7 +190,7 @@ export class SuiteContext {
    * An answer that must be good. Where it needs what not every model can, the catalog's word decides; where it has none,
    * a refusal does.
    *
-   * @throws {Skip} where the model cannot @throws {Mismatch} for every other status than 200
+   * @throws {Skip} if the model cannot @throws {Mismatch} for every other status than 200
    */
   async good(ask: SuiteRequest, ability?: Ability): Promise<HttpAnswer> {
     if (ability !== undefined && await this.claims(ability) === false) {

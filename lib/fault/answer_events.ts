@@ -1,13 +1,13 @@
-/** The answer that a fault disturbs: always the same short text, as canonical events. */
+/** The answer that a fault disturbs: a constant short text, as canonical events. */
 import type { Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { faultOfModel, type FaultScope, findFault, type RequestedFault } from "./faults.ts";
 
 /** Number of text pieces without a fault. */
 const PIECES = 10;
-/** One piece of an endless answer. A long line repeats it. */
+/** One piece of an endless answer, which a long line repeats. */
 const LONG = "All work and no play makes a dull proxy. ";
 
-/** The fault that the last user message asks for, else the model id; `undefined` for none. */
+/** The fault requested by the last user message, else by the model id; `undefined` for none. */
 export function requestedFault(
   { messages }: Pick<Prompt, "messages">,
   { model, scope }: { model: string; scope: FaultScope },
@@ -44,8 +44,8 @@ function usageOf(fault: RequestedFault | undefined, count: number): TokenUsage {
 
 function* pieces(fault: RequestedFault | undefined): Generator<string, void, undefined> {
   const most = fault?.name === "endless" ? Infinity : Math.max(PIECES, (fault?.after ?? 0) + 1);
-  // The server writes lines that are longer than a string can be.
+  // The server itself writes lines that exceed the maximum string length.
   if (fault?.name === "long-line") yield LONG.repeat(Math.ceil(Math.min(fault.bytes ?? 0, 2 ** 28) / LONG.length));
-  // Characters of two and four bytes: chunks may end within one.
+  // Characters of two and four bytes, so that chunks may end within one.
   for (let number = 1; number <= most; number++) yield fault?.name === "endless" ? LONG : `wörd ${number} 🙂 `;
 }

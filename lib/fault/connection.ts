@@ -1,9 +1,11 @@
-/** One connection of the fault server. Requests are read by hand and answers written as bytes, so that any of them can be wrong. */
+/**
+ * One connection of the fault server. Reads requests and writes answers as raw bytes, so that anything can be wrong.
+ */
 
 /** Most bytes of a request. */
 const REQUEST_BYTES = 256 * 1024 ** 2;
 
-/** Bytes per read of a head: few, so that the last byte of the body stays in the kernel for a reset. */
+/** Bytes per read of a head: few, so that the last byte of the body stays unread for a reset. */
 const HEAD_STEP = 16;
 
 /** A request as received. */
@@ -17,11 +19,11 @@ export interface RawRequest {
 
 /** The writing side of a connection. */
 export interface FaultConnection {
-  /** Aborted when the peer closes the connection, and when the server ends. */
+  /** Aborts when the peer closes the connection or the server stops. */
   readonly signal: AbortSignal;
-  /** Writes all of it, as fast as the peer reads. @throws where the peer closed the connection */
+  /** Writes everything, as fast as the peer reads. @throws if the peer closed the connection */
   send(text: string | Uint8Array): Promise<void>;
-  /** Waits; without a time, until the peer closes the connection. @throws where it does */
+  /** Waits; without a time, until the peer closes the connection. @throws when it does */
   wait(ms?: number): Promise<void>;
 }
 
@@ -35,7 +37,9 @@ export class RequestReader {
     this.#connection = connection;
   }
 
-  /** The next request, without the last byte of a body of known length; `undefined` at the end of the connection. */
+  /**
+   * Reads the next request, without the last byte of a body of known length; `undefined` at the end of the connection.
+   */
   async request(): Promise<{ request: RawRequest; isWhole: boolean } | undefined> {
     const head = await this.#until("\r\n\r\n");
     if (head === undefined) return undefined;
@@ -53,13 +57,13 @@ export class RequestReader {
     const length = Number(headers.get("content-length") ?? 0);
     if (length === 0) return { request: { ...request, body: "" }, isWhole: true };
     const body = await this.#take(length - 1);
-    // The byte left unread is the brace that ends every JSON body.
+    // The unread byte is the closing brace of a JSON body.
     return body === undefined
       ? undefined
       : { request: { ...request, body: `${new TextDecoder().decode(body)}}` }, isWhole: false };
   }
 
-  /** Reads the byte that was left unread. */
+  /** Reads the byte left unread. */
   async rest(): Promise<void> {
     await this.#take(1);
   }
@@ -69,7 +73,7 @@ export class RequestReader {
     return this.#bytes.length === 0 && !await this.#fill(1);
   }
 
-  /** Reads a little more. `gone` may be reading already. */
+  /** Reads more bytes. `gone` may be reading already. */
   #fill(most: number): Promise<boolean> {
     return this.#filling ??= this.#read(most).finally(() => this.#filling = undefined);
   }
@@ -85,7 +89,7 @@ export class RequestReader {
     return true;
   }
 
-  /** Text up to a mark, which is consumed too. */
+  /** Reads text up to and including a delimiter. */
   async #until(mark: string): Promise<string | undefined> {
     for (;;) {
       const at = decode(this.#bytes).indexOf(mark);
@@ -148,7 +152,7 @@ export function connectionOver(connection: Deno.TcpConn, signal: AbortSignal): F
   };
 }
 
-/** Bytes as Latin-1, so that offsets in text are offsets in bytes. */
+/** Decodes bytes as Latin-1, so that text offsets equal byte offsets. */
 function decode(bytes: Uint8Array): string {
   return new TextDecoder("latin1").decode(bytes);
 }

@@ -1,4 +1,4 @@
-/** Requests to the fault server, and its answers to them in their protocol, whole and streamed. */
+/** Requests to the fault server, and its answers in each protocol, whole and streamed. */
 import { aggregateEvents } from "../protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
@@ -8,15 +8,15 @@ import type { RawRequest } from "./connection.ts";
 import { answerEvents, requestedFault } from "./answer_events.ts";
 import { faultOfModel, findFault, type RequestedFault } from "./faults.ts";
 
-/** A request and the answers it can get. */
+/** A request and its possible answers. */
 export interface FaultRequest {
   model: string;
   stream: boolean;
-  /** The fault it asks for. */
+  /** The requested fault. */
   fault: RequestedFault | undefined;
   /** The whole answer as JSON text. */
   whole(fault: RequestedFault | undefined): string;
-  /** The events of a streamed answer, as they are sent. */
+  /** The events of a streamed answer. */
   steps(fault: RequestedFault | undefined): Generator<StreamStep, void, undefined>;
   /** An error within a stream. */
   streamError(): string;
@@ -24,14 +24,14 @@ export interface FaultRequest {
   errorBody(status: number): string;
 }
 
-/** Events that are sent together. */
+/** Events sent together. */
 export interface StreamStep {
   text: string;
   /** True for a piece of the answer's text. */
   isPiece: boolean;
 }
 
-/** How the path of each protocol ends. */
+/** End of the path of each protocol. */
 const PATHS: Readonly<Record<Protocol, string>> = {
   chat: "/chat/completions",
   responses: "/responses",
@@ -41,11 +41,11 @@ const PATHS: Readonly<Record<Protocol, string>> = {
 /** A PNG of 1x1 pixels. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
-/** Time in Unix seconds and id of every answer. */
+/** Timestamp (Unix seconds) and id of every answer. */
 const CREATED_AT = 1_764_547_200;
 const ID = "rehearsal0000000000000000";
 
-/** Reads a request; `undefined` for an unknown path. @throws {GatewayError} `invalid` */
+/** Parses a request; `undefined` for an unknown path. @throws {GatewayError} `invalid` */
 export function parseRequest({ path, body }: RawRequest, codecs: readonly Codec[]): FaultRequest | undefined {
   const codec = codecs.find(({ protocol }) => path.endsWith(PATHS[protocol]));
   if (codec !== undefined) return textRequest(codec, body);
@@ -110,7 +110,7 @@ function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
   };
 }
 
-/** Vectors of the first numbers that are not 0, as many as the request asks for; the last text asks for the fault. */
+/** Returns the requested number of constant vectors; the last text requests the fault. */
 function embeddingsRequest({ input, model, dimensions }: JsonObject): FaultRequest {
   const inputs = Array.isArray(input) && typeof input[0] !== "number" ? input : [input];
   const vector = Array.from({ length: typeof dimensions === "number" ? dimensions : 8 }, (_, index) => index + 1);
@@ -118,7 +118,7 @@ function embeddingsRequest({ input, model, dimensions }: JsonObject): FaultReque
   return wholeRequest({ asks: inputs.at(-1), model, answer: { object: "list", data, model: String(model ?? "") } });
 }
 
-/** Scores that fall from document to document; the query asks for the fault. */
+/** Returns decreasing scores; the query requests the fault. */
 function rerankRequest({ query, documents, model }: JsonObject): FaultRequest {
   const results = (Array.isArray(documents) ? documents : []).map((_, index) => ({
     index,
@@ -154,7 +154,7 @@ function errorText(protocol: Protocol, status: number): string {
   );
 }
 
-/** Writes false token counts, which the codecs would leave out. */
+/** Inserts false token counts, which the codecs would leave out. */
 function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | undefined; codec: Codec }): string {
   if (fault?.name === "wrong-usage") {
     return text.replace(/"(prompt|completion|input|output|total)_tokens":[-\d.e+]+/g, '"$1_tokens":-5');
@@ -164,7 +164,7 @@ function falsifyUsage(text: string, { fault, codec }: { fault: RequestedFault | 
   return text.replace(/"usage":\{(?:[^{}]|\{[^{}]*\})*\}/g, `"usage":${none}`);
 }
 
-/** Members of a multipart form, found by their names alone. */
+/** Members of a multipart form, found by a simple search. */
 function formMembers(body: string): JsonObject {
   const read = (name: string) =>
     new RegExp(`name="${name}"(?:\\r\\n[^\\r\\n]*)*?\\r\\n\\r\\n([^\\r]*)`).exec(body)?.[1] ?? "";

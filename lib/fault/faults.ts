@@ -1,8 +1,8 @@
-/** The faults: their names, what they do, and how a request asks for one. */
+/** The faults: their names, their effects, and how a request asks for one. */
 
 /** One kind of fault. */
 export interface FaultKind {
-  /** How a request asks for it. */
+  /** How to request it. */
   example: string;
   /** Its effect, in a few words. */
   about: string;
@@ -10,11 +10,11 @@ export interface FaultKind {
   takes?: "status" | "time" | "size";
   /** True: it can happen after a number of text pieces, as in `cut-after:5`. */
   after?: true;
-  /** True: it needs a socket. The embedded model does not have it. */
+  /** True: it needs a socket, so the embedded model does not support it. */
   wire?: true;
 }
 
-/** Every kind, in the order of the documentation. */
+/** Every kind, in documented order. */
 export const FAULTS = {
   "status": {
     example: "status:429",
@@ -80,7 +80,7 @@ export interface RequestedFault {
   status?: number;
   /** Value of the `retry-after` header of a status, in seconds. */
   retryAfter?: number;
-  /** Absent: without end. */
+  /** Absent: indefinitely. */
   ms?: number;
   bytes?: number;
 }
@@ -95,7 +95,7 @@ const MODEL_PREFIX = /^(?:.*\/)?fault-/;
 const DEFAULT_BYTES = 2 * 1024 ** 2;
 const DEFAULT_MS: Partial<Record<FaultName, number>> = { slow: 200, drip: 1_000 };
 
-/** The first fault that a text asks for; `undefined` where it asks for none. Faults are separate words. */
+/** The first fault requested in a text; `undefined` for none. Faults are separate words. */
 export function findFault(text: string, scope: FaultScope): RequestedFault | undefined {
   const words = text.split(/[\s"'`,;]+/);
   for (const word of words) {
@@ -109,7 +109,7 @@ export function findFault(text: string, scope: FaultScope): RequestedFault | und
   return undefined;
 }
 
-/** The fault that a model id asks for, with `-` in place of each `:`. */
+/** The fault requested by a model id, with `-` in place of each `:`. */
 export function faultOfModel(model: string, scope: FaultScope): RequestedFault | undefined {
   if (!MODEL_PREFIX.test(model)) return undefined;
   const word = model.replace(MODEL_PREFIX, "");
@@ -120,7 +120,7 @@ export function faultOfModel(model: string, scope: FaultScope): RequestedFault |
   return readFault([name + suffix, ...args].join(":"), scope);
 }
 
-/** Reads one word such as `stall-after:5:30s`; `undefined` where it names no fault of this scope. */
+/** Parses one word such as `stall-after:5:30s`; `undefined` if it is no fault of this scope. */
 export function readFault(word: string, scope: FaultScope): RequestedFault | undefined {
   const [typed = "", ...args] = word.split(":");
   const hasCount = typed.endsWith("-after");
@@ -135,7 +135,7 @@ export function readFault(word: string, scope: FaultScope): RequestedFault | und
   return { name, ...(after !== undefined && { after }), ...rest };
 }
 
-/** Longer names first: `no-usage` is not `no`. */
+/** Longest names first, since `no-usage` begins with `no`. */
 function names(): FaultName[] {
   return (Object.keys(FAULTS) as FaultName[]).sort((a, b) => b.length - a.length);
 }

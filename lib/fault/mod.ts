@@ -1,4 +1,7 @@
-/** Faults for rehearsals: their names, the answers they disturb, and a server that plays them over real sockets. */
+/**
+ * Faults for testing clients and gateways: their names, the disturbed answers, and a server that produces them over
+ * real sockets.
+ */
 export { answerEvents, requestedFault } from "./answer_events.ts";
 export { FAULTS, readFault, type RequestedFault } from "./faults.ts";
 export { startFaultServer } from "./server.ts";

@@ -5,7 +5,7 @@ import type { FaultRequest, StreamStep } from "./fault_request.ts";
 
 /** State of the connection after an answer. */
 export type AnswerEnding =
-  /** The next request may come. */
+  /** The next request may follow. */
   | "open"
   /** The server closes it. */
   | "closed"
@@ -25,7 +25,7 @@ export interface AnswerToPlay {
   fault: RequestedFault | undefined;
 }
 
-/** Answers one request. @throws where the peer closes the connection */
+/** Answers one request. @throws if the peer closes the connection */
 export async function playAnswer(connection: FaultConnection, answer: AnswerToPlay): Promise<AnswerEnding> {
   const { fault } = answer;
   // A fault after some text is part of the body.
@@ -91,7 +91,7 @@ function sendStatus(
   });
 }
 
-/** A whole answer. A fault after some text happens in its middle. */
+/** Sends a whole answer. A fault after some text happens in its middle. */
 async function playWhole(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<AnswerEnding> {
   if (fault?.name === "error") return await sendStatus(connection, { request, fault: { ...fault, status: 500 } });
   if (fault?.name === "endless" || (fault?.name === "long-line" && isHuge(fault))) {
@@ -149,7 +149,7 @@ async function playStream(connection: FaultConnection, { request, fault }: Answe
   return "open";
 }
 
-/** Plays the fault in place of a piece of text; `undefined` where the text is sent all the same. */
+/** Produces the fault in place of a piece of text; `undefined` if the text is sent anyway. */
 async function playWithin(
   connection: FaultConnection,
   { step, request, fault }: { step: StreamStep; request: FaultRequest; fault: RequestedFault | undefined },
@@ -160,7 +160,7 @@ async function playWithin(
     case "reset":
       return "reset";
     case "stall":
-      // Without a count the stall came before the answer.
+      // Without a count, the stall came before the answer.
       if (fault.after !== undefined) await connection.wait(fault.ms);
       return undefined;
     case "error":
@@ -191,7 +191,7 @@ async function sendStep(connection: FaultConnection, wire: string, fault: Reques
   }
 }
 
-/** Sends bytes one by one, also within a character. */
+/** Sends bytes one by one, even within a character. */
 async function drip(
   connection: FaultConnection,
   text: string,
@@ -225,13 +225,13 @@ async function sendChunk(connection: FaultConnection, text: string | Uint8Array)
   await connection.send(whole);
 }
 
-/** Repeats one character, with one block of them in memory. */
+/** Repeats a character, with one block in memory. */
 async function sendMany(connection: FaultConnection, character: string, count: number): Promise<void> {
   const block = new TextEncoder().encode(character.repeat(BLOCK));
   for (let left = count; left > 0; left -= BLOCK) await connection.send(left < BLOCK ? block.subarray(0, left) : block);
 }
 
-/** Sends a line that is longer than a string can be. */
+/** Sends a line that exceeds the maximum string length. */
 async function sendHugeLine(connection: FaultConnection, bytes: number): Promise<AnswerEnding> {
   await sendChunk(connection, 'data: {"text":"');
   const block = new TextEncoder().encode("x".repeat(BLOCK));
@@ -254,7 +254,7 @@ async function sendZeros(connection: FaultConnection, bytes: number): Promise<vo
   for await (const piece of zeros.pipeThrough(new CompressionStream("gzip"))) await connection.send(piece);
 }
 
-/** True for a size that is not built in memory. */
+/** Returns whether a size is too large to build in memory. */
 function isHuge({ bytes = 0 }: RequestedFault): boolean {
   return bytes > 64 * 1024 ** 2;
 }

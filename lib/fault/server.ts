@@ -1,4 +1,4 @@
-/** An HTTP server that misbehaves on request, over real sockets: an upstream for rehearsals of failover. */
+/** An HTTP server that misbehaves on request over real sockets: an upstream for testing failover. */
 import { GatewayError } from "../errors.ts";
 import { connectionOver, type FaultConnection, type RawRequest, RequestReader } from "./connection.ts";
 import type { Codec } from "../protocols/codec.ts";
@@ -9,13 +9,13 @@ import { type FaultRequest, parseRequest } from "./fault_request.ts";
 /** Options of the server. */
 export interface FaultServerOptions {
   hostname: string;
-  /** 0: a free one. */
+  /** 0: any free port. */
   port: number;
   /** Text protocols that it speaks. */
   codecs: readonly Codec[];
-  /** The fault of every request; absent: the one that each asks for. */
+  /** The fault of every request; absent: each request asks for its own. */
   always?: RequestedFault;
-  /** Called for each request that was read. */
+  /** Called for each request. */
   onRequest?: (request: ObservedRequest) => void;
 }
 
@@ -35,13 +35,13 @@ export interface FaultServer extends AsyncDisposable {
   url: string;
   /** Open connections. */
   readonly open: number;
-  /** Answers under way. */
+  /** Answers in progress. */
   readonly busy: number;
   /** Bytes written to connections. */
   readonly sent: number;
 }
 
-/** Starts a server. @throws {Deno.errors.AddrInUse} and similar errors where it cannot listen */
+/** Starts a server. @throws {Deno.errors.AddrInUse} and similar errors if it cannot listen */
 export function startFaultServer(parts: FaultServerOptions): FaultServer {
   return new TcpFaultServer(parts);
 }
@@ -107,7 +107,7 @@ class TcpFaultServer implements FaultServer {
         ending = await this.#answer(asked, { connection, reader });
       }
     } catch {
-      // The peer closed the connection, or the server ends.
+      // The peer closed the connection, or the server stops.
     } finally {
       this.#open.delete(connection);
       close(connection);
@@ -131,7 +131,7 @@ class TcpFaultServer implements FaultServer {
     const gone = new AbortController();
     const leave = () => gone.abort(new Error("The peer closed the connection"));
     this.#over.signal.addEventListener("abort", leave, { once: true });
-    // A reset needs the last byte unread, so that the end of such a connection cannot be watched.
+    // A reset needs the last byte unread, so the end of such a connection cannot be watched.
     if (fault?.name !== "reset" && !isWhole) await reader.rest();
     if (fault?.name !== "reset") void reader.gone().then((gone) => gone && leave());
     this.#busy++;
@@ -163,7 +163,7 @@ function parse(request: RawRequest, codecs: readonly Codec[]): FaultRequest | Ga
   }
 }
 
-/** The answer to a request of no known protocol. */
+/** The answer to a request of an unknown protocol. */
 function refusal(error: GatewayError | undefined): string {
   const body = JSON.stringify({
     error: { message: error?.message ?? "Not found", type: "invalid_request_error" },

@@ -1,4 +1,4 @@
-/** The boundary in the The boundary in the Content-Type of a form. */
+/** The boundary in the Content-Type of a form. */
 import { GatewayError } from "../errors.ts";
 import { readParameters } from "./header_parameters.ts";
 

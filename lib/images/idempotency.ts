@@ -63,11 +63,11 @@ export interface RepeatableRequest {
 /** Requests with a key. */
 export interface Idempotency {
   /**
-   * Answers a request: by its work, or as it was answered before, then with `x-sluice-idempotent-replay: true`. Answers
-   * of status 429 and 500 and above are given to all who wait and not kept; so is what the work throws.
-   * @throws {GatewayError} `invalid` where the key was used for another request or its answer has not been kept,
-   * `limited` where too many wait or it takes too long, `overloaded` where the store does not answer; whatever the work
-   * throws; the signal's reason once it aborts
+   * Answers a request: by its work, or with the stored answer and `x-sluice-idempotent-replay: true`. Answers with
+   * status 429 or 5xx, and errors of the work, reach everyone who waits but are not stored.
+   * @throws {GatewayError} `invalid` if the key was used for another request or its answer is not stored, `limited` if
+   * too many wait or the wait is too long, `overloaded` if the store does not answer; errors of the work; the signal's
+   * reason once it aborts
    */
   run(request: RepeatableRequest): Promise<StoredAnswer>;
   /** Deletes expired and excess answers. Call it periodically. */
@@ -79,7 +79,7 @@ export interface Idempotency {
 /** Work that runs here or elsewhere, or an answer that is being read. */
 interface Running {
   requestHash: string;
-  /** Clients that want its answer. */
+  /** Clients that wait for its answer. */
   waiting: number;
   /** True once the last client has left and the work was cancelled. */
   stopped: boolean;
@@ -99,7 +99,7 @@ type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
 const MAX_WAITING = 32;
 const MAX_ANSWERS = 20_000;
 
-/** Writing and reading a larger answer would hold up other requests: SQLite takes about 4 ms per MiB. */
+/** Larger answers would delay other requests: SQLite takes about 4 ms per MiB. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 
 const WAIT_MS = 15 * 60_000;
@@ -109,10 +109,10 @@ const LEASE_MS = 30_000;
 const FIRST_LOOK_MS = 100;
 const LONGEST_LOOK_MS = 1_000;
 
-/** Time between two tries to note that a request was done, in milliseconds. */
+/** Interval of the tries to record that a request was done, in milliseconds. */
 const NOTE_MS = 1_000;
 
-/** When a repeat that could not wait may come again, in milliseconds. */
+/** `retry-after` of a repeat that cannot wait, in milliseconds. */
 const RETRY_MS = 5_000;
 
 /** Creates the idempotency service on the answers in the store. */
@@ -130,7 +130,7 @@ class IdempotencyService implements Idempotency {
   readonly #answers: AnswerStore;
   readonly #isCharged: (requestId: string) => Promise<boolean>;
   readonly #cache: ReplayCache;
-  /** By scope and key. One entry at a time: nothing is done twice at once. */
+  /** By scope and key. A single entry prevents concurrent work for one key. */
   readonly #running = new Map<string, Running>();
   /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
   readonly #looking = new Map<string, Promise<void>>();
@@ -193,7 +193,7 @@ class IdempotencyService implements Idempotency {
       stopped: false,
       settled: false,
       controller,
-      // A microtask later, so that the entry exists before the work can end.
+      // One microtask later, so that the entry exists before the work can end.
       answer: Promise.resolve().then(() => make(controller.signal)).finally(() => {
         entry.settled = true;
         this.#running.delete(name);
@@ -270,7 +270,7 @@ class IdempotencyService implements Idempotency {
     return await asked(() => claimRequest(claim, parts, other.holder));
   }
 
-  /** Does the work, under a claim that ends when everybody can know of the answer. */
+  /** Does the work under a claim, which is released once the answer is stored. */
   async #make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
       const answer = await request.work(AbortSignal.any([stop, claim.lost]));
@@ -291,7 +291,10 @@ class IdempotencyService implements Idempotency {
     else await claim.release();
   }
 
-  /** Tries on to note that a request was done. Until then it stays claimed: it must not be done, and charged, again. */
+  /**
+   * Keeps trying to record that a request was done. Until then it stays claimed, so that it is not done and charged
+   * again.
+   */
   async #note(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     for (let left = this.#windowMs; left > 0 && !this.#closing.signal.aborted; left -= NOTE_MS) {
       try {

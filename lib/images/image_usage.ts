@@ -43,7 +43,7 @@ const MOST_TOKENS = 1_000_000_000;
 export class ImageUsageCounter {
   readonly #request: ImageRequest;
   readonly #options: ImageCountOptions;
-  /** Sizes of the images that have come, by their index. */
+  /** Sizes of received images by index. */
   readonly #sizes = new Map<number, string>();
   #usage: ImageUsage = NO_USAGE;
   #failure: GatewayError | undefined;
@@ -58,13 +58,13 @@ export class ImageUsageCounter {
     return this.#sizes.size;
   }
 
-  /** The bill so far: nothing without an image. */
+  /** The bill so far; zero without an image. */
   get bill(): ImageBill {
     const sizes = [...this.#sizes].sort(([one], [other]) => one - other).map(([, size]) => size);
     return { usage: this.#usage, sizes };
   }
 
-  /** Why there is no image. Upstreams that end without one and without a word are at fault themselves. */
+  /** The reason that there is no image. An upstream that ends without images or an error is itself at fault. */
   get failure(): GatewayError {
     return this.#failure ?? new GatewayError("upstream", "The upstream ended without an image", { final: true });
   }
@@ -94,13 +94,13 @@ export class ImageUsageCounter {
     return { image: { index, base64 }, size, usage };
   }
 
-  /** Takes note of an image that will not come. The first reason is kept. */
+  /** Records a failed image. The first reason is kept. */
   fail(error: GatewayError): void {
     this.#failure ??= error;
   }
 }
 
-/** A count that an upstream reports; 0 where it is none that can be. */
+/** A count reported by the upstream; 0 if it is implausible. */
 function believed(tokens: number | undefined): number {
   return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MOST_TOKENS ? tokens : 0;
 }

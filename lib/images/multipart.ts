@@ -1,4 +1,4 @@
-/** Reading uploads: `multipart/form-data` becomes a web `FormData`, and limits act while the bytes arrive. */
+/** Reads uploads: parses `multipart/form-data` into a `FormData` and enforces limits while the bytes arrive. */
 import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/body_head.ts";
 import { type BodyPace, readPieces } from "../server/pieces.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
@@ -15,24 +15,24 @@ export interface MultipartRules extends PartLimits {
   parts: number;
   /** Minimum speed of the body. */
   pace: BodyPace;
-  /** The gate that all uploads share. A body that waits at it is not read. */
+  /** The queue that all uploads share. A waiting body is not read. */
   gate: AdmissionQueue;
-  /** Asked before bytes are kept; may throw. */
+  /** Called before bytes are stored; may throw. */
   take?: (bytes: number) => void;
 }
 
 /** Bytes parsed at a time: well under a millisecond. */
 const SLICE_BYTES = 256 * 1024;
 
-/** Longest time without a turn for others, in milliseconds. */
+/** Longest time without yielding to the event loop, in milliseconds. */
 const BUSY_MS = 8;
 
 /**
- * Reads a form. Fields of text are strings; a part with a filename is a `File`, empty ones too, with the media type the
- * client declares and the last segment of the filename as a label.
+ * Reads a form. Text fields are strings; a part with a filename is a `File`, even if it is empty, with the declared
+ * media type and the last segment of the filename.
  *
- * Beside the result it holds at most about 2 MiB. It ends with the first fault, and the rest of the body is not read.
- * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and what `take` throws
+ * Buffers at most about 2 MiB beside the result. Stops at the first error, and leaves the rest of the body unread.
+ * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and errors of `take`
  */
 export async function readMultipart(request: Request, rules: MultipartRules): Promise<FormData> {
   checkTransfer(request.headers);
@@ -57,7 +57,7 @@ async function readForm(
   let total = 0;
   let busyMs = 0;
 
-  /** Parses a slice; the promise is others' turn, where it is due. */
+  /** Parses a slice; returns a promise when it is time to yield. */
   function parse(slice: Uint8Array): Promise<void> | undefined {
     const start = performance.now();
     parser.push(slice);

@@ -47,7 +47,7 @@ class IncrementalParser implements MultipartParser {
   readonly #head = new Uint8Array(HEAD_BYTES);
   #step: Step = "before";
   #parts = 0;
-  /** Bytes of this step so far, where it counts them. */
+  /** Bytes of the current step. */
   #count = 0;
   /** Rest of the boundary's line. */
   #line = "";

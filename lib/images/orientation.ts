@@ -89,7 +89,7 @@ function part(view: DataView<ArrayBuffer>, from: number, to: number): DataView |
   return from < end ? new DataView(view.buffer, view.byteOffset + from, end - from) : undefined;
 }
 
-/** True if the ASCII text is at the offset. */
+/** Returns whether the ASCII text is at the offset. */
 function says(view: DataView, offset: number, text: string): boolean {
   if (offset + text.length > view.byteLength) return false;
   for (let i = 0; i < text.length; i++) if (view.getUint8(offset + i) !== text.charCodeAt(i)) return false;

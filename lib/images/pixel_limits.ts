@@ -13,7 +13,7 @@ const MOST_WAITING = 64;
 /** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 5_000;
 
-/** @throws {GatewayError} `invalid` for an image with too many pixels */
+/** Checks the size of an image. @throws {GatewayError} `invalid` for an image with too many pixels */
 export function checkPixels({ width, height }: Size): void {
   if (width * height <= MOST_PIXELS) return;
   throw new GatewayError(

@@ -95,7 +95,7 @@ function fileOf(value: FormDataEntryValue, field: string): File {
   throw refuse(field, "expected a file upload (PNG, JPEG or WebP), not text and not a URL");
 }
 
-/** Field value as JSON. Text that is not of the expected type stays text, so that the schema reports it. */
+/** A field's value as JSON. Text that is not of the expected type stays text, and the schema reports it. */
 function scalarOf(name: string, value: FormDataEntryValue): Json {
   if (value instanceof File) throw refuse(name, "expected text, not a file");
   if (NUMBERS.has(name) && /^-?\d{1,9}(\.\d{1,9})?$/.test(value)) return Number(value);

@@ -1,30 +1,30 @@
-/** Finished answers for repeats of their requests, within bounds of time and size. */
+/** Stored answers for repeated requests, bounded by time and size. */
 import { GatewayError } from "../errors.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
 
-/** A whole answer. */
+/** A complete answer. */
 export interface StoredAnswer {
   /** HTTP status. */
   status: number;
-  /** The headers worth giving again. */
+  /** Headers that a replay repeats. */
   headers: Readonly<Record<string, string>>;
-  /** Shared by all who get the answer: not to be changed. */
+  /** Shared by all recipients; must not be modified. */
   body: Uint8Array<ArrayBuffer>;
 }
 
-/** Parts of a replay cache. */
+/** Dependencies and limits. */
 export interface ReplayCacheParts {
   answers: AnswerStore;
   /** Unix time in milliseconds. */
   now: () => number;
   /** Logs an answer that could not be stored. */
   report: (cause: unknown) => void;
-  /** Time that an answer is stored, in milliseconds. */
+  /** Lifetime of a stored answer, in milliseconds. */
   windowMs: number;
-  /** Bytes of all bodies. */
+  /** Most bytes of all bodies. */
   maxBytes: number;
-  /** Bytes of one body; of a larger answer only the fact is stored. */
+  /** Most bytes of one body; a larger answer is recorded without its body. */
   maxAnswerBytes: number;
   maxAnswers: number;
 }
@@ -32,27 +32,27 @@ export interface ReplayCacheParts {
 /** A request that was answered. */
 export type AnsweredRequest = Pick<AnswerRecord, "scope" | "key" | "requestHash">;
 
-/** Finished answers. */
+/** The stored answers. */
 export interface ReplayCache {
-  /** Finds the answer to a request, unless its time is over. */
+  /** Finds the answer to a request, unless it has expired. */
   find(scope: string, key: string): Promise<AnswerRecord | undefined>;
   /**
-   * Stores an answer if it is final; where that fails, the fact that the request was answered. Never rejects.
-   * @returns false where neither could be stored
+   * Stores an answer if it is final; if that fails, only the fact that the request was answered. Never rejects.
+   * @returns false if neither could be stored
    */
   store(request: AnsweredRequest, answer: StoredAnswer): Promise<boolean>;
-  /** Stores the fact that a request was answered, without the answer. */
+  /** Records that a request was answered, without the answer. */
   markDone(request: AnsweredRequest): Promise<void>;
-  /** Deletes what exceeds the bounds. */
+  /** Deletes answers that exceed the bounds. */
   prune(): Promise<void>;
 }
 
-/** Returns true if an answer is stored. After any other answer, a retry of the same request may succeed. */
+/** Returns whether an answer is stored. After any other answer, a retry may succeed. */
 export function isFinal({ status }: StoredAnswer): boolean {
   return status < 500 && status !== 429;
 }
 
-/** The answer of a record. @throws {GatewayError} `invalid` where its body is not stored */
+/** The answer of a record. @throws {GatewayError} `invalid` if its body is not stored */
 export function storedAnswer({ status, headers, body }: AnswerRecord): StoredAnswer {
   if (body !== undefined) return { status, headers, body };
   throw new GatewayError(
@@ -62,7 +62,7 @@ export function storedAnswer({ status, headers, body }: AnswerRecord): StoredAns
   );
 }
 
-/** Opens the cache on what the store holds. */
+/** Creates the cache on a store's answers. */
 export function createReplayCache(parts: ReplayCacheParts): ReplayCache {
   const { answers, now, report, windowMs, maxBytes, maxAnswerBytes, maxAnswers } = parts;
 

@@ -14,11 +14,11 @@ const MOST_IMAGES = 10;
 
 /** The operator's defaults. */
 export interface ImageDefaults {
-  /** Quality of requests without one; absent: such requests are refused. */
+  /** Default quality; absent: requests without one are refused. */
   quality: string | undefined;
 }
 
-/** Fields of both endpoints. `null` means absent where a default exists. */
+/** Fields of both endpoints. `null` means absent if a default exists. */
 export const sharedFields = {
   model: z.string().min(1).max(256).describe("Id of an image model"),
   prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${PROMPT_CHARACTERS} characters` })
@@ -46,7 +46,7 @@ const sharedSchema = z.looseObject(sharedFields);
 /** Validated values of the shared fields. */
 export type SharedBody = z.output<typeof sharedSchema> & { quality?: string | null };
 
-/** Members with a meaning here; all others go to `rest`, but for those that only differ in case. */
+/** Members that the gateway reads; all others go to `rest`, except those that differ from these only in case. */
 const READ: ReadonlySet<string> = new Set([
   "model",
   "prompt",

@@ -15,10 +15,10 @@ const RATIO = 3;
 const FEWEST = 655_360;
 const MOST = 8_294_400;
 
-/** Meaning of `auto` without an uploaded image. */
+/** Size for `auto` without an uploaded image. */
 export const DEFAULT_SIZE: Readonly<Size> = { width: 1536, height: 1024 };
 
-/** Lists the rules that a size breaks, each as the end of a sentence; empty for a valid size. */
+/** Lists the rules that a size violates, each as the end of a sentence; empty for a valid size. */
 export function brokenRules({ width, height }: Size): string[] {
   const broken: string[] = [];
   for (const [name, side] of [["width", width], ["height", height]] as const) {
@@ -37,13 +37,13 @@ export function brokenRules({ width, height }: Size): string[] {
   return broken;
 }
 
-/** True if the size breaks no rule. */
+/** Returns whether a size is valid. */
 export function isValidSize(size: Size): boolean {
   return brokenRules(size).length === 0;
 }
 
 /**
- * Returns the valid size nearest to a size of at least 1x1: the smallest sum of the squared differences in width and
+ * Returns the valid size nearest to a size of at least 1x1: the smallest sum of squared differences in width and
  * height. Ties go to the most pixels, then to the widest.
  */
 export function nearestSize(size: Size): Size {
@@ -110,7 +110,7 @@ export function readSize(text: string): Size | undefined {
   );
 }
 
-/** `1536x1024`. */
+/** Formats a size: `1536x1024`. */
 export function sizeText({ width, height }: Size): string {
   return `${width}x${height}`;
 }
@@ -119,7 +119,7 @@ function invalidSize(message: string): GatewayError {
   return new GatewayError("invalid", message, { param: "size", code: "invalid_size" });
 }
 
-/** `8,294,400`. */
+/** Formats a number: `8,294,400`. */
 function number(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
 }

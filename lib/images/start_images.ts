@@ -18,7 +18,7 @@ export interface ImageJob {
     "config" | "health" | "retries" | "imageUpstreams" | "observer" | "monotonic" | "random" | "log"
   >;
   requestId: string;
-  /** The client key whose request it is. */
+  /** The client's key. */
   key: string;
   request: ImageRequest;
   model: Model;
@@ -39,7 +39,7 @@ export interface Started {
 
 /**
  * Tries targets in turn until one starts. After that, and after a final error, no other target is tried, because images
- * may already be under way.
+ * may already be in progress.
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
 export async function startImages(job: ImageJob): Promise<Started> {

@@ -1,4 +1,4 @@
-/** The whole (not streamed) answer. */
+/** The body of an answer that is not streamed. */
 import type { JsonObject } from "../json/mod.ts";
 import { imageObject, members } from "./json_chunks.ts";
 import type { FinishedImage } from "./image_usage.ts";
@@ -17,7 +17,7 @@ export interface ImageResult {
   usage: ImageUsage;
 }
 
-/** Writes the answer's JSON in pieces. */
+/** Writes the answer's JSON in chunks. */
 export function* writeResult({ request, created, images, usage }: ImageResult): Generator<string> {
   yield `{"created":${created},"data":[`;
   for (const [place, { index, base64 }] of images.entries()) {
@@ -45,7 +45,7 @@ export function writeUsage({ input, inputImages, output }: ImageUsage, request: 
   };
 }
 
-/** Number of edited images. Clients look for it beside `usage` and within it, so it is in both places. */
+/** Number of edited images. Some clients look for it beside `usage`, others within, so it is written to both. */
 export function numInputImages({ kind, images }: CountedUploads): JsonObject {
   return kind === "edit" ? { num_input_images: images.length } : {};
 }

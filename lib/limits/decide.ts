@@ -1,16 +1,19 @@
-/** Checks and decisions that all limiters share. */
+/** Checks and decisions shared by all limiters. */
 import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts";
 
 /** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */
 const LEAST_SLOT_WAIT_MS = 1_000;
 const LONGEST_SLOT_WAIT_MS = 5_000;
 
-/** Returns true for a number that can be counted. Any other would corrupt a sum. */
+/** Returns whether a number can be counted. Any other would corrupt a sum. */
 export function isAmount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 
-/** @throws {RangeError} where an amount or the time is not a number of at least 0, or the id is taken already */
+/**
+ * Checks a request. @throws {RangeError} if an amount or the time is not a non-negative number, or the id exists
+ * already
+ */
 export function assertAdmissionRequest(
   { id, limitRequests, forMs }: AdmissionRequest,
   { known }: { known: boolean },
@@ -22,7 +25,7 @@ export function assertAdmissionRequest(
   }
 }
 
-/** Decision without statuses. */
+/** A decision without statuses. */
 type Outcome = Omit<LimitDecision, "statuses">;
 
 const ADMITTED: Outcome = { admitted: true, over: [], retryAfterMs: 0 };
@@ -55,7 +58,7 @@ function boundWait({ unit }: LimitRequest, waitMs: number): number {
   return Math.min(Math.max(waitMs, LEAST_SLOT_WAIT_MS), LONGEST_SLOT_WAIT_MS);
 }
 
-/** Two infinite waits are equal. */
+/** Compares waits; two infinite waits are equal. */
 function compareWaits(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }

@@ -1,9 +1,9 @@
-/** The error that a client gets when a limit refuses its request. */
+/** The error that a client gets if a limit refuses its request. */
 import { GatewayError, type LimitRefusal } from "../errors.ts";
 import { limitOwnerOf } from "./limit_requests.ts";
 import type { LimitDecision, LimitRequest, LimitUnit } from "./limiter.ts";
 
-/** Codes of the errors by unit. Each protocol translates them. */
+/** Error code of each unit. Each protocol translates them. */
 const CODES: Readonly<Record<LimitUnit, string>> = {
   requests: "rate_limit_requests",
   tokens: "rate_limit_tokens",
@@ -17,8 +17,8 @@ const UNIT_TEXTS: Readonly<Record<LimitUnit, string>> = {
 };
 
 /**
- * Makes the error for a request that was not admitted. It names the limit with the longest wait. The error is final where
- * the request takes more than a whole limit, as no wait helps.
+ * Creates the error for a refused request. It names the limit with the longest wait. The error is final if the request
+ * needs more than a whole limit, as no wait helps.
  */
 export function createLimitError(
   { over, retryAfterMs, statuses }: Pick<LimitDecision, "over" | "retryAfterMs" | "statuses">,
@@ -41,7 +41,7 @@ export function createLimitError(
       refusal,
     });
   }
-  // Codex and other clients look for these words, and for seconds, in the text.
+  // Codex and other clients search the text for these words and for seconds.
   const wait = `Please try again in ${Math.ceil(retryAfterMs) / 1000}s`;
   return new GatewayError("limited", `Cannot take this request now: ${rule}. ${wait}`, { code, retryAfterMs, refusal });
 }

@@ -1,13 +1,13 @@
 /** Response headers about limits. */
 import type { LimitStatus, LimitUnit } from "./limiter.ts";
 
-/** Units that clients know headers for. */
+/** Units with standard headers. */
 const SHOWN_UNITS = ["requests", "tokens"] as const satisfies readonly LimitUnit[];
 
-/** Vendor whose header names a client knows. */
+/** Vendor whose header names the client knows. */
 export type LimitHeaderStyle = "openai" | "anthropic";
 
-/** Names of the headers of each unit: the limit, its rest, and its reset. */
+/** Header names of each unit: limit, remaining, reset. */
 const NAMES = {
   openai: {
     requests: ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
@@ -27,17 +27,17 @@ const NAMES = {
   },
 } as const;
 
-/** How limit headers are written. */
+/** Options of the headers. */
 export interface LimitHeaderOptions {
   /** Unix time in milliseconds: Anthropic's headers hold points in time, OpenAI's hold durations. */
   now: () => number;
   words: LimitHeaderStyle;
-  /** Milliseconds until the next try of a request that was refused makes sense; absent: it was not refused. */
+  /** Milliseconds until a refused request may be retried; absent: it was not refused. */
   refusedMs?: number | undefined;
 }
 
 /**
- * Writes the headers: for each unit those of the limit with the least left, without limits that only report. Empty where
+ * Creates the headers: for each unit those of the limit with the least remaining, without report-only limits. Empty if
  * no limit applies and none refused.
  */
 export function writeLimitHeaders(
@@ -68,7 +68,7 @@ export function writeLimitHeaders(
   return headers;
 }
 
-/** The limit with the least left, then the smallest. */
+/** The limit with the least remaining, then the smallest. */
 function tightestOf(statuses: readonly LimitStatus[], unit: LimitUnit): LimitStatus | undefined {
   let tightest: LimitStatus | undefined;
   for (const status of statuses) {
@@ -81,7 +81,7 @@ function tightestOf(statuses: readonly LimitStatus[], unit: LimitUnit): LimitSta
   return tightest;
 }
 
-/** Writes a duration as OpenAI does: `0s`, `12ms`, `1s`, `6m0s`. */
+/** Formats a duration as OpenAI does: `0s`, `12ms`, `1s`, `6m0s`. */
 function writeDuration(ms: number): string {
   const whole = Math.ceil(ms);
   if (whole > 0 && whole < 1000) return `${whole}ms`;
@@ -91,7 +91,7 @@ function writeDuration(ms: number): string {
   return minutes < 60 ? `${minutes}m${seconds}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${seconds}`;
 }
 
-/** Writes the next full second in RFC 3339. The unified headers hold it in Unix seconds, as Claude Code reads it. */
+/** Formats the next full second in RFC 3339. The unified headers hold it in Unix seconds, as Claude Code reads it. */
 function writeTime(at: number): string {
   return new Date(Math.ceil(at / 1000) * 1000).toISOString().replace(".000Z", "Z");
 }

@@ -1,9 +1,9 @@
-/** Finds the limits that a request counts against, and how much it takes of each. */
+/** Finds the limits that a request counts against, and its cost in each. */
 import type { Caller } from "../access/caller.ts";
 import type { Limits, Model } from "../catalog/model.ts";
 import type { LimitRequest } from "./limiter.ts";
 
-/** Tokens that a request is expected to use, of its input and of its answer. */
+/** Expected tokens of a request: its input and its total. */
 export interface TokenEstimate {
   input: number;
   output: number;
@@ -13,10 +13,10 @@ export interface TokenEstimate {
 export type LimitOwner = "key" | "group" | "model";
 
 /**
- * Lists the limits of the key, or else those its group has for every key, then the group's and the model's.
+ * Lists the limits of the key (else those its group sets for every key), the group and the model.
  *
- * A request whose answer might need more tokens than a whole limit takes the whole limit: it waits until nothing else
- * counts. Where the input alone is more, the request takes its input, which is never admitted.
+ * A request that may need more tokens than a whole limit costs the whole limit: it is admitted when nothing else
+ * counts. If its input alone exceeds the limit, it costs its input, which is never admitted.
  */
 export function limitRequestsOf(
   { caller, model, tokens }: {
@@ -30,7 +30,7 @@ export function limitRequestsOf(
   return found;
 }
 
-/** Lists the limits of the key, or else those its group has for every key, then the group's. */
+/** Lists the limits of the key (else those its group sets for every key) and of the group. */
 export function callerLimitRequests(
   { keyId, groupName, group, rules }: Pick<Caller, "keyId" | "groupName" | "group" | "rules">,
   tokens: TokenEstimate,
@@ -41,7 +41,7 @@ export function callerLimitRequests(
   ];
 }
 
-/** Lists the limits of all keys of a group together. */
+/** Lists the shared limits of a group. */
 export function groupLimitRequests(
   name: string,
   { limits }: Pick<Caller["group"], "limits">,
@@ -50,7 +50,7 @@ export function groupLimitRequests(
   return limitRequestsFor(`group:${name}`, limits, tokens);
 }
 
-/** Reads the owner of a limit from its name. */
+/** Parses the owner of a limit from its name. */
 export function limitOwnerOf({ name }: Pick<LimitRequest, "name">): { type: LimitOwner; id: string } {
   const at = name.indexOf(":");
   return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };

@@ -1,7 +1,7 @@
-/** Limits of rate and concurrency: the interface of everything that counts them. */
+/** The limiter: limits of rate and concurrency. */
 import type { Hold } from "../store/ledger.ts";
 
-/** Unit of a limit. Requests and tokens are counted over any 60 seconds, concurrency at one time. */
+/** Unit of a limit. Requests and tokens are counted over any 60 seconds, concurrency at any moment. */
 export type LimitUnit = "requests" | "tokens" | "concurrency";
 
 /** One limit that a request counts against. */
@@ -10,78 +10,82 @@ export interface LimitRequest {
   name: string;
   unit: LimitUnit;
   limit: number;
-  /** Amount that the request takes: 1, or an estimate of its tokens. More than `limit` is never admitted. */
+  /** Cost of the request: 1, or its estimated tokens. More than `limit` is never admitted. */
   cost: number;
-  /** True: it is counted, but refuses nothing. */
+  /** True: it is counted but never refuses. */
   reportOnly: boolean;
 }
 
-/** Status of a limit after a request was looked at. */
+/** Status of a limit after a decision. */
 export interface LimitStatus {
   limitRequest: LimitRequest;
-  /** Amount that is left, at least 0. */
+  /** Remaining amount, at least 0. */
   remaining: number;
-  /** Milliseconds until nothing is taken any more. */
+  /** Milliseconds until the limit is completely free. */
   resetMs: number;
 }
 
 /** Decision about a request. */
 export interface LimitDecision {
-  /** False: nothing was taken of any limit. */
+  /** False: nothing was reserved. */
   admitted: boolean;
   statuses: LimitStatus[];
   /**
-   * Limits without room for the request, those that refuse it first and the one with the longest wait before the others.
-   * Where the request is admitted, they only report.
+   * Limits without room for the request: those that refuse it first, longest wait first. If the request is admitted,
+   * these are report-only limits.
    */
   over: LimitRequest[];
-  /** Milliseconds until there is room, as far as is known: 0 where admitted, `Infinity` above a whole limit. */
+  /** Milliseconds until there is room, as far as is known: 0 if admitted, `Infinity` above a whole limit. */
   retryAfterMs: number;
 }
 
-/** Facts for the ledger about a request whose process is killed. */
+/** Facts for the ledger about a running request, in case its process crashes. */
 export type AdmittedRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model" | "endpoint">;
 
-/** A request that is to be admitted. */
+/** A request for admission. */
 export interface AdmissionRequest {
   id: string;
   /** At most one for each name and unit. */
   limitRequests: readonly LimitRequest[];
-  /** Longest time the request can last, in milliseconds. Its slots are free after it whatever happens. */
+  /** The longest that the request can last, in milliseconds. Its slots are freed after that in any case. */
   forMs: number;
-  /** True: a decision that admits it need not hold statuses. */
+  /** True: an admitting decision may omit the statuses. */
   skipStatuses?: boolean;
-  /** Makes the request known to other nodes, which enter it as lost where this process is killed. */
+  /** Makes the request known to other nodes, which enter it as lost if this process crashes. */
   running?: AdmittedRequest | undefined;
 }
 
 /**
- * Counts limits. It knows a request by its id from `take` to `end` or `undo`, at most for its longest time and a minute;
- * calls about an unknown id do nothing. A limiter in memory answers synchronously.
+ * Counts limits. A request is known by its id from `take` to `end` or `undo`, at most for its longest duration plus a
+ * minute; calls with an unknown id do nothing. The in-memory limiter answers synchronously.
  */
 export interface Limiter {
   /**
-   * Takes of every limit, or of none where one of them refuses.
-   * @throws {RangeError} where the id was taken before, or an amount is not a whole number of at least 0
+   * Reserves every limit, or none if one of them refuses.
+   * @throws {RangeError} if the id exists already, or an amount is not a non-negative integer
    */
   take(request: AdmissionRequest): LimitDecision | Promise<LimitDecision>;
   /**
-   * Ends a request: its slots are free, and the number of its tokens replaces their estimate. A second call does nothing.
-   * @param options `isEntered` false: the request stays known to other nodes until `forget`, as its ledger entry is not durable yet
-   * @returns the statuses of its limits afterwards; none where the id is not known
-   * @throws {RangeError} where the number is none; the slots are free and the estimate stays
+   * Ends a request: frees its slots and replaces its estimated tokens by the actual number. A second call does nothing.
+   * @param options `isEntered` false: other nodes know the request until `forget`, because its ledger entry is not
+   * durable yet
+   * @returns the statuses afterwards; none for an unknown id
+   * @throws {RangeError} for an invalid number of tokens; the slots are freed and the estimate stays
    */
   end(id: string, tokens: number, options?: { isEntered: boolean }): LimitStatus[] | Promise<LimitStatus[]>;
-  /** Lets other nodes forget a request that has ended, because its ledger entry is durable. Absent where no node would enter it. */
+  /**
+   * Lets other nodes forget an ended request, because its ledger entry is durable. Absent if no other node would enter
+   * it.
+   */
   forget?(id: string): void;
-  /** Gives back all that a request took. */
+  /** Releases everything that a request reserved. */
   undo(id: string): Promise<void>;
-  /** Reads statuses without taking anything. */
+  /** Reads statuses without reserving anything. */
   statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[]>;
-  /** True if the limits hold for all nodes. False while each node admits its share, or nothing. */
+  /** True if the limits are enforced across all nodes. False while each node admits its share, or nothing. */
   readonly healthy: boolean;
-  /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
+  /** Milliseconds since the shared store last answered another node, as far as is known. */
   readonly othersHeardMs?: number | undefined;
-  /** Releases everything and closes the connection. */
+  /** Releases all reservations and closes the connection. */
   close(): Promise<void>;
 }

@@ -7,35 +7,35 @@ import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 export interface MemoryLimiter extends Limiter {
   take(request: AdmissionRequest): LimitDecision;
   end(id: string, tokens: number): LimitStatus[];
-  /** Number of limits and requests that it remembers. Idle limits and ended requests are removed gradually. */
+  /** Number of remembered limits and requests. Idle limits and ended requests are removed gradually. */
   readonly size: number;
 }
 
 /** Windows of one owner. */
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
-/** A request that was admitted. */
+/** An admitted request. */
 interface Taken {
   limitRequests: readonly LimitRequest[];
-  /** End of its requests and tokens. */
+  /** End of its requests and tokens in the window. */
   windowEnd: number;
-  /** End of its slots. */
+  /** End of its slots' lease. */
   leaseEnd: number;
 }
 
-/** Time after the end of its slots in which a request can still be ended with its tokens, in milliseconds. */
+/** Time after the lease in which a request can still be ended with its tokens, in milliseconds. */
 export const LATE_MS = WINDOW_MS;
 
-/** Entries looked at by each `take`, and whenever an owner is added: more than are added, so that the map shrinks. */
+/** Entries checked by each `take` and by each new owner: more than are added, so the map shrinks. */
 const SWEPT = 2;
 
-/** Opens a limiter in which nothing is taken. @param monotonic milliseconds of a clock that never goes back */
+/** Creates an empty limiter. @param monotonic monotonic clock in milliseconds */
 export function createMemoryLimiter({ monotonic }: { monotonic: () => number }): MemoryLimiter {
   const windows = new LimitWindows();
   const requests = new Map<string, Taken>();
   const sweepRequests = createSweep(requests, isForgotten);
 
-  /** Returns whole milliseconds, so that every wait is exact. */
+  /** Whole milliseconds, so that every wait is exact. */
   const clock = () => Math.floor(monotonic());
 
   function forget(id: string, now: number): Taken | undefined {
@@ -45,7 +45,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   }
 
   return {
-    // Synchronous from the decision to the change: no other request comes between them.
+    // Decides and reserves synchronously, so no other request interleaves.
     take({ id, limitRequests, forMs, skipStatuses = false }) {
       assertAdmissionRequest({ id, limitRequests, forMs }, { known: requests.has(id) });
       const now = clock();
@@ -129,7 +129,7 @@ class LimitWindows {
     }
   }
 
-  /** Puts the actual tokens in the place of the estimates. */
+  /** Replaces estimated by actual tokens. */
   correctTokens({ limitRequests, windowEnd }: Taken, { tokens, now }: { tokens: number; now: number }): void {
     for (const limitRequest of limitRequests) {
       if (limitRequest.unit !== "tokens") continue;
@@ -164,7 +164,7 @@ function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean
   return requests.sum(now) === 0 && tokens.sum(now) === 0 && concurrency.sum(now) === 0;
 }
 
-/** Makes a function that looks at the next few entries of a map at each call and deletes those that have ended. */
+/** Creates a function that checks the next few entries of a map per call and deletes those that have ended. */
 function createSweep<Value>(
   map: Map<string, Value>,
   isOver: (value: Value, now: number) => boolean,
@@ -173,7 +173,7 @@ function createSweep<Value>(
   return (now) => {
     for (let count = 0; count < SWEPT; count++) {
       const { done, value } = cursor.next();
-      // A finished iterator stays finished.
+      // A finished iterator cannot continue.
       if (done === true) {
         cursor = map.entries();
         return;

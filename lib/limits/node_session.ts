@@ -1,4 +1,4 @@
-/** A node's session in Redis: its connection, the heartbeats that renew the session, and requests of nodes that died. */
+/** A node's session in Redis: its connection, its heartbeats, and the requests of crashed nodes. */
 import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { AdmittedRequest } from "./limiter.ts";
@@ -8,62 +8,59 @@ import { openRedisConnection, type RedisConnection, RedisUnreachable } from "./r
 
 /** Parts of a session. */
 export interface NodeSessionOptions extends LimiterOptions {
-  /** Returns a number from 0 up to 1. */
+  /** Random numbers from 0 to 1, exclusive. */
   random: () => number;
-  /** Name of the node, which no other node ever has. */
+  /** Name of the node, never reused. */
   node: string;
   /** Prefix of all keys, with a hash tag. */
   prefix: string;
-  /** A clock in place of the server's, for tests. */
+  /** Replaces the server's clock in tests. */
   clock?: () => number;
 }
 
-/** Longest time between two heartbeats, in milliseconds; less where the lease is short. */
+/** Longest heartbeat interval, in milliseconds; shorter for short leases. */
 const HEARTBEAT_MS = 5_000;
 const HEARTBEATS_PER_LEASE = 3;
 
-/** The same where nodes report whether they reach a store, in milliseconds. */
+/** Heartbeat interval of nodes that report the reachability of a store, in milliseconds. */
 const STORE_HEARTBEAT_MS = 2_000;
 
-/** Time between two attempts to reach Redis, in milliseconds, give or take a fifth. */
+/** Interval of reconnects, in milliseconds, plus or minus a fifth. */
 const RETRY_MS = 500;
 
-/** Most tries of one call while Redis ends the session again and again. */
+/** Most tries of one call while Redis keeps ending the session. */
 const TRIES = 3;
 
-/**
- * The session of one node. A node keeps its name, so what it held in Redis before an outage still belongs to it
- * afterwards.
- */
+/** The session of one node. A node keeps its name across reconnects, so its reservations in Redis survive an outage. */
 export class NodeSession {
   readonly #url: Secret;
   readonly #parts: NodeSessionOptions;
   readonly #running: () => Iterable<string>;
   #connection: RedisConnection | undefined;
-  /** Scripts of the current session; absent while Redis is out of reach. Every session has an object of its own. */
+  /** Scripts of the current session; absent while Redis is unreachable. Each session has its own object. */
   #commands: RedisCommands | undefined;
-  /** Connections that open or close, and ledger entries under way. */
+  /** Connections that open or close, and pending ledger entries. */
   readonly #pending = new Set<Promise<void>>();
   #rejoining: Promise<void> | undefined;
   #entering = false;
   #nodes = 1;
-  /** From then on all nodes that lost Redis at the same time have had the time to come back. */
+  /** Time by which all nodes that lost Redis together have had time to reconnect. */
   #settledAt = 0;
-  /** When the store answered another node last, by the clock of the node; absent where that is not known. */
+  /** When the store last answered another node, by this node's clock; absent if unknown. */
   #othersHeardAt: number | undefined;
   #downSince: number | undefined;
   #retryTimer: ReturnType<typeof setTimeout> | undefined;
   #heartbeatTimer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  /** @param running ids of the requests that Redis has admitted and that have not ended */
+  /** @param running ids of the requests that Redis admitted and that have not ended */
   constructor(url: Secret, { parts, running }: { parts: NodeSessionOptions; running: () => Iterable<string> }) {
     this.#url = url;
     this.#parts = parts;
     this.#running = running;
   }
 
-  /** True while Redis counts. */
+  /** True while Redis does the counting. */
   get healthy(): boolean {
     return this.#commands !== undefined;
   }
@@ -73,18 +70,18 @@ export class NodeSession {
     return this.#nodes;
   }
 
-  /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
+  /** Milliseconds since the shared store last answered another node, as far as is known. */
   get othersHeardMs(): number | undefined {
     return this.#othersHeardAt === undefined ? undefined : this.now() - this.#othersHeardAt;
   }
 
-  /** Tries to reach Redis once, and goes on trying in the background. */
+  /** Tries to connect once, and keeps trying in the background. */
   async open(): Promise<void> {
     await this.#connect();
     this.#scheduleHeartbeat();
   }
 
-  /** Frees what the node holds in Redis, and closes the connection. */
+  /** Frees what the node holds in Redis, and disconnects. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -100,9 +97,9 @@ export class NodeSession {
   }
 
   /**
-   * Asks Redis in the current session.
-   * @param question answers `undefined` where the session has ended: a new one begins, and it is asked again
-   * @returns `undefined` where Redis is out of reach
+   * Calls Redis in the current session.
+   * @param question returns `undefined` if the session has ended: a new one begins, and it is called again
+   * @returns `undefined` if Redis is unreachable
    */
   async ask<Result>(question: (commands: RedisCommands) => Promise<Result | undefined>): Promise<Result | undefined> {
     for (let tries = 0; tries < TRIES; tries++) {
@@ -121,7 +118,7 @@ export class NodeSession {
     return undefined;
   }
 
-  /** Whole milliseconds of the node's clock. */
+  /** The node's clock in whole milliseconds. */
   now(): number {
     return Math.floor(this.#parts.monotonic());
   }
@@ -145,7 +142,7 @@ export class NodeSession {
     }
   }
 
-  /** From now on Redis is out of reach. */
+  /** Handles the loss of Redis. */
   #lose(connection: RedisConnection | undefined, cause: string): void {
     if (this.#closed || connection !== this.#connection) return;
     this.#commands = undefined;
@@ -169,7 +166,7 @@ export class NodeSession {
     void work.finally(() => this.#pending.delete(work));
   }
 
-  /** Begins a session after Redis has ended or forgotten the one before. */
+  /** Begins a new session after Redis ended or lost the previous one. */
   async #rejoin(ended: RedisCommands): Promise<void> {
     const connection = this.#connection;
     if (this.#commands === ended && this.#rejoining === undefined && connection !== undefined) {
@@ -213,7 +210,7 @@ export class NodeSession {
     return Math.min(storeHeardMs === undefined ? HEARTBEAT_MS : STORE_HEARTBEAT_MS, leaseMs / HEARTBEATS_PER_LEASE);
   }
 
-  /** @returns whether the next heartbeat comes at once */
+  /** Renews the session. @returns whether the next heartbeat follows at once */
   async #renew(): Promise<boolean> {
     const { leaseMs, storeHeardMs } = this.#parts;
     const answer = await this.ask((commands) => commands.renew(leaseMs, storeHeardMs?.()));
@@ -221,12 +218,15 @@ export class NodeSession {
     this.#othersHeardAt = answer.othersHeardMs === undefined ? undefined : this.now() - answer.othersHeardMs;
     const isSettled = this.now() >= this.#settledAt;
     this.#nodes = isSettled ? answer.nodes : Math.max(this.#nodes, answer.nodes);
-    // Before, requests may count as lost whose node lives and is about to come back as well.
+    // Until then, requests of live nodes that are still reconnecting may count as lost.
     if (isSettled && answer.lost > 0) this.#waitAtClose(this.#enterLost());
     return answer.more;
   }
 
-  /** Enters what ran on nodes that died. Redis forgets it only afterwards: if this node dies meanwhile, another one does it. */
+  /**
+   * Enters the requests of crashed nodes. Redis forgets them only afterwards: if this node crashes meanwhile, another
+   * one enters them.
+   */
   async #enterLost(): Promise<void> {
     const { enterLost, log } = this.#parts;
     if (enterLost === undefined || this.#entering) return;

@@ -1,65 +1,65 @@
-/** The scripts in Redis as functions. Times in Redis are those of its own clock. */
+/** Typed functions for the Redis scripts. Times in Redis are by its own clock. */
 import type { AdmissionRequest, AdmittedRequest, LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 import type { RedisConnection, ScriptReply } from "./redis_connection.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
 import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
-/** Time at which a request was counted, by the server's clock. */
+/** Position of a counted request. */
 export interface TakenAt {
-  /** End of the bucket in which its requests and tokens are counted, in buckets. */
+  /** End of the bucket that counts its requests and tokens, in buckets. */
   bucket: number;
-  /** When its slots are free whatever happens, in milliseconds. */
+  /** When its slots expire, in milliseconds. */
   leaseEnd: number;
 }
 
-/** Tokens that a request used in the end, "unknown", or "undone" for a request that is to count as if it had never been. */
+/** Tokens used by a request, "unknown", or "undone" to count as if the request had never been made. */
 export type UsedTokens = number | "unknown" | "undone";
 
 /**
- * The counts in Redis as one node sees them. `undefined` instead of an answer: the node's session has ended, because it was
- * silent for too long or Redis has forgotten it, and nothing was done.
+ * The Redis scripts for one node. A result of `undefined` means that the node's session has ended, because it missed
+ * its heartbeats or Redis lost it, and that nothing was done.
  */
 export interface RedisCommands {
   take(request: AdmissionRequest): Promise<{ decision: LimitDecision; at: TakenAt } | undefined>;
-  /** Ends a request once and returns the statuses afterwards. A second or a late call changes nothing. */
+  /** Ends a request once and returns the statuses afterwards. A second or late call changes nothing. */
   end(
     id: string,
     request: { limitRequests: readonly LimitRequest[]; at: TakenAt; used: UsedTokens; keepsFacts?: boolean },
   ): Promise<LimitStatus[] | undefined>;
-  /** Forgets requests that have ended with their facts kept. */
+  /** Deletes ended requests whose facts were kept. */
   forget(ids: readonly string[]): Promise<void>;
   statuses(limitRequests: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
-  /** Begins a session, in which only these requests run. @returns the number of nodes */
+  /** Begins a session with only these requests running. @returns the number of nodes */
   join(leaseMs: number, running: Iterable<string>): Promise<number>;
   /**
    * Renews the session.
-   * @param storeHeardMs milliseconds since the store answered this node; absent: it is out of reach, or not shared
+   * @param storeHeardMs milliseconds since the store answered this node; absent: it is unreachable or not shared
    */
   renew(leaseMs: number, storeHeardMs?: number): Promise<HeartbeatAnswer | undefined>;
   /** Ends the session and frees what the node holds. */
   retire(): Promise<void>;
-  /** Some requests that ran when their node's session ended. They are returned again until they are named as `entered`. */
+  /** Returns some requests that were running when their node's session ended, until they are passed as `entered`. */
   lost(entered: readonly string[]): Promise<[id: string, AdmittedRequest][]>;
 }
 
-/** Facts that a node learns when it renews its session. */
+/** Result of a heartbeat. */
 export interface HeartbeatAnswer {
   nodes: number;
-  /** Slots of an ended session are to be freed: the next beat comes at once. */
+  /** True: slots of an ended session remain to be freed, so the next heartbeat follows at once. */
   more: boolean;
-  /** Milliseconds since the store answered another node last; absent where it answers none. */
+  /** Milliseconds since the store last answered another node; absent if it answers none. */
   othersHeardMs?: number;
-  /** Requests to be entered as lost. */
+  /** Number of requests to enter as lost. */
   lost: number;
 }
 
-/** Parts of the counts. */
+/** Options of the scripts. */
 export interface RedisCommandsOptions {
   connection: RedisConnection;
   /** Name of the node. */
   node: string;
-  /** A clock in place of the server's, for tests. */
+  /** Replaces the server's clock in tests. */
   clock?: () => number;
 }
 
@@ -139,7 +139,7 @@ function numbers(answer: ScriptReply): number[] {
   return answer.map(Number);
 }
 
-/** Names hold no line ends: they are made of ids. */
+/** Names contain no line feeds, since they consist of ids. */
 function writeLimitRequests(limitRequests: readonly LimitRequest[]): string {
   return limitRequests.map(({ name, unit, limit, cost, reportOnly }) =>
     `${UNIT_LETTERS[unit]}${reportOnly ? 1 : 0} ${limit} ${cost} ${name}`

@@ -1,10 +1,10 @@
-/** A connection to Redis that runs scripts and closes as soon as Redis is out of reach. */
+/** A Redis connection for scripts, closed at the first failure. */
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Secret } from "../secret.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
 
-/** Redis did not answer. It may have run the script all the same. */
+/** Redis did not answer. It may have run the script anyway. */
 export class RedisUnreachable extends Error {
   override readonly name = "RedisUnreachable";
 }
@@ -14,35 +14,35 @@ export type ScriptReply = readonly (number | string)[];
 
 /** A connection. It never reconnects: once it is lost, every call fails at once. */
 export interface RedisConnection {
-  /** Runs a script, in the order of the calls. @throws {RedisUnreachable} */
+  /** Runs a script. Calls run in order. @throws {RedisUnreachable} */
   run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply>;
-  /** Closes it. Resolves when the socket is closed. */
+  /** Closes the connection. Resolves when the socket is closed. */
   close(): Promise<void>;
 }
 
 /** Options of a connection. */
 export interface RedisConnectionOptions {
-  /** Key that every script is given. */
+  /** Key passed to every script. */
   prefix: string;
-  /** Time in which Redis must answer, in milliseconds. */
+  /** Timeout of a reply, in milliseconds. */
   timeoutMs: number;
-  /** Called once when the connection is lost, with the cause in one word; not when it is closed. */
+  /** Called once when the connection is lost, with the cause in one word; not called by `close`. */
   lost: (cause: string) => void;
 }
 
-/** Time in which a connection must be usable, in milliseconds. */
+/** Connect timeout, in milliseconds. */
 const CONNECT_MS = 2_000;
 
-/** Time in which the server must close before the connection is cut, in milliseconds. */
+/** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
 
 /**
- * The timeout consists of this many timers. A stall of our own event loop uses up at most one of them, as Redis may have
- * been asked only after the stall.
+ * Number of timers that the timeout is split into. A stall of this process's event loop uses up at most one of them,
+ * since Redis may have received the call only after the stall.
  */
 const PARTS = 5;
 
-/** Turns of the event loop at the end of the timeout in which replies that have arrived are still read. */
+/** Event loop turns after the timeout in which replies that have already arrived are still read. */
 const LOOKS = 10;
 
 /** Opens a connection with all scripts loaded. @throws {RedisUnreachable} with the cause in one word as its message */
@@ -65,7 +65,7 @@ class ScriptConnection implements RedisConnection {
     this.#options = options;
     this.#redis = createClient(url);
     this.#ended = new Promise((resolve) => this.#redis.once("end", resolve));
-    // Without a listener the client writes errors to the console.
+    // Without a listener the client prints errors to the console.
     this.#redis.on("error", (error: unknown) => this.#lose(wordOf(error)));
     this.#redis.on("close", () => this.#lose("closed"));
   }
@@ -106,7 +106,7 @@ class ScriptConnection implements RedisConnection {
     if (wasOpen) this.#options.lost(cause);
   }
 
-  /** Rejects where Redis takes too long, but not before all its replies are read. */
+  /** Rejects after the timeout, once all replies that have arrived are read. */
   #within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       const wait = (parts: number): void => {
@@ -144,7 +144,7 @@ class ScriptConnection implements RedisConnection {
     try {
       return await this.#redis.evalsha(SHAS[script], 1, prefix, ...args) as ScriptReply;
     } catch (error) {
-      // The server has forgotten its scripts.
+      // The server lost its script cache.
       if (wordOf(error) !== "NOSCRIPT") throw error;
       return await this.#redis.eval(SCRIPTS[script], 1, prefix, ...args) as ScriptReply;
     }
@@ -154,7 +154,7 @@ class ScriptConnection implements RedisConnection {
 function createClient(url: Secret): Redis {
   return new Redis(url.reveal(), {
     lazyConnect: true,
-    // A command that fails now is not repeated later, as its caller has gone on.
+    // Failed commands are not retried, since their caller has given up.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
@@ -172,7 +172,7 @@ const SHAS = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, text]) => [name, createHash("sha1").update(text).digest("hex")]),
 ) as Record<ScriptName, string>;
 
-/** Names an error in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `timeout`. */
+/** Describes an error in one word, without addresses or replies: `ECONNREFUSED`, `READONLY`, `timeout`. */
 function wordOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   if (error instanceof RedisUnreachable) return error.message;

@@ -1,4 +1,4 @@
-/** Limits that several nodes count together in Redis, and a node's share of them while Redis is out of reach. */
+/** Limits counted in Redis by several nodes, and a node's share of them while Redis is unreachable. */
 import { GatewayError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus } from "./limiter.ts";
@@ -11,26 +11,26 @@ import { divideLimits, nameLimits, nameLimitsInStatuses } from "./share.ts";
 import { assertAdmissionRequest, isAmount } from "./decide.ts";
 import { leaseEnd } from "./sliding_window.ts";
 
-/** When a client may try again while nothing is admitted, in milliseconds. */
+/** Retry delay for clients while nothing is admitted, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Requests looked at by each `take` to find those that were never ended. */
+/** Requests checked by each `take` to find those that never ended. */
 const SWEPT = 2;
 
-/** A request that was admitted and has not ended. */
+/** An admitted request that has not ended. */
 interface OpenRequest {
   readonly id: string;
   readonly limitRequests: readonly LimitRequest[];
-  /** When its slots are free whatever happens, by the clock of the node. */
+  /** When its slots expire, by the node's clock. */
   readonly leaseEnd: number;
-  /** Position of the request in Redis; absent if it was admitted without Redis. */
+  /** Its position in Redis; absent if it was admitted without Redis. */
   readonly at?: TakenAt;
   isEnding: boolean;
   /** True if other nodes know the request. */
   readonly isKnown: boolean;
 }
 
-/** Opens a limiter that counts in Redis; where Redis is out of reach, from the start or later, it keeps to its share. */
+/** Opens a limiter that counts in Redis; while Redis is unreachable, even at the start, it admits the node's share. */
 export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<Limiter> {
   return openSharedLimiter(url, {
     ...options,
@@ -41,9 +41,9 @@ export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<
 }
 
 /**
- * Opens a limiter from all its parts.
+ * Opens a limiter from its parts.
  *
- * The memory of the node counts whatever the node admits, with Redis or without: against that it holds its share.
+ * The node's own memory counts everything the node admits, with Redis or without, to enforce its share.
  */
 export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions): Promise<Limiter> {
   const limiter = new SharedLimiter(url, parts);
@@ -56,9 +56,9 @@ class SharedLimiter implements Limiter {
   readonly #requests = new Map<string, OpenRequest>();
   readonly #pending = new Map<string, Promise<LimitDecision>>();
   readonly #own: MemoryLimiter;
-  /** Requests that have ended, and whose ledger entries are not durable. */
+  /** Ended requests whose ledger entries are not durable yet. */
   readonly #unentered = new Set<string>();
-  /** Requests that Redis is to forget. */
+  /** Requests to be deleted from Redis. */
   #forgotten: string[] = [];
   #isForgetting = false;
   readonly #session: NodeSession;
@@ -160,7 +160,7 @@ class SharedLimiter implements Limiter {
     });
   }
 
-  /** @returns the statuses afterwards, or `undefined` where the id is not known */
+  /** Ends a request. @returns the statuses afterwards, or `undefined` for an unknown id */
   async #finish(id: string, used: UsedTokens, isEntered = true): Promise<LimitStatus[] | undefined> {
     await this.#pending.get(id)?.catch(() => {});
     const request = this.#requests.get(id);
@@ -172,14 +172,14 @@ class SharedLimiter implements Limiter {
     const statuses = at === undefined
       ? undefined
       : await this.#session.ask((commands) => commands.end(id, { limitRequests, at, used, keepsFacts }));
-    // Not before: a session that begins meanwhile must not free it without its tokens.
+    // Only now: a session that begins meanwhile must not free it without its tokens.
     this.#requests.delete(id);
     if (used === "undone") await this.#own.undo(id);
     else this.#endOwn(id, used);
     return statuses ?? await this.#statusesOfShares(limitRequests);
   }
 
-  /** Removes all requests in one call that were to be removed while Redis was busy. */
+  /** Deletes all requests queued while Redis was busy, in one call. */
   async #forgetAll(): Promise<void> {
     this.#isForgetting = true;
     while (this.#forgotten.length > 0) {
@@ -191,7 +191,7 @@ class SharedLimiter implements Limiter {
           return true;
         });
       } catch {
-        // Redis keeps them until the session ends. A ledger takes each id once.
+        // Redis keeps them until the session ends; the ledger accepts each id only once.
       }
     }
     this.#isForgetting = false;
@@ -201,7 +201,7 @@ class SharedLimiter implements Limiter {
     try {
       this.#own.end(id, used === "unknown" ? NaN : used);
     } catch {
-      // Where the number is not known, the estimate stays.
+      // If the number is unknown, the estimate stays.
     }
   }
 
@@ -212,11 +212,11 @@ class SharedLimiter implements Limiter {
     );
   }
 
-  /** Ends requests that were not ended in their longest time. */
+  /** Ends requests that exceeded their longest duration. */
   #sweep(): void {
     for (let count = 0; count < SWEPT; count++) {
       const { done, value } = this.#cursor.next();
-      // A finished iterator stays finished.
+      // A finished iterator cannot continue.
       if (done === true) this.#cursor = this.#requests.values();
       else if (value.leaseEnd + LATE_MS < this.#session.now()) void this.#finish(value.id, "unknown");
     }

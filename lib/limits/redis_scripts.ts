@@ -24,19 +24,19 @@ import { LATE_MS } from "./memory_limiter.ts";
 /** Prefix of all keys. */
 export const PREFIX = "sluice:{limits}:";
 
-/** Letters of the units in limits and keys. */
+/** Letters of the units in claims and keys. */
 export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as const;
 
-/** Requests of an ended session that are freed in one step: some hundred microseconds. */
+/** Requests of an ended session freed per step: some hundred microseconds. */
 const FREED_AT_ONCE = 200;
 
-/** Time that keys of nodes outlive the last node, in milliseconds. */
+/** Expiry of nodes' keys after the last node has gone, in milliseconds. */
 const LAST_MS = 86_400_000;
 
-/** Longest session without a renewal, whatever the clock does, in milliseconds. */
+/** Longest session without a renewal, whatever the clocks do, in milliseconds. */
 const LONGEST_LEASE_MS = 3_600_000;
 
-/** Time that a key outlives its content, in milliseconds. */
+/** Time by which a key outlives its content, in milliseconds. */
 const SPARE_MS = 1_000;
 
 const COMMON = `
@@ -233,7 +233,7 @@ local function statuses(limits, answer)
 end
 `;
 
-/** Arguments after the clock: node, id, how long it lasts, facts for the ledger, limits. Answers -1 where the session has ended. */
+/** Arguments after the clock: node, id, duration, facts for the ledger, limits. Returns -1 if the session has ended. */
 const TAKE = `
 local node, id, text = ARGV[2], ARGV[3], ARGV[6]
 if not alive(node) then return {-1} end
@@ -257,9 +257,8 @@ return statuses(limits, answer)
 `;
 
 /**
- * Arguments after the clock: node; id; limits; the bucket they were counted in; the end of the lease; the usage
- * (tokens, `-` if their number is unknown, or nothing if the request is to leave no trace); and 1 if the facts for the
- * ledger stay.
+ * Arguments after the clock: node; id; limits; the bucket they were counted in; the end of the lease; the tokens used
+ * (`-` if unknown, empty if the request is undone); and 1 if the facts for the ledger stay.
  */
 const END = `
 local node, id, bucket, used = ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[7]
@@ -289,8 +288,8 @@ return statuses(limits, {1})
 `;
 
 /**
- * Arguments after the clock: node; the lease of its session; ids of the requests that run there. Everything else that
- * it held is released, and its requests are no longer lost.
+ * Arguments after the clock: node; lease of its session; ids of its running requests. Frees everything else that it
+ * held; its requests no longer count as lost.
  */
 const JOIN = `
 local node, runs = ARGV[2], {}
@@ -308,9 +307,9 @@ return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf')}
 `;
 
 /**
- * Arguments after the clock: node, how long its session lasts without a renewal, and how long ago the store answered it, or
- * nothing. Answers the number of nodes, whether more is to be freed at once, how long ago the store answered another node
- * (or -1), and how many requests are lost; -1 alone where the session has ended.
+ * Arguments after the clock: node, lease of its session, and milliseconds since the store answered it, or nothing.
+ * Returns the number of nodes, whether more slots are to be freed at once, milliseconds since the store answered
+ * another node (or -1), and the number of lost requests; only -1 if the session has ended.
  */
 const BEAT = `
 local node = ARGV[2]
@@ -337,27 +336,27 @@ return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), 
 `;
 
 /**
- * Arguments after the clock: node. Its session ends now: earlier and later commands of it have no effect. Returns true
- * if more is to be released.
+ * Arguments after the clock: node. Ends its session: its other commands no longer have any effect. Returns true if more
+ * is to be freed.
  */
 const RETIRE = `
 redis.call('ZADD', nodes, 'XX', 0, ARGV[2])
 return {free_some(ARGV[2], false)}
 `;
 
-/** Arguments after the clock: ids of lost requests that the ledger has. Returns some of the others with their facts. */
+/** Arguments after the clock: ids of lost requests that were entered. Returns some of the others with their facts. */
 const LOST = `
 for at = 2, #ARGV do redis.call('HDEL', lost, ARGV[at]) end
 return redis.call('HRANDFIELD', lost, ${FREED_AT_ONCE}, 'WITHVALUES')
 `;
 
-/** Arguments after the clock: node, ids of requests that have ended and are in the ledger. */
+/** Arguments after the clock: node, ids of ended requests whose entries are durable. */
 const FORGET = `
 for at = 3, #ARGV do redis.call('HDEL', prefix .. 'held:' .. ARGV[2], ARGV[at]) end
 return {1}
 `;
 
-/** All scripts, each by itself. */
+/** All scripts. */
 export const SCRIPTS = {
   take: COMMON + TAKE,
   end: COMMON + END,

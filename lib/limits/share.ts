@@ -1,9 +1,9 @@
-/** A node's share of the limits, to which it keeps while Redis is out of reach. */
+/** A node's share of the limits while Redis is unreachable. */
 import type { LimitDecision, LimitRequest, LimitStatus } from "./limiter.ts";
 
 /**
- * Divides the limits of a request by the number of nodes, to at least 1 where the limit is not 0. A request that takes more
- * than a share but not more than the limit keeps its cost as its share: it is admitted when nothing else counts.
+ * Divides the limits of a request by the number of nodes, to at least 1 unless the limit is 0. A request that costs
+ * more than a share but at most the limit gets its cost as share: it is admitted when nothing else counts.
  */
 export function divideLimits(limitRequests: readonly LimitRequest[], nodes: number): LimitRequest[] {
   return limitRequests.map((limitRequest) => {
@@ -13,7 +13,7 @@ export function divideLimits(limitRequests: readonly LimitRequest[], nodes: numb
   });
 }
 
-/** Names the limits themselves in a decision about their shares. */
+/** Replaces shares by the full limits in a decision. */
 export function nameLimits(
   { statuses, over, ...taking }: LimitDecision,
   { limitRequests, shares }: { limitRequests: readonly LimitRequest[]; shares: readonly LimitRequest[] },
@@ -22,7 +22,7 @@ export function nameLimits(
   return { ...taking, statuses: nameLimitsInStatuses(statuses, limitRequests), over: over.map(limitOf) };
 }
 
-/** Names the limits themselves in the status of their shares. */
+/** Replaces shares by the full limits in statuses. */
 export function nameLimitsInStatuses(
   statuses: readonly LimitStatus[],
   limitRequests: readonly LimitRequest[],

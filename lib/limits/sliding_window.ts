@@ -1,43 +1,43 @@
 /**
- * An exact sliding window: never more than a limit within any 60 seconds. An amount counts until its whole bucket lies
- * before the last 60 seconds, so no window holds more than the limit, and at most 0.9 % less is admitted.
+ * A strict sliding window: never more than the limit within any 60 seconds. An amount counts until its whole bucket is
+ * older than 60 seconds, so throughput is at most 0.9 % below the limit.
  */
 
-/** Time that an amount counts, in milliseconds. */
+/** Time for which an amount counts, in milliseconds. */
 export const WINDOW_MS = 60_000;
 
 /** Width of a bucket, in milliseconds. */
 export const BUCKET_MS = 500;
 
-/** End of an amount that is taken now. All times here are milliseconds of a monotonic clock. */
+/** End of an amount counted now. All times are milliseconds of a monotonic clock. */
 export function windowEnd(now: number): number {
   return (Math.floor(now / BUCKET_MS) + 1) * BUCKET_MS + WINDOW_MS;
 }
 
-/** End of the lease of a slot that is taken now: the end of the bucket in which its time ends. */
+/** End of a lease that begins now, rounded up to a bucket. */
 export function leaseEnd(now: number, forMs: number): number {
   return Math.ceil((now + forMs) / BUCKET_MS) * BUCKET_MS;
 }
 
-/** Sum of the amounts that end at one time. */
+/** Sum of the amounts with the same end. */
 interface Bucket {
   end: number;
   amount: number;
 }
 
-/** Amounts that count until they end: requests and tokens in the window, or slots with their leases. */
+/** Amounts that count until their end: requests and tokens, or slots with leases. */
 export class Window {
-  /** By their ends, none of them empty. */
+  /** Non-empty buckets, ordered by end. */
   readonly #buckets: Bucket[] = [];
   #sum = 0;
 
-  /** Sum of the current window. */
+  /** Sum of the amounts that count now. */
   sum(now: number): number {
     this.#forget(now);
     return this.#sum;
   }
 
-  /** Returns the exact wait until there is room for a cost within a limit, in milliseconds: 0 none, `Infinity` never. */
+  /** Returns the exact wait until a cost fits within a limit, in milliseconds: 0 none, `Infinity` never. */
   waitFor(cost: number, { limit, now }: { limit: number; now: number }): number {
     let excess = this.sum(now) + cost - limit;
     if (excess <= 0) return 0;
@@ -48,14 +48,14 @@ export class Window {
     return Infinity;
   }
 
-  /** Returns the milliseconds until nothing counts any more. */
+  /** Returns the milliseconds until nothing counts. */
   resetMs(now: number): number {
     this.#forget(now);
     const last = this.#buckets[this.#buckets.length - 1];
     return last === undefined ? 0 : last.end - now;
   }
 
-  /** Counts an amount until its end. @throws {RangeError} where the amount is not a whole number of at least 0 */
+  /** Adds an amount that counts until `end`. @throws {RangeError} if it is not a non-negative integer */
   add(amount: number, end: number): void {
     checkAmount(amount);
     if (amount === 0) return;
@@ -67,7 +67,7 @@ export class Window {
     this.#sum += amount;
   }
 
-  /** Gives back an amount that was added for this end, if it still counts. @throws {RangeError} as `add` does */
+  /** Removes an amount added with this end, if it still counts. @throws {RangeError} as `add` */
   remove(amount: number, end: number): void {
     checkAmount(amount);
     const at = this.#find(end);
@@ -82,9 +82,9 @@ export class Window {
   }
 
   /**
-   * Replaces an estimate that was added by the true amount. Less is given back, if it still counts. More is added to the
-   * same bucket, or from now on where that has ended, even above the limit.
-   * @throws {RangeError} where the true amount is not a whole number of at least 0
+   * Replaces an added estimate by the actual amount. A surplus is removed if it still counts; a deficit is added to the
+   * same bucket, or to the current one if that has ended, even above the limit.
+   * @throws {RangeError} if the actual amount is not a non-negative integer
    */
   correct(added: number, { actual, end, now }: { actual: number; end: number; now: number }): void {
     checkAmount(actual);
@@ -99,12 +99,12 @@ export class Window {
     }
   }
 
-  /** Index of the first bucket that does not end before. */
+  /** Index of the first bucket with this end or a later one. */
   #find(end: number): number {
     const buckets = this.#buckets;
     let low = 0;
     let high = buckets.length;
-    // Most amounts are added to the last bucket.
+    // Most amounts belong to the last bucket.
     const last = buckets[high - 1];
     if (last === undefined || last.end < end) return high;
     if (last.end === end) return high - 1;
@@ -117,7 +117,7 @@ export class Window {
   }
 }
 
-/** `NaN` would spoil the sum. */
+/** Checks an amount: `NaN` would corrupt the sum. */
 function checkAmount(amount: number): void {
   if (!Number.isSafeInteger(amount) || amount < 0) {
     throw new RangeError(`Cannot count ${amount}: it is not a whole number of at least 0`);

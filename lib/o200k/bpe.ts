@@ -1,16 +1,16 @@
-/** Byte pair encoding: neighbouring parts whose bytes together are the token of the lowest rank merge first. */
+/** Byte pair encoding: repeatedly merges the neighbouring parts whose bytes form the token with the lowest rank. */
 import { Heap } from "./heap.ts";
 import type { RankTable } from "./ranks.ts";
 
-/** Longest piece, in bytes, whose parts are cheaper to search one by one than to keep in a heap. */
+/** Longest piece, in bytes, for which a linear search is faster than a heap. */
 export const SHORT_PIECE = 64;
-/** Elementary operations between two pauses within one piece. */
+/** Operations between two pauses within one piece. */
 const OPERATIONS_PER_STEP = 2048;
 const WINDOWS: Windows = { bytes: 32_768, overlap: 1024 };
 const RANK_UNIT = 2 ** 32;
 const NONE = 0x7fffffff;
 
-/** Bytes to be merged: `bytes[from]` up to but without `bytes[to]`. The ends of their tokens are added to `ends`. */
+/** Bytes to merge: `bytes[from]` to `bytes[to]`, exclusive. The ends of their tokens are appended to `ends`. */
 export interface Piece {
   bytes: Uint8Array;
   from: number;
@@ -21,7 +21,7 @@ export interface Piece {
 let scratchStarts = new Int32Array(SHORT_PIECE + 1);
 let scratchRanks = new Int32Array(SHORT_PIECE + 1);
 
-/** Number of tokens of a piece, in time that grows with the square of its length. */
+/** Number of tokens of a piece, in quadratic time. */
 export function mergeShort(table: RankTable, { bytes, from, to, ends }: Piece): number {
   let parts = to - from;
   if (scratchStarts.length <= parts) {
@@ -62,31 +62,31 @@ export function mergeShort(table: RankTable, { bytes, from, to, ends }: Piece): 
 export interface Windows {
   /** Bytes that are merged together; more than `overlap` and the longest token. */
   bytes: number;
-  /** Bytes at the end of a window that are merged again with what follows them. */
+  /** Bytes at the end of a window that are merged again with the following bytes. */
   overlap: number;
 }
 
 /**
  * Number of tokens of a piece of any length, in O(n log n) time, with pauses.
  *
- * A long piece is merged in windows, so that memory does not grow with it. This is exact: tokens are what a text merges
- * to if and only if any two neighbours among them, merged on their own, stay these two. (The first merge across a border
- * between tokens would be the first across it in the two on their own as well.) Within a window it is so, and between
- * windows it is checked; should two not be neighbours, the whole piece is merged at once.
+ * A long piece is merged in windows, so that memory does not grow with it. This is exact: a list of tokens is the
+ * result of merging a text if and only if each two neighbours, merged on their own, stay separate. (The first merge
+ * across a border between tokens would also be the first across it in the two on their own.) Within a window that holds
+ * by construction, and between windows it is checked; if it fails, the whole piece is merged at once.
  */
 export function* mergeLong(table: RankTable, piece: Piece, windows = WINDOWS): Generator<void, number> {
   const { bytes, from, to, ends } = piece;
   const known = ends?.length ?? 0;
   const window = new Window(Math.min(windows.bytes, to - from));
   let count = 0;
-  let last = -1; // Where the last settled token begins.
+  let last = -1; // Start of the last settled token
   let settled = from;
   for (;;) {
     const start = settled;
     const stop = Math.min(start + windows.bytes, to);
     yield* window.merge(table, { bytes, from: start, to: stop });
     if (last >= 0 && !areNeighbours(table, bytes, [last, start, start + window.endOf(0)])) break;
-    // Which tokens the window ends with may depend on the bytes after it.
+    // The last tokens of a window may depend on the bytes after it.
     const limit = stop === to ? to : stop - windows.overlap;
     while (settled < limit) {
       const end = start + window.endOf(settled - start);
@@ -102,7 +102,9 @@ export function* mergeLong(table: RankTable, piece: Piece, windows = WINDOWS): G
   return yield* mergeLong(table, piece, { bytes: to - from, overlap: 0 });
 }
 
-/** True where two tokens, given by the borders before, between and after them, are what their bytes merge to. */
+/**
+ * Returns whether the bytes of two tokens, given by the borders before, between and after them, merge to these tokens.
+ */
 function areNeighbours(table: RankTable, bytes: Uint8Array, [from, border, to]: [number, number, number]): boolean {
   const ends: number[] = [];
   return mergeShort(table, { bytes, from, to, ends }) === 2 && ends[0] === border;
@@ -119,14 +121,14 @@ function rankOf(table: RankTable, bytes: Uint8Array, from: number, to: number): 
 }
 
 /**
- * Room to merge up to `length` bytes at a time. Candidates wait in a heap as `rank * 2^32 + position`: the lowest rank
- * comes first and, within it, the leftmost pair. A candidate whose parts have changed since is skipped when it comes up.
+ * Merges up to `length` bytes at a time. Candidates wait in a heap as `rank * 2^32 + position`: lowest rank first, then
+ * leftmost. A candidate whose parts have changed is skipped.
  */
 class Window {
-  // Parts are known by their first byte, counted from the start of the window.
+  // Parts are identified by their first byte, relative to the start of the window.
   readonly #next: Int32Array;
   readonly #previous: Int32Array;
-  /** Rank of a part together with the next one; NONE where that is no token, -1 where the part was merged away. */
+  /** Rank of a part merged with the next one; NONE if that is not a token, -1 if the part was merged away. */
   readonly #ranks: Int32Array;
   readonly #heap: Heap;
 

@@ -1,43 +1,40 @@
-/** Tokens of the vocabulary o200k_base, counted exactly and in time that grows with the text, whatever the text. */
+/** Exact o200k_base token counts, in linear time for any text. */
 import { mergeLong, mergeShort, SHORT_PIECE } from "./bpe.ts";
 import { runSliced, runToEnd } from "../scheduler.ts";
 import { PieceSearch } from "./pieces.ts";
 import { type RankTable, readRanks } from "./ranks.ts";
 import { encodeUtf8 } from "../text.ts";
 
-/** Texts up to this length, in UTF-16 code units, are counted at once: a few milliseconds at worst. */
+/** Longest text counted synchronously, in UTF-16 code units: a few milliseconds at worst. */
 export const COUNTED_AT_ONCE = 8192;
-/** Bytes counted between two pauses, where no single piece is longer. */
+/** Bytes counted between two pauses, unless a single piece is longer. */
 const BYTES_PER_STEP = 1024;
 
 /**
- * Counts and cuts text. Everything in the text is text: `<|endoftext|>` is seven ordinary tokens. A lone surrogate counts
- * as U+FFFD does.
+ * Counts and splits text. Special tokens are plain text: `<|endoftext|>` is seven ordinary tokens. A lone surrogate
+ * counts as U+FFFD.
  */
 export interface TokenCounter {
-  /** Number of tokens, computed at once. For texts that may be long, `countLong` does not block the event loop. */
+  /** Number of tokens, counted synchronously. For long texts use `countLong`. */
   count(text: string): number;
   /** Number of tokens, computed in slices of at most about 10 ms. */
   countLong(text: string): Promise<number>;
   /** Ids of the tokens. */
   encode(text: string): number[];
-  /**
-   * The text in the pieces that its tokens stand for. Joined they are the text. A token that ends within a character
-   * is in one piece with the tokens that complete the character.
-   */
+  /** Splits a text at its tokens. Tokens that split a character are joined into one piece. */
   split(text: string): string[];
 }
 
 let loading: Promise<TokenCounter> | undefined;
 
-/** The counter. The first call parses the vocabulary, in slices, and keeps it. */
+/** Loads the counter. The first call parses the vocabulary in slices and caches it. */
 export function loadTokenCounter(): Promise<TokenCounter> {
   loading ??= load();
   return loading;
 }
 
 async function load(): Promise<TokenCounter> {
-  // Two megabytes of source, loaded on first use.
+  // Two megabytes of source, loaded at first use.
   const { default: vocabulary } = await import("js-tiktoken/ranks/o200k_base");
   return counterOf(await runSliced(readRanks(vocabulary.bpe_ranks)));
 }
@@ -67,12 +64,12 @@ function utf8(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** Number of tokens of a text, with pauses. Its UTF-8 is made when the first step is taken. */
+/** Counts the tokens of a text, with pauses. Encodes it as UTF-8 at the first step. */
 function* tokens(table: RankTable, text: string): Generator<void, number> {
   return yield* tokenize(table, text.length <= COUNTED_AT_ONCE ? utf8(text) : yield* encodeUtf8(text));
 }
 
-/** Number of tokens of well-formed UTF-8, with pauses. Adds the ends of the tokens to `ends`. */
+/** Counts the tokens of well-formed UTF-8, with pauses. Appends the ends of the tokens to `ends`. */
 function* tokenize(table: RankTable, bytes: Uint8Array, ends?: number[]): Generator<void, number> {
   let count = 0;
   let pause = BYTES_PER_STEP;
@@ -97,7 +94,7 @@ function* tokenize(table: RankTable, bytes: Uint8Array, ends?: number[]): Genera
   return count;
 }
 
-/** Cuts a text where tokens end, except within a character. */
+/** Splits a text at the ends of tokens, except within a character. */
 function cut(text: string, bytes: Uint8Array, ends: number[]): string[] {
   const pieces: string[] = [];
   let byte = 0;
@@ -107,7 +104,7 @@ function cut(text: string, bytes: Uint8Array, ends: number[]): string[] {
     const start = unit;
     for (; byte < end; byte++) {
       const value = bytes[byte] as number;
-      // A character has as many UTF-16 code units as it has bytes that begin one, and one more if it has four bytes.
+      // A character has one UTF-16 code unit, or two if its UTF-8 form has four bytes.
       if ((value & 0xc0) !== 0x80) unit += value >= 0xf0 ? 2 : 1;
     }
     pieces.push(text.slice(start, unit));

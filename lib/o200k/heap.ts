@@ -1,6 +1,6 @@
 /** A priority queue of plain numbers. */
 
-/** A binary min-heap of numbers of at least 0 that grows when it must. */
+/** A binary min-heap of non-negative numbers that grows as needed. */
 export class Heap {
   #keys: Float64Array;
   #size = 0;
@@ -14,12 +14,12 @@ export class Heap {
     this.#size = 0;
   }
 
-  /** Index of the last key that has children; -1 where none has. */
+  /** Index of the last key with children; -1 if there is none. */
   get parents(): number {
     return (this.#size >> 1) - 1;
   }
 
-  /** Adds a key at the end, out of order: `sift` from `parents` down to 0 must follow before anything else. */
+  /** Appends a key out of order: afterwards call `sift` from `parents` down to 0. */
   append(key: number): void {
     if (this.#size === this.#keys.length) {
       const larger = new Float64Array(this.#size * 2 + 16);
@@ -44,7 +44,7 @@ export class Heap {
     keys[at] = key;
   }
 
-  /** Removes the least key; -1 where there is none. */
+  /** Removes the smallest key; -1 if the heap is empty. */
   pop(): number {
     if (this.#size === 0) return -1;
     const keys = this.#keys;
@@ -54,7 +54,7 @@ export class Heap {
     return least;
   }
 
-  /** Moves the key at an index down until no child is less. */
+  /** Moves the key at an index down until no child is smaller. */
   sift(at: number): void {
     const keys = this.#keys;
     const size = this.#size;

@@ -1,7 +1,7 @@
 /**
- * Cuts UTF-8 text into the pieces within which o200k_base merges bytes: words with one character before them and a
- * contraction after them, up to three digits, punctuation, line ends, spaces. It does by hand what the vocabulary's
- * regular expression says, because an engine backtracks through long runs where one pass will do:
+ * Splits UTF-8 text into the pieces within which o200k_base merges bytes: words with one character before them and a
+ * contraction after them, up to three digits, punctuation, line ends, spaces. Implements the vocabulary's regular
+ * expression by hand in one pass, because regex engines backtrack through long runs:
  *
  *     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+('s|'t|'re|'ve|'m|'ll|'d)?
  *     [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*('s|'t|'re|'ve|'m|'ll|'d)?
@@ -11,13 +11,13 @@
  *     \s+(?!\S)
  *     \s+
  *
- * The first that matches wins; contractions match in either case.
+ * The first match wins; contractions match in either case.
  */
 
-// What a character is. Every character has exactly one class.
+// Character classes. Every character has exactly one.
 const UPPER = 1; // Lu, Lt
 const LOWER = 2; // Ll
-const LETTER = 4; // Lm, Lo: letters without case, which stand for either
+const LETTER = 4; // Lm, Lo: letters without case, which match both
 const MARK = 8;
 const NUMBER = 16;
 const LINE = 32; // \r and \n
@@ -34,10 +34,10 @@ const WORD = HEAD | TAIL;
 const SLASH = 0x2f;
 const APOSTROPHE = 0x27;
 
-/** Bytes of a run that a search looks at before it pauses: some 0.1 ms. */
+/** Bytes of a run that a search reads before it pauses: about 0.1 ms. */
 const BYTES_PER_STEP = 32_768;
 
-/** Classes of 256 neighbouring code points each; 0 where none of that code point was met yet. */
+/** Classes by page of 256 code points; 0 if not looked up yet. */
 const pages = new Array<Uint8Array | undefined>(0x1100);
 const ascii = Uint8Array.from({ length: 128 }, (_, code) => classify(String.fromCharCode(code)));
 
@@ -56,13 +56,13 @@ function classOf(code: number): number {
   return pages[code >> 8]?.[code & 0xff] || learn(code);
 }
 
-/** Not a page at a time: a text with a character of each would take 200 ms to be looked at. */
+/** Looks up a single code point: whole pages would take 200 ms for a text with one character of each. */
 function learn(code: number): number {
   const page = pages[code >> 8] ??= new Uint8Array(256);
   return page[code & 0xff] = classify(String.fromCodePoint(code));
 }
 
-/** Class of the character at `at`. The bytes must be well-formed UTF-8, and `at` the first byte of a character. */
+/** Class of the character at `at`. Requires well-formed UTF-8, and `at` at the start of a character. */
 function classAt(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] as number;
   if (lead < 0x80) return ascii[lead] as number;
@@ -85,10 +85,10 @@ function after(bytes: Uint8Array, at: number): number {
   return lead < 0xf0 ? at + 3 : at + 4;
 }
 
-/** End of a word with the contraction that may follow it at `at`. */
+/** End of a word including the contraction that may follow it at `at`. */
 function contractionEnd(bytes: Uint8Array, at: number): number {
   if (bytes[at] !== APOSTROPHE) return at;
-  // Bit 0x20 tells the cases of ASCII letters apart, and no other byte becomes a letter by it but that letter's capital.
+  // Setting bit 0x20 lower-cases ASCII letters, and maps no other byte to a letter.
   const first = (bytes[at + 1] ?? 0) | 0x20;
   if (first === 0x73 || first === 0x74 || first === 0x6d || first === 0x64) return at + 2; // s t m d
   const second = (bytes[at + 2] ?? 0) | 0x20;
@@ -105,26 +105,29 @@ function numberEnd(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** State of a paused search: a word before or after its first small letter, symbols, their line ends, blanks. */
+/**
+ * State of a paused search: a word before or after its first lower-case letter, symbols, their line ends, or white
+ * space.
+ */
 type Run = "head" | "tail" | "symbols" | "lines" | "blanks";
 
-/** Searches well-formed UTF-8 for the ends of pieces. A piece may be as long as the text: a search for its end pauses. */
+/** Searches well-formed UTF-8 for the ends of pieces. Since a piece may be as long as the text, a search pauses. */
 export class PieceSearch {
   readonly #bytes: Uint8Array;
   readonly #step: number;
   #from = 0;
-  // Where a search paused, and what it knows.
+  // State of a paused search.
   #run: Run = "head";
   #at = 0;
   #last = -1;
 
-  /** @param step bytes of a run that are looked at before a search pauses; at least one */
+  /** @param step bytes of a run that are read before a search pauses; at least 1 */
   constructor(bytes: Uint8Array, step: number = BYTES_PER_STEP) {
     this.#bytes = bytes;
     this.#step = step;
   }
 
-  /** End of the piece that begins at byte `from`, before the text's end; -1 where the search pauses: `goOn` tells it. */
+  /** End of the piece that begins at byte `from`, before the text's end; -1 if the search pauses: then call `goOn`. */
   begin(from: number): number {
     const bytes = this.#bytes;
     const first = classAt(bytes, from);
@@ -133,14 +136,14 @@ export class PieceSearch {
     if (first === LINE) return this.#blanks(from, -1);
     if ((first & PREFIX) === 0) return this.#head(from, -1);
     const next = after(bytes, from);
-    // A mark is a word, and one by itself where only capitals follow.
+    // A mark can start a word, but is a word by itself if only capitals follow.
     if (first === MARK) return this.#head(next, next);
     const second = next < bytes.length ? classAt(bytes, next) : 0;
     if ((second & WORD) !== 0) return this.#head(next, -1);
     return first === OTHER || (second === OTHER && bytes[from] === 0x20) ? this.#symbols(next) : this.#blanks(from, -1);
   }
 
-  /** Goes on with a search that paused: the end of the piece, or -1 once more. */
+  /** Continues a paused search: the end of the piece, or -1 again. */
   goOn(): number {
     switch (this.#run) {
       case "head":
@@ -157,9 +160,9 @@ export class PieceSearch {
   }
 
   /**
-   * `HEAD* TAIL+`, else `HEAD+`. Caseless letters and marks belong to both runs: where no small letter follows, the first
-   * takes them all and gives back from the last one on.
-   * @param last end of the last one; -1 where there was none
+   * `HEAD* TAIL+`, else `HEAD+`. Letters without case and marks belong to both runs: if no lower-case letter follows,
+   * the first run takes them all and backtracks to the last one.
+   * @param last end of the last such character; -1 if there was none
    */
   #head(at: number, last: number): number {
     const bytes = this.#bytes;
@@ -194,7 +197,7 @@ export class PieceSearch {
     return at < bytes.length ? this.#pause("symbols", at) : at;
   }
 
-  /** The line ends after symbols, and slashes among them. */
+  /** Line ends after symbols, and slashes among them. */
   #lines(at: number): number {
     const bytes = this.#bytes;
     const stop = this.#stop(at);
@@ -207,8 +210,8 @@ export class PieceSearch {
   }
 
   /**
-   * White space: through the last line end; else all but the last, which belongs to what follows.
-   * @param line end of the last line end; -1 where there was none
+   * White space: up to the last line end; otherwise all but the last character, which belongs to the next piece.
+   * @param line end of the last line end; -1 if there was none
    */
   #blanks(at: number, line: number): number {
     const bytes = this.#bytes;
@@ -243,9 +246,9 @@ export class PieceSearch {
 }
 
 /**
- * The last place before `end` at which a text can be cut so that the pieces of both sides are those of the whole,
- * whatever comes after; 0 where there is none. The text must begin where a piece does.
- * @param text may go on after it; `end` is a place within it, both in UTF-16 code units
+ * The last position up to `end` at which a text can be split so that both sides have the pieces of the whole, whatever
+ * follows; 0 if there is none. The text must begin at a piece.
+ * @param text may continue later; `end` is a position in it, both in UTF-16 code units
  */
 export function lastCut(text: string, end: number): number {
   let cut = 0;
@@ -253,7 +256,7 @@ export function lastCut(text: string, end: number): number {
   let digits = 0;
   for (let at = 0; at < end;) {
     const code = text.codePointAt(at) as number;
-    // Half a character: the other half may still come.
+    // A high surrogate: the other half may still follow.
     if (code >= 0xd800 && code < 0xdc00 && at + 1 === text.length) break;
     const found = classOf(code);
     if (at > 0 && (isAlwaysCut(before, { found, code }) || (digits > 0 && digits % 3 === 0))) cut = at;
@@ -264,14 +267,14 @@ export function lastCut(text: string, end: number): number {
   return cut;
 }
 
-/** True if a piece always ends between two neighbours, whatever the text around them. */
+/** Returns whether two neighbouring characters never belong to one piece. */
 function isAlwaysCut(before: number, { found, code }: { found: number; code: number }): boolean {
-  // The last blank of a run belongs to what follows, and at the end of a text to the run.
+  // The last white space of a run belongs to the next piece, but at the end of a text to the run.
   if (before === SPACE) return false;
   if (before === NUMBER || found === NUMBER) return before !== found;
   if (before === LINE) return (found & BLANK) === 0 && code !== SLASH;
   if (found === SPACE) return true;
-  // Line ends go with symbols, marks are symbols and letters, and a word may have a contraction.
+  // Line ends follow symbols, marks are symbols and letters, and a word may have a contraction.
   const isLetter = (before & (UPPER | LOWER | LETTER)) !== 0;
   return isLetter && (found === LINE || (found === OTHER && code !== APOSTROPHE));
 }

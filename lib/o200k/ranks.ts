@@ -1,13 +1,13 @@
-/** A vocabulary of byte strings in flat arrays: looking a token up allocates nothing. */
+/** A vocabulary of byte strings in flat arrays, with lookups that allocate nothing. */
 
-/** Most ranks a table can hold: a slot keeps the rank in 18 bits, and all ones means an empty slot. */
+/** Maximum number of ranks: a slot stores the rank in 18 bits, and all ones means an empty slot. */
 const MAX_RANKS = 2 ** 18 - 1;
 const RANK_BITS = 18;
 const RANK_MASK = 2 ** RANK_BITS - 1;
 const EMPTY = -1;
-/** A power of two well above twice the number of tokens, so that an unsuccessful search ends soon. */
+/** A power of two far above twice the number of tokens, so that unsuccessful searches end soon. */
 const SLOTS = 2 ** 19;
-/** Tokens read between two pauses. */
+/** Tokens parsed between two pauses. */
 const TOKENS_PER_STEP = 4096;
 
 const BASE64 = base64Values();
@@ -23,7 +23,7 @@ function base64Values(): Int8Array {
 export class RankTable {
   /** Length of the longest token, in bytes. */
   readonly longest: number;
-  /** Rank of every token of two bytes, at `first * 256 + second`; -1 where there is none. */
+  /** Rank of every two-byte token, at `first * 256 + second`; -1 if there is none. */
   readonly pairs: Int32Array = new Int32Array(65_536).fill(-1);
   /** All tokens, one after the other: token `r` is `bytes[starts[r]]` up to `bytes[starts[r + 1]]`. */
   readonly #bytes: Uint8Array;
@@ -54,7 +54,7 @@ export class RankTable {
     }
   }
 
-  /** Rank of the token that is `bytes[from]` up to but without `bytes[to]`; -1 where that is no token. */
+  /** Rank of the token with the bytes from `from` to `to`, exclusive; -1 if there is none. */
   rank(bytes: Uint8Array, from: number, to: number): number {
     const length = to - from;
     if (length > this.longest) return -1;
@@ -88,8 +88,8 @@ function hashOf(bytes: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * Reads the text form of a vocabulary: lines of `! <first rank> <token> <token> …`, tokens in base64, ranks counting up.
- * Pauses between steps. Throws a SyntaxError where the text has another form.
+ * Parses a vocabulary: lines of `! <first rank> <token> <token> …`, tokens in base64, with ascending ranks. Pauses
+ * between steps. @throws {SyntaxError} for another format
  */
 export function* readRanks(text: string): Generator<void, RankTable> {
   const bytes = new Uint8Array(Math.ceil(text.length * 3 / 4));

@@ -2,11 +2,14 @@
 import { characterEnd } from "../text.ts";
 import type { TokenCounter } from "./counter.ts";
 
-/** Text cut into tokens between two pauses, in UTF-16 code units: a little more than the first, never more than the second. */
+/**
+ * Length of text split between two pauses, in UTF-16 code units: slightly more than the first, never more than the
+ * second.
+ */
 const CHUNK = 4096;
 const MAX_CHUNK = 16_384;
 
-/** A token's text; several tokens' where a character takes more than one. */
+/** The text of a token, or of several tokens that share a character. */
 export interface TokenPiece {
   text: string;
   tokens: number;
@@ -26,8 +29,8 @@ export function* tokenPieces(text: string, counter: TokenCounter): Generator<Tok
 }
 
 /**
- * Returns the end of a chunk. No token crosses it: it is between a letter or digit and a space, or between letters and
- * digits. A long text without this boundary is cut anywhere, and may count one token more.
+ * Returns the end of a chunk that no token crosses: between a letter or digit and a space, or between letters and
+ * digits. A long text without such a boundary is cut anywhere, which may add a token.
  */
 function chunkEnd(text: string, from: number): number {
   const near = text.slice(from + CHUNK, from + MAX_CHUNK);

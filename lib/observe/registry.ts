@@ -162,7 +162,7 @@ class SeriesRegistry implements Registry {
     return out;
   }
 
-  /** @throws {RangeError} where a name is no name, is taken, or there is no room */
+  /** @throws {RangeError} if a name is no name, is taken, or there is no room */
   #declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
     if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);

@@ -40,7 +40,7 @@ export interface Echo {
 /** An answer that later requests may refer to. */
 export interface KeptAnswer {
   id: string;
-  /** Its items, each as JSON text. `id`: absent where an item has none. */
+  /** Its items, each as JSON text. `id`: absent if an item has none. */
   output: readonly { id?: string; text: string }[];
 }
 
@@ -48,7 +48,7 @@ export interface KeptAnswer {
 export interface AnswerKeeper {
   /** Id of the answer that the request continues, as the client named it. */
   readonly previousId?: string;
-  /** True where any later request of the key may refer to the answer. */
+  /** True if any later request of the key may refer to the answer. */
   readonly isStored: boolean;
   /** Keeps an answer when it is complete; absent: answers are not kept. */
   keep?(answer: KeptAnswer): void;
@@ -97,7 +97,7 @@ export interface Codec {
   /** The request body: types and ranges. Unknown members pass. */
   readonly schema: z.ZodObject<z.ZodRawShape, z.core.$loose>;
   /**
-   * Checks the headers that the protocol requires; absent where it requires none.
+   * Checks the headers that the protocol requires; absent if it requires none.
    * @throws {GatewayError} `invalid`
    */
   checkHeaders?(header: (name: string) => string | null): void;
@@ -132,7 +132,7 @@ export interface Codec {
   /** The JSON text of a whole answer, or of a frame that tells the usage of one, with this usage in place of its own. */
   withUsage(text: string, usage: TokenUsage): string;
   /**
-   * A frame that tells the usage, made after one that does not; absent where every complete stream has one. For streams
+   * A frame that tells the usage, made after one that does not; absent if every complete stream has one. For streams
    * whose clients want to be told.
    */
   usageFrame?(like: Frame, usage: TokenUsage): Frame;

@@ -187,7 +187,7 @@ export function asksForSomething(value: Json | undefined): boolean {
   return !Array.isArray(value) || value.length > 0;
 }
 
-/** What a member's value asks for; undefined where that costs nothing but tokens. */
+/** What a member's value asks for; undefined if that costs nothing but tokens. */
 export function extraOfMember(value: Json | undefined, rule: MemberRule): Extra | undefined {
   if (!asksForSomething(value)) return undefined;
   switch (rule.asks) {

@@ -4,7 +4,7 @@
  */
 import type { z } from "zod";
 
-/** True where the schema surely accepts a value of JSON; false where it may or may not. */
+/** True if the schema surely accepts a value of JSON; false if it may or may not. */
 export type FastPathValidator = (value: unknown) => boolean;
 
 /** What zod keeps of a schema, as far as it is used here: `_zod.def` of a schema or of a check. */

@@ -117,7 +117,7 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
 const sureHeads = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
- * True where the schema surely accepts a body, the contents aside.
+ * True if the schema surely accepts a body, the contents aside.
  * @param contents names of members that are right already
  */
 export function acceptsHead(

@@ -13,7 +13,7 @@ export interface Said {
 
 /** Where the frames of a protocol differ. */
 export interface TemplateRule {
-  /** What differs, in a frame whose other members are the same each time; absent where it says nothing of the kind. */
+  /** What differs, in a frame whose other members are the same each time; absent if it says nothing of the kind. */
   said(value: JsonObject): Said | undefined;
   /** Members beside it that differ and that nobody reads: texts and whole numbers. */
   unread: readonly string[];

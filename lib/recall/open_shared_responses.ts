@@ -9,7 +9,7 @@ export interface SharedResponsesOptions {
   log: (line: { level: "warn"; event: string; cause: string }) => void;
 }
 
-/** Opens the responses in Redis, also where Redis is out of reach; `undefined` where there is no Redis. */
+/** Opens the responses in Redis, also where Redis is unreachable; `undefined` where there is no Redis. */
 export async function openSharedResponses(
   address: LimitsAddress,
   options: SharedResponsesOptions,

@@ -30,7 +30,7 @@ export function needsSummary(
   return [model, ...listOf(models)].some((id) => typeof id === "string" && !compactsItself(id, gateway));
 }
 
-/** True where every target of a model knows the item. */
+/** True if every target of a model knows the item. */
 function compactsItself(
   id: string,
   { catalog, config, upstreams }: Pick<Gateway, "catalog" | "config" | "upstreams">,

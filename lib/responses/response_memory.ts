@@ -6,7 +6,7 @@ import type { KeptResponse, RecallLimits } from "../recall/recent_responses.ts";
 export interface ResponseMemory {
   /** `null`: nothing is kept. */
   readonly limits: RecallLimits | null;
-  /** True where responses that are not stored are kept too. */
+  /** True if responses that are not stored are kept too. */
   readonly keepsAll: boolean;
   find(id: string): Promise<KeptResponse | undefined>;
   /** Finds the response that has an output item. */

@@ -102,11 +102,11 @@ function windows(
   };
 }
 
-/** The image above the shore upside down, drawn out in ripples. It needs what earlier bands have painted. */
+/** Mirrors the image above the shore, with ripples. Depends on bands painted before. */
 function mirror({ width, height, unit, palette, seed }: Stage, shore: number): Layer {
   const top = Math.floor(shore);
   const depth = Math.min(top, height - top);
-  // Rows of the upper image that will be mirrored are kept, at half the resolution.
+  // The mirrored rows are kept at half the resolution.
   const columns = Math.ceil(width / 2), rows = Math.ceil(depth / 2) + 1;
   const kept = new Float32Array(columns * rows * 3);
   const deep = mix(palette.sky[0], palette.near, 0.6);

@@ -1,4 +1,4 @@
-/** The sky, which most scenes begin with: its colours, sun or moon, clouds and stars. */
+/** The sky of most scenes: its colours, sun or moon, clouds and stars. */
 import { mix, type Rgb } from "../color.ts";
 import { clouds, disc, eachRow, glow, sky, stars } from "../layers.ts";
 import type { Point } from "../path.ts";
@@ -6,7 +6,7 @@ import { between } from "../random.ts";
 import { names, type Stage } from "../stage.ts";
 import { lay, type Layer } from "../surface.ts";
 
-/** A sky and where its light is. */
+/** A sky and the position of its light. */
 export interface Heavens {
   layers: Layer[];
   light: Point;
@@ -43,7 +43,7 @@ function orb({ palette, unit, seed }: Stage, at: Point, radius: number): Layer[]
   const { light: color, mood } = palette;
   const out: Layer[] = [disc(at, { radius, color, soft: Math.max(1.2, radius * 0.04) })];
   if (mood !== "night") return out;
-  // Seas of the moon.
+  // Lunar maria.
   const gray: Rgb = mix(color, palette.sky[1], 0.35);
   for (let i = 0; i < 6; i++) {
     const turn = (seed % 97 + i * 2.4) % (2 * Math.PI);

@@ -74,7 +74,7 @@ function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
   ];
 }
 
-/** Dunes, half in the light and half in the shade. */
+/** Dunes, half in light and half in shade. */
 export function desert(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * 0.58;
@@ -134,12 +134,12 @@ export function meadow(stage: Stage): Layer[] {
   return layers;
 }
 
-/** The green of grass in the light there is. */
+/** The green of grass in the palette's light. */
 function green({ palette }: Stage): Rgb {
   return palette.mood === "night" ? oklch(0.36, 0.07, 150) : oklch(0.7, 0.13, 124);
 }
 
-/** Some round trees on a line of hills. */
+/** A few round trees on a line of hills. */
 function grove(
   { width, random }: Stage,
   heights: Float32Array,

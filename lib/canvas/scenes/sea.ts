@@ -9,7 +9,7 @@ import type { Layer } from "../surface.ts";
 import { birds, sailboat } from "../motifs.ts";
 import { heavens } from "./heavens.ts";
 
-/** Sky over water; islands far away, sails, a beach. */
+/** Sky over water; distant islands, sails, a beach. */
 export function sea(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * between(random, 0.5, 0.58);

@@ -1,4 +1,4 @@
-/** Images without a place: a composition of shapes, and a portrait made of them. */
+/** Abstract images: a composition of shapes, and a portrait. */
 import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, sky } from "../layers.ts";
 import { curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
@@ -9,7 +9,7 @@ import type { Layer } from "../surface.ts";
 
 const WHITE: Rgb = [1, 1, 1], BLACK: Rgb = [0, 0, 0];
 
-/** Discs, arcs, ribbons and lines that overlap. */
+/** Overlapping discs, arcs, ribbons and lines. */
 export function abstract(stage: Stage): Layer[] {
   const { width, height, unit, random, palette } = stage;
   const ground = paper(stage);

@@ -94,7 +94,7 @@ export function readWhole({ text }: HttpAnswer): ChatAnswer {
   };
 }
 
-/** True where a usage counts reasoning. */
+/** True if a usage counts reasoning. */
 function hasReasoned(usage: unknown): boolean {
   return Number(Object(Object(usage).completion_tokens_details).reasoning_tokens ?? 0) > 0;
 }

@@ -229,7 +229,7 @@ export interface PlainSizes {
   tools: number;
   /** Bytes of all signatures, and who made them; absent: there are none. */
   signatures?: { bytes: number; count: number; issuer: string } | undefined;
-  /** True where a message has a form that not every server of the protocol knows. */
+  /** True if a message has a form that not every server of the protocol knows. */
   hasRareForms: boolean;
 }
 

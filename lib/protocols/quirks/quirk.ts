@@ -20,7 +20,7 @@ export interface Quirk {
    * member that does not change keeps its identity (`===`), so that its text can be relayed as it is.
    */
   body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;
-  /** True where `body` changes messages of every form; absent: only those that `PlainSizes` calls rare. */
+  /** True if `body` changes messages of every form; absent: only those that `PlainSizes` calls rare. */
   changesAllMessages?: true;
   /** Rewrites a stream frame; `undefined` drops it. */
   frame?(frame: Frame): Frame | undefined;

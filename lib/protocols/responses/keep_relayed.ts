@@ -57,7 +57,7 @@ function itemOf(text: string): KeptItems[number] {
   return { text, ...(id !== undefined && { id }) };
 }
 
-/** The string that is a member of an object's text; absent where it is none, or has an escape. */
+/** The string that is a member of an object's text; absent if it is none, or has an escape. */
 export function stringAt(text: string, name: string): string | undefined {
   const span = findValue(text, [name]);
   return span === undefined ? undefined : /^"([^"\\]*)"$/.exec(text.slice(span.start, span.end))?.[1];

@@ -54,7 +54,7 @@ export const responsesRelay: Relay = {
   },
 };
 
-/** True where the gateway asks for encrypted reasoning, and the client does not: it is kept, and not shown. */
+/** True if the gateway asks for encrypted reasoning, and the client does not: it is kept, and not shown. */
 function asksForEncrypted({ keeper, prompt: { reasoning } }: Echo): boolean {
   return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
 }
