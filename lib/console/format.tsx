@@ -1,10 +1,23 @@
 /** Values of the console as people read them; the exact value is in the title. */
 import type { VNode } from "preact";
-import { roundUsd } from "../billing/money.ts";
+import { parseUsd, roundUsd } from "../billing/money.ts";
 
-/** An amount in USD. @param usd an exact decimal string */
+/** An amount in USD: in cents from a dollar on, else with 4 decimals. @param usd an exact decimal string */
 export function Usd({ usd }: { usd: string }): VNode {
-  return <span title={`${usd} USD`}>{`$${roundUsd(usd)}`}</span>;
+  return <span title={`${usd} USD`}>{readableUsd(usd)}</span>;
+}
+
+/** Half a cent, and one dollar, in 1e-12 USD. */
+const HALF_CENT = 5n * 10n ** 9n;
+const DOLLAR = 10n ** 12n;
+
+/** USD for people: `$1,234.57`, `$0.0316`, `<$0.0001`, `-$0.0015`, `>-$0.0001`. @param usd an exact decimal string */
+export function readableUsd(usd: string): string {
+  if (usd.startsWith("-")) return `-${readableUsd(usd.slice(1))}`.replace("-<", ">-");
+  const amount = parseUsd(usd);
+  if (amount < DOLLAR) return `$${roundUsd(usd)}`.replace("$<", "<$");
+  const cents = ((amount + HALF_CENT) / 10n ** 10n).toString();
+  return `$${NUMBER.format(BigInt(cents.slice(0, -2)))}.${cents.slice(-2)}`;
 }
 
 const NUMBER = new Intl.NumberFormat("en");
@@ -15,10 +28,15 @@ export function Count({ value }: { value: number }): VNode {
   return <span title={NUMBER.format(value)}>{value < 10_000 ? NUMBER.format(value) : SHORT.format(value)}</span>;
 }
 
-/** A moment: UTC, which the console's script replaces by the viewer's time. @param iso ISO 8601; null: none */
-export function Moment({ iso }: { iso: string | null }): VNode {
+/**
+ * A moment: UTC, which the console's script replaces by the viewer's time.
+ * @param iso ISO 8601; null: none
+ * @param seconds whether seconds are shown
+ */
+export function Moment({ iso, seconds = false }: { iso: string | null; seconds?: boolean }): VNode {
   if (iso === null) return <span class="dim">–</span>;
-  return <time dateTime={iso}>{`${iso.slice(0, 16).replace("T", " ")} UTC`}</time>;
+  const text = `${iso.slice(0, seconds ? 19 : 16).replace("T", " ")} UTC`;
+  return <time dateTime={iso} data-seconds={seconds ? "" : undefined}>{text}</time>;
 }
 
 /**
@@ -26,7 +44,7 @@ export function Moment({ iso }: { iso: string | null }): VNode {
  * @param text a sentence in place of the state's name
  */
 export function State({ state, text = state.replaceAll("_", " ") }: { state: string; text?: string }): VNode {
-  return <span class={STATE_CLASSES[state] ?? "warn"}>{text}</span>;
+  return <span class={`state ${STATE_CLASSES[state] ?? "warn"}`}>{text}</span>;
 }
 
 const STATE_CLASSES: Readonly<Record<string, string>> = {
@@ -47,7 +65,7 @@ export function Table({ columns, rows, empty }: {
   /** Text in place of a table without rows. */
   empty: string;
 }): VNode {
-  if (rows.length === 0) return <p class="dim">{empty}</p>;
+  if (rows.length === 0) return <p class="empty">{empty}</p>;
   const classes = columns.map((name) => name.startsWith("#") ? "number" : undefined);
   return (
     <div class="scroll" role="region" tabIndex={0} aria-label={columns[0]?.replace("#", "")}>
@@ -56,11 +74,20 @@ export function Table({ columns, rows, empty }: {
           <tr>{columns.map((name, index) => <th scope="col" class={classes[index]}>{name.replace("#", "")}</th>)}</tr>
         </thead>
         <tbody>
-          {rows.map((row) => <tr>{row.map((cell, index) => <td class={classes[index]}>{cell}</td>)}</tr>)}
+          {rows.map((row) => (
+            <tr>{row.map((cell, index) => <td class={isLong(cell) ? "long" : classes[index]}>{cell}</td>)}</tr>
+          ))}
         </tbody>
       </table>
     </div>
   );
+}
+
+/** Longest text of a cell in one line, in characters. */
+const LINE_CHARACTERS = 48;
+
+function isLong(cell: VNode | string | number): boolean {
+  return typeof cell === "string" && cell.length > LINE_CHARACTERS;
 }
 
 /** Figures with their names. */

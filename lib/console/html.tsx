@@ -18,32 +18,31 @@ export const SECURITY_HEADERS = {
 /** Path of the console. */
 export const CONSOLE = "/admin/console";
 
-const PAGES = [
-  ["", "Overview"],
-  ["/requests", "Requests"],
-  ["/keys", "Keys"],
-  ["/budgets", "Budgets"],
-  ["/models", "Models"],
-  ["/usage", "Usage"],
-  ["/node", "Node"],
-  ["/configuration", "Configuration"],
+/** Pages in the menu, in sections. */
+const MENU = [
+  [["", "Overview"], ["/requests", "Requests"], ["/usage", "Usage"]],
+  [["/keys", "Keys"], ["/budgets", "Budgets"], ["/models", "Models"]],
+  [["/node", "Node"], ["/configuration", "Configuration"]],
 ] as const;
 
 /** A page before it is framed. */
 export interface Page {
   title: string;
+  /** Name of the menu's page that it belongs to; absent: the title. */
+  section?: string;
   body: ComponentChildren;
   status?: number;
 }
 
 /** Frames a page and makes its response. @param session absent: the page is shown without a menu */
-export function htmlResponse({ title, body, status = 200 }: Page, session?: ConsoleSession): Response {
-  const text = `<!doctype html>${renderToString(<Frame title={title} session={session}>{body}</Frame>)}`;
-  return new Response(text, { status, headers: { ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" } });
+export function htmlResponse(page: Page, session?: ConsoleSession): Response {
+  const text = `<!doctype html>${renderToString(<Frame page={page} session={session} />)}`;
+  const headers = { ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" };
+  return new Response(text, { status: page.status ?? 200, headers });
 }
 
 function Frame(
-  { title, session, children }: { title: string; session: ConsoleSession | undefined; children: ComponentChildren },
+  { page: { title, section = title, body }, session }: { page: Page; session: ConsoleSession | undefined },
 ): VNode {
   return (
     <html lang="en">
@@ -51,35 +50,68 @@ function Frame(
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <title>{`${title} – Sluice`}</title>
+        <link rel="icon" href={`${CONSOLE}/assets/icon.svg`} />
         <link rel="stylesheet" href={`${CONSOLE}/assets/console.css`} />
         <script src={`${CONSOLE}/assets/console.js`} defer />
       </head>
       <body>
+        <a class="skip" href="#main">Skip to the page</a>
         <header>
-          <strong>Sluice</strong>
-          {session !== undefined && (
-            <>
-              <nav aria-label="Pages">
-                {PAGES.map(([path, name]) => (
-                  <a href={CONSOLE + path} aria-current={name === title ? "page" : undefined}>{name}</a>
-                ))}
-              </nav>
-              {session.role === "viewer" && <span class="dim">read only</span>}
-              <form method="post" action={`${CONSOLE}/sign-out`}>
-                <CsrfField session={session} />
-                <button type="submit">Sign out</button>
-              </form>
-            </>
-          )}
+          <a class="brand" href={CONSOLE}>
+            <Mark /> Sluice
+          </a>
+          {session !== undefined && <Menu section={section} session={session} />}
         </header>
-        <main>
+        <main id="main">
           <h1>{title}</h1>
-          {children}
+          {body}
         </main>
       </body>
     </html>
   );
 }
+
+function Menu({ section, session }: { section: string; session: ConsoleSession }): VNode {
+  return (
+    <>
+      <nav aria-label="Pages">
+        {MENU.map((pages) => (
+          <ul>
+            {pages.map(([path, name]) => (
+              <li>
+                <a href={CONSOLE + path} aria-current={name === section ? "page" : undefined}>{name}</a>
+              </li>
+            ))}
+          </ul>
+        ))}
+      </nav>
+      {session.role === "viewer" && <span class="role dim">read only</span>}
+      <form method="post" action={`${CONSOLE}/sign-out`}>
+        <CsrfField session={session} />
+        <button type="submit" class="quiet">Sign out</button>
+      </form>
+    </>
+  );
+}
+
+/** A gate in a stream. */
+function Mark(): VNode {
+  return (
+    <svg
+      viewBox="0 0 24 24"
+      aria-hidden="true"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="2"
+      stroke-linecap="round"
+    >
+      <path d={MARK} />
+    </svg>
+  );
+}
+
+/** Outline of the mark, in a square of 24. */
+export const MARK = "M5 3v18M19 3v18M5 7h14M9 7v6M15 7v6M8 13h8M2 18q2.5-2 5 0t5 0 5 0 5 0";
 
 /** The hidden field that proves that a form is from this console and this session. */
 export function CsrfField({ session }: { session: ConsoleSession }): VNode {

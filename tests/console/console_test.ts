@@ -19,7 +19,9 @@ Deno.test("the console shows its pages to an operator who signs in with the admi
     assertStringIncludes(headers.get("content-security-policy") ?? "", "default-src 'none'");
     assertNotMatch(html, /<script(?![^>]* src=)|style="|\son\w+="/, "nothing is inline");
   }
-  for (const name of ["console.css", "console.js"]) assertEquals((await browser.get(`/assets/${name}`)).status, 200);
+  for (const name of ["console.css", "console.js", "icon.svg"]) {
+    assertEquals((await browser.get(`/assets/${name}`)).status, 200);
+  }
   assertEquals((await browser.get("/assets/other")).status, 404);
 });
 
