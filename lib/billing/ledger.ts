@@ -4,6 +4,7 @@ import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } fro
 import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
 import { createLeases } from "./leases.ts";
 import type { Amount } from "./money.ts";
+import { RefusalQuota } from "./refusal_quota.ts";
 
 /** Default lease of a hold, in milliseconds. */
 const LEASE_MS = 60_000;
@@ -40,7 +41,8 @@ export interface Ledger {
   enter(entry: Entry): Promise<boolean>;
   /**
    * Writes the entry of a request without charge. Resolves at once, except while 10,000 entries are queued. Never
-   * rejects: an entry that cannot be written for a minute is given up and logged.
+   * rejects: an entry that cannot be written for a minute is given up and logged. Of requests that were refused before an
+   * attempt, each key has at most 600 entries a minute; the others are counted in the log.
    */
   note(entry: Entry): Promise<void>;
   /**
@@ -82,7 +84,11 @@ export function createLedger(
     log,
   });
 
+  const refusals = new RefusalQuota({ later, log });
+
   function note(entry: Entry): Promise<void> {
+    const isRefused = entry.ending === "refused" && entry.held === 0n;
+    if (isRefused && !refusals.take(entry.keyId)) return Promise.resolve();
     if (store.takes !== false || entry.held > 0n) return queue.note(entry);
     log({ level: "warn", event: "entry_not_written", request_id: entry.id, cause: "no_room" });
     leases.end(entry.id, false);
@@ -106,6 +112,7 @@ export function createLedger(
     sweep: () => leases.sweep(),
     flush: () => queue.flush(),
     async close() {
+      refusals.close();
       await queue.close();
       leases.close();
     },

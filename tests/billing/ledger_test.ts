@@ -191,8 +191,8 @@ Deno.test("ledger: from 10,000 entries on the way, all are waited for", async ()
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();
   bench.open = gate.promise;
-  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`));
-  const late = bench.ledger.note(entryOf("late"));
+  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`, { ending: "failed" }));
+  const late = bench.ledger.note(entryOf("late", { ending: "failed" }));
   assertEquals(await stateOf(late), "pending");
   gate.resolve();
   await bench.ledger.flush();
@@ -204,8 +204,8 @@ Deno.test("ledger: from 10,000 entries on the way, all are waited for", async ()
 Deno.test("ledger: who is made to wait by a flood waits 5 seconds", async () => {
   const bench = benchOf();
   bench.fails = () => true;
-  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`));
-  const late = bench.ledger.note(entryOf("late"));
+  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`, { ending: "failed" }));
+  const late = bench.ledger.note(entryOf("late", { ending: "failed" }));
   await bench.clock.pass(4_000);
   assertEquals(await stateOf(late), "pending");
   await bench.clock.pass(2_500);
@@ -242,6 +242,34 @@ Deno.test("ledger: an entry with numbers that cannot be kept is given up at once
   assertEquals((await idsIn(store)).length, 20);
   assertEquals(events, ["entry_not_written", "entry_not_written"]);
   assertEquals(ledger.healthy, true);
+});
+
+Deno.test("ledger: a key has 600 entries of refused requests a minute, the others are counted", async () => {
+  const logged: unknown[] = [];
+  const clock = createClock();
+  const store = openMemoryStore().ledger;
+  const ledger = createLedger({
+    ...{ store, now: clock.now, monotonic: clock.monotonic, later: clock.later },
+    log: (line) => void logged.push(line),
+  });
+  const refuse = async (prefix: string, count: number, members: Partial<Entry> = {}) => {
+    for (let i = 0; i < count; i++) await ledger.note(entryOf(`${prefix}${i}`, members));
+    await ledger.flush();
+  };
+  const size = async () => (await idsIn(store)).length;
+  await refuse("a", 610);
+  assertEquals(await size(), 600);
+  // Another key, and requests that failed after an attempt, have theirs.
+  await refuse("b", 1, { keyId: "key_b" });
+  await refuse("failed", 1, { ending: "failed", attempts: 1 });
+  assertEquals(await size(), 602);
+  await clock.pass(60_001);
+  const line = { level: "warn", event: "refusals_not_written", key_id: "key_a", count: 10 };
+  assertEquals(logged, [line]);
+  await refuse("c", 601);
+  assertEquals(await size(), 1_202);
+  await ledger.close();
+  assertEquals(logged, [line, { ...line, count: 1 }]);
 });
 
 Deno.test("ledger: a write that hangs makes it ill", async () => {
