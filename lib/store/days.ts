@@ -1,6 +1,6 @@
 /** UTC days, and sums of entries. */
 import { sortSliced } from "../scheduler.ts";
-import type { BilledTokens, Ending, Entry, UsageQuery, UsageSum } from "./ledger.ts";
+import type { BilledTokens, Ending, Entry, UsageBy, UsageQuery, UsageSum } from "./ledger.ts";
 
 /** Milliseconds per day. */
 export const DAY_MS = 86_400_000;
@@ -48,6 +48,25 @@ export function dayOf(at: number): number {
 /** Formats a UTC day since 1970-01-01 as `2026-11-21`. @throws {RangeError} for a day outside the calendar */
 export function dayName(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
+/** Groupings by time: their lengths in milliseconds, and the ends of their names in an ISO 8601 text. */
+export const TIME_STEPS = {
+  day: { ms: DAY_MS, end: "2026-11-21".length },
+  hour: { ms: 3_600_000, end: "2026-11-21T09".length },
+  minute: { ms: 60_000, end: "2026-11-21T09:13".length },
+} as const satisfies Partial<Record<UsageBy, unknown>>;
+
+/** Returns true for a grouping by time. */
+export function isTimeStep(by: UsageBy | undefined): by is keyof typeof TIME_STEPS {
+  return by === "day" || by === "hour" || by === "minute";
+}
+
+/** The name of a sum, from a column of the store: that of a time step has the number of the step since 1970-01-01. */
+export function sumName(by: UsageBy, value: unknown): string {
+  if (!isTimeStep(by)) return String(value);
+  const { ms, end } = TIME_STEPS[by];
+  return new Date(Number(value) * ms).toISOString().slice(0, end);
 }
 
 /** A sum without its names. */
@@ -101,10 +120,12 @@ export function addFigures(sum: Figures, { requests, failed, tokens, images, cos
   sum.overrun += overrun;
 }
 
-/** Returns whether a query must read single entries: sums per day have neither users nor tags. */
+/** Groupings that the sums per day have. */
+const OF_DAYS: readonly (UsageBy | undefined)[] = ["key", "group", "model", "day", undefined];
+
+/** Returns whether a query must read single entries: sums per day lack some groupings and filters. */
 export function needsEntries({ by, thenBy, only = {} }: Pick<UsageQuery, "by" | "thenBy" | "only">): boolean {
-  return [by, thenBy].some((each) => each === "user" || each === "tag") || only.user !== undefined ||
-    only.tag !== undefined;
+  return !OF_DAYS.includes(by) || !OF_DAYS.includes(thenBy) || only.user !== undefined || only.tag !== undefined;
 }
 
 /** Sums of figures by one or two names. */

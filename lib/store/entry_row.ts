@@ -14,7 +14,7 @@ import type {
 import { SEARCHED_COLUMNS, searchedValues } from "./search.ts";
 
 /** Column of each grouping. */
-export const NAME_COLUMNS: Readonly<Record<Exclude<UsageBy, "user" | "tag">, string>> = {
+export const NAME_COLUMNS: Readonly<Record<Extract<UsageBy, "key" | "group" | "model" | "day">, string>> = {
   key: "key_id",
   group: "group_name",
   model: "model",

@@ -277,7 +277,7 @@ export type HoldAnswer =
   | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
 
 /** Grouping of sums. A request counts once per tag. */
-export type UsageBy = "key" | "group" | "model" | "day" | "user" | "tag";
+export type UsageBy = "key" | "group" | "model" | "upstream" | "day" | "hour" | "minute" | "user" | "tag";
 
 /** Selection and grouping of sums. */
 export interface UsageQuery {
@@ -305,7 +305,8 @@ export interface UsageFilter {
 /** A sum over entries. */
 export interface UsageSum {
   /**
-   * Id of the key, name of the group, id of the model, the day as `2026-11-21`, the end user or the tag; may be empty.
+   * Id of the key, name of the group, id of the model, name of the upstream that was asked last, the day, hour or minute
+   * by UTC as `2026-11-21T09:13`, the end user or the tag; may be empty.
    */
   name: string;
   /** Name in the second grouping; absent if there is none. */

@@ -575,6 +575,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
         keyId: random.pick(["key_1", "key_2", "config:web"]),
         group: random.pick(["default", "team"]),
         model: random.pick(["acme/one", "acme/two", ""]),
+        upstream: random.pick(["one", "two", ""]),
         ...(random.chance(0.6) && {
           details: {
             ...(random.chance(0.7) && { user: random.pick(["ann", 'b"\u00e4\\ %']) }),
@@ -587,8 +588,14 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
         : entry({ ...change, cost: LARGEST / 300n - BigInt(random.below(1000)), overrun: BigInt(random.below(5)) });
     });
     await ledger.append(entries);
-    const namesOf = (by: UsageBy, { at, keyId, group, model, details: { user = "", tags = [""] } = {} }: Entry) =>
+    const namesOf = (
+      by: UsageBy,
+      { at, keyId, group, model, upstream, details: { user = "", tags = [""] } = {} }: Entry,
+    ) =>
       ({
+        upstream: [upstream],
+        hour: [new Date(at).toISOString().slice(0, 13)],
+        minute: [new Date(at).toISOString().slice(0, 16)],
         key: [keyId],
         group: [group],
         model: [model],
@@ -598,7 +605,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       })[
         by
       ];
-    const all: readonly UsageBy[] = ["key", "group", "model", "day", "user", "tag"];
+    const all: readonly UsageBy[] = ["key", "group", "model", "upstream", "day", "hour", "minute", "user", "tag"];
     for (let round = 0; round < 300; round++) {
       const edge = () => MIDNIGHT + (random.chance(0.5) ? 24 : 1) * HOUR * random.below(5) + random.below(3);
       const [one, other] = [edge(), edge()];

@@ -8,8 +8,11 @@ import { requireEntries } from "./kept_entries.ts";
 import { requireKnown } from "./usage_filter.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageQuery, UsageSum } from "../../store/ledger.ts";
 
+/** Groupings of a bill. */
+export type UsageGrouping = Exclude<UsageBy, "upstream" | "hour" | "minute">;
+
 /** Groupings of the sums. Two can be combined. */
-export const USAGE_BY: readonly UsageBy[] = ["key", "group", "model", "day", "user", "tag"];
+export const USAGE_BY: readonly UsageGrouping[] = ["key", "group", "model", "day", "user", "tag"];
 
 /** Sums over requests. Amounts are exact USD, as decimal strings. */
 export interface UsageFigures {
@@ -44,9 +47,9 @@ export interface UsageReport {
   /** UTC times, as `2026-11-01T00:00:00.000Z`; `until` is exclusive. */
   since: string;
   until: string;
-  by: UsageBy;
+  by: UsageGrouping;
   /** The second grouping; absent if there is none. */
-  then_by?: UsageBy;
+  then_by?: UsageGrouping;
   /** The most expensive first, days in order; with a second grouping, lines of one name follow each other. */
   lines: UsageLine[];
   /** Counts every request once, even if it appears under several tags. */
@@ -65,12 +68,14 @@ const NAMES_AT_ONCE = 500;
 
 /** Options of a bill. */
 export interface UsageReportQuery extends UsageQuery {
+  by: UsageGrouping;
+  thenBy?: UsageGrouping;
   /** Cancels the work. */
   signal?: AbortSignal;
 }
 
 /** Reads one grouping, or two separated by a comma. @throws {RangeError} for any other text */
-export function readGroupings(text: string): Pick<UsageQuery, "by" | "thenBy"> {
+export function readGroupings(text: string): Pick<UsageReportQuery, "by" | "thenBy"> {
   const [by, thenBy, ...more] = text.split(",").map(readGrouping);
   if (by === undefined || more.length > 0 || by === thenBy) {
     throw new RangeError(`Cannot sum up by "${text}": expected one or two different ones of ${USAGE_BY.join(", ")}`);
@@ -78,7 +83,7 @@ export function readGroupings(text: string): Pick<UsageQuery, "by" | "thenBy"> {
   return { by, ...(thenBy !== undefined && { thenBy }) };
 }
 
-function readGrouping(text: string): UsageBy {
+function readGrouping(text: string): UsageGrouping {
   const by = USAGE_BY.find((name) => name === text);
   if (by !== undefined) return by;
   throw new RangeError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`);

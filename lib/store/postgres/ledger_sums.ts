@@ -1,6 +1,6 @@
 /** The sums per day in the database, and the reports made from them. */
 import { mapSliced, sortSliced } from "../../scheduler.ts";
-import { byName, cutSpan, dayName, needsEntries } from "../days.ts";
+import { byName, cutSpan, needsEntries, sumName, TIME_STEPS } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, Spender, Spending, UsageBy, UsageQuery, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
@@ -51,8 +51,8 @@ export async function readUsage(sql: Sql, query: UsageQuery): Promise<UsageSum[]
   const { by, thenBy } = query;
   const rows = needsEntries(query) ? await sumEntries(sql, query) : await sumDays(sql, query);
   const sums = await mapSliced(rows, (row) => ({
-    name: nameOf(by, row.name),
-    ...(thenBy !== undefined && { thenName: nameOf(thenBy, row.then_name) }),
+    name: sumName(by, row.name),
+    ...(thenBy !== undefined && { thenName: sumName(thenBy, row.then_name) }),
     ...toFigures(row),
   }));
   return await sortSliced(sums, byName);
@@ -110,8 +110,12 @@ async function sumEntries(sql: Sql, { since, until, by, thenBy = by, only = {} }
         return sql`coalesce(details::json ->> 'user', '')`;
       case "tag":
         return sql`coalesce(one_tag, '')`;
+      case "upstream":
+        return sql`upstream`;
       case "day":
-        return sql`(at / 86400000)::text`;
+      case "hour":
+      case "minute":
+        return sql`(at / ${TIME_STEPS[by].ms}::bigint)::text`;
       default:
         return sql`${sql(NAME_COLUMNS[by])}::text`;
     }
@@ -131,10 +135,6 @@ async function sumEntries(sql: Sql, { since, until, by, thenBy = by, only = {} }
       (${user}::text IS NULL OR details::json ->> 'user' = ${user}) AND
       (${tag}::text IS NULL OR ${tag} IN (SELECT json_array_elements_text(details::json -> 'tags')))
     GROUP BY 1, 2`;
-}
-
-function nameOf(by: UsageBy, text: string): string {
-  return by === "day" ? dayName(Number(text)) : text;
 }
 
 function toFigures(row: FigureRow): Omit<UsageSum, "name" | "thenName"> {

@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { runSliced } from "../../scheduler.ts";
 import type { ReadCharged } from "./accounts.ts";
-import { cutSpan, DAY_MS, dayName, type DaySpan, needsEntries, Sums, TOKEN_CLASSES } from "../days.ts";
+import { cutSpan, DAY_MS, type DaySpan, needsEntries, sumName, Sums, TIME_STEPS, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { LedgerStore, Spender, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
@@ -209,7 +209,10 @@ const FILTERS: readonly (readonly [keyof UsageFilter, string])[] = [
 /** Columns of the groupings. */
 const ENTRY_NAMES: Readonly<Record<UsageBy, string>> = {
   ...NAME_COLUMNS,
-  day: `at / ${DAY_MS}`,
+  upstream: "upstream",
+  day: `at / ${TIME_STEPS.day.ms}`,
+  hour: `at / ${TIME_STEPS.hour.ms}`,
+  minute: `at / ${TIME_STEPS.minute.ms}`,
   user: "coalesce(json_extract(details, '$.user'), '')",
   tag: "coalesce(tag.value, '')",
 };
@@ -242,10 +245,9 @@ function sumText(
 }
 
 function addRows(total: Sums, { by, thenBy }: UsageQuery, rows: readonly Record<string, unknown>[]): void {
-  const nameOf = (by: UsageBy, value: unknown) => by === "day" ? dayName(Number(value)) : String(value);
   for (const row of rows) {
-    const thenName = thenBy === undefined ? {} : { thenName: nameOf(thenBy, row.then_name) };
-    total.add({ name: nameOf(by, row.name), ...thenName }, {
+    const thenName = thenBy === undefined ? {} : { thenName: sumName(thenBy, row.then_name) };
+    total.add({ name: sumName(by, row.name), ...thenName }, {
       ...toCounts(row as unknown as CountRow),
       cost: toAmount(row.cost_high, row.cost_low),
       overrun: toAmount(row.overrun_high, row.overrun_low),

@@ -2,9 +2,8 @@ import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readUsageFilter, UsageFilterError } from "../../../lib/billing/reports/usage_filter.ts";
 import { formatUsd } from "../../../lib/billing/money.ts";
 import { PrunedEntriesError } from "../../../lib/billing/reports/kept_entries.ts";
-import { readGroupings, usageReport } from "../../../lib/billing/reports/usage.ts";
+import { readGroupings, type UsageGrouping, usageReport } from "../../../lib/billing/reports/usage.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
-import type { UsageBy } from "../../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, someEntries, tokensOf } from "./entries.ts";
 
 const WHOLE = { since: DAY_ONE, until: DAY_ONE + 3 * DAY_MS };
@@ -15,7 +14,7 @@ Deno.test("usageReport() sums exactly, whatever it is asked by", async () => {
   const ledger = openMemoryStore().ledger;
   await ledger.append(entries);
   const cost = entries.reduce((sum, entry) => sum + entry.cost, 0n);
-  for (const by of ["key", "group", "model", "day"] satisfies UsageBy[]) {
+  for (const by of ["key", "group", "model", "day"] satisfies UsageGrouping[]) {
     const { lines, total } = await usageReport({ ledger, ...NO_KEYS }, { ...WHOLE, by });
     assertEquals(total.cost_usd, formatUsd(cost), by);
     assertEquals(total.requests, 2000);
@@ -33,7 +32,7 @@ Deno.test("usageReport() has the dearest first, and days in their order", async 
     entryOf({ id: "b", keyId: "key_dear", tokens: tokensOf({ prompt: 1_000_001 }) }),
     freeEntryOf({ id: "c", keyId: "key_none", at: DAY_ONE + 2 * DAY_MS }),
   ]);
-  const names = async (by: UsageBy) =>
+  const names = async (by: UsageGrouping) =>
     (await usageReport({ ledger, ...NO_KEYS }, { ...WHOLE, by })).lines.map(({ name }) => name);
   assertEquals(await names("key"), ["key_dear", "key_cheap", "key_none"]);
   assertEquals(await names("day"), ["2026-11-20", "2026-11-21", "2026-11-22"]);
