@@ -41,6 +41,18 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     "const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));",
     "return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);",
   ],
+  "lib/billing/reports/latencies.ts": [
+    // Milliseconds and requests.
+    "const places = Math.max(1, Math.ceil(PLACES / steps.length));",
+    "const weight = step.requests / Math.max(1, entries.length);",
+    "const from = since + Math.floor(place * (until - since) / places);",
+    "const to = since + Math.floor((place + 1) * (until - since) / places);",
+  ],
+  "lib/billing/reports/time_series.ts": [
+    // Milliseconds.
+    "const end = (Math.floor(now / ms) + 1) * ms;",
+    'const step = Math.floor((momentOf(sum.thenName ?? "", unit) - since) / lengthMs);',
+  ],
   "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.
     "const given = Math.min(amount, bucket.amount);",

@@ -40,6 +40,14 @@ export const PIECES: readonly BundledCode[] = [
     copyright: "Copyright (c) 2022 OpenAI, Shantanu Jain",
   },
   {
+    name: "quickselect",
+    inside: "d3-array",
+    where: "quickselect() in dist/, from https://github.com/mourner/quickselect",
+    license: "ISC",
+    copyright: "Copyright 2018 Vladimir Agafonkin",
+    marks: ["Vladimir Agafonkin"],
+  },
+  {
     name: "js-yaml",
     inside: "deno-std",
     where: "yaml, from https://github.com/nodeca/js-yaml",
@@ -287,7 +295,17 @@ function runtimeOfEmscripten(inside: string): BundledCode[] {
 /** Words in the notices of a package that are its own, beside the marks of its pieces. */
 export const OWN_MARKS: Readonly<Record<string, readonly string[]>> = {
   "deno-std": ["the Deno authors"],
+  "d3-array": ["Mike Bostock"],
+  "d3-color": ["Mike Bostock"],
+  "d3-format": ["Mike Bostock"],
+  "d3-interpolate": ["Mike Bostock"],
+  "d3-path": ["Mike Bostock"],
+  "d3-scale": ["Mike Bostock"],
+  "d3-shape": ["Mike Bostock"],
+  "d3-time": ["Mike Bostock"],
+  "d3-time-format": ["Mike Bostock"],
   "debug": ["TJ Holowaychuk", "Josh Junon"],
+  "internmap": ["Mike Bostock"],
 };
 
 /** Files of a package that executables leave out, and the reason. */

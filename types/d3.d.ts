@@ -31,7 +31,9 @@ declare module "d3-shape" {
   type Piles = (readonly [lower: number, upper: number][])[];
 
   export function stack<Datum, Part>(): {
-    keys(parts: readonly Part[]): { value(valueOf: (datum: Datum, part: Part) => number): (data: readonly Datum[]) => Piles };
+    keys(
+      parts: readonly Part[],
+    ): { value(valueOf: (datum: Datum, part: Part) => number): (data: readonly Datum[]) => Piles };
   };
 
   export function line<Datum>(): {

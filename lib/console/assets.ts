@@ -1,6 +1,7 @@
 /** Files of the console: a style sheet, an icon, and a script that shows times in the viewer's zone. */
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
+import { CHART_STYLE } from "./chart_style.ts";
 import { MARK, SECURITY_HEADERS } from "./html.tsx";
 import { STYLE } from "./style.ts";
 
@@ -16,6 +17,9 @@ for (const time of document.querySelectorAll("time[datetime]")) {
     ...year, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", ...seconds,
   });
 }
+for (const label of document.querySelectorAll("text[data-time]")) {
+  label.textContent = new Date(label.dataset.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
 `;
 
 const ICON =
@@ -23,7 +27,7 @@ const ICON =
 stroke-linecap="round"><path d="${MARK}"/></svg>`;
 
 const ASSETS: Readonly<Record<string, { type: string; text: string }>> = {
-  "console.css": { type: "text/css; charset=utf-8", text: STYLE },
+  "console.css": { type: "text/css; charset=utf-8", text: STYLE + CHART_STYLE },
   "console.js": { type: "text/javascript; charset=utf-8", text: SCRIPT },
   "icon.svg": { type: "image/svg+xml", text: ICON },
 };

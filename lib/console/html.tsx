@@ -2,6 +2,7 @@
 import type { ComponentChildren, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { type ConsoleSession, isEqual } from "../access/console_session.ts";
+import type { RequestTexts } from "../billing/reports/requests.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 
@@ -161,6 +162,11 @@ export async function runForm(
   } catch (thrown) {
     return htmlResponse(errorPage(thrown), session);
   }
+}
+
+/** Path of the list of requests with these filters. */
+export function requestsPath(texts: RequestTexts): string {
+  return `${CONSOLE}/requests?${new URLSearchParams(texts)}`;
 }
 
 /** The query of a request. */

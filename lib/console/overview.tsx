@@ -1,50 +1,65 @@
-/** The first page of the console: recent spending by key and model, and current problems. */
+/** The first page of the console: figures over time, the largest spenders, and current problems. */
 import type { VNode } from "preact";
 import { type BudgetLine, listBudgets } from "../billing/reports/budget_report.ts";
+import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
 import { parseUsd } from "../billing/money.ts";
-import { type UsageReport, usageReport } from "../billing/reports/usage.ts";
+import { readLatencies } from "../billing/reports/latencies.ts";
+import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";
+import { keyNames, usageReport } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
 import { healthRows, readiness } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
-import { DAY_MS } from "../store/days.ts";
-import { DayChart } from "./chart.tsx";
-import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, type Page, queryOf, showPage } from "./html.tsx";
+import { Moment, State, Table, Usd } from "./format.tsx";
+import { CONSOLE, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
+import { figureCells, OverviewCharts, type OverviewData } from "./overview_charts.tsx";
 
-/** Periods to choose from, in days. */
-const PERIODS = [1, 7, 30, 90, 365] as const;
+/** Periods to choose from. */
+const PERIODS = {
+  "1h": { text: "1 hour", unit: "minute", length: 1, count: 60 },
+  "24h": { text: "24 hours", unit: "hour", length: 1, count: 24 },
+  "7d": { text: "7 days", unit: "day", length: 1, count: 7 },
+  "30d": { text: "30 days", unit: "day", length: 1, count: 30 },
+  "90d": { text: "90 days", unit: "day", length: 1, count: 90 },
+  "1y": { text: "1 year", unit: "day", length: 7, count: 52 },
+} as const satisfies Record<string, Pick<TimeSeriesQuery, "unit" | "length" | "count"> & { text: string }>;
+/** Models, keys, groups or upstreams with a color of their own. */
+const COLORS = 7;
 /** Lines of each list. */
 const LINES = 8;
 /** Share of a budget, in percent, from which on it is listed. */
 const NEAR_END_PERCENT = 80;
 
+/** What the query asks for. */
+interface Choice {
+  period: keyof typeof PERIODS;
+  by: TimeSeriesQuery["by"];
+}
+
 /** `GET /admin/console`. */
 export function overview(request: Request, context: RouteContext): Promise<Response> {
   return showPage(
     context,
-    () => overviewPage(periodDays(request), { gateway: context.gateway, signal: request.signal }),
+    () => overviewPage(readChoice(request), { gateway: context.gateway, signal: request.signal }),
   );
 }
 
-/** The period of the query, in days: 7 unless it names another of the list. */
-function periodDays(request: Pick<Request, "url">): number {
-  const asked = Number(queryOf(request).get("days"));
-  return PERIODS.find((days) => days === asked) ?? 7;
+/** Seven days by model, unless the query names others of the lists. */
+function readChoice(request: Pick<Request, "url">): Choice {
+  const query = queryOf(request);
+  const period = query.get("period") ?? "";
+  return {
+    period: Object.hasOwn(PERIODS, period) ? period as Choice["period"] : "7d",
+    by: SERIES_BY.find((name) => name === query.get("by")) ?? "model",
+  };
 }
 
 async function overviewPage(
-  days: number,
+  choice: Choice,
   { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
 ): Promise<Page> {
   const { store: { ledger, keys }, config, now } = gateway;
-  const until = now() + 1;
-  // From the beginning of a UTC day on, so that sums per day suffice.
-  const since = days === 1 ? until - DAY_MS : (Math.floor(until / DAY_MS) - days + 1) * DAY_MS;
-  const report = (by: UsageReport["by"]) => usageReport({ ledger, keys, config }, { since, until, by, signal });
-  const [byDay, byModel, byKey] = [await report("day"), await report("model"), await report("key")];
-  const budgets = await listBudgets({ ledger, keys, config }, { now: until, signal });
+  const budgets = await listBudgets({ ledger, keys, config }, { now: now() + 1, signal });
   const { status, message } = await readiness(gateway);
-  const { total } = byDay;
   return {
     title: "Overview",
     body: (
@@ -52,64 +67,88 @@ async function overviewPage(
         <p>
           <State state={status} text={message} />
         </p>
-        <PeriodLinks days={days} />
-        <Cards
-          cards={[
-            ["Cost", <Usd usd={total.cost_usd} />],
-            ["Requests", <Count value={total.requests} />],
-            ["Failed or refused", <Count value={total.failed} />],
-            ["Input tokens", <Count value={total.tokens.prompt + total.tokens.input_cache_read} />],
-            ["Output tokens", <Count value={total.tokens.completion} />],
-            ["Images", <Count value={total.images} />],
-          ]}
-        />
-        {days > 1 && <DayChart days={byDay.lines} since={since} until={until} />}
-        <h2>By model</h2>
-        <Spenders report={byModel} parameter="model" days={days} />
-        <h2>By key</h2>
-        <Spenders report={byKey} parameter="key" days={days} />
+        <Choices choice={choice} />
+        {await figures(choice, { gateway, signal })}
         <h2>{`Budgets used by ${NEAR_END_PERCENT}% or more`}</h2>
         <NearBudgets budgets={budgets} />
-        <h2>Targets in trouble</h2>
+        <h2>Upstreams in trouble</h2>
         <TroubledTargets gateway={gateway} />
       </>
     ),
   };
 }
 
-function PeriodLinks({ days: shown }: { days: number }): VNode {
+function Choices({ choice }: { choice: Choice }): VNode {
+  const link = (text: string, other: Choice) => {
+    const isShown = other.by === choice.by && other.period === choice.period;
+    return (
+      <a href={`${CONSOLE}?${new URLSearchParams({ ...other })}`} aria-current={isShown ? "true" : undefined}>{text}</a>
+    );
+  };
+  const periods = Object.keys(PERIODS) as Choice["period"][];
   return (
-    <nav aria-label="Period">
-      {PERIODS.map((days) => (
-        <>
-          <a href={`${CONSOLE}?days=${days}`} aria-current={days === shown ? "true" : undefined}>
-            {days === 1 ? "24 hours" : `${days} days`}
-          </a>
-          {" "}
-        </>
-      ))}
-    </nav>
+    <>
+      <nav aria-label="Period">
+        {periods.map((period) => link(PERIODS[period].text, { ...choice, period }))}
+      </nav>
+      <nav aria-label="By">{SERIES_BY.map((by) => link(`By ${by}`, { ...choice, by }))}</nav>
+    </>
   );
 }
 
-/** The dearest lines of a report, each with a link to its requests. */
-function Spenders(
-  { report, parameter, days }: { report: UsageReport; parameter: "key" | "model"; days: number },
-): VNode {
-  const linkOf = (name: string) =>
-    `${CONSOLE}/requests?${new URLSearchParams({ [parameter]: name, since: `${days}d`, sort: "cost" })}`;
+/** Charts and tables of the chosen period. */
+async function figures(
+  { period, by }: Choice,
+  { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
+): Promise<VNode> {
+  try {
+    const data = await readData({ period, by }, { gateway, signal });
+    return (
+      <>
+        <OverviewCharts data={data} />
+        {by !== "key" && await topSpenders(data, { gateway, signal })}
+      </>
+    );
+  } catch (error) {
+    if (!(error instanceof PrunedEntriesError)) throw error;
+    return <p class="notice">{`${error.message}. Choose another period, or by model, key or group.`}</p>;
+  }
+}
+
+async function readData(
+  { period, by }: Choice,
+  { gateway: { store: { ledger, keys }, config, now }, signal }: { gateway: Gateway; signal: AbortSignal },
+): Promise<OverviewData> {
+  const { unit, length, count } = PERIODS[period];
+  const series = await readTimeSeries(ledger, { now: now(), unit, length, count, by, most: COLORS, signal });
+  const steps = series.steps.map((step, index) => ({ ...step, requests: series.totals[index]?.requests ?? 0 }));
+  const latencies = await readLatencies(ledger, steps, signal);
+  const names = by === "key"
+    ? await keyNames({ keys, config }, series.parts.map(({ name }) => name))
+    : new Map<string, string>();
+  return { by, series, latencies, nameOf: (name) => names.get(name) ?? name };
+}
+
+/** The keys that cost most. */
+async function topSpenders(
+  { series: { steps } }: OverviewData,
+  { gateway: { store: { ledger, keys }, config, now }, signal }: { gateway: Gateway; signal: AbortSignal },
+): Promise<VNode> {
+  const since = steps[0]?.since ?? now();
+  const { lines } = await usageReport({ ledger, keys, config }, { since, until: now() + 1, by: "key", signal });
+  const span = { since: new Date(since).toISOString() };
   return (
-    <Table
-      columns={["Name", "#Cost", "#Requests", "#Failed", "#Output tokens"]}
-      rows={report.lines.slice(0, LINES).map(({ id, name, cost_usd, requests, failed, tokens }) => [
-        name === "" ? "–" : <a href={linkOf(id ?? name)}>{name}</a>,
-        <Usd usd={cost_usd} />,
-        <Count value={requests} />,
-        <Count value={failed} />,
-        <Count value={tokens.completion} />,
-      ])}
-      empty="No requests in this period."
-    />
+    <>
+      <h2>Top spenders</h2>
+      <Table
+        columns={["Key", "#Cost", "#Requests", "#Failed or refused", "#Input", "#Output"]}
+        rows={lines.slice(0, LINES).map(({ id = "", name, cost_usd, ...rest }) => [
+          <a href={`${CONSOLE}/keys/${encodeURIComponent(id)}`}>{name}</a>,
+          ...figureCells({ ...rest, cost: parseUsd(cost_usd) }, { ...span, key: id }),
+        ])}
+        empty="No requests in this period."
+      />
+    </>
   );
 }
 
@@ -121,7 +160,7 @@ function NearBudgets({ budgets }: { budgets: readonly BudgetLine[] }): VNode {
     <Table
       columns={["Budget of", "#Used", "#Left", "Resets"]}
       rows={near.slice(0, LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
-        `${scope} ${name}`,
+        <a href={requestsPath({ [scope]: name, sort: "cost" })}>{`${scope} ${name}`}</a>,
         `${percent}%`,
         <Usd usd={left_usd} />,
         <Moment iso={resets_at} />,
@@ -141,9 +180,10 @@ export function usedPercent({ budget_usd, spent_usd, held_usd }: BudgetLine): nu
 function TroubledTargets({ gateway }: { gateway: Gateway }): VNode {
   return (
     <Table
-      columns={["Target", "State", "#Answered of last attempts"]}
+      columns={["Upstream", "Model", "State", "#Answered of last attempts"]}
       rows={healthRows(gateway).filter(({ state }) => state !== "closed").map((row) => [
-        `${row.upstream} ${row.model}`,
+        <a href={requestsPath({ upstream: row.upstream })}>{row.upstream}</a>,
+        row.model,
         <State state={row.state} />,
         `${row.recent_answers} of ${row.recent_attempts}`,
       ])}

@@ -101,10 +101,6 @@ button.danger { background: var(--bad); border-color: var(--bad); }
 summary { cursor: pointer; color: var(--accent); }
 meter { width: 100%; min-width: 5rem; max-width: 9rem; height: .6rem; vertical-align: middle; }
 
-svg.chart { width: 100%; height: auto; display: block; }
-svg.chart rect { fill: var(--accent); }
-svg.chart text { fill: var(--dim); font-size: 11px; }
-
 @media (max-width: 56rem) {
   body:has(> header nav) { display: block; background: var(--back); }
   body > header { flex-flow: row wrap; align-items: center; justify-content: space-between; gap: .5rem; padding: .6rem .75rem 0;

@@ -5,15 +5,16 @@ import { installedParts, repositoryFile } from "./supply.ts";
 
 /** Packages of the program, each with its reasons in docs/decisions; what they bring along is counted, not chosen. */
 const CHOSEN = [
-  ...["@jsquash/jpeg", "@jsquash/webp", "deno-std", "imagescript", "ioredis", "js-tiktoken", "postgres", "preact"],
-  ...["preact-render-to-string", "zod"],
+  ...["@jsquash/jpeg", "@jsquash/webp", "d3-scale", "d3-shape", "deno-std", "imagescript", "ioredis", "js-tiktoken"],
+  ...["postgres", "preact", "preact-render-to-string", "zod"],
 ];
 const BROUGHT = [
-  ...["@ioredis/commands", "base64-js", "cluster-key-slot", "debug", "denque", "ms", "redis-errors"],
+  ...["@ioredis/commands", "base64-js", "cluster-key-slot", "d3-array", "d3-color", "d3-format", "d3-interpolate"],
+  ...["d3-path", "d3-time", "d3-time-format", "debug", "denque", "internmap", "ms", "redis-errors"],
   ...["standard-as-callback", "wasm-feature-detect"],
 ];
 /** Most packages of others that the program runs with; Deno's standard library is none of others. */
-const MOST_OF_OTHERS = 9;
+const MOST_OF_OTHERS = 11;
 /** Packages that are younger are not taken up, in days. */
 const LEAST_AGE_DAYS = 7;
 

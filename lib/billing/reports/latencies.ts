@@ -30,6 +30,9 @@ export interface LatencySeries {
 const PLACES = 240;
 const AT_ONCE = 25;
 
+/** Longest work between two turns of the event loop, in milliseconds. */
+const SLICE_MS = 8;
+
 /** A latency, and the number of requests that it stands for. */
 type Weighted = readonly [ms: number, weight: number];
 
@@ -48,8 +51,9 @@ export async function readLatencies(
   const found: Latencies[] = [];
   let read = 0;
   let isWhole = true;
+  const rest = createRest();
   for (const step of steps) {
-    const entries = await readStep(ledger, step, places);
+    const entries = await readStep(ledger, step, { places, rest });
     read += entries.length;
     isWhole &&= entries.length >= step.requests;
     const answered = entries.filter(isAnswered);
@@ -66,19 +70,30 @@ export async function readLatencies(
 async function readStep(
   ledger: Pick<LedgerStore, "entriesWithin">,
   { since, until, requests }: Period & { requests: number },
-  places: number,
+  { places, rest }: { places: number; rest: () => Promise<void> },
 ): Promise<KeptEntry[]> {
   if (requests === 0) return [];
   const limit = places * AT_ONCE;
+  await rest();
   if (requests <= limit) return await ledger.entriesWithin({ since, until, after: 0, limit });
   const entries: KeptEntry[] = [];
   for (let place = 0; place < places; place++) {
     const from = since + Math.floor(place * (until - since) / places);
     const to = since + Math.floor((place + 1) * (until - since) / places);
     entries.push(...await ledger.entriesWithin({ since: from, until: to, after: 0, limit: AT_ONCE }));
-    await yieldToEventLoop();
+    await rest();
   }
   return entries;
+}
+
+/** Returns a function that lets others work where the present slice is over: a turn for each place would take longer. */
+function createRest(): () => Promise<void> {
+  let end = performance.now() + SLICE_MS;
+  return async () => {
+    if (performance.now() < end) return;
+    await yieldToEventLoop();
+    end = performance.now() + SLICE_MS;
+  };
 }
 
 /** Requests that failed say nothing about how long an answer takes. */
@@ -93,16 +108,16 @@ function latenciesOf(first: Weighted[], total: Weighted[]): Latencies {
 
 function quantilesOf(values: Weighted[]): LatencyQuantiles {
   const sorted = values.toSorted(([one], [other]) => one - other);
-  return { p50: quantileOf(sorted, 0.5), p95: quantileOf(sorted, 0.95) };
+  return { p50: quantileOf(sorted, 50), p95: quantileOf(sorted, 95) };
 }
 
-/** The smallest value that at least this share of the weight does not exceed (the nearest rank, with weights). */
-function quantileOf(sorted: readonly Weighted[], share: number): number {
-  const wanted = share * sorted.reduce((sum, [, weight]) => sum + weight, 0);
+/** The smallest value that so many percent of the weight do not exceed (the nearest rank, with weights). */
+function quantileOf(sorted: readonly Weighted[], percent: number): number {
+  const wanted = percent * sorted.reduce((sum, [, weight]) => sum + weight, 0);
   let sum = 0;
   for (const [ms, weight] of sorted) {
     sum += weight;
-    if (sum >= wanted) return ms;
+    if (100 * sum >= wanted) return ms;
   }
   return sorted.at(-1)?.[0] ?? 0;
 }

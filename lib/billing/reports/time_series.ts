@@ -3,6 +3,7 @@ import { addFigures, NO_TOKENS, TIME_STEPS } from "../../store/days.ts";
 import type { LedgerStore, UsageSum } from "../../store/ledger.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
+import { sumUpstreamDays } from "./upstream_days.ts";
 
 /** Figures of a sum. Amounts are in 1e-12 USD. */
 export type SeriesFigures = Omit<UsageSum, "name" | "thenName">;
@@ -73,7 +74,9 @@ export async function readTimeSeries(
   if (unit !== "day" || by === "upstream") {
     await requireEntries(ledger, { since, by: unit === "day" ? "upstream" : unit });
   }
-  const sums = await ledger.usage({ since, until, by, thenBy: unit }, signal);
+  const sums = unit === "day" && by === "upstream"
+    ? await sumUpstreamDays(ledger, { since, until }, signal)
+    : await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();
   const totals = new Map<string, SeriesFigures>();
   for (const sum of sums) addFigures(entryOf(totals, sum.name), sum);

@@ -56,6 +56,30 @@ Deno.test("readTimeSeries() has every request once, in its step and its part", a
   }
 });
 
+Deno.test("readTimeSeries() by upstream reads a day again when it has more requests, and no other day", async () => {
+  const { ledger } = openMemoryStore();
+  const day = (number: number) => DAY_ONE + number * DAY_MS;
+  await ledger.append([0, 1, 2].map((number) => entryOf({ id: `r${number}`, at: day(number), upstream: "one" })));
+  const asked: unknown[] = [];
+  const watched: Pick<typeof ledger, "usage" | "start"> = {
+    start: () => ledger.start(),
+    usage: (query, signal) => {
+      if (query.by === "upstream") asked.push([query.since, query.until]);
+      return ledger.usage(query, signal);
+    },
+  };
+  const read = async () => {
+    const query = { now: NOW, unit: "day", length: 1, count: 3, by: "upstream", most: 5 } as const;
+    const { parts } = await readTimeSeries(watched, query);
+    return parts.map(({ name, steps }) => [name, ...steps.map(({ requests }) => requests)]);
+  };
+  assertEquals(await read(), [["one", 1, 1, 1]]);
+  assertEquals(await read(), [["one", 1, 1, 1]]);
+  await ledger.append([entryOf({ id: "late", at: day(1), upstream: "two" })]);
+  assertEquals((await read()).sort(), [["one", 1, 1, 1], ["two", 0, 1, 0]]);
+  assertEquals(asked, [[day(0), day(3)], [day(1), day(2)]]);
+});
+
 Deno.test("readTimeSeries() shows days whose entries are pruned, and refuses hours of them", async () => {
   const { ledger } = openMemoryStore();
   await ledger.append([entryOf({ id: "old", at: DAY_ONE }), entryOf({ id: "new", at: NOW })]);

@@ -1,0 +1,21 @@
+/** Styles of the charts. */
+
+/** Added to `console.css`. Each part has a contrast of at least 3:1 to the background (WCAG 2.2, 1.4.11). */
+export const CHART_STYLE = `
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+figure { margin: 0; min-width: 0; background: var(--surface); border: 1px solid var(--line); padding: .6rem .9rem;
+  border-radius: var(--radius); }
+figcaption { font-weight: 600; font-size: .9rem; }
+svg.chart { width: 100%; height: auto; display: block; max-width: 45rem; }
+svg.chart line { stroke: var(--line); }
+svg.chart text { fill: var(--dim); font-size: 11px; }
+svg.chart path.part { fill: var(--part); }
+svg.chart path.line { fill: none; stroke: var(--part); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round; }
+svg.chart rect.target { fill: transparent; }
+svg.chart rect.target:hover { fill: var(--text); fill-opacity: .12; }
+.swatch { display: inline-block; width: .8em; height: .8em; border-radius: .15em; background: var(--part); }
+.p0, .p50 { --part: light-dark(#0b57d0, #8ab4f8); } .p1, .p95 { --part: light-dark(#b35900, #f0b35a); }
+.p2 { --part: light-dark(#1a7f37, #6fcf87); } .p3 { --part: light-dark(#8250df, #c9a0ff); }
+.p4 { --part: light-dark(#b3261e, #ff9a90); } .p5 { --part: light-dark(#00706b, #5fd3c4); }
+.p6 { --part: light-dark(#7d5a3c, #d2b48c); } .others { --part: light-dark(#6e7781, #8b949e); }
+`;

@@ -1,0 +1,190 @@
+/** Charts of the overview, with the tables that have the same figures. */
+import type { VNode } from "preact";
+import { formatUsd, roundUsd } from "../billing/money.ts";
+import type { Latencies, LatencySeries } from "../billing/reports/latencies.ts";
+import type { Period } from "../billing/reports/period.ts";
+import type { RequestTexts } from "../billing/reports/requests.ts";
+import type { SeriesFigures, TimeSeries, TimeSeriesQuery } from "../billing/reports/time_series.ts";
+import { BarChart, type ChartStep, countTick, LineChart, millisecondsTick, usdNumber, usdTick } from "./chart.tsx";
+import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
+import { requestsPath } from "./html.tsx";
+
+/** Figures of a period. */
+export interface OverviewData {
+  by: TimeSeriesQuery["by"];
+  series: TimeSeries;
+  latencies: LatencySeries;
+  /** Name of a part for people: that of the key by its id. */
+  nameOf: (name: string) => string;
+}
+
+/** What the bars show. */
+const SHOWN = [
+  { title: "Cost", valueOf: ({ cost }: SeriesFigures) => usdNumber(cost), format: usdTick },
+  { title: "Requests", valueOf: ({ requests }: SeriesFigures) => requests, format: countTick },
+  { title: "Tokens", valueOf: tokensOf, format: countTick },
+  { title: "Failed or refused", valueOf: ({ failed }: SeriesFigures) => failed, format: countTick },
+] as const;
+
+/** Everything about the period: totals, charts and tables. */
+export function OverviewCharts({ data }: { data: OverviewData }): VNode {
+  const { by, series, latencies, nameOf } = data;
+  const { parts, others, total } = series;
+  const whole = spanOf({ since: series.steps[0]?.since ?? 0, until: series.steps.at(-1)?.until ?? 0 });
+  const colored = [...parts, ...others === undefined ? [] : [others]]
+    .map((part) => ({ ...part, class: part === others ? "others" : `p${parts.indexOf(part)}` }));
+  return (
+    <>
+      <Totals total={total} latencies={latencies.all} span={whole} />
+      <div class="charts">
+        {SHOWN.map(({ title, valueOf, format }) => (
+          <figure>
+            <figcaption>{title}</figcaption>
+            <BarChart
+              label={`${title} over time, by ${by}`}
+              steps={stepsOf(data)}
+              parts={colored.map((part) => ({ class: part.class, values: part.steps.map(valueOf) }))}
+              format={format}
+            />
+          </figure>
+        ))}
+        {(["first", "total"] as const).map((kind) => <LatencyChart kind={kind} data={data} />)}
+      </div>
+      <p class="dim">{latencyText(latencies)}</p>
+      <h2>{`By ${by}`}</h2>
+      <Table
+        columns={["Name", "#Cost", "#Requests", "#Failed or refused", "#Input", "#Output"]}
+        rows={colored.map(({ name, class: color, total }) => [
+          <>
+            <span class={`swatch ${color}`} /> {color === "others" ? "all others" : nameOf(name) || "none"}
+          </>,
+          ...figureCells(total, color === "others" || name === "" ? undefined : { ...whole, [by]: name }),
+        ])}
+        empty="No requests in this period."
+      />
+      <StepTable data={data} />
+    </>
+  );
+}
+
+function Totals(
+  { total, latencies, span }: { total: SeriesFigures; latencies: Latencies; span: RequestTexts },
+): VNode {
+  const link = (value: VNode, more: RequestTexts = {}) => <a href={requestsPath({ ...span, ...more })}>{value}</a>;
+  const { first, total: whole } = latencies;
+  return (
+    <Cards
+      cards={[
+        ["Cost", link(<Usd usd={formatUsd(total.cost)} />, { sort: "cost" })],
+        ["Requests", link(<Count value={total.requests} />)],
+        ["Failed or refused", link(<Count value={total.failed} />, { failed: "true" })],
+        ["Input tokens", link(<Count value={inputOf(total)} />)],
+        ["Output tokens", link(<Count value={total.tokens.completion} />)],
+        ["Images", link(<Count value={total.images} />)],
+        ["First token, p50 / p95", link(<>{quantilesText(first)}</>)],
+        ["Whole answer, p50 / p95", link(<>{quantilesText(whole)}</>, { sort: "duration" })],
+      ]}
+    />
+  );
+}
+
+function LatencyChart({ kind, data }: { kind: "first" | "total"; data: OverviewData }): VNode {
+  const title = kind === "first" ? "Time to the first token" : "Time to the end of the answer";
+  const lines = (["p95", "p50"] as const).map((name) => ({
+    class: name,
+    values: data.latencies.steps.map((step) => step[kind]?.[name]),
+  }));
+  return (
+    <figure>
+      <figcaption>
+        {`${title}: `}
+        <span class="swatch p50" /> p50 <span class="swatch p95" /> p95
+      </figcaption>
+      <LineChart label={`${title}, p50 and p95`} steps={stepsOf(data)} lines={lines} format={millisecondsTick} />
+    </figure>
+  );
+}
+
+/** The steps with their figures in words, and their requests. */
+function stepsOf({ series: { steps, totals }, latencies }: OverviewData): ChartStep[] {
+  return steps.map((step, index) => {
+    const { cost = 0n, requests = 0, failed = 0 } = totals[index] ?? {};
+    const { first, total } = latencies.steps[index] ?? {};
+    return {
+      since: step.since,
+      href: requestsPath(spanOf(step)),
+      title:
+        `${new Date(step.since).toISOString().slice(0, 16).replace("T", " ")} UTC: $${roundUsd(formatUsd(cost))}, ` +
+        `${requests} requests, ${failed} failed or refused; first token ${quantilesText(first)}, ` +
+        `whole answer ${quantilesText(total)} (p50 / p95)`,
+    };
+  });
+}
+
+/** The charts as a table. */
+function StepTable({ data: { series: { steps, totals }, latencies } }: { data: OverviewData }): VNode {
+  const rows = steps.flatMap((step, index) => {
+    const figures = totals[index];
+    if (figures === undefined || figures.requests === 0) return [];
+    const { first, total } = latencies.steps[index] ?? {};
+    return [[
+      <Moment iso={new Date(step.since).toISOString()} />,
+      ...figureCells(figures, spanOf(step)),
+      quantilesText(first),
+      quantilesText(total),
+    ]];
+  });
+  return (
+    <details>
+      <summary>The charts as a table</summary>
+      <Table
+        columns={[
+          ...["From", "#Cost", "#Requests", "#Failed or refused", "#Input", "#Output"],
+          ...["#First token, p50 / p95", "#Whole answer, p50 / p95"],
+        ]}
+        rows={rows}
+        empty="No requests in this period."
+      />
+    </details>
+  );
+}
+
+/** Cost, requests, failures and tokens, each with a link to the requests behind it. @param found absent: no link */
+export function figureCells(
+  figures: Pick<SeriesFigures, "cost" | "requests" | "failed" | "tokens">,
+  found: RequestTexts | undefined,
+): VNode[] {
+  const link = (value: VNode, more: RequestTexts = {}) =>
+    found === undefined ? value : <a href={requestsPath({ ...found, ...more })}>{value}</a>;
+  return [
+    link(<Usd usd={formatUsd(figures.cost)} />, { sort: "cost" }),
+    link(<Count value={figures.requests} />),
+    link(<Count value={figures.failed} />, { failed: "true" }),
+    <Count value={inputOf(figures)} />,
+    <Count value={figures.tokens.completion} />,
+  ];
+}
+
+function spanOf({ since, until }: Period): { since: string; until: string } {
+  return { since: new Date(since).toISOString(), until: new Date(until).toISOString() };
+}
+
+function inputOf({ tokens }: Pick<SeriesFigures, "tokens">): number {
+  return tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+}
+
+function tokensOf(figures: SeriesFigures): number {
+  return inputOf(figures) + figures.tokens.completion;
+}
+
+function quantilesText(quantiles: Latencies["first"]): string {
+  if (quantiles === undefined) return "–";
+  return `${millisecondsTick(quantiles.p50)} / ${millisecondsTick(quantiles.p95)}`;
+}
+
+function latencyText({ read, isWhole }: LatencySeries): string {
+  const rule = "Latencies are of answered requests: half of them took at most p50, 95 of 100 at most p95.";
+  if (isWhole) return `${rule} All ${read} requests of the period were read.`;
+  return `${rule} They are of a sample of ${read} requests, spread evenly over the period; in the totals each bar ` +
+    "counts as often as it has requests.";
+}

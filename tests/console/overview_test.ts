@@ -1,0 +1,87 @@
+import { assert, assertEquals, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { formatUsd } from "../../lib/billing/money.ts";
+import { SERIES_BY } from "../../lib/billing/reports/time_series.ts";
+import { entryOf, freeEntryOf } from "../billing/reports/entries.ts";
+import { ADMIN_KEY } from "../support/keyed_gateway.ts";
+import { Browser, startConsole } from "./browser.ts";
+
+const PERIODS = ["1h", "24h", "7d", "30d", "90d", "1y"];
+
+/** Paths of the links of a page whose text or title has this text. */
+function linksTo(html: string, text: string): string[] {
+  return [...html.matchAll(/<a href="\/admin\/console([^"]*)"[^>]*>(.*?)<\/a>/gs)]
+    .filter(([whole]) => whole.includes(text)).map(([, path = ""]) => path.replaceAll("&amp;", "&"));
+}
+
+Deno.test("the overview has the ledger's totals in every period and piled up by everything", async () => {
+  await using gateway = startConsole();
+  const now = Date.now();
+  const entries = [
+    ...Array.from(
+      { length: 12 },
+      (_, index) => entryOf({ id: `r${index}`, at: now - 1000 - index, model: `acme/${index}`, upstream: "one" }),
+    ),
+    freeEntryOf({ id: "bad", at: now - 500, model: "", upstream: "" }),
+  ];
+  await gateway.store.ledger.append(entries);
+  const cost = `${formatUsd(entries.reduce((sum, { cost }) => sum + cost, 0n))} USD`;
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  for (const period of PERIODS) {
+    for (const by of SERIES_BY) {
+      const { status, html } = await browser.get(`?period=${period}&by=${by}`);
+      assertEquals(status, 200);
+      assertStringIncludes(html, `title="${cost}"`, `${period} by ${by}`);
+      assertStringIncludes(html, "All 13 requests of the period were read.");
+      assertStringIncludes(html, "210 ms / 210 ms", "the first token");
+      assertEquals(html.match(/<svg class="chart"/g)?.length, 6);
+      assert(!html.includes("NaN"));
+    }
+  }
+  const byModel = (await browser.get("?by=model")).html;
+  assertStringIncludes(byModel, "all others");
+  assertEquals((await browser.get("?period=never&by=chance")).status, 200);
+});
+
+Deno.test("the numbers of the overview lead to their requests", async () => {
+  await using gateway = startConsole();
+  const at = Date.now() - 1000;
+  const hostile = '"><script>alert(1)</script>&model=x';
+  await gateway.store.ledger.append([
+    entryOf({ id: "answered", at, model: hostile, upstream: hostile }),
+    freeEntryOf({ id: "failed", at, model: hostile, upstream: hostile }),
+    freeEntryOf({ id: "other", at, model: "acme/other", upstream: "other", ending: "refused", status: 429 }),
+  ]);
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const idsOf = (html: string) => [...html.matchAll(/title="req_(\w+)"/g)].map(([, id]) => id).sort();
+  for (const by of ["model", "upstream"]) {
+    const { html } = await browser.get(`?by=${by}&period=24h`);
+    assertNotMatch(html, /<script>alert/);
+    const own = linksTo(html, "USD").filter((path) => path.includes(`${by}=`) && path.includes("script"));
+    assertEquals(own.length, 1);
+    assertEquals(idsOf((await browser.get(own[0] ?? "")).html), ["answered", "failed"], by);
+    const failed = linksTo(html, ">2<").filter((path) => path.includes("failed=true") && !path.includes("key="));
+    // In the totals, and of the step.
+    assertEquals(failed.length, 2);
+    for (const path of failed) assertEquals(idsOf((await browser.get(path)).html), ["failed", "other"]);
+    const bars = linksTo(html, "3 requests, 2 failed or refused");
+    assertEquals(bars.length, 6);
+    assertEquals(idsOf((await browser.get(bars[0] ?? "")).html), ["answered", "failed", "other"]);
+  }
+});
+
+Deno.test("the overview says from when on single requests are kept, and still shows days", async () => {
+  await using gateway = startConsole();
+  const now = Date.now();
+  const day = 86_400_000;
+  const { ledger } = gateway.store;
+  await ledger.append([entryOf({ id: "old", at: now - 2 * day }), entryOf({ id: "new", at: now })]);
+  while (await ledger.prune(Math.floor(now / day)));
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const { status, html } = await browser.get("?by=upstream&period=7d");
+  assertEquals(status, 200);
+  assertStringIncludes(html, "Cannot sum up by upstream: single requests are kept from");
+  assertStringIncludes((await browser.get("?by=model&period=7d")).html, "a sample of 1 requests");
+});
