@@ -1,5 +1,6 @@
 /** Stored API keys: only their hashes, never the keys. */
 import type { KeyRules } from "../config.ts";
+import type { ChangeOrigin } from "./operators.ts";
 
 /** One key. */
 export interface KeyRecord {
@@ -55,7 +56,7 @@ export interface KeyPage {
   next?: number;
 }
 
-/** Stores API keys. */
+/** Stores API keys. A change with an origin is logged in the same transaction, or neither happens. */
 export interface KeyStore {
   /**
    * A number that changes as soon as any key may have changed, in any process. A result of `findByHash` is valid while
@@ -64,7 +65,7 @@ export interface KeyStore {
    */
   version?(): number;
   /** Adds a key. Returns false if a key that is not revoked has its name, or any key its id or hash. */
-  add(key: KeyRecord): Promise<boolean>;
+  add(key: KeyRecord, origin?: ChangeOrigin): Promise<boolean>;
   /** Finds the key with this hash, current or previous (if valid at `now`). Includes disabled and revoked keys. */
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Lists every key, oldest first, in one blocking call: for processes that serve no requests. */
@@ -80,17 +81,17 @@ export interface KeyStore {
   /** Names of keys by id; includes revoked keys, leaves unknown ids out. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes a key. Returns false if no active key has this id. */
-  change(id: string, change: KeyChange): Promise<boolean>;
+  change(id: string, change: KeyChange, origin?: ChangeOrigin): Promise<boolean>;
   /**
    * Revokes a key and its former secret permanently; `at` is Unix time in milliseconds. Returns false if no active key
    * has this id.
    */
-  revoke(id: string, at: number): Promise<boolean>;
+  revoke(id: string, at: number, origin?: ChangeOrigin): Promise<boolean>;
   /**
    * Replaces the hash of a key. The current hash stays valid until `until`; an older previous hash ends. Returns false
    * if no active key has this id, or the hash exists already.
    */
-  rotate(id: string, to: { hash: string; until: number }): Promise<boolean>;
+  rotate(id: string, to: { hash: string; until: number }, origin?: ChangeOrigin): Promise<boolean>;
   /** Records when keys were last used, by id. Later times win. */
   touch(used: ReadonlyMap<string, number>): Promise<void>;
 }

@@ -3,6 +3,7 @@ import type { AlertStore } from "./alerts.ts";
 import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
 import type { LedgerStore } from "./ledger.ts";
+import type { OperatorStore } from "./operators.ts";
 
 /** A configuration shared by the nodes of a store: the text of its file, which refers to secrets but contains none. */
 export interface SharedConfig {
@@ -72,6 +73,8 @@ export interface Store {
   readonly answers: AnswerStore;
   /** Alerts queued for a webhook. */
   readonly alerts: AlertStore;
+  /** Changes by operators, their sign-in links and ended sessions. */
+  readonly operators: OperatorStore;
   /** Present if several nodes share the store. */
   readonly shared?: SharedStore;
   /** Closes the store, which cannot be used afterwards. */

@@ -1,5 +1,6 @@
 /** In-memory cache of keys, which reads only unknown keys from the database. */
 import type { KeyChange, KeyPage, KeyRecord, KeyStore, KeySummary } from "../keys.ts";
+import type { ChangeOrigin } from "../operators.ts";
 import type { Changes } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
 import { createReadQueue } from "./read_queue.ts";
@@ -125,24 +126,24 @@ class CachedKeys implements KeyStore {
     return this.#parts.keys.names(ids);
   }
 
-  async add(key: KeyRecord): Promise<boolean> {
-    const isAdded = await this.#change(key.id, () => this.#parts.keys.add(key));
+  async add(key: KeyRecord, origin?: ChangeOrigin): Promise<boolean> {
+    const isAdded = await this.#change(key.id, () => this.#parts.keys.add(key, origin));
     if (isAdded && this.#known.size < this.#mostKeys) {
       this.#remember({ record: structuredClone(key), changed: 0n }, true);
     }
     return isAdded;
   }
 
-  change(id: string, wish: KeyChange): Promise<boolean> {
-    return this.#change(id, () => this.#parts.keys.change(id, wish));
+  change(id: string, wish: KeyChange, origin?: ChangeOrigin): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.change(id, wish, origin));
   }
 
-  revoke(id: string, at: number): Promise<boolean> {
-    return this.#change(id, () => this.#parts.keys.revoke(id, at));
+  revoke(id: string, at: number, origin?: ChangeOrigin): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.revoke(id, at, origin));
   }
 
-  rotate(id: string, to: { hash: string; until: number }): Promise<boolean> {
-    return this.#change(id, () => this.#parts.keys.rotate(id, to));
+  rotate(id: string, to: { hash: string; until: number }, origin?: ChangeOrigin): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.rotate(id, to, origin));
   }
 
   async touch(used: ReadonlyMap<string, number>): Promise<void> {

@@ -1,8 +1,10 @@
 /** API keys in a Postgres database. */
 import { type KeyRow, toKeyRecord } from "../key_row.ts";
 import type { KeyRecord, KeyStore } from "../keys.ts";
-import type { Sql } from "./client.ts";
+import { type ChangeAction, type ChangeOrigin, keyChange } from "../operators.ts";
+import type { Connection, Sql } from "./client.ts";
 import { isKept } from "./ledger_texts.ts";
+import { insertChange } from "./operators.ts";
 
 /** A row of `keys` with the number of its last change. */
 type ChangedKeyRow = KeyRow & { changed: bigint };
@@ -14,10 +16,10 @@ export interface ReadKey {
   changed: bigint;
 }
 
-/** Opens the keys of a migrated database. Every call is one statement and one round trip. */
+/** Opens the keys of a migrated database. Every call without an origin is one statement. */
 export function openPostgresKeys(sql: Sql): KeyStore {
   return {
-    add: (key) => insertKey(sql, key),
+    add: (key, origin) => changeKey(sql, { id: key.id, action: "create_key", origin }, (tx) => insertKey(tx, key)),
     findByHash: async (hash, now) => (await findKey(sql, { hash, now }))?.record,
     async list() {
       return (await sql<ChangedKeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toKeyRecord);
@@ -57,27 +59,30 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))`;
       return new Map(rows.map(({ id, name }) => [id, name]));
     },
-    async change(id, { disabled, group, rules, expiresAt }) {
-      const { count } = await sql`
+    change: (id, { disabled, group, rules, expiresAt }, origin) =>
+      changeKey(sql, { id, action: "change_key", origin }, async (tx) => {
+        const { count } = await tx`
         UPDATE keys SET disabled = coalesce(${disabled ?? null}, disabled),
           group_name = coalesce(${group ?? null}, group_name),
           rules = coalesce(${rules === undefined ? null : JSON.stringify(rules)}, rules),
           expires_at = CASE WHEN ${expiresAt !== undefined}::boolean THEN ${expiresAt ?? null} ELSE expires_at END
         WHERE id = ${id} AND revoked_at IS NULL`;
-      return count === 1;
-    },
-    async revoke(id, at) {
-      const { count } = await sql`
-        UPDATE keys SET revoked_at = ${at}, former_hash = NULL, former_until = NULL
-        WHERE id = ${id} AND revoked_at IS NULL`;
-      return count === 1;
-    },
-    async rotate(id, { hash, until }) {
-      const { count } = await sql`
-        UPDATE keys SET former_hash = hash, former_until = ${until}, hash = ${hash}
-        WHERE id = ${id} AND revoked_at IS NULL AND hash <> ${hash}`;
-      return count === 1;
-    },
+        return count === 1;
+      }),
+    revoke: (id, at, origin) =>
+      changeKey(sql, { id, action: "revoke_key", origin }, async (tx) => {
+        const { count } = await tx`
+          UPDATE keys SET revoked_at = ${at}, former_hash = NULL, former_until = NULL
+          WHERE id = ${id} AND revoked_at IS NULL`;
+        return count === 1;
+      }),
+    rotate: (id, { hash, until }, origin) =>
+      changeKey(sql, { id, action: "rotate_key", origin }, async (tx) => {
+        const { count } = await tx`
+          UPDATE keys SET former_hash = hash, former_until = ${until}, hash = ${hash}
+          WHERE id = ${id} AND revoked_at IS NULL AND hash <> ${hash}`;
+        return count === 1;
+      }),
     async touch(used) {
       // Locked in a fixed order, so that nodes that record the same keys do not deadlock.
       await sql`
@@ -94,8 +99,27 @@ export function openPostgresKeys(sql: Sql): KeyStore {
   };
 }
 
+/** Changes one key and logs that in the same transaction. A change without an origin is one statement, and not logged. */
+async function changeKey(
+  sql: Sql,
+  { id, action, origin }: { id: string; action: ChangeAction; origin: ChangeOrigin | undefined },
+  run: (sql: Connection) => Promise<boolean>,
+): Promise<boolean> {
+  if (origin === undefined) return await run(sql);
+  return await sql.begin(async (tx) => {
+    const [before] = await tx<KeyRow[]>`SELECT * FROM keys WHERE id = ${id} FOR UPDATE`;
+    const isDone = await run(tx);
+    const [after] = isDone ? await tx<KeyRow[]>`SELECT * FROM keys WHERE id = ${id}` : [];
+    if (after === undefined) return isDone;
+    const old = before === undefined ? {} : { before: toKeyRecord(before) };
+    const logged = keyChange(origin, { action, ...old, after: toKeyRecord(after) });
+    if (logged !== undefined) await insertChange(tx, logged);
+    return isDone;
+  });
+}
+
 /** Returns whether the key was added. */
-async function insertKey(sql: Sql, key: KeyRecord): Promise<boolean> {
+async function insertKey(sql: Connection, key: KeyRecord): Promise<boolean> {
   const { count } = await sql`
     INSERT INTO keys (id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules,
       former_hash, former_until, changed)

@@ -12,6 +12,7 @@ import { cacheKeys } from "./key_cache.ts";
 import { findKey, openPostgresKeys, readUsedKeys } from "./keys.ts";
 import { openPostgresLedger } from "./ledger.ts";
 import { MIGRATIONS } from "./migrations.ts";
+import { openPostgresOperators } from "./operators.ts";
 import {
   type Migrated,
   requireCurrent,
@@ -81,6 +82,7 @@ function openPlain({ url, isPooled, opened }: Opening): Store {
     ledger: openPostgresLedger(sql),
     answers: openPostgresAnswers(sql),
     alerts: openPostgresAlerts(sql),
+    operators: openPostgresOperators(sql),
     close: () => opened.disposeAsync(),
   };
 }
@@ -118,6 +120,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     ledger,
     answers: openPostgresAnswers(pool.sql),
     alerts: openPostgresAlerts(pool.sql),
+    operators: openPostgresOperators(pool.sql),
     shared: {
       configs,
       reach: () => reachOf(ledger, changes),

@@ -1,9 +1,12 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** API keys in the SQLite file. */
 import { nextTick } from "node:process";
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementResultingChanges } from "node:sqlite";
 import { type KeyRow, toKeyRecord } from "../key_row.ts";
-import type { KeyStore } from "../keys.ts";
+import type { KeyRecord, KeyStore } from "../keys.ts";
+import { type ChangeAction, type ChangeOrigin, keyChange } from "../operators.ts";
+import { prepareChangeLog } from "./operators.ts";
+import { atomically } from "./transaction.ts";
 
 const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules, " +
   "former_hash, former_until";
@@ -16,25 +19,50 @@ const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at, e
 export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyStore {
   const versions = openVersions(watch);
   const statements = prepareStatements(db);
+  const logChange = prepareChangeLog(db);
+
+  function read(id: string): KeyRecord | undefined {
+    const row = statements.byId.get(id);
+    return row === undefined ? undefined : toKeyRecord(row as unknown as KeyRow);
+  }
+
+  /** Changes one key and logs that, where the change has an origin: both or neither. */
+  function change(
+    id: string,
+    { action, origin }: { action: ChangeAction; origin: ChangeOrigin | undefined },
+    run: () => StatementResultingChanges,
+  ): boolean {
+    versions.changed();
+    if (origin === undefined) return run().changes === 1;
+    return atomically(db, () => {
+      const before = read(id);
+      const isDone = run().changes === 1;
+      const after = read(id);
+      if (!isDone || after === undefined) return isDone;
+      const logged = keyChange(origin, { action, ...(before !== undefined && { before }), after });
+      if (logged !== undefined) logChange(logged);
+      return isDone;
+    });
+  }
 
   return {
     version: versions.read,
-    async add(key) {
-      versions.changed();
-      return statements.insert.run({
-        id: key.id,
-        name: key.name,
-        hash: key.hash,
-        group: key.group,
-        createdAt: key.createdAt,
-        disabled: Number(key.disabled),
-        revokedAt: key.revokedAt ?? null,
-        expiresAt: key.expiresAt ?? null,
-        lastUsedAt: key.lastUsedAt ?? null,
-        rules: JSON.stringify(key.rules),
-        former: key.former?.hash ?? null,
-        until: key.former?.until ?? null,
-      }).changes === 1;
+    async add(key, origin) {
+      return change(key.id, { action: "create_key", origin }, () =>
+        statements.insert.run({
+          id: key.id,
+          name: key.name,
+          hash: key.hash,
+          group: key.group,
+          createdAt: key.createdAt,
+          disabled: Number(key.disabled),
+          revokedAt: key.revokedAt ?? null,
+          expiresAt: key.expiresAt ?? null,
+          lastUsedAt: key.lastUsedAt ?? null,
+          rules: JSON.stringify(key.rules),
+          former: key.former?.hash ?? null,
+          until: key.former?.until ?? null,
+        }));
     },
     async findByHash(hash, now) {
       const row = statements.byHash.get(hash) ?? statements.byFormer.get(hash, now);
@@ -63,24 +91,22 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async names(ids) {
       return new Map(statements.names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
     },
-    async change(id, { disabled, group, rules, expiresAt }) {
-      versions.changed();
-      return statements.change.run({
-        id,
-        disabled: disabled === undefined ? null : Number(disabled),
-        group: group ?? null,
-        rules: rules === undefined ? null : JSON.stringify(rules),
-        expires: Number(expiresAt !== undefined),
-        expiresAt: expiresAt ?? null,
-      }).changes === 1;
+    async change(id, { disabled, group, rules, expiresAt }, origin) {
+      return change(id, { action: "change_key", origin }, () =>
+        statements.change.run({
+          id,
+          disabled: disabled === undefined ? null : Number(disabled),
+          group: group ?? null,
+          rules: rules === undefined ? null : JSON.stringify(rules),
+          expires: Number(expiresAt !== undefined),
+          expiresAt: expiresAt ?? null,
+        }));
     },
-    async revoke(id, at) {
-      versions.changed();
-      return statements.revoke.run(at, id).changes === 1;
+    async revoke(id, at, origin) {
+      return change(id, { action: "revoke_key", origin }, () => statements.revoke.run(at, id));
     },
-    async rotate(id, { hash, until }) {
-      versions.changed();
-      return statements.rotate.run({ id, hash, until }).changes === 1;
+    async rotate(id, { hash, until }, origin) {
+      return change(id, { action: "rotate_key", origin }, () => statements.rotate.run({ id, hash, until }));
     },
     async touch(used) {
       versions.changed();

@@ -8,6 +8,7 @@ import { openSqliteAlerts } from "./alerts.ts";
 import { openSqliteAnswers } from "./answers.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { makeTables } from "./migrate.ts";
+import { openSqliteOperators } from "./operators.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
 import { prepareSearch } from "./search.ts";
 import { prepareUsage } from "./usage.ts";
@@ -21,6 +22,7 @@ export function openMemoryStore(): Store {
     keys: openSqliteKeys(db),
     answers: openSqliteAnswers(db),
     alerts: openSqliteAlerts(db),
+    operators: openSqliteOperators(db),
     ledger: openOwnedLedger(db, openMemoryReports(db)),
     close: async () => db.close(),
   };

@@ -203,4 +203,42 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX entries_by_key ON entries (key_id, at);
   CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused', 'lost');
   CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;`,
+
+  // Operators: changes that are logged, sign-in links by the hashes of their tokens, sessions that ended early. Times are
+  // in Unix milliseconds.
+  `CREATE TABLE change_log (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    author TEXT NOT NULL,
+    address TEXT,
+    request_id TEXT,
+    action TEXT NOT NULL,
+    subject TEXT,
+    before_values TEXT,
+    after_values TEXT
+  ) STRICT;
+  CREATE INDEX change_log_by_time ON change_log (at);
+  CREATE TABLE change_log_start (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    at INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO change_log_start VALUES (1, 0);
+  CREATE TRIGGER change_log_stays BEFORE UPDATE ON change_log
+  BEGIN SELECT RAISE(ABORT, 'logged changes never change'); END;
+  CREATE TRIGGER change_log_goes BEFORE DELETE ON change_log WHEN OLD.at >= (SELECT at FROM change_log_start)
+  BEGIN SELECT RAISE(ABORT, 'logged changes go from the old end'); END;
+  CREATE TRIGGER change_log_start_once BEFORE INSERT ON change_log_start
+  BEGIN SELECT RAISE(ABORT, 'the log of changes has one start'); END;
+  CREATE TRIGGER change_log_start_moves BEFORE UPDATE ON change_log_start WHEN NEW.at < OLD.at
+  BEGIN SELECT RAISE(ABORT, 'the start of the log of changes moves on'); END;
+  CREATE TRIGGER change_log_start_stays BEFORE DELETE ON change_log_start
+  BEGIN SELECT RAISE(ABORT, 'the log of changes has one start'); END;
+  CREATE TABLE sign_in_links (
+    hash TEXT PRIMARY KEY CHECK (length(hash) = 64),
+    expires_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE ended_sessions (
+    id TEXT PRIMARY KEY,
+    expires_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;`,
 ];

@@ -11,6 +11,7 @@ import { openSqliteKeys } from "./keys.ts";
 import { openGuestLedger } from "./ledger.ts";
 import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
 import { bringUpToDate, knownVersion, makeTables, previewFile } from "./migrate.ts";
+import { openSqliteOperators } from "./operators.ts";
 import { takeFile } from "./owner_lock.ts";
 import { openSqliteReports } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
@@ -52,6 +53,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
       keys: openSqliteKeys(db, owned?.connection),
       answers: openSqliteAnswers(db),
       alerts: openSqliteAlerts(db),
+      operators: openSqliteOperators(db),
       ledger: owned?.ledger ?? openGuestLedger(db, reports),
       close: () => closeAll(opened),
     };
@@ -75,6 +77,7 @@ export function openSqliteReader(path: string): Store {
       keys: openSqliteKeys(db),
       answers: openSqliteAnswers(db),
       alerts: openSqliteAlerts(db),
+      operators: openSqliteOperators(db),
       ledger: openGuestLedger(db, reports),
       close: () => closeAll(opened),
     };

@@ -1,0 +1,153 @@
+/** State of the operators: the log of their changes, one-time sign-in links, and sessions that have ended. */
+import type { JsonObject } from "../json/mod.ts";
+import type { KeyRecord } from "./keys.ts";
+
+/**
+ * Who made a change. `one_time_link`: an operator who signed in with such a link. `command_line`: a command of this
+ * program. `configuration`: a configuration that the gateway read without an operator's request. `gateway`: the gateway
+ * itself, at its start.
+ */
+export type ChangeAuthor =
+  | "admin_key"
+  | "viewer_key"
+  | "one_time_link"
+  | "command_line"
+  | "configuration"
+  | "gateway";
+
+/** What was done. */
+export const CHANGE_ACTIONS = [
+  ...["create_key", "change_key", "rotate_key", "revoke_key"] as const,
+  ...["reload_configuration", "test_target", "sign_in", "sign_out", "create_sign_in_link"] as const,
+] as const;
+
+/** What was done. */
+export type ChangeAction = typeof CHANGE_ACTIONS[number];
+
+/** Who made a change, when and from where. */
+export interface ChangeOrigin {
+  author: ChangeAuthor;
+  /** Unix time in milliseconds. */
+  at: number;
+  /** Address of the client; absent where it is not known, and for commands. */
+  address?: string;
+  /** The gateway's id of the request that asked for it. */
+  requestId?: string;
+}
+
+/** A change that is to be logged. Its values hold no secrets. */
+export interface LoggedChange extends ChangeOrigin {
+  action: ChangeAction;
+  /** Id of the key, or name of the target; absent where the action says it all. */
+  subject?: string;
+  /** Values before the change, of the members that differ; absent: there were none. */
+  before?: JsonObject;
+  /** The same after the change; absent: there are none. */
+  after?: JsonObject;
+}
+
+/** A change of the log. */
+export interface ChangeRecord extends LoggedChange {
+  /** Grows with every change. */
+  seq: number;
+}
+
+/** A sign-in link or a session, by the hash of its token or its id, until it expires in Unix milliseconds. */
+export interface ExpiringId {
+  id: string;
+  expiresAt: number;
+}
+
+/** Stores the state of the operators. */
+export interface OperatorStore {
+  /** Logs a change. Logged changes never change, and go only by `pruneChanges`. */
+  logChange(change: LoggedChange): Promise<void>;
+  /** Lists logged changes, the latest first. @param from only those before this number; absent: all */
+  changes(from: { before?: number; limit: number }): Promise<ChangeRecord[]>;
+  /** Deletes logged changes from before a moment, Unix time in milliseconds. */
+  pruneChanges(before: number): Promise<void>;
+  /** Keeps a sign-in link by the hash of its token. @param now Unix time in milliseconds */
+  addSignInLink(link: ExpiringId, now: number): Promise<void>;
+  /** Uses a sign-in link up. False where there is none with this hash, or it has expired. */
+  takeSignInLink(hash: string, now: number): Promise<boolean>;
+  /** Ends a session before its time, on all nodes. */
+  endSession(session: ExpiringId, now: number): Promise<void>;
+  /** Sessions that ended before their time and would still be valid. */
+  endedSessions(now: number): Promise<ExpiringId[]>;
+}
+
+/**
+ * A change of a key, with the members that differ; `undefined` where none does.
+ * @param before absent: the key is new
+ */
+export function keyChange(
+  origin: ChangeOrigin,
+  { action, before, after }: { action: ChangeAction; before?: KeyRecord; after: KeyRecord },
+): LoggedChange | undefined {
+  const [old, now] = [before === undefined ? {} : describeKey(before), describeKey(after)];
+  const differing = Object.keys(now).filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]));
+  // A new secret changes no member that the log may show.
+  if (differing.length === 0 && action !== "rotate_key") return undefined;
+  const pick = (values: JsonObject): JsonObject =>
+    Object.fromEntries(differing.map((name) => [name, values[name] ?? null]));
+  return {
+    ...origin,
+    action,
+    subject: after.id,
+    ...(before !== undefined && { before: pick(old) }),
+    after: { ...pick(now), name: after.name },
+  };
+}
+
+/** A key as the log shows it: without its hashes and its last use. */
+function describeKey({ name, group, disabled, rules, ...times }: KeyRecord): JsonObject {
+  const { expiresAt, revokedAt, former } = times;
+  return {
+    name,
+    group,
+    disabled,
+    rules: { ...rules } as JsonObject,
+    expires_at: isoTime(expiresAt),
+    revoked_at: isoTime(revokedAt),
+    former_until: isoTime(former?.until),
+  };
+}
+
+function isoTime(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString();
+}
+
+/** A row of `change_log`, with whole numbers as the database returns them. */
+export interface ChangeRow {
+  seq: number | bigint;
+  at: number | bigint;
+  author: string;
+  address: string | null;
+  request_id: string | null;
+  action: string;
+  subject: string | null;
+  before_values: string | null;
+  after_values: string | null;
+}
+
+/** The values of a new row, in the order of the columns after `seq`. */
+export function toChangeValues(change: LoggedChange): [at: number, ...texts: (string | null)[]] {
+  const { at, author, address, requestId, action, subject, before, after } = change;
+  const json = (values: JsonObject | undefined) => values === undefined ? null : JSON.stringify(values);
+  return [at, author, address ?? null, requestId ?? null, action, subject ?? null, json(before), json(after)];
+}
+
+/** The change of a row. */
+export function toChangeRecord(row: ChangeRow): ChangeRecord {
+  return {
+    seq: Number(row.seq),
+    at: Number(row.at),
+    author: row.author as ChangeAuthor,
+    ...(row.address !== null && { address: row.address }),
+    ...(row.request_id !== null && { requestId: row.request_id }),
+    action: row.action as ChangeAction,
+    ...(row.subject !== null && { subject: row.subject }),
+    ...(row.before_values !== null && { before: JSON.parse(row.before_values) }),
+    ...(row.after_values !== null && { after: JSON.parse(row.after_values) }),
+  };
+}

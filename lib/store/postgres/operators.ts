@@ -1,0 +1,50 @@
+/** The state of the operators in a Postgres database, for all its nodes. */
+import { type ChangeRow, type LoggedChange, type OperatorStore, toChangeRecord, toChangeValues } from "../operators.ts";
+import type { Connection, Sql } from "./client.ts";
+
+/** Logs a change, within a transaction where `sql` is one. */
+export async function insertChange(sql: Connection, change: LoggedChange): Promise<void> {
+  const [at, author, address, requestId, action, subject, before, after] = toChangeValues(change);
+  await sql`
+    INSERT INTO change_log (at, author, address, request_id, action, subject, before_values, after_values)
+    VALUES (${at}, ${author ?? null}, ${address ?? null}, ${requestId ?? null}, ${action ?? null}, ${subject ?? null},
+      ${before ?? null}, ${after ?? null})`;
+}
+
+/** Opens the state of the operators in a database that is up to date. */
+export function openPostgresOperators(sql: Sql): OperatorStore {
+  return {
+    logChange: (change) => insertChange(sql, change),
+    async changes({ before = Number.MAX_SAFE_INTEGER, limit }) {
+      const rows = await sql<ChangeRow[]>`
+        SELECT * FROM change_log WHERE seq < ${before} ORDER BY seq DESC LIMIT ${limit}`;
+      return rows.map(toChangeRecord);
+    },
+    async pruneChanges(before) {
+      // The row of the start is locked in the same transaction, so nodes prune one after the other.
+      await sql.begin(async (tx) => {
+        await tx`UPDATE change_log_start SET at = ${before} WHERE at < ${before}`;
+        await tx`DELETE FROM change_log WHERE at < ${before}`;
+      });
+    },
+    async addSignInLink({ id, expiresAt }, now) {
+      await sql`
+        WITH gone AS (DELETE FROM sign_in_links WHERE expires_at <= ${now})
+        INSERT INTO sign_in_links (hash, expires_at) VALUES (${id}, ${expiresAt})`;
+    },
+    async takeSignInLink(hash, now) {
+      const { count } = await sql`DELETE FROM sign_in_links WHERE hash = ${hash} AND expires_at > ${now}`;
+      return count === 1;
+    },
+    async endSession({ id, expiresAt }, now) {
+      await sql`
+        WITH gone AS (DELETE FROM ended_sessions WHERE expires_at <= ${now})
+        INSERT INTO ended_sessions (id, expires_at) VALUES (${id}, ${expiresAt}) ON CONFLICT DO NOTHING`;
+    },
+    async endedSessions(now) {
+      const rows = await sql<{ id: string; expires_at: bigint }[]>`
+        SELECT id, expires_at FROM ended_sessions WHERE expires_at > ${now}`;
+      return rows.map(({ id, expires_at }) => ({ id, expiresAt: Number(expires_at) }));
+    },
+  };
+}
