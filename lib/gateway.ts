@@ -171,7 +171,7 @@ export function createGateway(
     }),
     pixels: createPixelQueue(config),
     idempotency: ownIdempotency({ config, store, now, log }),
-    endedSessions: new EndedSessions(),
+    endedSessions: new EndedSessions(store.operators),
     now,
     monotonic,
     random,

@@ -37,6 +37,12 @@ export const routes: Route[] = [
     },
   },
   {
+    path: "/admin/console/changes",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/changes.ts")).GET),
+    },
+  },
+  {
     path: "/admin/console/configuration",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/configuration.ts")).GET),
@@ -110,6 +116,12 @@ export const routes: Route[] = [
     path: "/admin/v1/budgets",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/v1/budgets.ts")).GET),
+    },
+  },
+  {
+    path: "/admin/v1/changes",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/v1/changes.ts")).GET),
     },
   },
   {

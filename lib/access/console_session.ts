@@ -5,16 +5,22 @@
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { AdminConfig } from "../config.ts";
+import type { ChangeAuthor, OperatorStore } from "../store/operators.ts";
 
 /** Role of an operator: a viewer can see everything and change nothing. */
 export type OperatorRole = "admin" | "viewer";
+
+/** Ways to sign in. A one-time link gives all rights. */
+export type SessionAuthor = Extract<ChangeAuthor, "admin_key" | "viewer_key" | "one_time_link">;
 
 /** A valid session. */
 export interface ConsoleSession {
   /** Random id. */
   readonly id: string;
   readonly role: OperatorRole;
-  /** CSRF token for forms of this session. */
+  /** How the operator signed in. */
+  readonly author: SessionAuthor;
+  /** Token that forms of this session send along. */
   readonly csrf: string;
   /** End of the session, Unix time in milliseconds. */
   readonly expiresAt: number;
@@ -30,26 +36,27 @@ export const SESSION_MS = 12 * 3_600_000;
 const LONGEST_VALUE = 256;
 
 /** Begins a session. @returns the value of its cookie */
-export function beginSession(role: OperatorRole, { admin, now }: { admin: AdminConfig; now: number }): string {
-  const payload = `${role}.${now + SESSION_MS}.${randomBytes(18).toString("base64url")}`;
-  return `${payload}.${sign(payload, keyOf(role, admin) ?? "")}`;
+export function beginSession(author: SessionAuthor, { admin, now }: { admin: AdminConfig; now: number }): string {
+  const payload = `${author}.${now + SESSION_MS}.${randomBytes(18).toString("base64url")}`;
+  return `${payload}.${sign(payload, keyOf(author, admin) ?? "")}`;
 }
 
 /** Reads the session from the `Cookie` header; undefined without a valid one. @param now Unix time in milliseconds */
-export function readSession(
+export async function readSession(
   cookies: string | null,
   { admin, now, ended }: { admin: AdminConfig; now: number; ended: EndedSessions },
-): ConsoleSession | undefined {
+): Promise<ConsoleSession | undefined> {
   for (const cookie of (cookies ?? "").split(";")) {
     const [name, value = ""] = cookie.trim().split("=", 2);
     if (name !== SESSION_COOKIE || value.length > LONGEST_VALUE) continue;
-    const [role = "", expires = "", id = "", signature = ""] = value.split(".");
-    if (role !== "admin" && role !== "viewer") continue;
-    const key = keyOf(role, admin);
-    if (key === undefined || !isEqual(signature, sign(`${role}.${expires}.${id}`, key))) continue;
+    const [author = "", expires = "", id = "", signature = ""] = value.split(".");
+    if (author !== "admin_key" && author !== "viewer_key" && author !== "one_time_link") continue;
+    const key = keyOf(author, admin);
+    if (key === undefined || !isEqual(signature, sign(`${author}.${expires}.${id}`, key))) continue;
     const expiresAt = Number(expires);
-    if (!(expiresAt > now) || ended.has(id)) continue;
-    return { id, role, expiresAt, csrf: sign(`csrf.${id}`, key) };
+    if (!(expiresAt > now) || await ended.has(id, now)) continue;
+    const role = author === "viewer_key" ? "viewer" : "admin";
+    return { id, role, author, expiresAt, csrf: sign(`csrf.${id}`, key) };
   }
   return undefined;
 }
@@ -60,24 +67,53 @@ export function isEqual(a: string, b: string): boolean {
   return first.length === second.length && timingSafeEqual(first, second);
 }
 
-/** Sessions that were signed out in this process before their time. */
-export class EndedSessions {
-  readonly #ids = new Map<string, number>();
+/** Time for which the list of ended sessions is used before it is read again, in milliseconds. */
+const FRESH_MS = 1_000;
 
-  /** Ends a session. @param now Unix time in milliseconds */
-  end({ id, expiresAt }: Pick<ConsoleSession, "id" | "expiresAt">, now: number): void {
-    for (const [old, until] of this.#ids) if (until <= now) this.#ids.delete(old);
-    this.#ids.set(id, expiresAt);
+/** Sessions that were signed out before their time, on any node of the store. */
+export class EndedSessions {
+  readonly #store: Pick<OperatorStore, "endSession" | "endedSessions">;
+  readonly #ids = new Map<string, number>();
+  #readAt = -Infinity;
+  #reading: Promise<void> | undefined;
+
+  constructor(store: Pick<OperatorStore, "endSession" | "endedSessions">) {
+    this.#store = store;
   }
 
-  has(id: string): boolean {
+  /**
+   * Ends a session, on this node at once and on the others within a second.
+   * @param now Unix time in milliseconds
+   * @throws where the store cannot be written; the session has ended on this node then
+   */
+  async end({ id, expiresAt }: Pick<ConsoleSession, "id" | "expiresAt">, now: number): Promise<void> {
+    this.#ids.set(id, expiresAt);
+    await this.#store.endSession({ id, expiresAt }, now);
+  }
+
+  /** The store is read once a second at most. While it is out of reach, sessions that ended on this node count. */
+  async has(id: string, now: number): Promise<boolean> {
+    if (this.#ids.has(id)) return true;
+    if (Math.abs(now - this.#readAt) >= FRESH_MS) {
+      await (this.#reading ??= this.#read(now).finally(() => this.#reading = undefined));
+    }
     return this.#ids.has(id);
+  }
+
+  async #read(now: number): Promise<void> {
+    for (const [id, until] of this.#ids) if (until <= now) this.#ids.delete(id);
+    try {
+      for (const { id, expiresAt } of await this.#store.endedSessions(now)) this.#ids.set(id, expiresAt);
+    } catch {
+      // The console shows that the store is out of reach, and must work meanwhile.
+    }
+    this.#readAt = now;
   }
 }
 
-/** Each role's sessions depend only on its own key: changing one key does not sign the other role out. */
-function keyOf(role: OperatorRole, { hash, viewerHash }: AdminConfig): string | undefined {
-  return role === "admin" ? hash : viewerHash;
+/** The viewer's sessions depend on the viewer key alone: changing one key does not sign the other's holder out. */
+function keyOf(author: SessionAuthor, { hash, viewerHash }: AdminConfig): string | undefined {
+  return author === "viewer_key" ? viewerHash : hash;
 }
 
 function sign(text: string, key: string): string {

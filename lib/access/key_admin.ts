@@ -5,6 +5,7 @@ import { GatewayError } from "../errors.ts";
 import { DAY_MS } from "../store/days.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
+import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
 
@@ -17,6 +18,8 @@ export interface KeyAdmin {
   store: Pick<Store, "keys">;
   /** Unix time in milliseconds. */
   now: () => number;
+  /** Who changes keys, for the log of changes. */
+  origin: ChangeOrigin;
 }
 
 /** Properties of a new key. */
@@ -51,7 +54,7 @@ export interface ShownKey {
  * past
  */
 export async function createKey(
-  { config, store, now }: KeyAdmin,
+  { config, store, now, origin }: KeyAdmin,
   { name, group, rules = {}, expiresAt }: NewKeyRequest,
 ): Promise<ShownKey> {
   const what = `Cannot add a key "${name}"`;
@@ -71,7 +74,7 @@ export async function createKey(
     now: now(),
     ...(expiresAt !== undefined && { expiresAt }),
   });
-  if (!await store.keys.add(shown.record)) throw invalid(`${what}: a key of this name is in use`, "name");
+  if (!await store.keys.add(shown.record, origin)) throw invalid(`${what}: a key of this name is in use`, "name");
   return shown;
 }
 
@@ -92,7 +95,7 @@ export async function changeKey(
     ...(group !== undefined && { group }),
     ...(rules !== undefined && { rules: readRules(rules, what) }),
     ...(expiresAt !== undefined && { expiresAt }),
-  });
+  }, admin.origin);
   if (!done) throw revoked(what);
   return await findKey(admin.store, id);
 }
@@ -115,7 +118,9 @@ export async function rotateKey(
   const now = admin.now();
   if (expiresAt <= now) throw invalid(`${what}: it has expired; give it a later expiry first`);
   const key = mintKey();
-  if (!await admin.store.keys.rotate(id, { hash: hashKey(key), until: now + overlapMs })) throw revoked(what);
+  if (!await admin.store.keys.rotate(id, { hash: hashKey(key), until: now + overlapMs }, admin.origin)) {
+    throw revoked(what);
+  }
   return { key, record: await findKey(admin.store, id) };
 }
 
@@ -123,7 +128,7 @@ export async function rotateKey(
 export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyRecord> {
   const what = `Cannot revoke key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
-  if (!await admin.store.keys.revoke(id, admin.now())) throw revoked(what);
+  if (!await admin.store.keys.revoke(id, admin.now(), admin.origin)) throw revoked(what);
   return await findKey(admin.store, id);
 }
 

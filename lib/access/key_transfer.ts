@@ -79,14 +79,14 @@ export interface ImportedKeys {
  * @throws {GatewayError} `invalid` for keys that differ from stored ones, or whose name or secret is in use
  */
 export async function importKeys(
-  { config, store }: Pick<KeyAdmin, "config" | "store">,
+  { config, store, origin }: Pick<KeyAdmin, "config" | "store" | "origin">,
   records: readonly KeyRecord[],
 ): Promise<ImportedKeys> {
   const known = new KnownKeys(config, await store.keys.list());
   const missing = records.filter((record) => known.take(record));
   if (known.problems.length > 0) throw refused(known.problems);
   for (const record of missing) {
-    if (await store.keys.add(record)) continue;
+    if (await store.keys.add(record, origin)) continue;
     throw refused([`another process added the name or the secret of key "${record.name}" meanwhile: import again`]);
   }
   return { added: missing.length, present: records.length - missing.length };

@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import type { ConfigStatus, ReloadResult } from "../config/reloader.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
+import { originOf } from "./changes.ts";
 import { adminResponse } from "./response.ts";
 
 /** The response with the configuration in force. */
@@ -33,8 +34,9 @@ export function showConfig(_request: Request, { gateway }: RouteContext): Respon
  * @throws {GatewayError} `invalid` with every mistake, `overloaded` where the store that nodes share is out of reach; the
  * old one stays in force then
  */
-export async function reload(_request: Request, { gateway: { reloader } }: RouteContext): Promise<Response> {
-  const reloaded = await reloader.reload("admin");
+export async function reload(_request: Request, context: RouteContext): Promise<Response> {
+  const { reloader } = context.gateway;
+  const reloaded = await reloader.reload("admin", originOf(context));
   if (reloaded.outcome === "refused") {
     const { problems, isAway = false } = reloaded;
     throw new GatewayError(isAway ? "overloaded" : "invalid", problems.join("\n"));

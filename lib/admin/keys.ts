@@ -4,6 +4,7 @@ import {
   changeKey,
   createKey,
   findKey,
+  type KeyAdmin,
   keyPages,
   publicKey,
   revokeKey,
@@ -17,6 +18,7 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
+import { originOf } from "./changes.ts";
 import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readBody, readOptionalBody } from "./request_input.ts";
 
@@ -60,7 +62,7 @@ export async function listKeys({ signal }: Request, { gateway }: RouteContext): 
 export async function addKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway } = context;
   const { name, group, rules, expires_at } = await readBody(newKeySchema, context);
-  const shown = await createKey(gateway, {
+  const shown = await createKey(keyAdmin(context), {
     name,
     group,
     ...(rules !== undefined && { rules }),
@@ -88,7 +90,7 @@ export async function editKey(_request: Request, context: RouteContext): Promise
     throw new GatewayError("invalid", `Cannot change key "${key}": the body names no change; known: ${known}`);
   }
   const { disabled, group, rules, expires_at } = change;
-  const record = await changeKey(gateway, key, {
+  const record = await changeKey(keyAdmin(context), key, {
     ...(disabled !== undefined && { disabled }),
     ...(group !== undefined && { group }),
     ...(rules !== undefined && { rules }),
@@ -104,7 +106,7 @@ export async function editKey(_request: Request, context: RouteContext): Promise
 export async function rotateSecret(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const { overlap } = await readOptionalBody(rotationSchema, context);
-  const shown = await rotateKey(gateway, key, { overlapMs: readOverlap(overlap) });
+  const shown = await rotateKey(keyAdmin(context), key, { overlapMs: readOverlap(overlap) });
   logKeyAction(context, { action: "rotate_key", record: shown.record });
   return adminResponse(showSecret(shown, gateway));
 }
@@ -112,9 +114,15 @@ export async function rotateSecret(_request: Request, context: RouteContext): Pr
 /** Revokes a key permanently. @throws {GatewayError} `not_found`, `invalid` where it is revoked already */
 export async function deleteKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
-  const record = await revokeKey(gateway, key);
+  const record = await revokeKey(keyAdmin(context), key);
   logKeyAction(context, { action: "revoke_key", record });
   return adminResponse(publicKey(record, gateway.now()));
+}
+
+/** The keys, as the operator who asks changes them. */
+export function keyAdmin(context: RouteContext): KeyAdmin {
+  const { config, store, now } = context.gateway;
+  return { config, store, now, origin: originOf(context) };
 }
 
 function showSecret({ key, record }: ShownKey, gateway: Gateway): object {

@@ -8,6 +8,7 @@ import { explanationSchema, requestPageSchema } from "./request_schemas.ts";
 import {
   auditSchema,
   budgetListSchema,
+  changePageSchema,
   configStateSchema,
   gatewayHealthSchema,
   keyListSchema,
@@ -53,6 +54,12 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /admin/v1/budgets": {
     summary: "List the budgets of groups and keys with their spent, held and remaining amounts",
     reply: budgetListSchema,
+  },
+  "GET /admin/v1/changes": {
+    summary: "List the changes by operators, the latest first",
+    query: { limit: "Most changes, 1 to 1000; absent: 50", cursor: "The `next` of the page before" },
+    reply: changePageSchema,
+    others: [400],
   },
   "GET /admin/v1/requests": {
     summary: "Find requests of the ledger, a page at a time",

@@ -2,6 +2,8 @@
 import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
+import { CHANGE_ACTIONS, CHANGE_AUTHORS } from "../store/operators.ts";
+import type { ChangePage } from "./changes.ts";
 import type { ConfigResponse, ReloadResponse } from "./config.ts";
 import type { HealthResponse } from "./health.ts";
 import type { AuditReport } from "../billing/reports/audit.ts";
@@ -155,6 +157,26 @@ const configStatus = {
   last_error: z.strictObject({ at: time, problems: z.array(z.string()) }).optional()
     .describe("Why the latest file was refused; absent where it was not"),
 };
+
+const changeValues = z.record(z.string(), z.unknown()).nullable();
+
+/** A page of the log of changes. */
+export const changePageSchema = exactly<ChangePage>()(z.strictObject({
+  object: z.literal("list"),
+  data: z.array(z.strictObject({
+    at: time,
+    author: z.enum(CHANGE_AUTHORS).describe(
+      "`configuration`: a configuration that was read without an operator's request; `gateway`: at its start",
+    ),
+    address: z.string().nullable().describe("The client's address; null for a command, and where it is not known"),
+    action: z.enum(CHANGE_ACTIONS),
+    subject: z.string().nullable().describe("Id of the key, or name of the target"),
+    before: changeValues.describe("Values of the members that differ, without secrets; null where there were none"),
+    after: changeValues,
+    request_id: z.string().nullable(),
+  })),
+  next: z.string().nullable().describe("Cursor of the next page; null on the last one"),
+}));
 
 /** The configuration in force. */
 export const configStateSchema = exactly<ConfigResponse>()(z.strictObject({

@@ -56,6 +56,7 @@ export const VALUE_FLAGS = {
 /** Flags without a value, with their help texts. */
 export const SWITCHES = {
   json: "Print JSON",
+  changes: "Show the log of changes by operators, the latest first, instead",
   catalog: "Print a file for `catalog` of the configuration, and its changes",
   csv: "Print CSV",
   "last-month": "The whole month before this one, by UTC",
@@ -216,9 +217,10 @@ export const COMMANDS = {
     examples: ["sluice explain req_f2325b96ca8464c6000003"],
   },
   "audit": {
-    flags: [...FILES, "json"],
-    about: "Recalculate the whole ledger and list every difference",
-    examples: ["sluice audit", "sluice audit --store sqlite:data/backup.db"],
+    flags: [...FILES, "changes", "limit", "cursor", "json"],
+    about: "Recalculate the whole ledger and list every difference, or show who changed what",
+    help: { limit: "Most changes, up to 1000 (default: 50)" },
+    examples: ["sluice audit", "sluice audit --store sqlite:data/backup.db", "sluice audit --changes --limit 10"],
   },
   "models list": {
     flags: ["config", "json"],

@@ -110,7 +110,12 @@ export async function keys(
   if (readOnly && config.store.kind === "sqlite") requireFile(config.store);
   const store = await openStore(config.store, { readOnly, migrated: reportMigration });
   try {
-    await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
+    await ACTIONS[command]({
+      admin: { config, store, now: Date.now, origin: { author: "command_line", at: Date.now() } },
+      operand,
+      values,
+      switches,
+    });
     return 0;
   } catch (error) {
     if (error instanceof GatewayError) return refuse(error.message);

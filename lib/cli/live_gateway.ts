@@ -1,7 +1,9 @@
 /** The gateway of a process whose configuration may change while it serves. */
+import { logChange } from "../admin/changes.ts";
+import { configDifferences, differenceValues } from "../admin/config_differences.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
-import { createReloader } from "../config/reloader.ts";
+import { createReloader, type ReloadCause } from "../config/reloader.ts";
 import { watchFile } from "../config/watch_file.ts";
 import {
   createGateway,
@@ -48,11 +50,18 @@ export function startLiveGateway(
     log,
     reloader,
   });
-  async function apply(config: Gateway["config"]): Promise<void> {
+  async function apply(config: Gateway["config"], { trigger, origin }: ReloadCause): Promise<void> {
     await readLocalBudgets({ store, config, now: now() });
     const old = gateway;
     gateway = reconfigureGateway(old, config);
     void retireGateway(old);
+    // The node that put a shared configuration into the store has logged it.
+    if (trigger === "store") return;
+    void logChange(gateway, {
+      ...origin ?? { author: "configuration", at: now() },
+      action: "reload_configuration",
+      ...differenceValues(configDifferences(old.config, config)),
+    });
   }
   return () => gateway;
 }

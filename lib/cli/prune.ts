@@ -1,6 +1,6 @@
 /** `prune`: deletes requests that are older than the configuration keeps them. */
 import type { Config } from "../config.ts";
-import { dayOf } from "../store/days.ts";
+import { DAY_MS, dayOf } from "../store/days.ts";
 import { writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
 
@@ -11,9 +11,10 @@ export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): n
 
 /** Prunes all of them; the gateway may be running. */
 export function prune({ config }: { config: Config }): Promise<number> {
-  return withStore(config, async ({ ledger }) => {
+  return withStore(config, async ({ ledger, operators }) => {
     const before = await ledger.start();
     while (await ledger.prune(firstKeptDay(config, Date.now())));
+    await operators.pruneChanges(firstKeptDay(config, Date.now()) * DAY_MS);
     const after = await ledger.start();
     const count = after.seq - before.seq;
     writeOut(

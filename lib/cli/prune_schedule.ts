@@ -1,6 +1,7 @@
 /** Prunes old requests while the gateway serves. */
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
+import { DAY_MS } from "../store/days.ts";
 import { firstKeptDay } from "./prune.ts";
 
 /** Time until the first round, and between two of them, in milliseconds. */
@@ -19,7 +20,9 @@ export function startPruning(current: () => Pruned, { firstMs = FIRST_MS } = {})
   async function round(): Promise<void> {
     const { config, store, now, log } = current();
     try {
-      while (!isOver && await store.ledger.prune(firstKeptDay(config, now()))) await pause();
+      const firstDay = firstKeptDay(config, now());
+      await store.operators.pruneChanges(firstDay * DAY_MS);
+      while (!isOver && await store.ledger.prune(firstDay)) await pause();
     } catch (error) {
       if (!isOver) log({ level: "warn", event: "prune_failed", ...describeCause(error) });
     }

@@ -50,7 +50,7 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
   if (isFirst && Deno.stdout.isTerminal()) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
     // False where another process was faster: its key is then listed below.
-    if (await store.keys.add(record)) {
+    if (await store.keys.add(record, { author: "gateway", at: gateway.now() })) {
       const model = gateway.catalog.models.find((model) => isUsable(gateway, model));
       writeOut(firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) }));
       return;

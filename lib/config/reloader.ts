@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { Secret } from "../secret.ts";
+import type { ChangeOrigin } from "../store/operators.ts";
 import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
 import { keepRestartOnlySettings } from "./restart_only_settings.ts";
@@ -53,11 +54,20 @@ export type ReloadResult =
     isAway?: boolean;
   };
 
+/** What led to a reload, and the operator who asked for it, if one did. */
+export interface ReloadCause {
+  trigger: ReloadTrigger;
+  origin?: ChangeOrigin;
+}
+
 /** Reloads the configuration. */
 export interface Reloader {
   status(): ConfigStatus;
-  /** Reloads the configuration, one reload at a time. Never rejects. */
-  reload(trigger: ReloadTrigger): Promise<ReloadResult>;
+  /**
+   * Reads the configuration as it is now or later. One reading at a time. Never rejects.
+   * @param origin the operator who asks; absent: none does
+   */
+  reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult>;
 }
 
 /** One line of the log. */
@@ -75,8 +85,8 @@ export interface ReloaderParts {
   load: (trigger: ReloadTrigger) => Promise<LoadedConfig>;
   /** The latest version in the store; absent if this node uses its own file. */
   latest?: () => number;
-  /** Builds and activates the services of a configuration, or throws and changes nothing. */
-  apply: (config: Config) => void | Promise<void>;
+  /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
+  apply: (config: Config, from: ReloadCause) => void | Promise<void>;
   /** Unix time in milliseconds. */
   now: () => number;
   log: (line: Line) => void;
@@ -95,7 +105,7 @@ class ConfigReloader implements Reloader {
   #reading: Promise<ReloadResult> | undefined;
   #next: Promise<ReloadResult> | undefined;
   /** The trigger of the next reload. */
-  #asking: ReloadTrigger = "store";
+  #asking: ReloadCause = { trigger: "store" };
 
   constructor(parts: ReloaderParts) {
     this.#parts = parts;
@@ -111,34 +121,36 @@ class ConfigReloader implements Reloader {
     return { ...this.#status, shared: { ...version, latest: last, is_current: last === this.#shared } };
   }
 
-  reload(trigger: ReloadTrigger): Promise<ReloadResult> {
+  reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult> {
+    const cause = { trigger, ...(origin !== undefined && { origin }) };
     if (this.#next !== undefined) {
-      if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(this.#asking)) this.#asking = trigger;
+      if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(this.#asking.trigger)) this.#asking = cause;
       return this.#next;
     }
     if (this.#reading !== undefined) {
-      this.#asking = trigger;
-      // The file being read may be older than this trigger.
+      this.#asking = cause;
+      // The file that is being read may be older than this trigger.
       this.#next = this.#reading.then(() => {
         this.#next = undefined;
         return this.#start(this.#asking);
       });
       return this.#next;
     }
-    return this.#start(trigger);
+    return this.#start(cause);
   }
 
   #time(): string {
     return new Date(this.#parts.now()).toISOString();
   }
 
-  async #read(trigger: ReloadTrigger): Promise<ReloadResult> {
+  async #read(cause: ReloadCause): Promise<ReloadResult> {
+    const { trigger } = cause;
     try {
       const loaded = await this.#parts.load(trigger);
       const { config, ignored } = keepRestartOnlySettings(this.#parts.first.config, loaded.config);
       const digest = configDigest(config);
       const isNew = digest !== this.#inForce;
-      if (isNew) await this.#parts.apply(config);
+      if (isNew) await this.#parts.apply(config, cause);
       this.#inForce = digest;
       this.#shared = loaded.shared;
       const { last_error: _, ...rest } = this.#status;
@@ -194,8 +206,8 @@ class ConfigReloader implements Reloader {
     }
   }
 
-  #start(trigger: ReloadTrigger): Promise<ReloadResult> {
-    const now = this.#read(trigger).finally(() => {
+  #start(cause: ReloadCause): Promise<ReloadResult> {
+    const now = this.#read(cause).finally(() => {
       if (this.#reading === now) this.#reading = undefined;
     });
     this.#reading = now;

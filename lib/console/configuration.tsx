@@ -1,4 +1,5 @@
 /** The running configuration without its secrets, and its reload. */
+import { originOf } from "../admin/changes.ts";
 import { withoutSecrets } from "../admin/config.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -41,7 +42,7 @@ export function configurationPage(_request: Request, context: RouteContext): Pro
 export function reloadFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async () => {
     const { reloader } = context.gateway;
-    const reloaded = await reloader.reload("admin");
+    const reloaded = await reloader.reload("admin", originOf(context));
     if (reloaded.outcome === "refused") throw new GatewayError("invalid", reloaded.problems.join("; "));
     return `${CONSOLE}/configuration`;
   });

@@ -23,7 +23,7 @@ export const CONSOLE = "/admin/console";
 const MENU = [
   [["", "Overview"], ["/requests", "Requests"], ["/usage", "Usage"]],
   [["/keys", "Keys"], ["/budgets", "Budgets"], ["/models", "Models"]],
-  [["/node", "Node"], ["/configuration", "Configuration"]],
+  [["/node", "Node"], ["/configuration", "Configuration"], ["/changes", "Changes"]],
 ] as const;
 
 /** A page before it is framed. */

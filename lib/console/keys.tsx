@@ -2,7 +2,7 @@
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { changeKey, createKey, findKey, keyPages, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
-import { type KeyAction, logKeyAction, readExpiry, readOverlap } from "../admin/keys.ts";
+import { type KeyAction, keyAdmin, logKeyAction, readExpiry, readOverlap } from "../admin/keys.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
 import { usageReport } from "../billing/reports/usage.ts";
 import { GatewayError } from "../errors.ts";
@@ -41,7 +41,7 @@ export function createFromForm(request: Request, context: RouteContext): Promise
   return runForm(request, context, async (fields) => {
     const { gateway } = context;
     const expiry = fields.get("expires_at")?.trim() ?? "";
-    const shown = await createKey(gateway, {
+    const shown = await createKey(keyAdmin(context), {
       name: fields.get("name")?.trim() ?? "",
       group: fields.get("group") ?? "default",
       ...(expiry !== "" && { expiresAt: readExpiry(expiry, gateway.now()) }),
@@ -67,18 +67,24 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
     };
     switch (action) {
       case "rotate": {
-        const shown = await rotateKey(gateway, key, { overlapMs: readOverlap(fields.get("overlap") ?? "24h") });
+        const shown = await rotateKey(keyAdmin(context), key, {
+          overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
+        });
         done(shown.record, "rotate_key");
         return secretPage(shown);
       }
       case "disable":
       case "enable":
-        return done(await changeKey(gateway, key, { disabled: action === "disable" }), "change_key", "disabled");
+        return done(
+          await changeKey(keyAdmin(context), key, { disabled: action === "disable" }),
+          "change_key",
+          "disabled",
+        );
       case "revoke":
         if (fields.get("confirm") !== (await findKey(gateway.store, key)).name) {
           throw new GatewayError("invalid", "Nothing was revoked: type the name of the key to confirm");
         }
-        return done(await revokeKey(gateway, key), "revoke_key");
+        return done(await revokeKey(keyAdmin(context), key), "revoke_key");
       default:
         throw new GatewayError("invalid", "Cannot change this key: the form names no known action");
     }

@@ -1,8 +1,10 @@
 /** Signing in and out of the console. */
 import type { VNode } from "preact";
 import { roleOf } from "../access/authenticate_admin.ts";
-import { beginSession, SESSION_COOKIE, SESSION_MS } from "../access/console_session.ts";
+import { beginSession, isEqual, SESSION_COOKIE, SESSION_MS } from "../access/console_session.ts";
+import { logChange, originOf } from "../admin/changes.ts";
 import { GatewayError } from "../errors.ts";
+import { describeCause } from "../server/cause.ts";
 import { SIGN_IN_PATH } from "../server/console_guard.ts";
 import type { RouteContext } from "../server/router.ts";
 import { CONSOLE, htmlResponse, redirectTo, requireSameOrigin } from "./html.tsx";
@@ -21,7 +23,9 @@ export async function signIn(request: Request, context: RouteContext): Promise<R
     const key = (await context.readForm()).get("key") ?? "";
     const role = roleOf(key.trim(), admin);
     if (role === undefined) return refuseCredential(new GatewayError("unauthenticated", "This admin key is not valid"));
-    return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession(role, { admin, now: now() }), request) });
+    const author = role === "viewer" ? "viewer_key" : "admin_key";
+    await logChange(context.gateway, { ...originOf(context), author, action: "sign_in" });
+    return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession(author, { admin, now: now() }), request) });
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
     return htmlResponse({ title: "Sign in", status: thrown.status, body: <SignInForm error={thrown.message} /> });
@@ -29,10 +33,18 @@ export async function signIn(request: Request, context: RouteContext): Promise<R
 }
 
 /** `POST /admin/console/sign-out`: ends the session. */
-export async function signOut(request: Request, { session, gateway, readForm }: RouteContext): Promise<Response> {
+export async function signOut(request: Request, context: RouteContext): Promise<Response> {
   requireSameOrigin(request);
-  const fields = await readForm();
-  if (session !== undefined && fields.get("csrf") === session.csrf) gateway.endedSessions.end(session, gateway.now());
+  const { session, gateway } = context;
+  const fields = await context.readForm();
+  if (session !== undefined && isEqual(fields.get("csrf") ?? "", session.csrf)) {
+    try {
+      await gateway.endedSessions.end(session, gateway.now());
+    } catch (error) {
+      gateway.log({ level: "warn", event: "sign_out_not_stored", ...describeCause(error) });
+    }
+    await logChange(gateway, { ...originOf(context), action: "sign_out" });
+  }
   return redirectTo(SIGN_IN_PATH, { "set-cookie": cookie("", request) });
 }
 

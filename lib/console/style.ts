@@ -100,6 +100,7 @@ button.quiet, a.quiet { background: transparent; color: var(--text); border: 1px
 button.danger { background: var(--bad); border-color: var(--bad); }
 summary { cursor: pointer; color: var(--accent); }
 meter { width: 100%; min-width: 5rem; max-width: 9rem; height: .6rem; vertical-align: middle; }
+ul.plain { list-style: none; margin: 0; padding: 0; overflow-wrap: anywhere; }
 
 @media (max-width: 56rem) {
   body:has(> header nav) { display: block; background: var(--back); }

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { isAdminPath, isOperatorRow } from "./check_access.ts";
 import { createConnectionHost } from "./connection_host.ts";
-import { isConsoleRow, redirectToSignIn, sessionOf } from "./console_guard.ts";
+import { isConsoleRow, redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
 import { enterRefusal } from "./enter_refusal.ts";
 import { preflight } from "./cors.ts";
 import { type Drain, stopping } from "./drain.ts";
@@ -48,8 +48,11 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
   }
   if (server.drain.phase !== "serving" && (isUpgrade || turnsAway(server.drain, path))) throw stopping();
   const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
-  const session = isConsoleRow(found.row) ? sessionOf(exchange) : undefined;
-  if (found.row?.credential === "session" && session === undefined) return redirectToSignIn();
+  const session = isConsoleRow(found.row) ? await sessionOf(exchange) : undefined;
+  if (found.row?.credential === "session") {
+    if (session === undefined) return redirectToSignIn();
+    if (session.role === "viewer") requireReading(request);
+  }
   return await handle(exchange, { ...found, params, caller, session, isUpgrade }, server);
 }
 
@@ -89,6 +92,7 @@ async function handle(
       caller,
       session,
       answerHeaders,
+      address: () => addressOf(exchange),
       timers,
       drain,
       readJson: (scan) => body.readJson(scan),

@@ -14,10 +14,10 @@ export function isConsoleRow(row: Access | undefined): boolean {
 }
 
 /** The session of a request; undefined without a valid one, and without an admin side. */
-export function sessionOf(
+export async function sessionOf(
   { head, gateway: { config: { admin }, endedSessions: ended, now } }: { head: HeaderValues; gateway: Gateway },
-): ConsoleSession | undefined {
-  return admin === undefined ? undefined : readSession(head.get("cookie"), { admin, now: now(), ended });
+): Promise<ConsoleSession | undefined> {
+  return admin === undefined ? undefined : await readSession(head.get("cookie"), { admin, now: now(), ended });
 }
 
 /** Sends a browser without a session to the sign-in page. */

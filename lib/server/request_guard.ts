@@ -8,7 +8,7 @@ import { type Access, isOperatorCredential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";
 import { addressOf, checkCredential, type ClientTracker, type GuardedRequest, peerOf } from "./client_tracker.ts";
-import { isConsoleRow, requireReading, sessionOf } from "./console_guard.ts";
+import { isConsoleRow, requireReading } from "./console_guard.ts";
 
 /** Addresses of this machine. */
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
@@ -25,7 +25,7 @@ export function authorizeRequest(
   { row, clients }: { row: Access | undefined; clients: ClientTracker },
 ): Promise<Caller | undefined> | Caller | undefined {
   if (row?.credential === "admin") return authorizeAdmin(guarded, clients);
-  if (isConsoleRow(row)) return authorizeConsole(guarded, row);
+  if (isConsoleRow(row)) return authorizeConsole(guarded);
   if (row?.credential === "metrics") return authorizeMetrics(guarded, clients);
   return authorizeCaller(guarded, { row, clients });
 }
@@ -63,11 +63,9 @@ async function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): 
   }
 }
 
-/** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side, `forbidden` */
-function authorizeConsole({ request, head, gateway }: GuardedRequest, row: Access | undefined): undefined {
+/** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side */
+function authorizeConsole({ gateway }: GuardedRequest): undefined {
   if (gateway.config.admin === undefined) throw noSuchRoute();
-  // A viewer may sign out, which changes its own session alone.
-  if (row?.credential === "session" && sessionOf({ head, gateway })?.role === "viewer") requireReading(request);
 }
 
 /** Finds the caller, where the route needs one, and checks its permissions. */

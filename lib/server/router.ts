@@ -41,6 +41,8 @@ export interface RouteContext {
    * Names in lower case; the last of one name counts.
    */
   readonly answerHeaders: AnswerHeader[];
+  /** The client's address; absent where it is not known. */
+  address(): string | undefined;
   /** For what a request waits for; to be cleared when it has been answered. */
   readonly timers: PhaseTimers;
   /**

@@ -2,20 +2,19 @@
 import type { JsonObject } from "../json/mod.ts";
 import type { KeyRecord } from "./keys.ts";
 
+/** Who can make a change. */
+export const CHANGE_AUTHORS = [
+  ...["admin_key", "viewer_key", "one_time_link", "command_line", "configuration", "gateway"] as const,
+] as const;
+
 /**
  * Who made a change. `one_time_link`: an operator who signed in with such a link. `command_line`: a command of this
  * program. `configuration`: a configuration that the gateway read without an operator's request. `gateway`: the gateway
  * itself, at its start.
  */
-export type ChangeAuthor =
-  | "admin_key"
-  | "viewer_key"
-  | "one_time_link"
-  | "command_line"
-  | "configuration"
-  | "gateway";
+export type ChangeAuthor = typeof CHANGE_AUTHORS[number];
 
-/** What was done. */
+/** What can be done. */
 export const CHANGE_ACTIONS = [
   ...["create_key", "change_key", "rotate_key", "revoke_key"] as const,
   ...["reload_configuration", "test_target", "sign_in", "sign_out", "create_sign_in_link"] as const,

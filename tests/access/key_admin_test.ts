@@ -21,7 +21,7 @@ function open(): KeyAdmin & { clock: { now: number } } {
     () => "from-the-environment",
   );
   const clock = { now: NOW };
-  return { config, store: openMemoryStore(), now: () => clock.now, clock };
+  return { config, store: openMemoryStore(), now: () => clock.now, origin: { author: "admin_key", at: NOW }, clock };
 }
 
 async function refusal(act: () => Promise<unknown>): Promise<[kind: string, param: string | undefined, text: string]> {

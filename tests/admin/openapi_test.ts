@@ -54,6 +54,8 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["DELETE /keys/a", 400],
     ["GET /budgets", 200],
     ["GET /budgets?group=default", 400],
+    ["GET /changes", 200],
+    ["GET /changes?limit=x", 400],
     ["GET /requests", 200],
     ["GET /requests?failed=true&sort=cost", 200],
     ["GET /requests?sort=size", 400],

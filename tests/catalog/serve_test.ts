@@ -48,6 +48,7 @@ function context(
     },
     session: undefined,
     answerHeaders: [],
+    address: () => undefined,
     timers: new PhaseTimers(),
     drain: createDrain(),
     readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),

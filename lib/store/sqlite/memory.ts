@@ -5,12 +5,11 @@ import { runSlicedNow, runToEnd } from "../../scheduler.ts";
 import type { AlertStore } from "../alerts.ts";
 import type { Store } from "../store.ts";
 import { openSqliteAlerts } from "./alerts.ts";
-import { openSqliteAnswers } from "./answers.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { makeTables } from "./migrate.ts";
-import { openSqliteOperators } from "./operators.ts";
 import { openOwnedLedger } from "./owned_ledger.ts";
 import { prepareSearch } from "./search.ts";
+import { openSideTables } from "./side_tables.ts";
 import { prepareUsage } from "./usage.ts";
 
 /** Opens an empty store. */
@@ -20,9 +19,7 @@ export function openMemoryStore(): Store {
   makeTables(db);
   return {
     keys: openSqliteKeys(db),
-    answers: openSqliteAnswers(db),
-    alerts: openSqliteAlerts(db),
-    operators: openSqliteOperators(db),
+    ...openSideTables(db),
     ledger: openOwnedLedger(db, openMemoryReports(db)),
     close: async () => db.close(),
   };

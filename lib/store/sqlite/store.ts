@@ -4,15 +4,13 @@ import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
 import { makeFile } from "../folder.ts";
 import { MIGRATIONS } from "./migrations.ts";
-import { openSqliteAlerts } from "./alerts.ts";
-import { openSqliteAnswers } from "./answers.ts";
 import { BUSY_MS, connect } from "./connect.ts";
 import { openSqliteKeys } from "./keys.ts";
 import { openGuestLedger } from "./ledger.ts";
 import { openLedgerConnection, type OpenParts } from "./ledger_connection.ts";
 import { bringUpToDate, knownVersion, makeTables, previewFile } from "./migrate.ts";
-import { openSqliteOperators } from "./operators.ts";
 import { takeFile } from "./owner_lock.ts";
+import { openSideTables } from "./side_tables.ts";
 import { openSqliteReports } from "./usage.ts";
 import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
 
@@ -51,9 +49,7 @@ export function openSqliteStore(path: string, { own = false, migrated }: SqliteO
     return {
       // These need commits that are synced at once.
       keys: openSqliteKeys(db, owned?.connection),
-      answers: openSqliteAnswers(db),
-      alerts: openSqliteAlerts(db),
-      operators: openSqliteOperators(db),
+      ...openSideTables(db),
       ledger: owned?.ledger ?? openGuestLedger(db, reports),
       close: () => closeAll(opened),
     };
@@ -75,9 +71,7 @@ export function openSqliteReader(path: string): Store {
     opened.unshift(reports);
     return {
       keys: openSqliteKeys(db),
-      answers: openSqliteAnswers(db),
-      alerts: openSqliteAlerts(db),
-      operators: openSqliteOperators(db),
+      ...openSideTables(db),
       ledger: openGuestLedger(db, reports),
       close: () => closeAll(opened),
     };

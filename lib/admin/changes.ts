@@ -1,0 +1,94 @@
+/** The log of operators' changes: what is written to it, and its list over HTTP. */
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { describeCause } from "../server/cause.ts";
+import type { RouteContext } from "../server/router.ts";
+import type { ChangeOrigin, ChangeRecord, LoggedChange, OperatorStore } from "../store/operators.ts";
+import { readQuery } from "./request_input.ts";
+import { adminResponse } from "./response.ts";
+
+/** Changes of a page: without a limit, and at most. */
+const USUAL_LIMIT = 50;
+const MOST_LISTED = 1_000;
+
+/** A logged change in JSON. */
+export interface ChangeLine {
+  /** ISO 8601. */
+  at: string;
+  author: ChangeRecord["author"];
+  /** The client's address; null for a command, and where it is not known. */
+  address: string | null;
+  action: ChangeRecord["action"];
+  /** Id of the key, or name of the target. */
+  subject: string | null;
+  /** Values of the members that differ; null where there were none. */
+  before: Record<string, unknown> | null;
+  after: Record<string, unknown> | null;
+  request_id: string | null;
+}
+
+/** A page of the log, the latest change first. */
+export interface ChangePage {
+  object: "list";
+  data: ChangeLine[];
+  /** Cursor of the next page; null on the last one. */
+  next: string | null;
+}
+
+/** Who asks for a change, when and from where. Without a session it is the holder of the admin key. */
+export function originOf({ gateway, session, address, requestId }: RouteContext): ChangeOrigin {
+  const from = address();
+  return {
+    author: session?.author ?? "admin_key",
+    at: gateway.now(),
+    ...(from !== undefined && { address: from }),
+    requestId,
+  };
+}
+
+/** Logs a change that is no transaction of the store. A failure is reported in the log of the process. */
+export async function logChange({ store, log }: Pick<Gateway, "store" | "log">, change: LoggedChange): Promise<void> {
+  try {
+    await store.operators.logChange(change);
+  } catch (error) {
+    log({ level: "warn", event: "change_not_logged", action: change.action, ...describeCause(error) });
+  }
+}
+
+/** `GET /admin/v1/changes`. @throws {GatewayError} `invalid` */
+export async function listChanges(request: Request, { gateway }: RouteContext): Promise<Response> {
+  return adminResponse(await readChanges(gateway.store, readQuery(request, ["limit", "cursor"])));
+}
+
+/** Reads a page of the log. @throws {GatewayError} `invalid` for a limit or cursor that cannot be */
+export async function readChanges(
+  { operators }: { operators: Pick<OperatorStore, "changes"> },
+  { limit, cursor }: { limit?: string; cursor?: string },
+): Promise<ChangePage> {
+  const most = limit === undefined ? USUAL_LIMIT : readWhole("limit", limit, MOST_LISTED);
+  const before = cursor === undefined ? {} : { before: readWhole("cursor", cursor, Number.MAX_SAFE_INTEGER) };
+  const found = await operators.changes({ ...before, limit: most + 1 });
+  const page = found.slice(0, most);
+  const next = found.length > most ? String(page.at(-1)?.seq) : null;
+  return { object: "list", data: page.map(toLine), next };
+}
+
+function readWhole(param: string, text: string, most: number): number {
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= most) return value;
+  const expected = param === "cursor" ? 'the "next" of the page before' : `a whole number from 1 to ${most}`;
+  throw new GatewayError("invalid", `Invalid ${param}: expected ${expected}`, { param });
+}
+
+function toLine({ at, author, address, action, subject, before, after, requestId }: ChangeRecord): ChangeLine {
+  return {
+    at: new Date(at).toISOString(),
+    author,
+    address: address ?? null,
+    action,
+    subject: subject ?? null,
+    before: before ?? null,
+    after: after ?? null,
+    request_id: requestId === undefined ? null : `req_${requestId}`,
+  };
+}

@@ -1,0 +1,71 @@
+import { assertEquals } from "@std/assert";
+import { EndedSessions } from "../../lib/access/console_session.ts";
+import { Secret } from "../../lib/secret.ts";
+import { openPostgresStore } from "../../lib/store/postgres/store.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
+import { inFolder } from "../store/in_folder.ts";
+import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
+import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
+import { Browser } from "./browser.ts";
+
+const ADMIN = { admin: { key: { env: "ADMIN_KEY" } } };
+
+Deno.test("a session that was signed out stays so after a restart", () =>
+  inFolder(async (folder) => {
+    const [first, second] = [1, 2].map(() => () => openSqliteStore(`${folder}/sluice.db`));
+    let kept = "";
+    {
+      const store = first?.() ?? openSqliteStore("");
+      await using gateway = startKeyed(ADMIN, { store });
+      const browser = new Browser(gateway);
+      await browser.signIn(ADMIN_KEY);
+      kept = browser.cookie;
+      await browser.post("/sign-out", {});
+    }
+    const store = second?.() ?? openSqliteStore("");
+    await using gateway = startKeyed(ADMIN, { store });
+    const browser = new Browser(gateway);
+    browser.cookie = kept;
+    assertEquals((await browser.get()).path, "/sign-in");
+  }));
+
+Deno.test({
+  name: "signing out on one node ends the session on the others",
+  ignore: !HAS_POSTGRES,
+  async fn() {
+    await using database = await freshDatabase();
+    const stores = await Promise.all([1, 2].map(() => openPostgresStore(new Secret(database.url))));
+    const [one, other] = stores;
+    if (one === undefined || other === undefined) throw new Error("expected two stores");
+    await using first = startKeyed(ADMIN, { store: one });
+    await using second = startKeyed(ADMIN, { store: other });
+    const [here, there] = [new Browser(first), new Browser(second)];
+    await here.signIn(ADMIN_KEY);
+    there.cookie = here.cookie;
+    assertEquals((await there.get("/keys")).path, "/keys");
+    await here.post("/sign-out", {});
+    const until = performance.now() + 10_000;
+    let path = "/keys";
+    while (path === "/keys" && performance.now() < until) ({ path } = await there.get("/keys"));
+    assertEquals(path, "/sign-in");
+  },
+});
+
+Deno.test("the list of ended sessions is read once a second, and kept while the store is out of reach", async () => {
+  let reads = 0;
+  let isAway = false;
+  const ended = new EndedSessions({
+    endSession: () => Promise.resolve(),
+    endedSessions: () => {
+      reads++;
+      return isAway ? Promise.reject(new Error("away")) : Promise.resolve([{ id: "one", expiresAt: 9_000 }]);
+    },
+  });
+  const asked = await Promise.all([1, 2, 3].map(() => ended.has("two", 1_000)));
+  assertEquals([asked, reads], [[false, false, false], 1]);
+  assertEquals([await ended.has("one", 1_500), await ended.has("two", 1_999), reads], [true, false, 1]);
+  isAway = true;
+  assertEquals([await ended.has("two", 2_000), await ended.has("one", 2_001), reads], [false, true, 2]);
+  await ended.end({ id: "two", expiresAt: 9_000 }, 2_500);
+  assertEquals(await ended.has("two", 2_500), true);
+});
