@@ -1,6 +1,6 @@
-import { changesPage } from "../../../lib/console/changes.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export function GET(request: Request, context: RouteContext): Promise<Response> {
+export async function GET(request: Request, context: RouteContext): Promise<Response> {
+  const { changesPage } = await import("../../../lib/console/changes.tsx");
   return changesPage(request, context);
 }
