@@ -1,4 +1,4 @@
-/** The alerts of a serving process: its sources, and the loops that send them. */
+/** The alerts of a serving process: sources and delivery loops. */
 import type { Gateway, LogEntry } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
 import type { AlertStore } from "../store/alerts.ts";
@@ -12,33 +12,36 @@ import { publish, type PublisherParts } from "./publisher.ts";
 import { sendAlert } from "./webhook.ts";
 import { Worker } from "./worker.ts";
 
-/** Time between two looks at budgets and at alerts that are due, in milliseconds. */
+/** Interval of checks of budgets and due alerts, in milliseconds. */
 const LOOK_MS = 5_000;
 
-/** Time between two rounds of pruning, in milliseconds. */
+/** Interval of pruning, in milliseconds. */
 const PRUNE_MS = 3_600_000;
 
-/** How long delivered alerts are kept, in milliseconds. */
+/** Retention of delivered alerts, in milliseconds. */
 const KEEP_MS = 30 * DAY_MS;
 
-/** Time within which the same line of the log is passed over, in milliseconds: requests repeat it. */
+/** Time in which a repeated log line is ignored, in milliseconds. */
 const SAME_MS = 10_000;
 
-/** Most alerts that wait for the store, and subjects whose last line is remembered. */
+/** Most queued alerts, and most remembered log lines. */
 const MOST_WAITING = 100;
 const MOST_SEEN = 1_000;
 
-/** Reads the log from the start of the process, and sends alerts from `start` to `end`. */
+/**
+ * Creates alerts from log lines and budgets. Lines are read from the start of the process, alerts are sent from `start`
+ * to `end`.
+ */
 export interface Alerts {
-  /** Writes lines to the log, and reads alerts from them. */
+  /** Logs an entry, and creates alerts from it. */
   readonly log: (entry: LogEntry) => void;
-  /** Begins to keep and send alerts. */
+  /** Starts storing and sending alerts. */
   start(current: () => Gateway): void;
   /** Stops. Unsent alerts are sent after the next start, or by another node. */
   end(): Promise<void>;
 }
 
-/** Watches a log. @param write writes a line */
+/** Wraps a log. @param write writes an entry */
 export function createAlerts(write: (entry: LogEntry) => void): Alerts {
   const budgets = new BudgetWatch();
   const lines = new LineWatch();
@@ -58,12 +61,12 @@ export function createAlerts(write: (entry: LogEntry) => void): Alerts {
   };
 }
 
-/** Alerts of the log that wait to be kept. */
+/** Queues alerts from log lines. */
 class LineWatch {
   #waiting: AlertDraft[] = [];
   readonly #seen = new Map<string, { type: string; at: number }>();
 
-  /** Returns true if the line is worth an alert. */
+  /** Returns whether the entry creates an alert. */
   read(entry: LogEntry): boolean {
     const draft = alertOf(entry);
     if (draft === undefined || this.#waiting.length === MOST_WAITING || this.#isRepeated(draft)) return false;
@@ -95,10 +98,10 @@ interface AlertLoopParts {
   lines: LineWatch;
 }
 
-/** Collects alerts, and delivers those of the store and those in memory, each in a loop of its own. */
+/** Stores alerts, and delivers those in the store and in memory, each in a loop. */
 class AlertLoops {
   readonly #parts: AlertLoopParts;
-  /** Takes alerts while the store does not. */
+  /** Stores alerts while the store is unreachable. */
   #fallback: AlertStore | undefined;
   readonly #ending = new AbortController();
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();

@@ -1,4 +1,4 @@
-/** Finds budgets that have passed a threshold, by regular checks of the keys and groups with new charges. */
+/** Finds budgets that exceed a threshold, by regular checks of keys and groups with new charges. */
 import { budgetClaim } from "../billing/budgets.ts";
 import { formatUsd } from "../billing/money.ts";
 import { budgetOfKey } from "../billing/reports/budget_report.ts";
@@ -9,13 +9,13 @@ import { yieldToEventLoop } from "../scheduler.ts";
 import { type BudgetClaim, type LedgerStore, SPENDERS_AT_ONCE, type Spending } from "../store/ledger.ts";
 import type { AlertDraft } from "./event.ts";
 
-/** Age of the entries that are checked at the start, in milliseconds: the last process may have missed them. */
+/** Age of entries checked at start, in milliseconds: the previous process may have missed them. */
 const FIRST_LOOK_MS = 3_600_000;
 
-/** A whole budget, in percent. */
+/** 100 percent. */
 const WHOLE = 100;
 
-/** Most passed thresholds that are remembered, so that the store is asked once about each. */
+/** Most remembered thresholds, so that the store is asked once about each. */
 const MOST_PASSED = 10_000;
 
 /** A key or a group with a budget. */
@@ -27,26 +27,26 @@ interface BudgetHolder {
   budget: Budget;
 }
 
-/** Parts of a gateway that the watch reads. */
+/** The parts of a gateway that the watch reads. */
 type Watched = Pick<Gateway, "config" | "store" | "now">;
 
-/** Keeps an alert; `isSent` false: its threshold counts as reported. */
+/** Stores an alert; `isSent` false: only marks its threshold as reported. */
 type Publish = (draft: AlertDraft, isSent: boolean) => Promise<void>;
 
-/** Watches budgets. Each threshold is reported once in a period; if several are passed at one time, only the highest. */
+/** Watches budgets. Each threshold is reported once per period; if several are exceeded at once, only the highest. */
 export class BudgetWatch {
   readonly #passed = new Set<string>();
-  /** Keys and groups whose budget refused a request, such as `key key_1`. */
+  /** Keys and groups with an exhausted budget, such as `key key_1`. */
   readonly #exhausted = new Set<string>();
   #after: number | undefined;
   #lookedAt: number | undefined;
 
-  /** Reads a line of the log: a budget that refuses requests is used up, although the last amount is not spent. */
+  /** Reads a log line: a budget that refuses requests counts as exhausted, although a small rest is unspent. */
   read({ event, scope, id }: LogEntry): void {
     if (event === "budget_exhausted") this.#exhausted.add(`${scope} ${id}`);
   }
 
-  /** Checks the budgets with charges since the last check. @throws the errors of the store */
+  /** Checks budgets with charges since the last check. @throws the store's errors */
   async look({ config, store, now }: Watched, publish: Publish): Promise<void> {
     const percents = config.alerts?.budget_percent ?? [];
     if (percents.length === 0) return;
@@ -70,7 +70,7 @@ export class BudgetWatch {
         await this.#report({ holder, claim, spending, isExhausted }, { percents, publish });
       }
     }
-    // Set last, so that a failed check is repeated.
+    // Updated last, so that a failed check is repeated.
     this.#after = seq;
     this.#lookedAt = at;
     for (const spender of exhausted) this.#exhausted.delete(spender);
@@ -94,13 +94,13 @@ export class BudgetWatch {
   }
 }
 
-/** The place to begin at: before the first entry of the last hour, else behind the last of all. */
+/** The seq to start after: before the first entry of the last hour, else the last seq. */
 async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
   const [first] = await ledger.entriesWithin({ since: now - FIRST_LOOK_MS, after: 0, until: now + 1, limit: 1 });
   return first === undefined ? (await ledger.spenders({})).seq : first.seq - 1;
 }
 
-/** All keys and groups that entries after this one charge, and the place of the last entry. */
+/** All keys and groups charged by entries after a seq, and the last seq. */
 async function readSpenders(
   ledger: LedgerStore,
   after: number,
@@ -154,7 +154,7 @@ function budgetAlert(
     : `${whose} has reached ${percent}% of its budget:`;
   return {
     type: "budget.threshold",
-    // The amount is part of it: after a raise, all thresholds of the budget apply again.
+    // The amount is part of the subject: after a raise, all thresholds apply again.
     subject: `budget of ${scope} ${id}, ${formatUsd(budget)} USD from day ${since}: ${percent}%`,
     begins: true,
     rememberUntil: until === undefined ? Number.MAX_SAFE_INTEGER : (until + 1) * DAY_MS,

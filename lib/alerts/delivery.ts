@@ -1,6 +1,6 @@
 /**
- * Delivers stored alerts: each is claimed, sent and then marked. An alert that was sent and not marked is sent again with the
- * same id. A failed attempt is repeated after a growing pause, a bounded number of times.
+ * Delivers stored alerts: claims, sends and marks each. An alert that was sent but not marked is sent again with the
+ * same id. Failed attempts are repeated with growing pauses, up to a limit.
  */
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
@@ -9,33 +9,33 @@ import type { AlertStore, ClaimedAlert } from "../store/alerts.ts";
 import type { AlertBody } from "./event.ts";
 import { SEND_MS } from "./webhook.ts";
 
-/** Lease of a claimed alert, in milliseconds: longer than one attempt takes. */
+/** Lease of a claimed alert, in milliseconds: longer than one attempt. */
 const LEASE_MS = SEND_MS + 5_000;
 
-/** Most attempts for one alert. With the pauses between them they take about seven hours. */
+/** Most attempts per alert: about seven hours with their pauses. */
 const MOST_ATTEMPTS = 12;
 
-/** First pause, its growth from one to the next, and the longest, in milliseconds. */
+/** First pause, growth factor, and longest pause, in milliseconds. */
 const FIRST_PAUSE_MS = 1_000;
 const GROWTH = 3;
 const LONGEST_PAUSE_MS = 7_200_000;
 
-/** Status by which a receiver refuses further attempts. */
+/** Status by which a receiver declines further attempts. */
 const GONE = 410;
 
-/** Parts of a delivery. */
+/** Dependencies. */
 export interface DeliveryParts {
   store: AlertStore;
-  /** Sends an alert and returns the status of the answer; rejects without one. */
+  /** Sends an alert and returns the response status; rejects without a response. */
   send: (body: AlertBody) => Promise<number>;
   log: (entry: LogEntry) => void;
-  /** Called with the time in milliseconds after which an attempt is due again. */
+  /** Called with the milliseconds until the next attempt is due. */
   retryAfter: (ms: number) => void;
-  /** Returns true once nothing more may be claimed. */
+  /** Returns true once no more alerts may be claimed. */
   isOver: () => boolean;
 }
 
-/** Sends all due alerts, one after the other, the oldest first. @throws the errors of the store */
+/** Sends all due alerts one after the other, oldest first. @throws the store's errors */
 export async function deliverDue(parts: DeliveryParts): Promise<void> {
   while (!parts.isOver()) {
     const alert = await parts.store.claim(LEASE_MS);
@@ -53,7 +53,7 @@ async function deliver(alert: ClaimedAlert, { store, send, log, retryAfter, isOv
     log({ level: "info", event: "alert_delivered", ...facts });
     return;
   }
-  // An attempt that the shutdown cut off is repeated after the lease.
+  // An attempt interrupted by the shutdown is repeated after its lease.
   if (isOver()) return;
   if (problem.status === GONE || alert.attempts >= MOST_ATTEMPTS) {
     await store.finish(alert, "given_up");
@@ -66,12 +66,14 @@ async function deliver(alert: ClaimedAlert, { store, send, log, retryAfter, isOv
   retryAfter(pauseMs);
 }
 
-/** Pause after so many failed attempts, in milliseconds. */
+/** Pause after a number of failed attempts, in milliseconds. */
 export function pauseAfter(attempts: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * GROWTH ** (attempts - 1));
 }
 
-/** Reason of a failed attempt: a status that is not 2xx, or an error, whose message may hold the webhook's address. */
+/**
+ * Reason of a failed attempt: a status other than 2xx, or an error, whose message may contain the webhook's address.
+ */
 async function problemOf(
   send: () => Promise<number>,
 ): Promise<{ status?: number; cause?: string; fault?: string } | undefined> {

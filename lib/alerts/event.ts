@@ -1,6 +1,6 @@
-/** Alerts: an event in a form for programs, and in one sentence for people. */
+/** Alerts: an event with facts for programs and a sentence for people. */
 
-/** Types of alerts that a configuration may choose from. */
+/** Types of alerts in the configuration. */
 export const ALERT_TYPES = [
   "budget.threshold",
   "upstream.down",
@@ -19,16 +19,16 @@ export type AlertType = (typeof ALERT_TYPES)[number];
 /** Facts of an alert: names and numbers, never a secret, a prompt or an answer. */
 export type AlertFacts = Readonly<Record<string, string | number | null>>;
 
-/** An event that an operator wants to know about. */
+/** A new alert. */
 export interface AlertDraft {
   type: AlertType;
-  /** Subject of the alert. Nodes that see the same event name the same subject. */
+  /** Subject of the alert. Nodes that see the same event use the same subject. */
   subject: string;
-  /** False: the event that began under this subject is over. */
+  /** False: the condition of this subject has ended. */
   begins: boolean;
-  /** Time after which it is reported again while it lasts, in milliseconds; absent: never. */
+  /** Time after which a lasting condition is reported again, in milliseconds; absent: never. */
   repeatMs?: number;
-  /** Until when the subject is remembered, Unix time in milliseconds; absent: for 30 days. */
+  /** Time until which the subject is remembered, Unix time in milliseconds; absent: for 30 days. */
   rememberUntil?: number;
   /** One sentence. */
   text: string;
@@ -37,7 +37,7 @@ export interface AlertDraft {
 
 /** The body of a webhook. */
 export interface AlertBody {
-  /** The same each time that the alert is sent. */
+  /** Constant across retries. */
   id: string;
   type: AlertType | "test";
   /** ISO 8601. */
@@ -46,7 +46,7 @@ export interface AlertBody {
   data: AlertFacts;
 }
 
-/** An alert to try the webhook with. */
+/** An alert for testing the webhook. */
 export function testAlert(now: number): AlertBody {
   return {
     id: `evt_test_${now}`,

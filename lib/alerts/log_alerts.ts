@@ -1,11 +1,14 @@
-/** Makes alerts of log lines, so that the log has every fact of an alert. */
+/** Creates alerts from log lines, so that the log contains every fact of an alert. */
 import type { LogEntry } from "../gateway.ts";
 import type { AlertDraft } from "./event.ts";
 
-/** Time after which a lasting event is reported again, in milliseconds: a gateway that stops does not report the end. */
+/**
+ * Time after which a lasting condition is reported again, in milliseconds: a gateway that stops does not report its
+ * end.
+ */
 const REPEAT_MS = 3_600_000;
 
-/** Makes an alert of a line; `undefined` where the line is not worth one. */
+/** Creates an alert from a line; `undefined` if it is not worth one. */
 type LineReader = (line: LogEntry) => AlertDraft | undefined;
 
 const LINES: Readonly<Record<string, LineReader>> = {
@@ -60,15 +63,15 @@ const LINES: Readonly<Record<string, LineReader>> = {
   journal_entry_refused: () => ledgerAlert("journal_entry_refused", "The store refused an entry of the journal"),
 };
 
-/** Events of the log that may be worth an alert. */
+/** Log events that may create an alert. */
 export const LOGGED_ALERTS: readonly string[] = Object.keys(LINES);
 
-/** The alert that a line of the log is worth, if any. */
+/** The alert of a log line, if any. */
 export function alertOf(line: LogEntry): AlertDraft | undefined {
   return Object.hasOwn(LINES, line.event) ? LINES[line.event]?.(line) : undefined;
 }
 
-/** A breaker may be that of one client key alone: its requests may be the cause, or no other key asks. */
+/** A breaker may concern a single client key, whose own requests may be the cause. */
 function breakerAlert(
   { upstream, model, scope, key_id }: LogEntry,
   describe: (what: string) => Pick<AlertDraft, "type" | "begins" | "repeatMs" | "text">,

@@ -1,34 +1,34 @@
-/** Keeps alerts for delivery: in the store, or in memory while the store cannot take them. */
+/** Stores alerts for delivery: in the store, or in memory while it is unreachable. */
 import { createHash } from "node:crypto";
 import type { AlertsConfig } from "../config.ts";
 import { DAY_MS } from "../store/days.ts";
 import type { AddedAlert, AlertStore, NewAlert } from "../store/alerts.ts";
 import type { AlertBody, AlertDraft } from "./event.ts";
 
-/** Time for which subjects are remembered by default, in milliseconds. */
+/** Default time for which subjects are remembered, in milliseconds. */
 const REMEMBER_MS = 30 * DAY_MS;
 
-/** Time within which nodes see the same event, in milliseconds. */
+/** Time in which several nodes may see the same event, in milliseconds. */
 const SAME_MS = 60_000;
 
-/** Longest time for the store to take an alert, in milliseconds. */
+/** Timeout of the store, in milliseconds. */
 const STORE_MS = 3_000;
 
-/** Parts of a publisher. */
+/** Dependencies and settings. */
 export interface PublisherParts {
   store: AlertStore;
-  /** Takes alerts while the store does not. */
+  /** Stores alerts while the store is unreachable. */
   fallback: AlertStore;
-  /** Types that are sent; absent: all. */
+  /** Types to send; absent: all. */
   events: AlertsConfig["events"];
   /** Unix time in milliseconds. */
   now: () => number;
 }
 
 /**
- * Keeps an alert unless its subject is in that state already. Nodes that see the same event within a minute give it the
- * same id, so that a receiver can recognize an alert that two nodes had to send while their store was unreachable.
- * @param isSent false: only the subject changes
+ * Stores an alert unless its subject is in that state already. Nodes that see the same event within a minute create the
+ * same id, so that a receiver can recognize duplicates sent while the store was unreachable.
+ * @param isSent false: only changes the state of the subject
  */
 export async function publish(draft: AlertDraft, parts: PublisherParts, isSent = true): Promise<void> {
   const { store, fallback, events, now } = parts;
@@ -51,7 +51,7 @@ export async function publish(draft: AlertDraft, parts: PublisherParts, isSent =
         isSent: isWanted,
       };
     });
-  // An event that began in memory ends in memory.
+  // A condition that started in memory ends in memory.
   if (!begins && await add(fallback) === "added") return;
   try {
     await withinTime(add(store));

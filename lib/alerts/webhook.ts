@@ -1,4 +1,4 @@
-/** Sends one alert to the webhook, signed, over the same kinds of connections as requests to upstreams. */
+/** Sends one signed alert to the webhook, over the same kinds of connections as upstream requests. */
 import { createHmac } from "node:crypto";
 import type { AlertsConfig, Config } from "../config.ts";
 import { createAddressGuard } from "../upstreams/address_guard.ts";
@@ -8,10 +8,10 @@ import type { AlertBody } from "./event.ts";
 /** Timeout of one attempt, in milliseconds. */
 export const SEND_MS = 10_000;
 
-/** Longest answer that is read, in bytes: the connection of a longer one is closed. */
+/** Longest response read, in bytes; the connection of a longer one is closed. */
 const ANSWER_BYTES = 64 * 1024;
 
-/** Parts of the configuration that decide how alerts are sent. */
+/** The settings for sending alerts. */
 export interface WebhookTarget {
   alerts: Pick<AlertsConfig, "webhook" | "secret" | "format">;
   private_networks?: Config["private_networks"];
@@ -27,8 +27,8 @@ export interface SendOptions {
 }
 
 /**
- * Sends an alert and returns the status of the answer. Redirects are not followed.
- * @throws {GatewayError} if the receiver cannot be reached, is at a closed address, or does not answer in time
+ * Sends an alert and returns the response status. Does not follow redirects.
+ * @throws {GatewayError} if the receiver is unreachable, has a forbidden address, or does not answer in time
  */
 export async function sendAlert(
   body: AlertBody,
@@ -56,7 +56,7 @@ export async function sendAlert(
       signal,
       limits: { connectMs: timeoutMs, firstByteMs: timeoutMs, idleMs: timeoutMs, totalMs: timeoutMs },
     });
-    // Some receivers rely on their answer being read.
+    // Some receivers rely on their response being read.
     await answer.text(ANSWER_BYTES).catch(() => answer.cancel());
     return answer.status;
   } finally {
@@ -65,8 +65,8 @@ export async function sendAlert(
 }
 
 /**
- * The signature of a body, as in Stripe's webhooks: `t` is the time in Unix seconds, `v1` the HMAC-SHA256, hexadecimal, of
- * the time, a dot and the body.
+ * The signature of a body, as for Stripe's webhooks: `t` is the time in Unix seconds, `v1` the hexadecimal HMAC-SHA256
+ * of the time, a dot and the body.
  * @param now Unix time in milliseconds
  */
 export function signatureOf(body: string, { secret, now }: { secret: string; now: number }): string {
@@ -74,7 +74,7 @@ export function signatureOf(body: string, { secret, now }: { secret: string; now
   return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
 }
 
-/** Slack reads &, < and > as its own marks. */
+/** Escapes &, < and >, which are markup in Slack. */
 function slackText({ text }: AlertBody): string {
   const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return JSON.stringify({ text: `Sluice: ${escaped}` });

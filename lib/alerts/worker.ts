@@ -1,4 +1,4 @@
-/** Runs a step again whenever it is woken: one at a time, and once more for all wakes during a run. */
+/** Runs a step whenever it is woken: one run at a time, and one more for all wakes during a run. */
 export class Worker {
   readonly #step: () => Promise<void>;
   readonly #failed: (error: unknown) => void;
@@ -7,19 +7,19 @@ export class Worker {
   #isOver = false;
   #isFailing = false;
 
-  /** @param failed called with the first error since the last successful step */
+  /** @param failed called with the first error since the last successful run */
   constructor(step: () => Promise<void>, failed: (error: unknown) => void) {
     this.#step = step;
     this.#failed = failed;
   }
 
-  /** Runs the step now, or after the one that is running. */
+  /** Runs the step now, or after the current run. */
   wake(): void {
     this.#isWoken = true;
     this.#running ??= this.#run();
   }
 
-  /** Runs no further step. Resolves when the running one has ended. */
+  /** Prevents further runs. Resolves when the current one has ended. */
   async end(): Promise<void> {
     this.#isOver = true;
     await this.#running;

@@ -1,34 +1,34 @@
-/** A check: one claim about a gateway that is right or wrong by what it sends. */
+/** A check: one claim about a gateway, decided by the bytes it sends. */
 import type { z } from "zod";
 import type { SuiteContext } from "./suite_context.ts";
 
-/** Parts of the suite, which can be run one by one. */
+/** Parts of the suite, which can be run separately. */
 export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images", "embeddings", "rerank"] as const;
 
 /** A part of the suite. */
 export type SuitePart = typeof SUITE_PARTS[number];
 
-/** A claim and the function that tries it. */
+/** A claim and the function that checks it. */
 export interface Check {
   /** Such as `chat.stream.done`. */
   id: string;
   part: SuitePart;
   /** The claim, as a sentence. */
   title: string;
-  /** Consequence for clients where it does not hold. */
+  /** Consequence for clients if it is false. */
   why: string;
-  /** True if the model must follow instructions; any instructed model does. */
+  /** True if the check needs a model that follows instructions. */
   instructed?: true;
   run: CheckFunction;
 }
 
-/** Tries a claim: returns a note or nothing. @throws {Mismatch} if it fails @throws {Skip} if it cannot be tried */
+/** Runs a check; may return a note. @throws {Mismatch} if it fails @throws {Skip} if it does not apply */
 export type CheckFunction = (context: SuiteContext) => Promise<string | void>;
 
-/** Checks by their ids within one part. */
+/** Checks of one part, by id. */
 export type Checks = Readonly<Record<string, CheckFunction>>;
 
-/** A check that failed: what should have come, and what did. */
+/** A failed check: the expected and the received. */
 export class Mismatch extends Error {
   override readonly name = "Mismatch";
   readonly expected: string;
@@ -41,17 +41,17 @@ export class Mismatch extends Error {
   }
 }
 
-/** A check that cannot be tried here; the message says why. */
+/** A check that does not apply; the message is the reason. */
 export class Skip extends Error {
   override readonly name = "Skip";
 }
 
-/** Fails the check unless the condition holds. `seen` is shown as JSON, cut to a line. */
+/** Fails the check unless the condition holds. `seen` is printed as JSON, cut to one line. */
 export function must(condition: boolean, { expected, seen }: { expected: string; seen: unknown }): asserts condition {
   if (!condition) throw new Mismatch(expected, show(seen));
 }
 
-/** The value in the form of the schema. @throws {Mismatch} for the first member that is not in it */
+/** Parses a value by a schema. @throws {Mismatch} for the first invalid member */
 export function shaped<T>(schema: z.ZodType<T>, value: unknown, where = "the body"): T {
   const read = schema.safeParse(value);
   if (read.success) return read.data;
@@ -62,10 +62,10 @@ export function shaped<T>(schema: z.ZodType<T>, value: unknown, where = "the bod
   throw new Mismatch(`${place} to be right (${issue?.message ?? "form"})`, show(at));
 }
 
-/** Longest text of a value that is shown, in characters. */
+/** Longest printed value, in characters. */
 const SHOWN = 200;
 
-/** A value in one line. */
+/** Prints a value in one line. */
 export function show(value: unknown): string {
   if (value === undefined) return "nothing";
   const text = typeof value === "string" ? value : JSON.stringify(value);

@@ -1,9 +1,9 @@
-/** Every check of the suite: its claim about a gateway, and why it matters. */
+/** Every check of the suite: its claim about a gateway, and its importance to clients. */
 import type { Check, CheckFunction, Checks, SuitePart } from "./check.ts";
 
 /**
- * Rows of "id | claim | reason". `*` after an id marks a check that needs a model that follows instructions; `*.` stands for
- * each text protocol.
+ * Rows of "id | claim | reason". `*` after an id marks a check that needs a model that follows instructions; `*.`
+ * stands for each text protocol.
  */
 const CLAIMS = `
 models.list | The catalog is a list of models with id, object, created and owned_by | SDKs declare these types
@@ -169,7 +169,7 @@ rerank.error.model | A model that does not exist is 404 (or 400), in OpenAI's fo
 
 const ROWS = CLAIMS.trim().split("\n").map((line) => line.split(" | "));
 
-/** The checks of a part, in the order of the table. @throws {Error} if a claim has no check, or a check no claim */
+/** The checks of a part, in table order. @throws {Error} if a claim has no check, or a check no claim */
 export function checksOf(part: SuitePart, runs: Checks): Check[] {
   const left = new Map<string, CheckFunction>(Object.entries(runs));
   const own = ROWS.filter(([id = ""]) => id.startsWith(`${part}.`));

@@ -1,4 +1,4 @@
-/** Vectors of texts, in OpenAI's form. */
+/** Embeddings in OpenAI's format. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, Skip } from "./check.ts";
@@ -34,7 +34,7 @@ function made(context: SuiteContext, more: JsonObject = {}): Promise<HttpAnswer>
   );
 }
 
-/** The vectors of an answer, each at its place. */
+/** The vectors of an answer by index. */
 async function vectors(context: SuiteContext, more: JsonObject = {}): Promise<(number[] | string)[]> {
   const { data } = shaped(listForm, objectOf((await made(context, more)).text, "the answer"));
   const places = data.map(({ index }) => index);

@@ -1,4 +1,4 @@
-/** Checks that every text protocol has, in its own form: streams, headers, errors, and clients that leave. */
+/** Checks shared by all text protocols: streams, headers, errors, and clients that disconnect. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
@@ -6,20 +6,20 @@ import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./prompts.ts";
 import { DONE, objectOf, type WireStream } from "./sse.ts";
 
-/** A protocol, as the checks need it. */
+/** The differences of a protocol, for these checks. */
 export interface CommonForm {
   part: SuitePart;
   /** The protocol of its error bodies. */
   errors: "openai" | "anthropic";
-  /** The body of a request: these words from a user. */
+  /** A request body with this user message. */
   body(context: SuiteContext, words: string, more?: JsonObject): JsonObject;
-  /** A body that lacks what the protocol requires. */
+  /** A body without a required member. */
   incomplete(context: SuiteContext): JsonObject;
-  /** Official members that change little and that every client may send. */
+  /** Harmless optional members of the official API. */
   known: JsonObject;
 }
 
-/** Body that is larger than any limit in use, in bytes. */
+/** Size of a body beyond any usual limit, in bytes. */
 const LARGE_BYTES = 34 * 1024 * 1024;
 
 const openaiError = z.object({
@@ -130,12 +130,12 @@ function errorChecks(dialect: CommonForm): Checks {
   };
 }
 
-/** A whole answer to a few words, asked for once. */
+/** Sends a short request once, and caches the answer. */
 export function wholeOf({ part, body }: CommonForm, context: SuiteContext): Promise<HttpAnswer> {
   return context.once(`${part} whole`, () => context.good({ path: context.path(part), body: body(context, READY) }));
 }
 
-/** The same, streamed. */
+/** As `wholeOf`, streamed. */
 export function streamOf({ part, body }: CommonForm, context: SuiteContext): ReturnType<SuiteContext["stream"]> {
   return context.once(
     `${part} stream`,
@@ -143,7 +143,9 @@ export function streamOf({ part, body }: CommonForm, context: SuiteContext): Ret
   );
 }
 
-/** Every event has an event line that says the type in its data. @param events the same events, by their bodies */
+/**
+ * Checks that each event has an event line equal to the type in its data. @param events the parsed data of the events
+ */
 export function checkNames(stream: WireStream, events: readonly { type: string }[]): void {
   const named = stream.events.filter(({ data }) => data !== DONE);
   events.forEach(({ type }, index) => {
@@ -152,7 +154,7 @@ export function checkNames(stream: WireStream, events: readonly { type: string }
   });
 }
 
-/** Members that ask for a stream with its usage. */
+/** Members that request a stream with usage. */
 export function streaming(part: SuitePart): JsonObject {
   return { stream: true, ...(part === "chat" && { stream_options: { include_usage: true } }) };
 }
@@ -164,7 +166,7 @@ function wrongKey({ part, body }: CommonForm, context: SuiteContext): Promise<Ht
   );
 }
 
-/** An error with one of these statuses, in the protocol's form. */
+/** Checks an error's status and body. */
 export function checkError(
   { errors }: Pick<CommonForm, "errors">,
   { status, text }: HttpAnswer,
@@ -183,7 +185,7 @@ export function checkError(
   must(error.type === types[status], { expected: `error.type "${types[status]}"`, seen: error.type });
 }
 
-/** A header whose value is of the form. */
+/** Checks the format of a header's value. */
 export function checkHeader({ header }: HttpAnswer, name: string, form: RegExp): void {
   const value = header(name);
   if (value === null || !form.test(value)) {

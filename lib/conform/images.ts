@@ -1,4 +1,4 @@
-/** Pictures: made, edited, and streamed. Each costs what a picture costs, so there are three. */
+/** Images: generated, edited and streamed. Each request costs an image, so there are only three. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, show, Skip } from "./check.ts";
@@ -34,7 +34,7 @@ function made(context: SuiteContext): Promise<HttpAnswer> {
   return context.once("images whole", () => context.good({ path: context.path("images"), body: body(context) }));
 }
 
-/** Fails unless the base64 holds a PNG, JPEG or WebP. */
+/** Checks that base64 contains a PNG, JPEG or WebP. */
 function checkPicture(base64: string): void {
   const head = /^[A-Za-z0-9+/]{24,}={0,2}$/.test(base64) ? atob(base64.slice(0, 24)) : "";
   const isPicture = head.startsWith("\x89PNG") || head.startsWith("\xff\xd8\xff") || head.slice(8, 12) === "WEBP";
@@ -47,7 +47,7 @@ function checkUsage(value: unknown): void {
   must(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: value });
 }
 
-/** Checks of pictures. */
+/** Checks of images. */
 export const IMAGES: Checks = {
   async whole(context) {
     const { data } = shaped(resultForm, objectOf((await made(context)).text, "the answer"));

@@ -1,4 +1,4 @@
-/** The catalog in both formats, and facts of HTTP that hold for every path. */
+/** The model list in both formats, and HTTP behaviour of every path. */
 import { z } from "zod";
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, Skip } from "./check.ts";
@@ -7,7 +7,7 @@ import type { HttpAnswer, SuiteContext } from "./suite_context.ts";
 import { BAD_KEY, NO_MODEL } from "./prompts.ts";
 import { objectOf } from "./sse.ts";
 
-/** A page that no operator allows. */
+/** An origin that no operator allows. */
 const STRANGE_ORIGIN = "https://conform.invalid";
 
 const modelForm = z.object({
@@ -24,7 +24,7 @@ const nativeForm = z.object({
   created_at: z.iso.datetime({ offset: true }),
 });
 
-/** Members beyond OpenAI's that many gateways show: where they are shown they must be of use. */
+/** Members beyond OpenAI's that many gateways show: if present, they must be useful. */
 const richForm = z.object({
   context_length: z.number().int().min(1).nullish(),
   pricing: z.record(z.string(), z.unknown()).nullish(),
@@ -45,7 +45,7 @@ async function rows(context: SuiteContext): Promise<JsonObject[]> {
   return data.filter(isObject);
 }
 
-/** The list of the native format, beside the messages endpoint. */
+/** Path of the native list. */
 function nativePath(context: SuiteContext): string {
   const path = context.path("messages").replace(/\/messages$/, "/models");
   if (path === context.path("models")) throw new Skip("the two formats would share one address");
@@ -61,7 +61,7 @@ function native(context: SuiteContext): Promise<HttpAnswer> {
   });
 }
 
-/** Checks of the catalog. */
+/** Checks of the model list. */
 export const MODELS: Checks = {
   async list(context) {
     const body = objectOf((await list(context)).text, "the catalog");

@@ -1,34 +1,34 @@
-/** The prompts of the suite, short and plain enough for any instructed model. */
+/** The prompts of the suite, short and simple enough for any instructed model. */
 import type { JsonObject } from "../json/mod.ts";
 
-/** Answered with a word. */
+/** Asks for a single word. */
 export const READY = "Answer with the one word ready, and nothing else.";
 
-/** Answered with far more than {@linkcode SHORT} tokens, by models that count and by those that repeat. */
+/** Asks for far more than {@linkcode SHORT} tokens; works with models that count and with those that repeat. */
 export const LONG =
   "Count in words from one to one hundred and write every number. Begin like this and go on to the end: " +
   "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen, sixteen";
 
-/** A limit that cuts {@linkcode LONG}; the smallest that OpenAI's responses take. */
+/** A limit that truncates {@linkcode LONG}; the minimum of OpenAI's responses. */
 export const SHORT = 16;
 
-/** Ends an answer that repeats {@linkcode HALTING}. */
+/** Stop sequence for {@linkcode HALTING}. */
 export const HALT = "HALT";
 
-/** Names the stop sequence once. */
+/** Contains the stop sequence once. */
 export const HALTING = `Repeat these words, with nothing before or after them: alpha beta ${HALT} gamma delta`;
 
 /** A system prompt. */
 export const SYSTEM = "You are a plain machine. You answer in as few words as you can, in lower case.";
 
-/** Calls the first tool. */
+/** Makes the model call the first tool. */
 export const WEATHER = "What is the weather in Paris? Use get_weather.";
 
-/** Calls both tools. */
+/** Makes the model call both tools. */
 export const BOTH =
   'Call both tools now, at once:\ncall:get_weather {"city":"Paris"}\ncall:get_time {"zone":"Europe/Paris"}';
 
-/** A tool without its protocol's form. */
+/** A tool, independent of protocols. */
 export interface PlainTool {
   name: string;
   description: string;
@@ -45,19 +45,22 @@ export const TOOLS: readonly [PlainTool, PlainTool] = [
   { name: "get_time", description: "The time in a zone", schema: textMember("zone") },
 ];
 
-/** A text that each tool's arguments must contain. */
+/** A text that the arguments of each tool must contain. */
 export const ARGUMENTS: Readonly<Record<string, string>> = { get_weather: "city", get_time: "zone" };
 
 /** The result of a tool. */
 export const RESULT = "18 degrees, light rain";
 
-/** Asks for {@linkcode PERSON}. */
+/** Asks for a {@linkcode PERSON}. */
 export const MAKE_PERSON = "Make up a person. Give the name and the age as JSON.";
 
-/** The same, itself in JSON: also for models that only repeat, at hosts that know no such format. */
+/**
+ * The same request in JSON, so that models that repeat their input answer in JSON, too, at hosts without structured
+ * output.
+ */
 export const LIKE_THIS = '{"task":"Answer with a JSON object that has these members","name":"Ada","age":36}';
 
-/** A schema that strict modes take. */
+/** A schema that strict modes accept. */
 export const PERSON: JsonObject = {
   type: "object",
   properties: { name: { type: "string" }, age: { type: "integer" } },
@@ -65,7 +68,7 @@ export const PERSON: JsonObject = {
   additionalProperties: false,
 };
 
-/** Why the text is no {@linkcode PERSON}; `undefined` where it is one. */
+/** The problem of a text that is not a {@linkcode PERSON}; `undefined` if it is one. */
 export function personProblem(text: string): string | undefined {
   try {
     const { name, age, ...rest } = Object(JSON.parse(text));
@@ -80,16 +83,16 @@ export function personProblem(text: string): string | undefined {
 /** Asks about {@linkcode PICTURE}. */
 export const SEE = "Which colour is this picture? One word.";
 
-/** A red square of 64 by 64, PNG, base64. */
+/** A red PNG of 64 by 64 pixels, base64. */
 export const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAT0lEQVR42u3PQQkAAAgEsEty/aMYywi+hcEKLNO+FgEBAQEBAQEBAQEBAQEB" +
   "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQGBywLKp0DxvxLbjwAAAABJRU5ErkJggg==";
 
-/** A member that no protocol has. */
+/** A member unknown to all protocols. */
 export const UNKNOWN = "x_conform_unknown";
 
-/** A model that no gateway has. */
+/** A model that does not exist. */
 export const NO_MODEL = "conform/there-is-no-such-model";
 
-/** An invalid key. It must not come back in any answer. */
+/** An invalid key, which no answer may repeat. */
 export const BAD_KEY = "sk-conform-0000-this-is-no-key-0000";

@@ -1,23 +1,23 @@
-/** Reports of a suite's results, as text and as JSON. */
+/** Reports the results of a suite as text and JSON. */
 import { SUITE_PARTS, type SuitePart } from "./check.ts";
 import type { Result, SuiteRun } from "./run.ts";
 
 const WORDS = { pass: "ok  ", fail: "FAIL", skip: "skip" } as const;
 
-/** Sums of one part, or of all. */
+/** Totals of one part, or of all. */
 export interface Total {
   pass: number;
   fail: number;
   skip: number;
 }
 
-/** Sums of some results. */
+/** Totals of some results. */
 function totalOf(results: readonly Result[]): Total {
   const count = (outcome: Result["outcome"]) => results.filter((result) => result.outcome === outcome).length;
   return { pass: count("pass"), fail: count("fail"), skip: count("skip") };
 }
 
-/** The report as text: a line for each check, more for each that failed, and the totals. */
+/** Formats the report: a line per check, details of failed ones, and totals. */
 export function reportText({ results, requests }: SuiteRun, about: { origin: string; model: string }): string {
   const parts = SUITE_PARTS.map((part) => ({ part, results: results.filter((result) => result.part === part) }))
     .filter(({ results }) => results.length > 0);
@@ -36,7 +36,7 @@ export function reportText({ results, requests }: SuiteRun, about: { origin: str
   ].join("\n");
 }
 
-/** A part that was skipped for one reason is reported once. */
+/** Reports a part skipped for a single reason in one line. */
 function shortened(results: readonly Result[]): readonly Result[] | [{ all: number; reason: string }] {
   const reasons = new Set(results.map((result) => result.outcome === "skip" ? result.reason : undefined));
   const [reason] = reasons;

@@ -1,4 +1,4 @@
-/** Documents by their relevance to a query, in the form that Cohere, Jina and vLLM share. */
+/** Reranking, in the format shared by Cohere, Jina and vLLM. */
 import { z } from "zod";
 import type { JsonObject } from "../json/mod.ts";
 import { type Checks, must, shaped, Skip } from "./check.ts";

@@ -10,7 +10,7 @@ import { MODELS } from "./models.ts";
 import { RERANK } from "./rerank.ts";
 import { RESPONSES_CHECKS } from "./responses/checks.ts";
 
-/** Every check, in the order of the report. */
+/** Every check, in report order. */
 export const CHECKS: readonly Check[] = [
   ...checksOf("models", MODELS),
   ...checksOf("chat", CHAT_CHECKS),
@@ -30,27 +30,27 @@ export type Outcome =
 /** A check and its outcome. */
 export type Result = Omit<Check, "run"> & Outcome;
 
-/** The results of the suite. */
+/** Results of a run. */
 export interface SuiteRun {
   results: Result[];
-  /** Requests that were sent. */
+  /** Number of requests sent. */
   requests: number;
 }
 
-/** A gateway that cannot be judged at all; the message is one line. */
+/** A gateway that cannot be tested at all; the message is one line. */
 export class UnreachableGateway extends Error {
   override readonly name = "UnreachableGateway";
 }
 
 /** Options of a run. */
 export interface RunOptions extends Subject {
-  /** Parts to run; absent: all. One that is named here must be there. */
+  /** Parts to run, which must exist; absent: all that exist. */
   only?: readonly SuitePart[];
-  /** Checks at one time. */
+  /** Concurrent checks. */
   concurrency: number;
 }
 
-/** Possible paths of the parts. The first that answers is used. */
+/** Possible paths of each part. The first that exists is used. */
 const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   models: ["/v1/models"],
   chat: ["/v1/chat/completions"],
@@ -61,7 +61,7 @@ const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   rerank: ["/v1/rerank", "/rerank"],
 };
 
-/** Runs the checks. @throws {UnreachableGateway} if no gateway answers, or the key is refused */
+/** Runs the checks. @throws {UnreachableGateway} if the gateway does not answer or rejects the key */
 export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<SuiteRun> {
   const { context, missing } = await prepare(subject, only ?? []);
   const wanted = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
@@ -89,7 +89,7 @@ async function judge(check: Check, context: SuiteContext): Promise<Outcome> {
   }
 }
 
-/** Finds out what the gateway serves, with requests that need no model. */
+/** Detects what the gateway serves, with requests that need no model. */
 async function prepare(
   subject: Subject,
   named: readonly SuitePart[],
@@ -108,7 +108,7 @@ async function prepare(
         );
       });
       statuses.push(answer.status);
-      // An endpoint may answer 404 for the model that is missing in the request.
+      // An endpoint may answer 404 because the request names no existing model.
       if (![404, 405].includes(answer.status) || /model/i.test(answer.text)) paths[part] = path;
     }
     if (paths[part] !== undefined) continue;
@@ -132,7 +132,7 @@ async function prepare(
   return { context, missing };
 }
 
-/** A gateway may write the key into its answers. */
+/** Removes the key from a result, because a gateway may repeat it. */
 function withoutKey(result: Result, key: string): Result {
   const clean = (text: string) => text.replaceAll(key, "[key]");
   switch (result.outcome) {

@@ -1,4 +1,4 @@
-/** Checks of answers and tools that have one meaning in every text protocol. */
+/** Checks of answers and tools that apply to every text protocol. */
 import type { Json, JsonObject } from "../json/mod.ts";
 import { type CheckFunction, type Checks, Mismatch, must, show, Skip } from "./check.ts";
 import { type CommonForm, streaming, streamOf, wholeOf } from "./http_checks.ts";
@@ -6,7 +6,7 @@ import type { Ability, HttpAnswer, SuiteContext } from "./suite_context.ts";
 import { ARGUMENTS, BOTH, MAKE_PERSON, personProblem, RESULT, SEE, WEATHER } from "./prompts.ts";
 import { objectOf, type WireStream } from "./sse.ts";
 
-/** A call of a tool. */
+/** A tool call. */
 export interface PlainCall {
   id: string;
   name: string;
@@ -14,50 +14,50 @@ export interface PlainCall {
   arguments: string;
 }
 
-/** An answer, whole or assembled from a stream, without its protocol's form. */
+/** An answer, whole or assembled from a stream, independent of protocols. */
 export interface PlainAnswer {
-  /** As sent; of a chat stream, nothing. */
+  /** The body as sent; empty for a chat stream. */
   body: JsonObject;
   text: string;
   calls: PlainCall[];
-  /** Why it ended, in the protocol's word. */
+  /** The finish reason, in the protocol's terms. */
   finish: string | null;
-  /** As sent, unchecked. */
+  /** As sent, not validated. */
   usage: unknown;
-  /** Its own messages, blocks or items, as they go back in the next request. */
+  /** Messages, blocks or items to send back in the next request. */
   history: Json[];
-  /** True if the model reasoned, so that equal texts may have cost different tokens. */
+  /** True if the model reasoned, so equal texts may have different token counts. */
   hasReasoned: boolean;
 }
 
-/** A result that goes back for a call. */
+/** The result of a tool call. */
 export interface ToolResult {
   id: string;
   output: string;
   isError: boolean;
 }
 
-/** A protocol, as the shared checks need it beyond `Dialect`. */
+/** The differences of a protocol, for these checks. */
 export interface ProtocolForm extends CommonForm {
   readWhole(answer: HttpAnswer): PlainAnswer;
   readStream(stream: WireStream): PlainAnswer;
-  /** Checks a usage and returns its totals. */
+  /** Validates a usage and returns its totals. */
   tokens(usage: unknown): { input: number; output: number };
   tools(count?: number): JsonObject[];
   choices: Record<"forced" | "required" | "none", Json>;
-  /** Members that allow two calls at once. */
+  /** Members that allow parallel tool calls. */
   parallel: JsonObject;
-  /** Why an answer with calls ends; absent: it has no word of its own. */
+  /** Finish reason of an answer with tool calls; absent: there is none. */
   toolFinish?: string;
-  /** Members of a request that goes on after calls. */
+  /** Members of the request that follows tool calls. */
   goOn(words: string, answer: PlainAnswer, results: readonly ToolResult[]): JsonObject;
-  /** Members of a request with these words and an image. */
+  /** Members of a request with this text and an image. */
   withImage(words: string): JsonObject;
-  /** Members that ask for JSON of the schema of a person. */
+  /** Members that request JSON by the schema of a person. */
   schema: JsonObject;
 }
 
-/** An answer to a body that must be good. */
+/** Sends a valid request and returns its answer. */
 export async function ask(
   grammar: ProtocolForm,
   context: SuiteContext,
@@ -66,7 +66,7 @@ export async function ask(
   return grammar.readWhole(await context.good({ path: context.path(grammar.part), body }, ability));
 }
 
-/** The answer to a prompt that asks for tools, asked once per body. */
+/** The answer to a prompt for tools, cached per body. */
 function askTools(
   grammar: ProtocolForm,
   context: SuiteContext,
@@ -79,18 +79,18 @@ function askTools(
   );
 }
 
-/** A call that the request forces. */
+/** A tool call forced by the request. */
 export async function forcedCall(grammar: ProtocolForm, context: SuiteContext): Promise<PlainAnswer> {
   const tool_choice = grammar.choices.forced;
   return await askTools(grammar, context, [WEATHER, { tools: grammar.tools(), tool_choice }]);
 }
 
-/** The answer to a prompt for two calls, which may have fewer. */
+/** The answer to a prompt for two calls, which may contain fewer. */
 export function parallelCalls(grammar: ProtocolForm, context: SuiteContext): Promise<PlainAnswer> {
   return askTools(grammar, context, [BOTH, { tools: grammar.tools(), ...grammar.parallel }]);
 }
 
-/** Sends the model's own answer back with a result for each call. */
+/** Sends the model's answer back with a result for each call. */
 export async function goOn(
   grammar: ProtocolForm,
   context: SuiteContext,
@@ -102,7 +102,7 @@ export async function goOn(
   return await ask(grammar, context, { body: grammar.body(context, words, more), ability: "tools" });
 }
 
-/** The checks of answers and tools that the protocols share. */
+/** Creates the shared checks for a protocol. */
 export function sharedChecks(grammar: ProtocolForm): Checks {
   const { part, tools, choices, toolFinish } = grammar;
   const both = async (context: SuiteContext): Promise<PlainAnswer> => {
@@ -139,7 +139,7 @@ export function sharedChecks(grammar: ProtocolForm): Checks {
     "tools.back": async (context) => {
       const answer = await forcedCall(grammar, context);
       const { text, calls, history } = await goOn(grammar, context, { words: WEATHER, answer });
-      // In chat the history of an empty answer is a message all the same; in messages such an answer is usual.
+      // In chat, an empty answer still has a message to send back; in messages, empty answers are common.
       const isEmpty = part === "chat"
         ? text === "" && calls.length === 0
         : part === "responses" && history.length === 0;
@@ -150,7 +150,7 @@ export function sharedChecks(grammar: ProtocolForm): Checks {
   };
 }
 
-/** The same, streamed, for protocols that check it. */
+/** As the check of a schema, streamed, for protocols that have it. */
 export function schemaStream(grammar: ProtocolForm): CheckFunction {
   return async (context) => {
     const body = grammar.body(context, MAKE_PERSON, { ...grammar.schema, ...streaming(grammar.part) });
@@ -175,7 +175,7 @@ function checkPerson(text: string): void {
   if (problem !== undefined) throw new Mismatch("JSON of the schema", `${problem}: ${show(text)}`);
 }
 
-/** Calls whose names are among the tools, with ids of their own and arguments of the right form. */
+/** Checks calls: known names, unique ids, and matching arguments. */
 export function checkCalls(calls: readonly PlainCall[]): void {
   must(new Set(calls.map(({ id }) => id)).size === calls.length, { expected: "an id for each call", seen: calls });
   for (const call of calls) {

@@ -1,4 +1,4 @@
-/** Lines of server-sent events as they came, with everything that a strict client stumbles over. */
+/** Strict parser for server-sent events: reports everything that a strict client would fail on. */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show } from "./check.ts";
 
@@ -10,18 +10,16 @@ export interface WireEvent {
   data: string;
 }
 
-/** A stream as it came. */
+/** A parsed stream. */
 export interface WireStream {
   events: WireEvent[];
   /** Text of the comments. */
   comments: string[];
-  /** Descriptions of what strict clients cannot read. */
+  /** Problems for strict clients. */
   faults: string[];
 }
 
-/**
- * Takes a stream apart. Own code on purpose: the reader that the gateway uses forgives what must be seen here.
- */
+/** Parses a stream. Independent of the gateway's own parser, which tolerates the problems to be found here. */
 export function readWire(text: string): WireStream {
   const stream: WireStream = { events: [], comments: [], faults: [] };
   const faults = new Set<string>();
@@ -59,21 +57,21 @@ export function readWire(text: string): WireStream {
   return stream;
 }
 
-/** The last thing a stream says in OpenAI's protocols. */
+/** The end mark of OpenAI's streams. */
 export const DONE = "[DONE]";
 
-/** The events' data as JSON, without the sentinel. @throws {Mismatch} for data that is no object */
+/** The events' data as JSON objects, without the end mark. @throws {Mismatch} for data that is not an object */
 export function bodiesOf({ events }: WireStream): JsonObject[] {
   return events.filter(({ data }) => data !== DONE).map(({ data }) => objectOf(data, "each event's data"));
 }
 
-/** The text as a JSON object. @throws {Mismatch} if it is none */
+/** Parses a JSON object. @throws {Mismatch} if the text is not one */
 export function objectOf(text: string, what: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new Mismatch(`${what} to be a JSON object`, show(text === "" ? "nothing" : text));
 }

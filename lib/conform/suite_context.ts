@@ -1,21 +1,21 @@
-/** The context of the checks: the gateway under test, requests to it, and the answers so far. */
+/** The context of the checks: requests to the gateway under test, and cached answers. */
 import { isObject, type JsonObject } from "../json/mod.ts";
 import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./sse.ts";
 
 /** The gateway under test, and the key. */
 export interface Subject {
-  /** Address of the gateway, without a slash at the end and without `/v1`. */
+  /** Base URL of the gateway, without a trailing slash and without `/v1`. */
   origin: string;
   key: string;
   model: string;
-  /** Absent: pictures are not tried. */
+  /** Absent: images are not tested. */
   imageModel?: string;
-  /** Absent: embeddings are not tried. */
+  /** Absent: embeddings are not tested. */
   embeddingModel?: string;
-  /** Absent: reranking is not tried. */
+  /** Absent: reranking is not tested. */
   rerankModel?: string;
-  /** Time that one request may take, in milliseconds. */
+  /** Timeout of a request, in milliseconds. */
   timeoutMs: number;
 }
 
@@ -23,12 +23,12 @@ export interface Subject {
 export interface SuiteRequest {
   method?: string;
   path: string;
-  /** Sent as JSON; a text is sent as it is. */
+  /** Sent as JSON; a string is sent unchanged. */
   body?: JsonObject | string | FormData;
   headers?: Record<string, string>;
-  /** Another key than the subject's; `null` for none. */
+  /** Replaces the subject's key; `null` for none. */
   key?: string | null;
-  /** The header of the key; absent: that of the path's protocol. */
+  /** The header of the key; absent: the usual one of the path's protocol. */
   credential?: "bearer" | "x-api-key";
 }
 
@@ -39,7 +39,7 @@ export interface HttpAnswer {
   text: string;
 }
 
-/** An answer whose events may be read one by one. */
+/** An answer whose events can be read one by one. */
 export interface OpenAnswer {
   status: number;
   /** Waits for the first bytes of the body. */
@@ -47,17 +47,17 @@ export interface OpenAnswer {
   leave(): void;
 }
 
-/** Abilities of a model, by its `supported_parameters`; `image` by its modalities. */
+/** A capability of a model, as in `supported_parameters`; `image` as in its modalities. */
 export type Ability = "tools" | "tool_choice" | "response_format" | "stop" | "reasoning" | "image";
 
-/** Largest answer that is read, in UTF-16 code units. */
+/** Longest answer read, in UTF-16 code units. */
 const ANSWER_LENGTH = 64 * 1024 * 1024;
-/** Retries after a rate limit, and the longest wait. */
+/** Most retries after a rate limit, and the longest wait. */
 const LIMITED_TIMES = 3;
 const LIMITED_MS = 20_000;
-/** Version of the messages protocol that is asked in, but where another is tried. */
+/** Version of the messages protocol in requests, except in checks of versions. */
 const VERSION = "2023-06-01";
-/** Statuses by which a request is refused that the model cannot serve. */
+/** Statuses of requests that the model does not support. */
 const REFUSED = [400, 404, 422, 501];
 
 /** One run against one gateway. */
@@ -80,7 +80,7 @@ export class SuiteContext {
     return path;
   }
 
-  /** Returns the value of `make`, which runs once for all checks. */
+  /** Caches the value of `make` for all checks. */
   once<T>(name: string, make: () => Promise<T>): Promise<T> {
     const known = this.#memory.get(name);
     if (known !== undefined) return known as Promise<T>;
@@ -89,7 +89,7 @@ export class SuiteContext {
     return made;
   }
 
-  /** Sends a request and reads the whole answer. Waits where a limit of rate asks for it. */
+  /** Sends a request and reads the whole answer. Waits and retries after a rate limit. */
   async ask(ask: SuiteRequest): Promise<HttpAnswer> {
     for (let time = 1;; time++) {
       const answer = await this.#askOnce(ask);
@@ -102,7 +102,7 @@ export class SuiteContext {
   async #askOnce(ask: SuiteRequest): Promise<HttpAnswer> {
     const { response, end } = await this.#send(ask);
     try {
-      // As it came: a byte order mark at the beginning is a fault, which strict clients stumble over.
+      // Keeps a byte order mark, which is an error: strict clients fail on it.
       const reader = response.body?.pipeThrough(new TextDecoderStream("utf-8", { ignoreBOM: true })).getReader();
       let text = "";
       for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
@@ -119,7 +119,7 @@ export class SuiteContext {
     }
   }
 
-  /** Begins to read an answer, for clients that leave. */
+  /** Sends a request and opens its answer, for checks of disconnecting clients. */
   async open(ask: SuiteRequest): Promise<OpenAnswer> {
     const { response, end, abort } = await this.#send(ask);
     const reader = response.body?.getReader();
@@ -165,7 +165,7 @@ export class SuiteContext {
     }
   }
 
-  /** The catalog's row of the model; `undefined` where it cannot be read. */
+  /** The model's entry in the model list; `undefined` if it cannot be read. */
   row(): Promise<JsonObject | undefined> {
     return this.once("row", async () => {
       const answer = await this.ask({ method: "GET", path: this.path("models") });
@@ -187,10 +187,9 @@ export class SuiteContext {
   }
 
   /**
-   * An answer that must be good. Where it needs what not every model can, the catalog's word decides; where it has none,
-   * a refusal does.
-   *
-   * @throws {Skip} if the model cannot @throws {Mismatch} for every other status than 200
+   * Sends a request that must succeed. For an optional ability, the model list decides whether the model supports it;
+   * without a list, a refusal does.
+   * @throws {Skip} if the model does not support it @throws {Mismatch} for any other status than 200
    */
   async good(ask: SuiteRequest, ability?: Ability): Promise<HttpAnswer> {
     if (ability !== undefined && await this.claims(ability) === false) {
@@ -204,7 +203,7 @@ export class SuiteContext {
     throw new Mismatch("status 200", `${answer.status}: ${show(answer.text)}`);
   }
 
-  /** A stream that must be good. */
+  /** Sends a streaming request that must succeed. */
   async stream(ask: SuiteRequest, ability?: Ability): Promise<WireStream & { answer: HttpAnswer }> {
     const answer = await this.good(ask, ability);
     return { ...readWire(answer.text), answer };

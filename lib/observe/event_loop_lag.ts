@@ -1,21 +1,24 @@
 /** Measures the delay of the event loop with a timer. */
 
-/** A watch over the event loop. */
+/** Monitors the event loop. */
 export interface EventLoopMonitor {
-  /** Longest delay of the last 15 seconds, in milliseconds; 0 while the watch does not run. */
+  /** Longest delay of the last 15 seconds, in milliseconds; 0 while the monitor is stopped. */
   readonly lagMs: number;
-  /** Begins to watch. The function it returns ends that. */
+  /** Starts the monitor. The returned function stops it. */
   start(): () => void;
-  /** The present delay of a task that is due immediately, in milliseconds. */
+  /** The current delay of an immediate task, in milliseconds. */
   now(): Promise<number>;
 }
 
-/** Time between two measurements, in milliseconds. */
+/** Interval of measurements, in milliseconds. */
 const TICK_MS = 500;
-/** Measurements that count: those of 15 seconds. */
+/** Measurements kept: those of 15 seconds. */
 const TICKS = 30;
 
-/** A watch that does not run yet. `monotonic` in monotonic time in milliseconds. */
+/**
+ * Creates a stopped monitor.
+ * @param monotonic monotonic clock in milliseconds
+ */
 export function createEventLoopMonitor(monotonic: () => number): EventLoopMonitor {
   const lags = new Float64Array(TICKS);
   let at = 0;

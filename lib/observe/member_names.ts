@@ -1,4 +1,4 @@
-/** Names of members that a log or a label may hold. All others are words of a client, and may be anything. */
+/** Member names that logs and labels may contain. Other names are free text of a client. */
 
 /** Member names of all protocols. */
 const NAMES: ReadonlySet<string> = new Set(
@@ -18,14 +18,14 @@ const NAMES: ReadonlySet<string> = new Set(
   transforms truncation user user_id user_location verbosity web_search_options`.split(/\s+/),
 );
 
-/** The name where it is one of the protocols' own; else its known beginning, `tools.other`; else `other`. */
+/** Returns a known name; for others its known prefix, such as `tools.other`, else `other`. */
 export function memberName(name: string): string {
   if (NAMES.has(name)) return name;
   const [first = ""] = name.split(".", 1);
   return first !== name && NAMES.has(first) ? `${first}.other` : "other";
 }
 
-/** The names of several members, each once. */
+/** The names of several members, without duplicates. */
 export function memberNames(names: readonly string[]): readonly string[] {
   return names.length === 0 ? names : [...new Set(names.map(memberName))];
 }

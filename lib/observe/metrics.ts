@@ -1,13 +1,16 @@
-/** The metrics of a gateway: names, labels and help texts. Labels hold names of the configuration and of this file. */
+/**
+ * The metrics of a gateway: names, labels and help texts. Label values come from the configuration and this file, never
+ * from clients.
+ */
 import { formatUsd } from "../billing/money.ts";
 import type { Entry } from "../store/ledger.ts";
 import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
-/** Upper bounds in seconds: from answers of the gateway alone to images that take minutes. */
+/** Upper bounds in seconds: from cached answers to images that take minutes. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-/** Classes of tokens that are part of no other class. */
+/** Disjoint classes of tokens. */
 const CLASSES = [
   "prompt",
   "input_cache_read",
@@ -26,29 +29,29 @@ export interface AttemptLabels {
   outcome: string;
 }
 
-/** Labels of a change of a circuit breaker. */
+/** Labels of a circuit breaker change. */
 export interface BreakerLabels {
   upstream: string;
-  /** The upstream's own id of the model; empty where the change concerns all of its models. */
+  /** The upstream's model id; empty if the change concerns all its models. */
   model: string;
   state: string;
 }
 
-/** Metrics that requests add to. */
+/** Metrics of requests. */
 export interface RequestMetrics {
-  /** Counts a request that is over. */
+  /** Counts an ended request. */
   count(record: RequestRecord, seconds: number): void;
-  /** A limit or a budget has refused a request. */
+  /** Counts a refusal by a limit or budget. */
   refused(owner: string, unit: string): void;
-  /** A limit that only reports would have refused a request. */
+  /** Counts an exceeded report-only limit. */
   exceeded(): void;
   /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
   attempted(attempt: AttemptLabels, seconds: number): void;
-  /** Counts a change of a circuit breaker. */
+  /** Counts a circuit breaker change. */
   breakerChanged(change: BreakerLabels): void;
 }
 
-/** Declares what requests add to. */
+/** Declares the metrics of requests. */
 export function requestMetrics(registry: Registry): RequestMetrics {
   const requests = registry.counter("sluice_requests_total", {
     help: "Requests that are over, by how they ended.",
@@ -106,7 +109,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
       const { entry, kind, status } = record;
       const endpoint = endpointOf(record.route);
       const statusClass = STATUS_CLASSES[Math.trunc(status / 100)] ?? "other";
-      // A model that only was asked for is none of the labels: a client may ask for all of them.
+      // Only answering models are labels: requested names are up to the client.
       requests.add([endpoint, entry?.model ?? "", entry?.upstream ?? "", statusClass, endingOf(record)]);
       if (kind !== undefined) errors.add([kind]);
       total.observe([endpoint], seconds);
@@ -122,14 +125,14 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     exceeded: () => reportOnly.add([]),
     attempted({ upstream, model, outcome }, seconds) {
       attempts.add([upstream, model, outcome]);
-      // The client ended it, not the upstream.
+      // The client ended the attempt, not the upstream.
       if (outcome !== "abandoned") attemptSeconds.observe([upstream], seconds);
     },
     breakerChanged: ({ upstream, model, state }) => breakerChanges.add([upstream, model, state]),
   };
 }
 
-/** The ending of a request, also without a meter. */
+/** The ending of a request, even without a meter. */
 export function endingOf({ entry, status }: RequestRecord): string {
   if (entry !== undefined) return entry.ending;
   if (status === 499) return "abandoned";
@@ -137,31 +140,31 @@ export function endingOf({ entry, status }: RequestRecord): string {
   return status >= 400 ? "refused" : "done";
 }
 
-/** Values that are read from the gateway at each rendering. */
+/** Values read from the gateway at each rendering. */
 export interface Vitals {
   openRequests: () => number;
   openStreams: () => number;
-  /** Bytes of request bodies that are held in memory. */
+  /** Bytes of request bodies in memory. */
   heldBytes: () => number;
-  /** Longest delay of the event loop in the last while, in seconds. */
+  /** Longest recent delay of the event loop, in seconds. */
   loopLag: () => number;
-  /** Lines of the log that were lost. */
+  /** Number of lost log lines. */
   linesLost: () => number;
-  /** Bytes of recent responses. */
+  /** Bytes of stored recent responses. */
   keptBytes: () => number;
   ledgerQueue: () => number;
   ledgerHealthy: () => boolean;
-  /** True while the store of keys and ledger answers, and the number of entries that wait for it. */
+  /** True while the store is reachable, and the number of entries that wait for it. */
   storeUp: () => boolean;
   journalEntries: () => number;
-  /** True while limits hold for all nodes. */
+  /** True while limits are enforced across all nodes. */
   limitsStoreUp: () => boolean;
   configVersion: () => number;
-  /** True while the configuration in force is the intended one. */
+  /** True while the active configuration is the latest. */
   configCurrent: () => boolean;
   /** Breakers by upstream and model, the worst first. */
   breakers: () => readonly Reading[];
-  /** Budgets of groups and what is left of them in USD, and limits and what is left of them, the most used up first. */
+  /** Budgets of groups and their rest in USD, and limits and their rest, the most used first. */
   groupBudgets: () => readonly Reading[];
   groupBudgetsLeft: () => readonly Reading[];
   groupLimits: () => readonly Reading[];
@@ -173,13 +176,13 @@ export interface Vitals {
   version: string;
 }
 
-/** Most breakers shown; those that are closed go without first. */
+/** Most breakers shown; closed ones are left out first. */
 const MOST_BREAKERS = 150;
 
-/** Most budgets and limits of groups shown; those with the most left go without first. */
+/** Most budgets and limits of groups shown; the least used are left out first. */
 const MOST_GROUP_READINGS = 40;
 
-/** Declares the metrics that are read from the gateway. */
+/** Declares the metrics read from the gateway. */
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   const gauge = (name: string, help: string, value: () => number) =>
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });

@@ -1,16 +1,16 @@
-/** Response bodies that report their own progress, so that no second stream has to wrap them. */
+/** Response bodies that report their own progress, which saves a wrapping stream. */
 
-/** Callbacks for a body on its way to the client. */
+/** Callbacks of a response body. */
 export interface BodyObserver {
-  /** So many bytes were handed on. */
+  /** Called when bytes were passed on. */
   gave(bytes: number): void;
-  /** It has ended, was cancelled or has failed. */
+  /** Called when the body has ended, failed or was cancelled. */
   over(): void;
 }
 
 const tellers = new WeakMap<ReadableStream<Uint8Array>, (listener: BodyObserver) => void>();
 
-/** Makes known that a body is observable; `listen` is called once at most, before anything is read. */
+/** Makes a body observable; `listen` is called at most once, before anything is read. */
 export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (listener: BodyObserver) => void): void {
   tellers.set(body, listen);
 }

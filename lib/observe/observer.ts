@@ -1,4 +1,4 @@
-/** Watches requests from their arrival to their end: one line of the log for each, what metrics count, and its span. */
+/** Observes requests from arrival to end: one log line each, metrics, and a span. */
 import { memberName } from "./member_names.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
@@ -18,10 +18,10 @@ import { requestLogLine } from "./request_line.ts";
 import { observeBody } from "./observed_body.ts";
 import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
-/** Which requests have a line: all, those that end with an error, or none. */
+/** Which requests are logged: all, those with an error, or none. */
 export type Logged = "all" | "errors" | "none";
 
-/** A line of the log: an event with its facts. */
+/** Writes a log line: an event with its facts. */
 type Log = (
   line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
 ) => void;
@@ -30,41 +30,41 @@ type Log = (
 export interface ObserveOptions {
   log: Log;
   logged: Logged;
-  /** True if successful health and metrics requests have a line. */
+  /** True if successful health and metrics requests are logged too. */
   probes: boolean;
 }
 
-/** Values that only the rest of the gateway has. */
+/** Values that the rest of the gateway provides. */
 export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
 >;
 
-/** Receives the events of requests, and turns them into log lines, metrics and spans. */
+/** Receives the events of requests, and creates log lines, metrics and spans. */
 export interface Observer {
-  /** A request has come in. */
+  /** A request has arrived. */
   began(request: { id: string; method: string }, watching: ObserveOptions): RequestRecord;
-  /** It is for this route. */
+  /** The request matched this route. */
   routed(record: RequestRecord, route: string): void;
-  /** It has failed, before its response or within it. */
+  /** The request failed, before or within its response. */
   failed(record: RequestRecord, error: Pick<GatewayError, "kind" | "code" | "param">): void;
-  /** It has a response. What it still waits for may come later. */
+  /** The request has a response. Later events may still be pending. */
   answered(record: RequestRecord, status: number): void;
   /** Counts a stream's bytes, and waits for its end. */
   watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
-  /** It runs under a meter, whose entry is waited for. */
+  /** The request has a meter, whose entry is awaited. */
   opened(id: string): void;
-  /** Its meter has ended, with this entry. */
+  /** The meter has ended with this entry. */
   ended(entry: Entry): void;
-  /** A limit or a budget has refused a request: whose it is, and what it counts. */
+  /** A limit or budget refused a request: its owner and unit. */
   refused(owner: string, unit: string): void;
-  /** A limit that only reports would have refused a request. */
+  /** A report-only limit would have refused a request. */
   exceeded(): void;
   /** Counts an attempt at a target, and the seconds until its answer began or it failed. */
   attempted(attempt: AttemptLabels, seconds: number): void;
-  /** Counts a change of a circuit breaker. */
+  /** Counts a circuit breaker change. */
   breakerChanged(change: BreakerLabels): void;
-  /** Registers a holder of request bodies, for the sum of their bytes. */
+  /** Registers a source of the bytes of request bodies in memory. */
   holds(bytes: () => number): void;
   /** Registers the counter of lost log lines. */
   losesLines(lines: () => number): void;
@@ -72,17 +72,18 @@ export interface Observer {
   /** Open requests and streams. */
   readonly open: { requests: number; streams: number };
   readonly uptimeMs: number;
-  /** All metrics, as Prometheus reads them. */
+  /** All metrics in Prometheus format. */
   metrics(surroundings: GatewayVitals): string;
 }
 
-/** Starts with nothing seen. `monotonic` in monotonic time in milliseconds, `now` in Unix milliseconds. */
+/** Creates an observer. `monotonic` is a monotonic clock in milliseconds, `now` returns Unix milliseconds. */
 export function createObserver({ monotonic, now }: { monotonic: () => number; now: () => number }): Observer {
   return new RequestObserver(monotonic, now);
 }
 
 /**
- * An open request. Its record is cleared at the end, as old tables of a `Map` would retain it until a full collection.
+ * An open request. Its record is cleared at the end, since old tables of a `Map` would retain it until a full
+ * collection.
  */
 interface Open {
   record: RequestRecord | undefined;
@@ -148,7 +149,7 @@ class RequestObserver implements Observer {
     record.waits++;
     if (record.streamed) this.#streams++;
     let isOver = false;
-    // A read that is under way ends, too, when the client leaves.
+    // A read in progress ends when the client leaves, too.
     const over = () => {
       if (isOver) return;
       isOver = true;
@@ -235,7 +236,7 @@ class RequestObserver implements Observer {
   }
 
   #declare(first: GatewayVitals): void {
-    // After a reload the surroundings are others; the metrics are the same.
+    // After a reload the sources are new; the metrics stay.
     const around = () => this.#surroundings ?? first;
     vitalMetrics(this.#registry, {
       openRequests: () => this.#open.size,
@@ -269,7 +270,7 @@ class RequestObserver implements Observer {
     this.#open.delete(record.id);
     open.record = undefined;
     const ms = this.#monotonic() - record.start;
-    // What the client got in the end is in the entry: a stream that begins well may be left by its client.
+    // The entry has the final status: a client may leave a stream that began well.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.#counts.count(record, ms / 1000);
     writeRequestSpan(record, { ms, now: this.#now });

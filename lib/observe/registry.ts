@@ -1,66 +1,63 @@
-/** Counters and histograms, and their text for Prometheus. The number of series is bounded, whatever happens. */
+/** Counters and histograms in Prometheus format. The number of series is bounded. */
 
-/** Most lines with a value that a registry ever writes. */
+/** Most lines with a value. */
 const MOST_SERIES = 1_200;
 
-/** Takes the place of every label of what there is no room for. */
+/** Label value of all series beyond the bound. */
 const OTHER = "other";
 
-/** A number that only grows, by labels. */
+/** A counter with labels. */
 export interface Counter {
-  /** Adds to the series of these values, given in the order of the labels. */
+  /** Adds to the series with these label values, given in the order of the labels. */
   add(values: readonly string[], by?: number): void;
 }
 
-/** An amount that only grows, by labels; exact. */
+/** A counter of exact amounts, with labels. */
 export interface AmountCounter {
   add(values: readonly string[], by: bigint): void;
 }
 
-/** Observations in buckets, by labels. */
+/** A histogram with labels. */
 export interface Histogram {
   observe(values: readonly string[], value: number): void;
 }
 
-/** One value that is read when it is asked for. */
+/** A value read at rendering. */
 export interface Reading {
   labels?: Readonly<Record<string, string>>;
-  /** A number, or the decimal text of one that is exact. */
+  /** A number, or an exact decimal text. */
   value: number | string;
 }
 
-/** Options of a family of series. */
+/** Options of a metric. */
 export interface FamilyOptions {
   help: string;
   labels?: readonly string[];
 }
 
-/** Families of series, and their text. */
+/** All metrics and their rendering. */
 export interface Registry {
   counter(name: string, options: FamilyOptions): Counter;
-  /** @param write an amount as a decimal number */
+  /** Declares a counter of amounts. `write` formats an amount as a decimal number */
   amounts(name: string, options: FamilyOptions & { write: (amount: bigint) => string }): AmountCounter;
-  /** @param buckets upper bounds, growing */
+  /** Declares a histogram. `buckets` are ascending upper bounds. */
   histogram(name: string, options: FamilyOptions & { buckets: readonly number[] }): Histogram;
-  /** Values that are read at each rendering: the first `most` of them. */
+  /** Declares values read at each rendering: the first `most` of them. */
   read(
     name: string,
     options: FamilyOptions & { type: "gauge" | "counter"; most?: number; from: () => readonly Reading[] },
   ): void;
-  /** Everything, in the text format 0.0.4. */
+  /** Renders everything in the text format 0.0.4. */
   render(): string;
 }
 
-/** Series whose first labels have the same values; those of the next label lead on. */
+/** Series whose first labels have the same values, by the value of the next label. */
 interface Branch<S> {
   series: S | undefined;
   readonly next: Map<string, Branch<S>>;
 }
 
-/**
- * Starts with nothing. Every family has room for one series of `other` from the start, which takes what the rest of the
- * room does not.
- */
+/** Creates an empty registry. Each metric reserves one series `other`, which collects everything beyond the bound. */
 export function createRegistry(most = MOST_SERIES): Registry {
   return new SeriesRegistry(most);
 }
@@ -107,7 +104,7 @@ class SeriesRegistry implements Registry {
   }
 
   histogram(name: string, { help, labels = [], buckets }: FamilyOptions & { buckets: readonly number[] }): Histogram {
-    // Each bucket, the one without a bound, the sum and the count.
+    // One line per bucket, one for the unbounded bucket, the sum and the count.
     const lines = buckets.length + 3;
     const series = this.#seriesOf(labels, {
       lines,
@@ -162,7 +159,7 @@ class SeriesRegistry implements Registry {
     return out;
   }
 
-  /** @throws {RangeError} if a name is no name, is taken, or there is no room */
+  /** Declares a metric. @throws {RangeError} for an invalid or used name, or beyond the bound */
   #declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
     if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
@@ -173,7 +170,7 @@ class SeriesRegistry implements Registry {
     this.#families.set(name, () => head + body());
   }
 
-  /** Series by the values of their labels; `lines` is what one of them takes of the room. */
+  /** Series by label values; `lines` is the number of lines per series. */
   #seriesOf<S>(labels: readonly string[], { lines, make }: { lines: number; make: (text: string) => S }) {
     const all: S[] = [];
     const root: Branch<S> = { series: undefined, next: new Map() };
@@ -192,7 +189,7 @@ class SeriesRegistry implements Registry {
     }
 
     const add = (values: readonly string[]): S => {
-      // Its room was taken when the family was declared.
+      // Its lines were reserved at the declaration.
       const isOther = values.every((value) => value === OTHER);
       if (isOther || this.#taken + lines > this.#most) return rest ??= insert(labels.map(() => OTHER));
       this.#taken += lines;

@@ -1,18 +1,18 @@
-/** The one line of the log that each request has. */
+/** The log line of a request. */
 import { formatUsd } from "../billing/money.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
-/** Level, event and facts; a fact that is not known is absent. */
+/** Level, event and facts; unknown facts are absent. */
 export interface RequestLogLine {
   level: "info" | "warn" | "error";
   event: "request";
   [fact: string]: string | number | boolean | undefined;
 }
 
-/** Most names of members in one line. */
+/** Most member names in one line. */
 const MOST_NAMES = 32;
 
-/** Writes the line of a request that is over. `ms`: the time it took. */
+/** Creates the log line of an ended request. `ms`: its duration. */
 export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLogLine {
   const { entry, dropped } = record;
   const line: RequestLogLine = {
@@ -54,13 +54,13 @@ export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: numb
   return line;
 }
 
-/** The model that an upstream was asked for in the end. */
+/** The model of the last attempt. */
 function answeredBy({ entry }: RequestRecord): string | undefined {
   if (entry === undefined || entry.attempts === 0) return undefined;
   return entry.model === "" ? undefined : entry.model;
 }
 
-/** The gateway's own failures are errors; those of others, and overload, are warnings. */
+/** The gateway's own failures are errors; failures of others and overload are warnings. */
 function levelOf({ kind, status }: RequestRecord): RequestLogLine["level"] {
   if (kind === "internal") return "error";
   return status >= 500 || kind === "upstream" || kind === "timeout" || kind === "overloaded" ? "warn" : "info";

@@ -1,7 +1,9 @@
-/** The facts of a running request, for log and metrics. It never holds a body, a key or text of a prompt or an answer. */
+/**
+ * The facts of a running request for log and metrics. They never contain a body, a key or text of a prompt or answer.
+ */
 import type { Entry } from "../store/ledger.ts";
 
-/** Endpoints as metrics name them. Routes that no endpoint belongs to are `other`. */
+/** Endpoints as named in metrics. Other routes are `other`. */
 export type ObservedEndpoint =
   | Entry["endpoint"]
   | "count_tokens"
@@ -13,44 +15,44 @@ export type ObservedEndpoint =
   | "admin"
   | "other";
 
-/** One request. Every step adds the facts that it finds out. */
+/** One request. Each step adds its facts. */
 export interface RequestRecord {
   readonly id: string;
   /** A known method, or `other`. */
   readonly method: string;
-  /** Time of arrival by a monotonic clock, in milliseconds. */
+  /** Arrival by a monotonic clock, in milliseconds. */
   readonly start: number;
-  /** The pattern of its route, such as `/v1/models/[provider]`; empty where there is none. Never the path itself. */
+  /** Pattern of the route, such as `/v1/models/[provider]`; empty for unknown paths. Never the path itself. */
   route: string;
   keyId?: string;
   keyName?: string;
   group?: string;
-  /** Address of the client, if the operator has enabled it in the log. */
+  /** Client address, if the operator has enabled it in the log. */
   address?: string;
   /** Public id of the requested model; `other` if it is not in the catalog. */
   asked?: string;
-  /** The protocol spoken to the upstream. */
+  /** Protocol of the upstream. */
   protocol?: string;
-  /** Names of members that were not passed on, as the gateway's own words. */
+  /** Names of dropped members, as in `memberName`. */
   dropped: readonly string[];
   /** Kind of the error, and its code if it has one. */
   kind?: string;
   code?: string;
-  /** The parameter that the error names, as in `memberName`. */
+  /** The parameter named by the error, as in `memberName`. */
   param?: string;
-  /** Bytes of the request's body, inflated. */
+  /** Bytes of the request body, decompressed. */
   bytesIn: number;
-  /** Bytes of the answer's body that were handed on. */
+  /** Bytes of the response body passed on. */
   bytesOut: number;
-  /** True for an answer as a stream of events. */
+  /** True for an event stream. */
   streamed: boolean;
   /** Status of the response; 0 until there is one. */
   status: number;
-  /** Its ledger entry; only of requests under a meter. */
+  /** Ledger entry; only for requests with a meter. */
   entry?: Entry;
-  /** The context of its trace; for the observer. */
+  /** Trace context, for the observer. */
   trace?: unknown;
-  /** Number of events that must happen before the request is over. */
+  /** Number of events to await before the request ends. */
   waits: number;
 }
 
@@ -62,7 +64,7 @@ export function endpointOf(route: string): ObservedEndpoint {
   return /^(?:\/v1|\/anthropic\/v1)\/models(?:\/|$)/.test(route) ? "models" : "other";
 }
 
-/** True for routes that monitoring polls. */
+/** Returns whether monitoring polls a route. */
 export function isProbe(route: string): boolean {
   const endpoint = endpointOf(route);
   return endpoint === "health" || endpoint === "metrics";

@@ -1,20 +1,20 @@
 /**
- * Spans for OpenTelemetry, where Deno's own is on (`OTEL_DENO=true`). Deno registers itself under the name that every
+ * OpenTelemetry spans, if Deno's own support is on (`OTEL_DENO=true`). Deno registers itself under the name that every
  * copy of the OpenTelemetry API uses; without it tracing is off.
  */
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 type Attribute = string | number | readonly string[];
 
-/** A request to an upstream, in a trace. */
+/** The span of an upstream request. */
 export interface CallSpan {
-  /** Headers that pass the trace context on. */
+  /** Headers that propagate the trace context. */
   headers: Readonly<Record<string, string>>;
-  /** Ends its span. Absent: there was no answer. */
+  /** Ends the span. @param status absent: there was no response */
   end(status?: number): void;
 }
 
-/** The little of the API that is used. */
+/** The used part of the OpenTelemetry API. */
 interface Span {
   updateName(name: string): unknown;
   setAttribute(name: string, value: Attribute): unknown;
@@ -40,11 +40,11 @@ interface Api {
   };
 }
 
-/** Symbols of the API for its registration and for the span of a context, in all versions 1. */
+/** Symbols of the API's registration and of a context's span, in all versions 1.x. */
 const API = Symbol.for("opentelemetry.js.api.1");
 const SPAN = Symbol.for("OpenTelemetry Context Key SPAN");
 
-/** `SpanKind.CLIENT`, as GenAI spans are, and `SpanStatusCode.ERROR`. */
+/** `SpanKind.CLIENT`, as GenAI conventions require, and `SpanStatusCode.ERROR`. */
 const CLIENT = 2;
 const ERROR = 2;
 
@@ -58,12 +58,12 @@ const OPERATIONS: Readonly<Record<string, string>> = {
   rerank: "rerank",
 };
 
-/** The active trace context; `undefined` where tracing is off. */
+/** The active trace context; `undefined` if tracing is off. */
 export function captureTraceContext(): unknown {
   return apiOf()?.context?.active();
 }
 
-/** Gives the server's own span the name and the route of the request, which it has only while there is no response. */
+/** Sets name and route of the server's own span, which exists only until the response. */
 export function nameServerSpan({ trace, method, route }: RequestRecord): void {
   if (trace === undefined || route === "") return;
   const span = (trace as Context).getValue(SPAN) as Span | undefined;
@@ -72,8 +72,8 @@ export function nameServerSpan({ trace, method, route }: RequestRecord): void {
 }
 
 /**
- * Starts the span of a request to an upstream. Only for other transports than `fetch`, whose spans Deno makes.
- * `undefined` where tracing is off.
+ * Starts the span of an upstream request, for transports other than `fetch`, which Deno instruments itself. `undefined`
+ * if tracing is off.
  */
 export function startCallSpan(address: string): CallSpan | undefined {
   const api = apiOf();
@@ -99,7 +99,7 @@ export function startCallSpan(address: string): CallSpan | undefined {
   };
 }
 
-/** Writes the span of a request that asked a model. It ends with the stream; that of the server ends with its head. */
+/** Writes the span of a model request. It ends with the stream; the server's own span ends with the head. */
 export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: number; now: () => number }): void {
   const { trace, entry } = record;
   if (trace === undefined || entry === undefined || entry.model === "") return;
@@ -116,7 +116,7 @@ export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: numbe
   span.end(endedAt);
 }
 
-/** GenAI attributes: names, numbers, never a word of a prompt or an answer. */
+/** GenAI attributes: names and numbers, never text of a prompt or answer. */
 function attributesOf(record: RequestRecord, operation: string): Record<string, Attribute> {
   const { entry, kind } = record;
   if (entry === undefined) return {};

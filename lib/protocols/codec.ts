@@ -1,4 +1,4 @@
-/** What a protocol folder provides. */
+/** The interface of a protocol, from the client's side. */
 import type { z } from "zod";
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent, TokenUsage } from "./canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
@@ -6,92 +6,92 @@ import type { ContentSizes, JsonDocument, JsonObject } from "../json/mod.ts";
 import type { ExtrasTable } from "./extras.ts";
 import type { PlainContents } from "./plain_contents.ts";
 
-/** One server-sent event. `data` holds no line break. */
+/** One server-sent event. `data` contains no line break. */
 export interface Frame {
   event?: string;
   data: string;
-  /** What the data says, where it was read beforehand as it is long; absent: it is to be read where it is needed. */
+  /** Result of reading long data in advance; absent: the data is parsed where it is needed. */
   read?: LongRead;
 }
 
-/** What long data says; `parsed` is `undefined` where that is not JSON, or more than is read. */
+/** Long data, already parsed; `parsed` is `undefined` if it is not JSON, or beyond the size that is parsed. */
 export interface LongRead {
   parsed: JsonDocument | undefined;
 }
 
-/** What an answer repeats of its request, and what only the gateway knows. */
+/** Facts that an answer repeats from its request, and facts of the gateway. */
 export interface Echo {
-  /** The gateway's id of the request, `[A-Za-z0-9]+`; every id inside the answer derives from it. */
+  /** The gateway's id of the request, `[A-Za-z0-9]+`; all ids inside the answer derive from it. */
   requestId: string;
-  /** When the request came in, in Unix seconds. */
+  /** Arrival of the request, in Unix seconds. */
   createdAt: number;
-  /** The time in Unix seconds, asked for when the answer is complete; absent: answers are dated `createdAt`. */
+  /** Returns the time of completion in Unix seconds; absent: answers are dated `createdAt`. */
   completedAt?: () => number;
-  /** Public id of the model that answers. */
+  /** Public id of the answering model. */
   model: string;
   /** The request body as the client sent it. */
   request: JsonObject;
-  /** The request as it was read. */
+  /** The prompt read from it. */
   prompt: Prompt;
-  /** Keeps the answer for requests that refer to it; absent: nothing can. */
+  /** Stores the answer for later references; absent: no request can refer to it. */
   keeper?: AnswerKeeper;
 }
 
 /** An answer that later requests may refer to. */
 export interface KeptAnswer {
   id: string;
-  /** Its items, each as JSON text. `id`: absent if an item has none. */
+  /** The items as JSON text. `id` is absent if an item has none. */
   output: readonly { id?: string; text: string }[];
 }
 
-/** Keeps the answer of one request. */
+/** Stores the answer of one request. */
 export interface AnswerKeeper {
-  /** Id of the answer that the request continues, as the client named it. */
+  /** Id of the previous answer, as named by the client. */
   readonly previousId?: string;
   /** True if any later request of the key may refer to the answer. */
   readonly isStored: boolean;
-  /** Keeps an answer when it is complete; absent: answers are not kept. */
+  /** Stores a complete answer; absent: answers are not stored. */
   keep?(answer: KeptAnswer): void;
   /** Resolves when other nodes can find the answer; absent: there is nothing to wait for. */
   written?(): Promise<void> | undefined;
 }
 
-/** An error as it goes out before anything else was sent. */
+/** An error response. */
 export interface ErrorReply {
   status: number;
   headers: Record<string, string>;
   body: JsonObject;
 }
 
-/** Objects of a body, written as JSON text. */
+/** JSON text of objects in a body. */
 export type Texts = ReadonlyMap<JsonObject, string>;
 
-/** What the caller of a reader lets a body name. */
+/** Permissions that apply while a body is read. */
 export interface Permits {
-  /** Files that the vendor keeps; false: they are refused. */
+  /** False: files stored at the vendor are refused. */
   vendorState: boolean;
   /**
-   * Checks a tool that is defined inside the conversation.
-   * @throws {GatewayError} `invalid`, where the client may not use it
+   * Checks a tool defined inside the conversation.
+   * @throws {GatewayError} `invalid` if the client may not use it
    */
   checkTool(tool: JsonObject, param: string): void;
   /**
-   * Checks, at any depth, a part of the conversation that is passed on unread.
-   * @throws {GatewayError} `invalid`, where it asks for something that the client may not use
+   * Checks, at any depth, a part of the conversation that is passed on as it is.
+   * @throws {GatewayError} `invalid` if it needs a permission that the client lacks
    */
   checkItem(item: JsonObject, param: string): void;
 }
 
-/** Why a request does not fit a model's context. All counts are in tokens. */
+/** Token counts of a request that exceeds a model's context. */
 export interface ContextCounts {
   input: number;
-  /** Output that the client asked for; 0: it named no limit. */
+  /** Requested output; 0: no limit was requested. */
   output: number;
   /** The model's context window. */
   limit: number;
 }
 
-/** One text protocol, from the client's side. Pure: no clock, no random, no I/O. */
+/** One text protocol, from the client's side. Pure: no clock, no randomness, no I/O. */
 export interface Codec {
   readonly protocol: Protocol;
   /** The request body: types and ranges. Unknown members pass. */
@@ -102,44 +102,44 @@ export interface Codec {
    */
   checkHeaders?(header: (name: string) => string | null): void;
   /**
-   * Writes as text the objects of a long body that are text in a prompt. The schema has accepted the body. Absent where the
-   * protocol has no such objects.
+   * Writes the objects of a long body that are text in a prompt, in slices, after the schema check. Absent if the
+   * protocol has none.
    */
   writeTexts?(body: JsonObject): Promise<Texts>;
   /**
-   * Reads a body that the schema has accepted.
-   * @param texts what was written beforehand; the rest is written here
+   * Reads a body after the schema check.
+   * @param texts results of `writeTexts`; anything missing is written here
    * @param permits absent: no vendor state, and any tool
-   * @throws {GatewayError} `invalid`, for what a schema cannot say
+   * @throws {GatewayError} `invalid` for rules beyond the schema
    */
   readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt;
-  /** Contents that need not be decoded before a step asks for them. */
+  /** Forms of contents that are decoded only when needed. */
   readonly plainContents: PlainContents;
   /**
-   * Reads a body whose contents are plain, as `readPrompt`.
-   * @param body decodes the contents when the prompt's messages or tools are first read
+   * Reads a body with plain contents, as `readPrompt`.
+   * @param body decodes the contents at the first access to the prompt's messages or tools
    * @throws {GatewayError} as `readPrompt`
    */
   readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () => JsonObject): Prompt;
-  /** What a body can ask of a vendor beyond tokens. */
+  /** Features of a body that cost more than tokens. */
   readonly extras: ExtrasTable;
   /** Writes a whole answer. */
   writeReply(reply: Reply, echo: Echo): JsonObject;
-  /** Writes a streamed answer. `end()` closes the stream the protocol's way. */
+  /** Writes a streamed answer. `end()` ends the stream as the protocol requires. */
   writer(echo: Echo): Machine<ReplyEvent, Frame>;
-  /** True for the frame of a stream that tells the usage of the whole answer. */
+  /** Returns whether a frame reports the usage of the whole answer. */
   tellsUsage(frame: Frame): boolean;
-  /** The JSON text of a whole answer, or of a frame that tells the usage of one, with this usage in place of its own. */
+  /** Replaces the usage in the JSON text of a whole answer or of a frame with usage. */
   withUsage(text: string, usage: TokenUsage): string;
   /**
-   * A frame that tells the usage, made after one that does not; absent if every complete stream has one. For streams
-   * whose clients want to be told.
+   * Returns a usage frame derived from a frame without usage; absent if every complete stream has one. For clients that
+   * request usage.
    */
   usageFrame?(like: Frame, usage: TokenUsage): Frame;
-  /** Writes an error that comes before any other byte. */
+  /** Writes an error response. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
-  /** What to send while there is nothing to say: a comment or the protocol's own ping, as bytes of the stream. */
+  /** Bytes of a heartbeat in a stream: a comment, or the protocol's ping. */
   readonly heartbeat: string;
-  /** The error for what does not fit the model's context, in the protocol's own words. */
+  /** The error for a request that exceeds the model's context, worded as clients of the protocol expect it. */
   contextError(counts: ContextCounts): GatewayError;
 }

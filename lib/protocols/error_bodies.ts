@@ -1,4 +1,4 @@
-/** The two shapes errors have on the wire: OpenAI's for chat, responses, images and catalog, Anthropic's for messages. */
+/** Error bodies: OpenAI's shape for chat, responses, images and catalog, Anthropic's for messages. */
 import type { ErrorKind, GatewayError } from "../errors.ts";
 import type { ErrorReply } from "./codec.ts";
 
@@ -21,7 +21,7 @@ const OPENAI: Readonly<Record<ErrorKind, readonly [type: string, code: string | 
   timeout: ["server_error", "timeout"],
 };
 
-/** `type` and `code` of an OpenAI error body where clients act upon OpenAI's words for one of our codes. */
+/** `type` and `code` of an OpenAI error body for codes of ours that have an equivalent clients act upon. */
 const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]> = new Map([
   ["insufficient_quota", ["insufficient_quota", "insufficient_quota"]],
   ["rate_limit_requests", ["requests", "rate_limit_exceeded"]],
@@ -48,7 +48,7 @@ const ANTHROPIC: Readonly<Record<ErrorKind, string>> = {
   timeout: "timeout_error",
 };
 
-/** The members of an OpenAI error: all four are required by the SDKs' types. */
+/** The members of an OpenAI error. The SDKs' types require all four. */
 export interface OpenaiError {
   message: string;
   type: string;
@@ -60,11 +60,11 @@ export interface OpenaiError {
 export interface AnthropicError {
   type: string;
   message: string;
-  /** Only with errors about conversations that the vendor holds: its clients act upon the code. */
+  /** Present for errors about conversations stored at the vendor, whose code clients act upon. */
   details?: { error_code: string };
 }
 
-/** An error as OpenAI clients read it, before and inside a stream. */
+/** An OpenAI error, for a response or inside a stream. */
 export function openaiError(error: GatewayError): OpenaiError {
   const [type, code] = OPENAI[error.kind];
   const [knownType, knownCode] = OPENAI_BY_CODE.get(error.code ?? "") ?? [];
@@ -76,7 +76,7 @@ export function openaiError(error: GatewayError): OpenaiError {
   };
 }
 
-/** An error as Anthropic clients read it, before and inside a stream. The member at fault leads the text. */
+/** An Anthropic error, for a response or inside a stream. The text begins with the invalid member. */
 export function anthropicError(error: GatewayError): AnthropicError {
   const message = error.param === undefined || error.message.startsWith(error.param)
     ? error.message
@@ -85,7 +85,7 @@ export function anthropicError(error: GatewayError): AnthropicError {
   return { type: ANTHROPIC[error.kind], message, ...details };
 }
 
-/** A whole error answer in the OpenAI shape. */
+/** An error response in OpenAI's shape. */
 export function openaiErrorReply(error: GatewayError, requestId: string): ErrorReply {
   return {
     status: error.status,
@@ -94,12 +94,12 @@ export function openaiErrorReply(error: GatewayError, requestId: string): ErrorR
   };
 }
 
-/** The status of an error for Anthropic clients. An overloaded upstream is 529 here, as these clients know it. */
+/** The status of an Anthropic error: an overloaded upstream is 529, as Anthropic's clients expect. */
 export function anthropicStatus(error: GatewayError): number {
   return error.kind === "overloaded" ? 529 : error.status;
 }
 
-/** A whole error answer in the Anthropic shape. */
+/** An error response in Anthropic's shape. */
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
   const headers = errorHeaders(error);
@@ -112,7 +112,7 @@ export function anthropicErrorReply(error: GatewayError, requestId: string): Err
   };
 }
 
-/** Headers that tell SDKs whether and when to try again. */
+/** Headers that tell SDKs whether and when to retry. */
 function errorHeaders(error: GatewayError): Record<string, string> {
   const headers: Record<string, string> = { ...error.headers };
   if (error.retryAfterMs !== undefined) {

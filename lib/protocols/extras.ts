@@ -1,57 +1,56 @@
 /**
- * What a request asks of its vendor beyond tokens: dearer service tiers, tools that run at the vendor, remote MCP servers,
- * and state that the vendor keeps. Each protocol has one table of it. The tables are data: who may ask for what is decided
- * by the pipeline.
+ * Features of requests that cost more than tokens or need permission: service tiers, hosted tools, remote MCP servers,
+ * and state at the vendor. Each protocol has one table as data; lib/request checks the permissions.
  */
 import { PLAIN_TIERS, type TokenUsage } from "./canonical/types.ts";
 import { isObject, type Json, type JsonObject, type JsonPath } from "../json/mod.ts";
 
-/** One thing that a request asks for beyond tokens. */
+/** A feature that costs more than tokens or needs permission. */
 export type Extra =
-  /** A tool that runs at the vendor, by the plain name that the configuration and prices use. */
+  /** A hosted tool, by its name in the configuration and prices. */
   | { asks: "hosted_tool"; tool: string }
-  /** A service tier with a price of its own, by the name that the configuration and prices use. */
+  /** A service tier with a price of its own, by its name in the configuration and prices. */
   | { asks: "service_tier"; tier: string }
-  /** A server that the vendor calls at the client's wish. */
+  /** An MCP server named by the client, which the vendor calls. */
   | { asks: "remote_mcp" }
-  /** Something the vendor keeps: a file, a store, a container. */
+  /** State at the vendor: a file, a store, a container. */
   | { asks: "vendor_state" }
-  /** A feature whose cost no answer tells. */
+  /** A feature whose cost no answer reports. */
   | { asks: "unpriced" }
-  /** A window that is dearer beyond so many tokens: for models whose row has a longer one. */
+  /** A context window that costs more beyond `over` tokens: for models with a longer one. */
   | { asks: "long_context"; over: number };
 
-/** What a member of a body asks for. A member that is absent, null, false or an empty list asks for nothing. */
+/** The feature of a body member. A member that is absent, null, false or an empty list uses no feature. */
 export type MemberRule =
   | Extract<Extra, { asks: "hosted_tool" } | { asks: "remote_mcp" }>
-  /** `notLists`: a list asks for something else. */
+  /** `notLists`: a list has another meaning. */
   | { asks: "unpriced"; notLists?: true }
-  /** `plain`: values that cost no more than the plain price. `names`: tiers that the vendor bills under another name. */
+  /** `plain`: values at the default price. `names`: tiers that the vendor bills under another name. */
   | { asks: "service_tier"; plain: readonly string[]; prefix?: string; names?: Readonly<Record<string, string>> }
-  /** `only`: a member of the object that names the state; absent: the member itself does. */
+  /** `only`: the member of the object that refers to the state; absent: the member itself does. */
   | { asks: "vendor_state"; only?: string; code?: string };
 
-/** What one protocol can ask of a vendor beyond tokens. */
+/** The features of one protocol. */
 export interface ExtrasTable {
   /** Members of the body. */
   members: Readonly<Record<string, MemberRule>>;
-  /** Types of tools that the client runs, or that cost nothing but tokens. Every other type is hosted. */
+  /** Types of tools that the client runs, or that cost only tokens. All other types are hosted. */
   plainTools: ReadonlySet<string>;
-  /** Types of tools that are servers of the client's choice. */
+  /** Types of tools that are remote servers. */
   remoteTools: ReadonlySet<string>;
-  /** Where tools are defined beside `tools`: in entries of this list, of these types, in their member `tools`. */
+  /** Tools defined outside of `tools`: in the member `tools` of entries of this list with these types. */
   nested?: { list: string; types: ReadonlySet<string> };
-  /** Items that the vendor looks up by their `id` unless they have this member. */
+  /** Items that refer to vendor state by their `id` unless they have this member. */
   lookedUp?: Readonly<Record<string, string>>;
-  /** Items whose `tools` report what a server offers, and define nothing. */
+  /** Items whose `tools` list what a server offers and define nothing. */
   toolReports?: ReadonlySet<string>;
-  /** The type that a choice has which names one hosted tool by `name`; absent: such a choice has the tool's own type. */
+  /** Type of a tool choice that selects a hosted tool by `name`; absent: the choice has the tool's own type. */
   namedChoice?: string;
-  /** Feature names in the header `anthropic-beta`, by how they begin. */
+  /** Features of the header `anthropic-beta`, by name prefix. */
   betas?: Readonly<Record<string, Extra>>;
 }
 
-/** Members, of a hosted tool or an item of the conversation, that name the vendor's state: `container` where it is a text. */
+/** Members of a hosted tool or an item that refer to vendor state; `container` only as text. */
 const STATE_MEMBERS: ReadonlySet<string> = new Set([
   "vector_store_ids",
   "file_id",
@@ -69,20 +68,20 @@ const TOOL_MEMBERS: ReadonlySet<string> = new Set([
   ...["server_url", "server_label", "connector_id", "authorization", "headers", "mcp_server_name"],
 ]);
 
-/** Members that hold a model's words, schemas or headers: the names in them are the client's or a tool's own. */
+/** Members with free content (model output, schemas, headers): names inside them have no meaning to the gateway. */
 export const OWN_NAMES: ReadonlySet<string> = new Set([
   ...["arguments", "input", "parameters", "input_schema", "output_schema", "input_examples", "configs", "headers"],
 ]);
 
-/** Names that may be another spelling. Few requests have one. */
+/** Characters of unusual spellings of a name. Few requests have one. */
 const UNUSUAL = /[A-Z\u0080-\uffff]/;
 
-/** Tools that are known under an older name too. */
+/** Older names of tools. */
 const OLDER_NAMES: Readonly<Record<string, string>> = { web_search_preview: "web_search" };
 
 /**
- * A usage with what an answer reports beside tokens.
- * @param asked the tier that the request asks for: only then it matters that the answer was made in the plain one
+ * Adds the features that an answer reports to its usage.
+ * @param asked the requested tier: the default tier is added only if another one was requested
  */
 export function withReported(
   usage: TokenUsage,
@@ -102,37 +101,37 @@ export function withReported(
   };
 }
 
-/** Names from upstreams stand in bills and logs. */
+/** Checks names from upstreams, which appear in bills and logs. */
 function isName(text: string): boolean {
   return /^[a-z][a-z0-9_.:-]{0,63}$/.test(text);
 }
 
-/** What a client can do about a file id that it may not name. */
+/** Advice for a client that may not refer to a file id. */
 export function sendContent(member: string): string {
   return `the file belongs to one vendor's account. Send ${member}; or the operator can allow it in vendor_state of ` +
     "your key's group";
 }
 
-/** The plain name of a tool: its type without the date, `web_search` of `web_search_20250305`. */
+/** The plain name of a tool: its type without the date, such as `web_search` for `web_search_20250305`. */
 function plainToolName(type: string): string {
   const plain = type.replace(/_(?:\d{8}|\d{4}_\d{2}_\d{2})$/, "");
   return OLDER_NAMES[plain] ?? plain;
 }
 
-/** What a tool asks for; undefined for one that costs nothing but tokens. */
+/** The feature of a tool; undefined if it costs only tokens. */
 export function extraOfTool(tool: JsonObject, { plainTools, remoteTools }: ExtrasTable): Extra | undefined {
-  // Messages: a tool without a type is the client's.
+  // Messages: a tool without a type is run by the client.
   if (typeof tool.type !== "string") return undefined;
   const name = plainToolName(tool.type);
   if (remoteTools.has(name)) return { asks: "remote_mcp" };
   if (!plainTools.has(name)) return { asks: "hosted_tool", tool: name };
-  // A shell is the client's unless it runs in a container of the vendor's.
+  // A shell is run by the client unless it has a container at the vendor.
   const { environment } = tool;
   const isHosted = name === "shell" && isObject(environment) && environment.type !== "local";
   return isHosted ? { asks: "hosted_tool", tool: name } : undefined;
 }
 
-/** Path, inside a hosted tool, of the first member that names state of the vendor's. */
+/** Path, inside a hosted tool, of the first member that refers to vendor state. */
 export function stateInTool(value: Json | undefined, path = ""): string | undefined {
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
@@ -152,15 +151,15 @@ export function stateInTool(value: Json | undefined, path = ""): string | undefi
 }
 
 /**
- * The name for which servers that read names without regard to case, as those written in Go do, take this one. They
- * take U+017F for an s and U+212A for a k.
+ * The name that servers with case-insensitive names, such as those written in Go, read this one as. They fold U+017F to
+ * s and U+212A to k.
  */
 export function usualName(name: string): string {
-  // Lower case of U+212A is a plain k.
+  // toLowerCase() maps U+212A to k, but not U+017F to s.
   return UNUSUAL.test(name) ? name.toLowerCase().replaceAll("\u017f", "s") : name;
 }
 
-/** Paths, inside a tool, of members that some servers take for another one. Tools of a namespace have their own. */
+/** Paths, inside a tool, of unusual spellings of members. A namespace's tools are checked separately. */
 export function spellingsInTool(value: Json | undefined, path: JsonPath = []): JsonPath[] {
   if (Array.isArray(value)) return value.flatMap((item, index) => spellingsInTool(item, [...path, index]));
   if (!isObject(value)) return [];
@@ -176,18 +175,18 @@ export function spellingsInTool(value: Json | undefined, path: JsonPath = []): J
   return found;
 }
 
-/** Whether a member names state of the vendor's. */
+/** Returns whether a member refers to vendor state. */
 export function namesState(name: string, value: Json | undefined): boolean {
   return STATE_MEMBERS.has(name) && asksForSomething(value) && !isObject(value);
 }
 
-/** False for a value that a client sends to ask for nothing. */
+/** Returns whether a value uses a feature at all. */
 export function asksForSomething(value: Json | undefined): boolean {
   if (value === undefined || value === null || value === false || value === "") return false;
   return !Array.isArray(value) || value.length > 0;
 }
 
-/** What a member's value asks for; undefined if that costs nothing but tokens. */
+/** The feature of a member's value; undefined if it costs only tokens. */
 export function extraOfMember(value: Json | undefined, rule: MemberRule): Extra | undefined {
   if (!asksForSomething(value)) return undefined;
   switch (rule.asks) {

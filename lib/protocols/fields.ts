@@ -1,17 +1,17 @@
-/** Pieces of request schemas that more than one protocol uses, and what a failed check says. */
+/** Request schemas shared by several protocols, and the texts of failed checks. */
 import { z } from "zod";
 import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isInteger, isRawNumber, type JsonObject } from "../json/mod.ts";
 import { type FastPathValidator, fastPathValidator } from "./fast_path_validator.ts";
 
-/** How many of each thing one request may hold. */
+/** Most items of each kind in one request. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
 
-/** A JSON object whose members are nobody's business here: a JSON Schema, metadata, a hosted tool. */
+/** A JSON object that is not validated: a JSON Schema, metadata, a hosted tool. */
 export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string(), z.unknown());
 
-/** Says which type a value has that no branch of a union knows. */
+/** Creates the message for a value that no option of a union accepts. */
 export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
   return {
     error({ code, input }) {
@@ -23,14 +23,14 @@ export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue
   };
 }
 
-/** A count of tokens that must be at least one. */
+/** A token count of at least 1. */
 export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
 
-/** A seed for sampling: vendors take integers of more bits than a double holds. */
+/** A seed: vendors accept integers beyond the precision of a double. */
 export const seedField: z.ZodType<unknown> = z.unknown().refine(isInteger, { error: "Expected an integer" })
   .meta({ type: "integer" });
 
-/** A text that ends the answer. Every piece of an answer is searched for it, so it cannot be of any length. */
+/** A stop sequence. Its length is limited, since every piece of an answer is searched for it. */
 export const stopText: z.ZodString = z.string().max(1_024);
 
 /** Name of a tool: OpenAI allows 64 characters, Anthropic 128, dots come from namespaces. */
@@ -41,17 +41,17 @@ export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex
 /** Reasoning depth. */
 export const effortField: z.ZodType<typeof EFFORTS[number]> = z.enum(EFFORTS);
 
-/** At most 16 string pairs. */
+/** At most 16 pairs of strings. */
 export const metadataField: z.ZodType<Record<string, string>> = z.record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, { error: "Expected at most 16 pairs" });
 
-/** Opaque id of the end user, as OpenAI's protocols know it. */
+/** OpenAI's opaque id of the end user. */
 export const safetyIdentifierField: z.ZodType<string> = z.string().max(64);
 
-/** How long the prompt cache is kept, the older member. */
+/** Lifetime of the prompt cache (the older member). */
 export const cacheRetentionField: z.ZodType<string> = z.enum(["in_memory", "in-memory", "24h"]);
 
-/** How the prompt cache works. */
+/** Options of the prompt cache. */
 export const cacheOptionsField: z.ZodType<Record<string, unknown>> = z.looseObject({
   mode: z.enum(["implicit", "explicit"]).nullish(),
   ttl: z.string().nullish(),
@@ -69,7 +69,7 @@ const percentileField = z.union([
 ]);
 const sortNames = z.enum(["price", "throughput", "latency", "exacto"]);
 
-/** Routing wishes (`provider`), an extension that OpenRouter's clients send. */
+/** Provider preferences (`provider`), an extension of OpenRouter. */
 export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
   order: z.array(z.string()).nullish(),
   only: z.array(z.string()).nullish(),
@@ -95,15 +95,15 @@ export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
   }).optional(),
 });
 
-/** Models to try next (`models`), an extension that OpenRouter's clients send. */
+/** Fallback models (`models`), an extension of OpenRouter. */
 export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
 
-/** What is made once of each schema. */
+/** Cached validators of whole bodies. */
 const sure = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
- * Checks a request body. The value is judged, not copied: what is read later is the body as the client sent it.
- * @throws {GatewayError} `invalid`, naming the first member that is wrong
+ * Checks a request body without copying it.
+ * @throws {GatewayError} `invalid`, naming the first invalid member
  */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
   let isSure = sure.get(schema);
@@ -113,12 +113,12 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
   if (!result.success) throw invalidBody(result.error);
 }
 
-/** Facts of each schema without the contents, made once. */
+/** Cached validators of bodies without their contents. */
 const sureHeads = new WeakMap<z.ZodType, FastPathValidator>();
 
 /**
- * True if the schema surely accepts a body, the contents aside.
- * @param contents names of members that are right already
+ * Returns whether the schema certainly accepts a body, apart from its contents.
+ * @param contents names of members that were checked already
  */
 export function acceptsHead(
   schema: z.ZodObject<z.ZodRawShape, z.core.$loose>,
@@ -133,7 +133,7 @@ export function acceptsHead(
   return isSure(head);
 }
 
-/** The error for a failed check: the deepest issue of the best-fitting branch, as path and message. */
+/** The error of a failed check: path and message of the deepest issue in the best-matching branch. */
 function invalidBody(error: z.ZodError): GatewayError {
   const { path, issue } = firstIssue(error.issues, []);
   const param = writePath(path);
@@ -149,7 +149,7 @@ function invalidBody(error: z.ZodError): GatewayError {
 
 type Issue = z.core.$ZodIssue;
 
-/** What the check says. A number that is kept as its text looks like an object to it. */
+/** The message of an issue. A number kept as text is an object to zod. */
 function complaint(issue: Issue): string {
   if (!isRawNumber(issue.input)) return issue.message;
   return issue.code === "invalid_type" && issue.expected === "number"
@@ -157,7 +157,7 @@ function complaint(issue: Issue): string {
     : issue.message.replace("received object", "received number");
 }
 
-/** A union reports one list of issues per branch: the branch that got furthest into the value tells most. */
+/** A union reports one list of issues per branch: the branch with the deepest issue is the most useful. */
 function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): { path: PropertyKey[]; issue: Issue } {
   const [issue] = issues;
   if (issue === undefined) throw new RangeError("Cannot report a failed check: it has no issue");
@@ -168,7 +168,7 @@ function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): {
   return deepest === undefined || deepest.path.length === path.length ? { path, issue } : deepest;
 }
 
-/** `["messages", 0, "content"]` as `messages[0].content`. */
+/** Formats a path: `["messages", 0, "content"]` becomes `messages[0].content`. */
 function writePath(path: readonly PropertyKey[]): string {
   return path.map((part) => typeof part === "number" ? `[${part}]` : `.${String(part)}`).join("").replace(/^\./, "");
 }

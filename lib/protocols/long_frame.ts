@@ -1,14 +1,14 @@
-/** Frames so long that their data is read beforehand, in steps, so that no turn is held by one of them. */
+/** Frames with long data, which is parsed in advance and in slices, so that it does not block the event loop. */
 import { findValue, type Json } from "../json/mod.ts";
 import type { Span } from "../text.ts";
 import type { Frame } from "./codec.ts";
 
-/** What a frame's data says: as it was read beforehand, or as `parse` reads it. `undefined` for what is not JSON. */
+/** The value of a frame's data: parsed in advance, or by `parse`. `undefined` if it is not JSON. */
 export function valueOf({ data, read }: Frame, parse: (text: string) => Json | undefined): Json | undefined {
   return read === undefined ? parse(data) : read.parsed?.value;
 }
 
-/** As `findValue`, in a frame's data. */
+/** As `findValue`, for a frame's data. */
 export function findInFrame(frame: Frame, path: readonly string[]): Span | undefined {
   if (frame.read === undefined) return findValue(frame.data, path);
   const [first, ...others] = path;

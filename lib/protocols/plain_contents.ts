@@ -1,8 +1,8 @@
-/** Contents of requests that need not be decoded to be relayed. */
+/** Plain contents: messages and tools that can be relayed without being decoded. */
 import { type ContentSizes, type ScanPlan, type Shape, shapes } from "../json/mod.ts";
 import type { PlainSizes, Prompt } from "./canonical/types.ts";
 
-/** The members of a protocol's body that hold the prompt, and the forms in which they are relayed without being decoded. */
+/** The members of a protocol's body with contents, and the forms that are relayed without being decoded. */
 export type PlainContents = Omit<ScanPlan, "isWanted">;
 
 /** Messages and tools of a prompt. */
@@ -44,12 +44,12 @@ class LazyContents {
   }
 }
 
-/** Holds the contents of a prompt. A copy of the prompt has the messages and tools themselves. */
+/** Holds the contents of a prompt. Copies of the prompt have messages and tools as plain members. */
 const CONTENTS = Symbol("contents");
 
 /**
- * All prompts share the getters: a hidden class keeps its getters, so that closures of a request would live until the next
- * full collection.
+ * Getters shared by all prompts: V8 keeps the getters of a hidden class, so closures would retain a request until the
+ * next full collection.
  */
 const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = {
   messages: {
@@ -66,10 +66,10 @@ const GETTERS: PropertyDescriptorMap & ThisType<{ [CONTENTS]: LazyContents }> = 
   },
 };
 
-/** Members of a prompt that are not its contents. */
+/** Members of a prompt except its contents. */
 type Settings = Omit<Prompt, keyof Contents>;
 
-/** A prompt whose messages and tools are decoded when one of them is first read. The settings become the prompt. */
+/** Creates a prompt whose messages and tools are decoded at the first access. Modifies and returns `settings`. */
 export function plainPrompt(settings: Settings, plain: PlainSizes, decode: () => Contents): Prompt {
   return withContents(settings, plain, new LazyContents(decode));
 }
@@ -81,7 +81,7 @@ function withContents(settings: Settings, plain: PlainSizes, contents: LazyConte
   return settings as Prompt;
 }
 
-/** A copy of a prompt with other settings, of which `undefined` ones are left out. It decodes nothing. */
+/** Copies a prompt with some members replaced or, if `undefined`, removed. Decodes nothing. */
 export function withSettings(
   prompt: Prompt & { [CONTENTS]?: LazyContents },
   changes: { [Name in keyof Settings]?: Settings[Name] | undefined },
@@ -97,7 +97,7 @@ export function withSettings(
   return plain === undefined || contents === undefined ? copy : withContents(copy, plain, contents);
 }
 
-/** The tools of a request, as far as the choice among them is concerned. */
+/** The tools of a request, for checking a tool choice. */
 export interface ToolList {
   count: number;
   list(): Prompt["tools"];

@@ -1,38 +1,38 @@
-/** Passing a protocol's own text through, for clients and upstreams that speak the same one. */
+/** Relays answers unchanged between clients and upstreams with the same protocol. */
 import type { GatewayError } from "../errors.ts";
 import type { Edits, ObjectText } from "../json/mod.ts";
 import { replaceSpan } from "../text.ts";
 import type { Echo, Frame } from "./codec.ts";
 import { findInFrame } from "./long_frame.ts";
 
-/** A stream on its way through: its frames stay what they were, apart from the edits each protocol documents. */
+/** Relays a stream: frames stay unchanged except for the edits documented by each protocol. */
 export interface RelayMachine {
-  /** What the client gets for a frame of the upstream's. */
+  /** Returns the client's frames for an upstream frame. */
   push(frame: Frame): Frame[];
-  /** What the client gets when the answer is complete. */
+  /** Returns the last frames of a complete answer. */
   end(): Frame[];
-  /** What the client gets when the answer breaks off: the protocol's own error, not a clean end. */
+  /** Returns the frames of a failed answer: the protocol's error, not a clean end. */
   fail(error: GatewayError): Frame[];
 }
 
-/** The same protocol on both sides. */
+/** Relays one protocol. */
 export interface Relay {
-  /** What the body of a request for a stream must have or lose, whatever the client sent; absent: nothing. */
+  /** Edits of the body of a streaming request; absent: none. */
   streamEdits?(body: ObjectText): Edits;
-  /** What the body of any request must have or lose so that its answer can be kept; absent: nothing. */
+  /** Edits of the body of any request whose answer is stored; absent: none. */
   keeperEdits?(echo: Echo, body: ObjectText): Edits;
-  /** Keeps a whole answer, if it is to be kept. @returns the answer without what only `keeperEdits` asked for */
+  /** Stores a whole answer if required. @returns the answer without the parts that only `keeperEdits` requested */
   keepReply?(answer: ObjectText, echo: Echo): ObjectText;
   machine(echo: Echo): RelayMachine;
 }
 
-/** A whole answer with the public id of the model. */
+/** Replaces the model of a whole answer by its public id. */
 export function relayedReply({ text, members }: ObjectText, { model }: Echo): string {
   const member = members.find(({ name }) => name === "model");
   return member === undefined ? text : replaceSpan(text, member, JSON.stringify(model));
 }
 
-/** A frame's data with the public id of the model at a path of member names, where it has one there. */
+/** Replaces the model at a path in a frame's data, if there is one, by its public id. */
 export function withModel(frame: Frame, path: readonly string[], model: string): string {
   const span = findInFrame(frame, path);
   return span === undefined ? frame.data : replaceSpan(frame.data, span, JSON.stringify(model));

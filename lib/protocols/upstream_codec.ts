@@ -1,4 +1,7 @@
-/** A protocol from the upstream's side: prompts are written to it, answers are read from it. Pure, as the client's side. */
+/**
+ * The interface of a protocol, from the upstream's side: writes prompts and reads answers. Pure, like the client's
+ * side.
+ */
 import type { UnsupportedParameters } from "./canonical/unsupported_parameters.ts";
 import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "./canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
@@ -6,44 +9,44 @@ import type { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json/mod.ts";
 import type { Frame, Texts } from "./codec.ts";
 
-/** A protocol that an upstream speaks. Gemini is spoken to upstreams only. */
+/** A protocol of upstreams. Gemini exists only on this side. */
 export type UpstreamProtocol = Protocol | "gemini";
 
-/** The features of a protocol, or of a vendor's dialect of it. A prompt is adapted to them before it is written. */
+/** Capabilities of a protocol, or of a vendor's dialect of it. Prompts are adapted to them before they are written. */
 export interface Dialect {
-  /** Tools that take free text. False: they are wrapped as functions with one `input`, and unwrapped on return. */
+  /** Supports tools with free text. False: they become functions with one argument, `input`. */
   customTools: boolean;
-  /** Tools in namespaces. False: the names are joined, and parted on return. */
+  /** Supports tools in namespaces. False: namespace and name are joined. */
   namespaces: boolean;
-  /** Hosted tools of these protocols pass; all others are dropped and named. */
+  /** Hosted tools of these protocols are passed on; others are dropped and named. */
   hostedFrom: readonly Protocol[];
-  /** Fewest tokens an answer may be limited to; the gateway enforces a lower limit itself. Absent: any. */
+  /** The upstream's minimum for the token limit; the gateway enforces lower limits itself. Absent: none. */
   leastTokens?: number;
-  /** Most stop sequences the upstream takes; the gateway enforces the others itself. */
+  /** Most stop sequences that the upstream accepts; the gateway enforces the others itself. */
   stops: number;
   toolName: TextRule;
   callId: TextRule;
-  /** Turns of one role are merged, and results come first in theirs. */
+  /** Messages of one role must be merged, with tool results first. */
   alternates: boolean;
-  /** The last turn may be the assistant's, to be continued. */
+  /** Supports a last message of the assistant, to be continued. */
   prefill: boolean;
-  /** `tool_result` blocks may hold media. False: it follows in a user turn. */
+  /** Supports media in tool results. False: they move to a user message. */
   mediaInResults: boolean;
-  /** Unsigned reasoning text may be sent back, as DeepSeek and its kin want it. */
+  /** Accepts unsigned reasoning text back, as DeepSeek and compatible models require. */
   unsignedReasoning: boolean;
-  /** Signed reasoning may be sent back in `reasoning_details`, as OpenRouter wants it. Absent: chat has no place for it. */
+  /** Accepts signed reasoning back in `reasoning_details`, as OpenRouter does. */
   reasoningDetails?: boolean;
-  /** Chat: prompt-cache marks may be sent. Absent: they are left out and named. */
+  /** Chat: accepts prompt-cache marks. Absent: they are dropped and named. */
   cacheMarks?: boolean;
 }
 
-/** The texts that are valid. */
+/** A rule for valid texts. */
 export interface TextRule {
   /** Matches one legal character. */
   legal: RegExp;
-  /** Most characters. */
+  /** Maximum length. */
   max: number;
-  /** Exactly `max` characters, as Mistral wants its ids. */
+  /** True: exactly `max` characters, as for Mistral's ids. */
   exact?: boolean;
 }
 
@@ -53,41 +56,41 @@ export interface WriteTarget {
   model: string;
   /** Facts about the model. */
   row: Model;
-  /** The upstream can read signatures of this issuer only. */
+  /** The issuer whose signatures the upstream reads. */
   issuer: string;
   dialect: Dialect;
-  /** Collects, in the client's words, what the protocol cannot say. */
+  /** Collects what the protocol cannot express, under the client's names. */
   dropped: UnsupportedParameters;
 }
 
 /** The source of an answer. */
 export interface Origin {
-  /** Issuer of the signatures in it. */
+  /** Issuer of its signatures. */
   issuer: string;
-  /** The service tier that its request asks for; absent: the plain one. */
+  /** The requested service tier; absent: the default one. */
   tier?: string;
-  /** JSON text of inputs of its calls that was written beforehand, as that takes long; absent: none was. */
+  /** JSON text of tool inputs that was written in advance because they are long. */
   texts?: Texts;
 }
 
 /** One protocol, from the upstream's side. */
 export interface UpstreamCodec {
   readonly protocol: UpstreamProtocol;
-  /** The features of the protocol at its own vendor. */
+  /** Capabilities of the protocol at its own vendor. */
   readonly dialect: Dialect;
   /**
-   * Writes a prompt that `adapt` (lib/protocols/translate) has fitted to the target's dialect.
-   * Deterministic. Everything in the prompt is written, named in `target.dropped`, or refused.
-   * @throws {GatewayError} `invalid`, where leaving something out would change the meaning
+   * Writes an adapted prompt (lib/protocols/translate). Deterministic. Everything in the prompt is written, named in
+   * `target.dropped`, or refused.
+   * @throws {GatewayError} `invalid` if leaving something out would change the meaning
    */
   writePrompt(prompt: Prompt, target: WriteTarget): JsonObject;
-  /** Reads a whole answer. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
+  /** Reads a whole answer. @throws {GatewayError} `upstream`, or the error inside a response with status 200 */
   readReply(body: JsonObject, origin: Origin): Reply;
   /**
-   * Reads a streamed answer: its events obey `checkGrammar`, whatever the upstream does. A stream that is cut short ends
-   * in an error event.
+   * Reads a streamed answer. Its events obey `checkGrammar`, whatever the upstream sends. A truncated stream ends with
+   * an error event.
    */
   reader(origin: Origin): Machine<Frame, ReplyEvent>;
-  /** Reads an error answer. Its message may reach the client, so it holds no address and no key. */
+  /** Reads an error response. The message may reach the client, so it contains no address and no key. */
   readError(status: number, body: Json | undefined): GatewayError;
 }

@@ -1,33 +1,33 @@
-/** The memory of recent responses: in this process, and in Redis where nodes share one. */
+/** Recent responses: in this process, and in Redis if nodes share one. */
 import { type KeptResponse, type RecallLimits, RecentResponses } from "./recent_responses.ts";
 
 /** Owner of responses. */
 export interface ResponseOwner {
   keyId: string;
-  /** The API key itself, which encrypts responses that leave the process. */
+  /** The API key, which encrypts responses that leave the process. */
   secret: string;
 }
 
-/** Responses that nodes share. No method rejects. */
+/** Responses shared by nodes. No method rejects. */
 export interface SharedResponses {
-  /** Keeps a response for a time, in milliseconds. Resolves when other nodes can find it, or cannot. */
+  /** Stores a response for a time in milliseconds. Resolves when other nodes can find it, or after a failure. */
   put(owner: ResponseOwner, response: KeptResponse, forMs: number): Promise<void>;
-  /** Finds a response and keeps it for the time again. */
+  /** Finds a response and renews its lifetime. */
   find(owner: ResponseOwner, id: string, forMs: number): Promise<KeptResponse | undefined>;
-  /** Finds the response that has an output item, likewise. */
+  /** Finds the response with an output item and renews its lifetime. */
   findByItem(owner: ResponseOwner, itemId: string, forMs: number): Promise<KeptResponse | undefined>;
-  /** Forgets a response that its node has no room for, so that Redis is bounded like the nodes. */
+  /** Deletes a response that its node evicted, so that Redis has the same bounds as the nodes. */
   drop(keyId: string, response: KeptResponse): void;
   close(): Promise<void>;
 }
 
-/** Parts of the memory. */
+/** Dependencies and limits. */
 export interface RecallParts {
-  /** `null`: nothing is kept. */
+  /** `null`: responses are not stored. */
   limits: RecallLimits | null;
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic clock in milliseconds. */
   monotonic: () => number;
-  /** Absent: this process alone. */
+  /** Absent: responses are stored in this process only. */
   shared?: SharedResponses | undefined;
 }
 
@@ -46,24 +46,24 @@ export class Recall {
     });
   }
 
-  /** `null`: nothing is kept. */
+  /** `null`: responses are not stored. */
   get limits(): RecallLimits | null {
     return this.#limits;
   }
 
-  /** Counted size of the responses in this process, in bytes. */
+  /** Accounted size of the responses in this process, in bytes. */
   get bytes(): number {
     return this.#recent.bytes;
   }
 
-  /** Applies other limits. */
+  /** Changes the limits. */
   configure(limits: RecallLimits | null): void {
     this.#limits = limits;
     if (limits === null) this.#recent.close();
     else this.#recent.configure(limits);
   }
 
-  /** Keeps a response. @returns resolves when other nodes can find it; absent: there are none */
+  /** Stores a response. @returns resolves when other nodes can find it; absent: there are none */
   put(owner: ResponseOwner, response: KeptResponse): Promise<void> | undefined {
     if (this.#limits === null) return undefined;
     const isKept = this.#recent.put(owner.keyId, response, { isOwn: true });
@@ -76,19 +76,19 @@ export class Recall {
     return this.#recent.find(owner.keyId, id) ?? this.#adopt(owner, await this.#shared?.find(owner, id, this.#forMs));
   }
 
-  /** Finds the response of this owner that has an output item. */
+  /** Finds this owner's response with an output item. */
   async findByItem(owner: ResponseOwner, itemId: string): Promise<KeptResponse | undefined> {
     if (this.#limits === null) return undefined;
     return this.#recent.findByItem(owner.keyId, itemId) ??
       this.#adopt(owner, await this.#shared?.findByItem(owner, itemId, this.#forMs));
   }
 
-  /** The memory of one connection, which ends with it. Its responses count towards the limits of all. */
+  /** Opens the responses of one connection, which end with it. They count towards the common limits. */
   openLocal(): LocalResponses {
     return new LocalResponses(this.#recent);
   }
 
-  /** Forgets everything in this process. */
+  /** Deletes everything in this process. */
   async close(): Promise<void> {
     this.#recent.close();
     await this.#shared?.close();
@@ -104,7 +104,7 @@ export class Recall {
   }
 }
 
-/** Responses that one connection alone can find. */
+/** Responses visible to one connection only. */
 export class LocalResponses {
   readonly #recent: RecentResponses;
   readonly #owner = crypto.randomUUID();
@@ -127,7 +127,7 @@ export class LocalResponses {
     return this.#recent.findByItem(this.#owner, itemId);
   }
 
-  /** Forgets everything. */
+  /** Deletes everything. */
   close(): void {
     for (const id of this.#ids) this.#recent.remove(this.#owner, id);
     this.#ids.clear();

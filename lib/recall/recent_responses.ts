@@ -1,15 +1,15 @@
-/** Recent responses of every key, in memory: bounded in bytes and in time, least recently used first out. */
+/** Recent responses of every key in memory, bounded in bytes and time, with LRU eviction. */
 
-/** A response that later requests of its key may refer to. */
+/** A stored response that later requests of its key may refer to. */
 export interface KeptResponse {
   id: string;
-  /** The response whose input precedes `input`; `withOutput`: its output does as well. */
+  /** The response whose input precedes `input`; `withOutput`: followed by its output. */
   base?: { id: string; withOutput: boolean };
-  /** Input items after those of `base`: JSON texts in UTF-8, with commas between them. */
+  /** Input items after those of `base`: JSON texts in UTF-8, separated by commas. */
   input: Uint8Array<ArrayBuffer>;
   /** Output items, in the same form. */
   output: Uint8Array<ArrayBuffer>;
-  /** Output items that have an id. */
+  /** Output items with an id. */
   items: readonly KeptItem[];
 }
 
@@ -20,18 +20,18 @@ export interface KeptItem {
   end: number;
 }
 
-/** Limits of the memory. */
+/** Limits of the storage. */
 export interface RecallLimits {
-  /** Time for which a response is kept after its last use. */
+  /** Lifetime of a response after its last use. */
   minutes: number;
   megabytes: number;
 }
 
-/** Options of the memory. */
+/** Options of the storage. */
 export interface RecentResponsesOptions {
-  /** A monotonic clock, in milliseconds. */
+  /** Monotonic clock in milliseconds. */
   monotonic: () => number;
-  /** Called with each response of this process that is removed before its time. */
+  /** Called with each response of this process that is evicted before its time. */
   dropped?: (owner: string, response: KeptResponse) => void;
 }
 
@@ -43,17 +43,17 @@ interface Entry {
   expiresAt: number;
 }
 
-/** Bytes that an entry, and each item of it, takes beside its texts and ids. */
+/** Estimated overhead of an entry and of each item, in bytes. */
 const ENTRY_BYTES = 512;
 const ITEM_BYTES = 256;
 
-/** Longest delay of a timer in JavaScript, in milliseconds. */
+/** Longest delay of a JavaScript timer, in milliseconds. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 /** Responses by owner and id, the least recently used first. Owners find only their own. */
 export class RecentResponses {
   readonly #entries = new Map<string, Entry>();
-  /** Entries of output items, by owner and id of the item. */
+  /** Entries by owner and id of their output items. */
   readonly #items = new Map<string, Entry>();
   readonly #options: RecentResponsesOptions;
   #limits: RecallLimits;
@@ -65,20 +65,20 @@ export class RecentResponses {
     this.#options = options;
   }
 
-  /** Counted size of everything that is kept. */
+  /** Accounted size of all responses. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Applies other limits. */
+  /** Changes the limits. */
   configure(limits: RecallLimits): void {
     this.#limits = limits;
     this.#evict();
   }
 
   /**
-   * Keeps a response. @param isOwn true for one that this process made
-   * @returns false if it is larger than the whole memory and not kept
+   * Stores a response. @param isOwn true if this process created it
+   * @returns false if it exceeds the limits by itself
    */
   put(owner: string, response: KeptResponse, { isOwn = false }: { isOwn?: boolean } = {}): boolean {
     const key = keyOf(owner, response.id);
@@ -99,18 +99,18 @@ export class RecentResponses {
     return this.#use(this.#entries.get(keyOf(owner, id)));
   }
 
-  /** Finds the response that has an output item, and marks it as used. */
+  /** Finds the response with an output item, and marks it as used. */
   findByItem(owner: string, itemId: string): KeptResponse | undefined {
     this.#evict();
     return this.#use(this.#items.get(keyOf(owner, itemId)));
   }
 
-  /** Forgets a response. */
+  /** Deletes a response. */
   remove(owner: string, id: string): void {
     this.#remove(keyOf(owner, id));
   }
 
-  /** Forgets everything. */
+  /** Deletes everything. */
   close(): void {
     this.#entries.clear();
     this.#items.clear();
@@ -148,7 +148,7 @@ export class RecentResponses {
     }
   }
 
-  /** Removes responses beyond the limits. The order of use is the order of expiry, unless the limits have changed. */
+  /** Evicts responses beyond the limits. The order of use is the order of expiry, unless the limits have changed. */
   #evict(): void {
     const now = this.#options.monotonic();
     for (const [key, { owner, response, isOwn, expiresAt }] of this.#entries) {
@@ -171,13 +171,13 @@ export class RecentResponses {
   }
 }
 
-/** Ids of owners have no line break. */
+/** The separator is a line break, which owner ids do not contain. */
 function keyOf(owner: string, id: string): string {
   return `${owner}\n${id}`;
 }
 
 function bytesOf(owner: string, { id, base, input, output, items }: KeptResponse): number {
-  // A character takes up to two bytes; the owner and the id are in two keys.
+  // Up to two bytes per character; owner and id are part of two keys.
   let bytes = ENTRY_BYTES + input.byteLength + output.byteLength + 2 * (2 * owner.length + 2 * id.length);
   if (base !== undefined) bytes += 2 * base.id.length;
   for (const item of items) bytes += ITEM_BYTES + 2 * (owner.length + 2 * item.id.length);

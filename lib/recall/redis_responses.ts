@@ -1,4 +1,4 @@
-/** Responses that nodes share in Redis, each encrypted with a key that only its client's API key gives. */
+/** Responses shared by nodes in Redis, each encrypted with a key derived from its client's API key. */
 import { Buffer } from "node:buffer";
 import { Redis } from "ioredis";
 import type { Secret } from "../secret.ts";
@@ -9,19 +9,19 @@ import { openResponse, sealResponse } from "./seal_response.ts";
 
 const PREFIX = "sluice:recall";
 
-/** Time between two log lines about an unreachable Redis, in milliseconds. */
+/** Interval of log lines about an unreachable Redis, in milliseconds. */
 const LOG_MS = 60_000;
 
-/** Timeout of connecting, in milliseconds. */
+/** Connect timeout, in milliseconds. */
 const CONNECT_MS = 2_000;
 
-/** Time in which the server must close before the connection is cut, in milliseconds. */
+/** Time for the server to close the socket before it is destroyed, in milliseconds. */
 const HANG_UP_MS = 100;
 
-/** Longest delay before the client connects again, in milliseconds. */
+/** Longest reconnect delay, in milliseconds. */
 const RECONNECT_MS = 5_000;
 
-/** Shared responses in Redis. A command that fails finds and keeps nothing. */
+/** Shared responses in Redis. A failed command finds and stores nothing. */
 export class RedisResponses implements SharedResponses {
   readonly #redis: Redis;
   readonly #log: SharedResponsesOptions["log"];
@@ -46,7 +46,7 @@ export class RedisResponses implements SharedResponses {
     this.#redis.on("error", (error: unknown) => this.#failed(error));
   }
 
-  /** Connects. Also resolves if that fails: the client tries again by itself. */
+  /** Connects. Resolves even on failure: the client reconnects by itself. */
   async connect(): Promise<void> {
     await this.#redis.connect().catch((error: unknown) => this.#failed(error));
   }
@@ -92,7 +92,7 @@ export class RedisResponses implements SharedResponses {
   async close(): Promise<void> {
     const wasReady = this.#redis.status === "ready";
     this.#redis.disconnect();
-    // Without a connection there is no such event, only a timer of the client.
+    // Without a connection there is no such event, only the client's timer.
     await (wasReady ? this.#ended : new Promise((resolve) => setTimeout(resolve, HANG_UP_MS)));
   }
 
@@ -100,7 +100,7 @@ export class RedisResponses implements SharedResponses {
     const now = performance.now();
     if (now - this.#loggedAt < LOG_MS) return;
     this.#loggedAt = now;
-    // The message may hold the address, with its password.
+    // The message may contain the address with its password.
     const cause = error instanceof Error ? "code" in error ? String(error.code) : error.name : "unknown";
     this.#log({ level: "warn", event: "recall_not_shared", cause });
   }

@@ -1,4 +1,4 @@
-/** Encrypts data for one API key: AES-256-GCM with a key that is derived from an API key by HKDF-SHA-256 (RFC 5869). */
+/** Encrypts data for one API key: AES-256-GCM with a key derived by HKDF-SHA-256 (RFC 5869). */
 
 /** Bytes of the random nonce before the ciphertext. */
 const NONCE_BYTES = 12;
@@ -6,8 +6,9 @@ const NONCE_BYTES = 12;
 const encoder = new TextEncoder();
 
 /**
- * Encrypts bytes. @param secret the API key @param place bound to the ciphertext: it opens nowhere else
- * @param purpose another purpose has another key
+ * Encrypts bytes. @param secret the API key @param place authenticated with the ciphertext, which decrypts in no other
+ * place
+ * @param purpose each purpose has its own key
  */
 export async function seal(
   secret: string,
@@ -22,7 +23,7 @@ export async function seal(
   return sealed;
 }
 
-/** Decrypts bytes of `seal`; `undefined` for those of another secret, place or purpose, or that were changed. */
+/** Decrypts bytes of `seal`; `undefined` for another secret, place or purpose, or modified bytes. */
 export async function unseal(
   secret: string,
   { purpose, place, sealed }: { purpose: string; place: string; sealed: Uint8Array<ArrayBuffer> },
@@ -39,7 +40,7 @@ export async function unseal(
 
 async function deriveKey(secret: string, purpose: string): Promise<CryptoKey> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, ["deriveKey"]);
-  // API keys are random, so that they need no salt (RFC 5869, 3.1).
+  // API keys are random, so no salt is needed (RFC 5869, 3.1).
   const algorithm = { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: encoder.encode(purpose) };
   return await crypto.subtle.deriveKey(algorithm, material, { name: "AES-GCM", length: 256 }, false, [
     "encrypt",

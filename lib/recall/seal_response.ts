@@ -1,4 +1,4 @@
-/** Encrypts responses that leave the process. */
+/** Encrypts responses for storage outside of the process. */
 import type { KeptResponse } from "./recent_responses.ts";
 import { seal, unseal } from "./seal.ts";
 
@@ -6,10 +6,10 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
 const PURPOSE = "sluice recall 1";
-/** Bytes of the length of the header, at the start. */
+/** Length of the header's length field. */
 const LENGTH_BYTES = 4;
 
-/** Encrypts a response for the place where it is kept. */
+/** Encrypts a response for the place it is stored at. */
 export async function sealResponse(
   secret: string,
   { key: place, response }: { key: string; response: KeptResponse },
@@ -24,7 +24,7 @@ export async function sealResponse(
   return await seal(secret, { purpose: PURPOSE, place, bytes });
 }
 
-/** Decrypts a response of `sealResponse`; `undefined` where the secret or the place is another. */
+/** Decrypts a response of `sealResponse`; `undefined` for another secret or place. */
 export async function openResponse(
   secret: string,
   { key: place, sealed }: { key: string; sealed: Uint8Array<ArrayBuffer> },
@@ -32,7 +32,7 @@ export async function openResponse(
   const bytes = await unseal(secret, { purpose: PURPOSE, place, sealed });
   if (bytes === undefined) return undefined;
   const start = LENGTH_BYTES + new DataView(bytes.buffer).getUint32(0);
-  // The text is our own: only the gateway has the key.
+  // The text is authentic: only the gateway has the key.
   const { inputBytes, ...others } = JSON.parse(decoder.decode(bytes.subarray(LENGTH_BYTES, start)));
   const middle = start + inputBytes;
   return { ...others, input: bytes.slice(start, middle), output: bytes.slice(middle) };

@@ -1,4 +1,7 @@
-/** Compaction where no upstream does it: the model writes a summary, which the client gets as one encrypted item. */
+/**
+ * Compaction by the gateway, for upstreams without it: the model writes a summary, which the client receives as one
+ * encrypted item.
+ */
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { isObject, type Json, type JsonObject, parseJson, parsePlain, scanElements, writeJson } from "../json/mod.ts";
@@ -21,7 +24,10 @@ export interface Compaction {
   keeper: AnswerKeeper;
 }
 
-/** Returns true if the gateway makes the compaction: the request asks for one, and a model that may answer cannot. */
+/**
+ * Returns whether the gateway must create the summary: the request asks for a compaction, and a model that may answer
+ * does not support it.
+ */
 export function needsSummary(
   { input, model, models }: JsonObject,
   gateway: Pick<Gateway, "catalog" | "config" | "upstreams">,
@@ -30,7 +36,7 @@ export function needsSummary(
   return [model, ...listOf(models)].some((id) => typeof id === "string" && !compactsItself(id, gateway));
 }
 
-/** True if every target of a model knows the item. */
+/** Returns whether every target of a model supports compaction. */
 function compactsItself(
   id: string,
   { catalog, config, upstreams }: Pick<Gateway, "catalog" | "config" | "upstreams">,
@@ -43,7 +49,10 @@ function compactsItself(
   });
 }
 
-/** The body that asks for the summary. Tools stay, as the conversation has calls of them, but none may be called. */
+/**
+ * The body that requests the summary. Tools stay, because the conversation contains calls of them, but the choice is
+ * `none`.
+ */
 export function summaryBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
   const list = `[${inputItems(body)}]`;
   const items = scanElements(list).map(({ start, end }) => list.slice(start, end)).filter((text) =>
@@ -52,20 +61,20 @@ export function summaryBody(body: JsonBody, context: BodyContext): Promise<JsonB
   items.push(JSON.stringify({ role: "user", content: COMPACTION_PROMPT }));
   return editBody(body, {
     input: `[${items.join(",")}]`,
-    // The form of the client's answers is not that of a summary.
+    // The requested output format does not apply to the summary.
     text: undefined,
     tool_choice: listOf(body.value.tools).length > 0 ? '"none"' : undefined,
   }, context);
 }
 
-/** The body with a trigger after its input, for a whole answer. */
+/** The body with a compaction trigger at the end of its input, not streamed. */
 export function triggeredBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
   const items = inputItems(body);
   const trigger = `{"type":"${TRIGGER}"}`;
   return editBody(body, { input: `[${items === "" ? trigger : `${items},${trigger}`}]`, stream: "false" }, context);
 }
 
-/** The answer to a request of `summaryBody`, with the summary as a compaction item. */
+/** Converts the answer to `summaryBody` into a compaction item. */
 export async function compactedResponse(response: Response, compaction: Compaction): Promise<Response> {
   if (response.body === null) return response;
   if (response.headers.get("content-type")?.startsWith("text/event-stream") === true) {
@@ -77,7 +86,7 @@ export async function compactedResponse(response: Response, compaction: Compacti
   return jsonResponse(compacted.response);
 }
 
-/** Events of the summary become keep-alives; the item is sent at the end. */
+/** Replaces the summary's events by keep-alives, and sends the item at the end. */
 function compactEvents(compaction: Compaction): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
@@ -105,7 +114,7 @@ async function compactFrame(frame: Frame, compaction: Compaction): Promise<strin
   const response = isObject(ending) ? objectOf(ending.response) : undefined;
   if (!isObject(ending) || response === undefined) return "";
   const compacted = await compact(response, compaction);
-  // The first two events are numbered 0 and 1.
+  // Events 0 and 1 were sent before.
   const at = (sequence_number: number, type: string, members: JsonObject): string =>
     formatFrame({ event: type, data: writeJson({ ...ending, type, sequence_number, ...members }) });
   if (compacted === undefined) {
@@ -125,7 +134,7 @@ function eventText(sequence_number: number, type: string, members: JsonObject): 
   return formatFrame({ event: type, data: writeJson({ type, sequence_number, ...members }) });
 }
 
-/** The response with the compaction item as its output; `undefined` where there is no summary. */
+/** The response with the compaction item as its output; `undefined` without a summary. */
 async function compact(
   response: JsonObject,
   { secret, keeper }: Compaction,

@@ -1,4 +1,4 @@
-/** `POST /v1/responses/compact`: replaces a conversation by a shorter one. */
+/** `POST /v1/responses/compact`: compacts a conversation. */
 import { isObject, type Json, type JsonObject, parseJson } from "../json/mod.ts";
 import { objectsOf } from "../protocols/members.ts";
 import { jsonResponse } from "../server/json_response.ts";
@@ -8,8 +8,8 @@ import { SUMMARY_START } from "./compaction_items.ts";
 import { serveResponses } from "./serve_responses.ts";
 
 /**
- * Compacts a conversation: its user messages as they are, and a compaction item for everything else.
- * @throws {GatewayError} as `serveResponses`, and `upstream` where the model wrote no summary
+ * Compacts a conversation: keeps its user messages, and replaces everything else by a compaction item.
+ * @throws {GatewayError} as `serveResponses`, and `upstream` if the model wrote no summary
  */
 export async function compactConversation(request: Request, context: RouteContext): Promise<Response> {
   let userMessages: JsonObject[] = [];
@@ -31,7 +31,7 @@ export async function compactConversation(request: Request, context: RouteContex
   });
 }
 
-/** User messages in the form of output items. An earlier summary becomes part of the new one. */
+/** User messages as output items. An earlier summary becomes part of the new one. */
 function userMessagesOf(input: Json | undefined): JsonObject[] {
   return objectsOf(input).flatMap(({ type = "message", role, content }, index) => {
     if (type !== "message" || role !== "user") return [];

@@ -1,4 +1,4 @@
-/** Compaction items of the gateway: a summary, encrypted for one API key. */
+/** The gateway's compaction items: a summary, encrypted for one API key. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
@@ -7,10 +7,10 @@ import { seal, unseal } from "../recall/seal.ts";
 
 const PURPOSE = "sluice compaction 1";
 
-/** Start of `encrypted_content`: vendors' own values have none. */
+/** Prefix of the gateway's `encrypted_content`; vendors' own values lack it. */
 const PREFIX = "sluicec1.";
 
-/** Asks the model for the summary. It takes the place of the `compaction_trigger` item. */
+/** Prompt for the summary, in place of the `compaction_trigger` item. */
 export const COMPACTION_PROMPT =
   "The conversation above is about to be replaced by a summary, so that it fits the context window. Write that summary " +
   "for the assistant that goes on with the work and will see nothing else of it. Include: what the user wants, with all " +
@@ -20,7 +20,7 @@ export const COMPACTION_PROMPT =
   "Leave out what no longer matters. Do not call tools, do not ask questions and do not answer the user: write the " +
   "summary only.";
 
-/** Start of the message that gives the model a summary. */
+/** Start of the message that contains a summary. */
 export const SUMMARY_START = "Summary of the conversation so far, which it replaces:\n\n";
 
 /** Returns a compaction item with a summary, encrypted for an API key. */
@@ -37,15 +37,15 @@ export async function sealCompaction(
   };
 }
 
-/** True for a compaction item of the gateway. */
+/** Returns whether an item is a compaction item of the gateway. */
 export function isSealed(item: Json | undefined): item is JsonObject {
   return isObject(item) && item.type === "compaction" && typeof item.encrypted_content === "string" &&
     item.encrypted_content.startsWith(PREFIX);
 }
 
 /**
- * Opens a compaction item. @returns the message that the model gets in its place
- * @throws {GatewayError} `invalid` for one of another API key, or one that was changed
+ * Decrypts a compaction item. @returns the message that replaces it in the model's input
+ * @throws {GatewayError} `invalid` for another API key or a modified item
  */
 export async function openCompaction(
   { encrypted_content }: JsonObject,

@@ -1,4 +1,4 @@
-/** `POST /v1/responses/input_tokens`: counts the input of a responses request, without answering it. */
+/** `POST /v1/responses/input_tokens`: counts the input of a request without answering it. */
 import { requireCaller } from "../access/caller.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
@@ -13,7 +13,10 @@ import type { RouteContext } from "../server/router.ts";
 import { recallBody } from "./recall_body.ts";
 import { memoryOf } from "./serve_responses.ts";
 
-/** Instructions, tools, input and media, in o200k tokens. @throws {GatewayError} as `serveResponses` before admission */
+/**
+ * Counts instructions, tools, input and media in o200k tokens. @throws {GatewayError} as `serveResponses` before
+ * admission
+ */
 export async function countInputTokens(request: Request, context: RouteContext): Promise<Response> {
   const { body } = await recallBody(await context.readJson(), memoryOf(request, context), context);
   checkBody(responses.schema, body.value);

@@ -1,4 +1,4 @@
-/** Resolves the references in a body, and keeps the answer for later requests. */
+/** Resolves references in a body, and stores the answer for later requests. */
 import { Buffer } from "node:buffer";
 import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } from "../json/mod.ts";
 import { utf8Bytes } from "../text.ts";
@@ -14,22 +14,22 @@ import type { ResponseMemory } from "./response_memory.ts";
 
 const OPEN_ARRAY = 0x5b;
 
-/** The context of a request, and the members of its body that need not be parsed. */
+/** The context of a request, and the contents of its body that need no parsing. */
 export type BodyContext = Pick<RouteContext, "gateway" | "reserve"> & { scan?: ScanPlan | undefined };
 
-/** A body without references, and what keeps its answer. */
+/** A body without references, and the keeper of its answer. */
 export interface RecalledBody {
   body: JsonBody;
   keeper: AnswerKeeper;
-  /** Returns the function that keeps an answer in place of the whole conversation before it. */
+  /** Returns a keeper that stores the answer as a replacement for the whole conversation before it. */
   compactionKeeper: () => AnswerKeeper;
 }
 
-/** The items that a request adds to a conversation: JSON texts with commas between them. */
+/** The items that a request adds to a conversation: JSON texts separated by commas. */
 type NewInput = Pick<KeptResponse, "base"> & { input: () => Uint8Array<ArrayBuffer> };
 
 /**
- * Replaces the references of a body by the items themselves.
+ * Replaces the references of a body by the items.
  * @throws {GatewayError} `invalid` for references to unknown items, `too_large`, `limited`
  */
 export async function recallBody(
@@ -37,7 +37,7 @@ export async function recallBody(
   memory: ResponseMemory,
   context: BodyContext,
 ): Promise<RecalledBody> {
-  // Input that a scan recognized has no references.
+  // Plain input contains no references.
   const { previous_response_id: previous, input } = headOf(body);
   const { json_body_bytes: mostBytes } = context.gateway.config.limits;
   const recalled = (whole: JsonBody, added: NewInput): RecalledBody => ({
@@ -60,7 +60,7 @@ export async function recallBody(
   return recalled(await withInput(body, text, context), await addedItems(items, last, memory));
 }
 
-/** An agent sends its whole conversation with each request: items of the response before are not kept twice. */
+/** Removes the items of the previous response, because agents send their whole conversation with each request. */
 async function addedItems(items: string, last: KeptResponse | undefined, memory: ResponseMemory): Promise<NewInput> {
   const known = last === undefined ? undefined : await sharedInput(last, memory);
   if (last === undefined || known === undefined || known === "" || !items.startsWith(`${known},`)) {
@@ -101,7 +101,7 @@ function withInput(body: JsonBody, items: string, context: BodyContext): Promise
   return editBody(body, { input: `[${items}]`, previous_response_id: undefined }, context);
 }
 
-/** A body with other members. @throws {GatewayError} `too_large`, `limited` */
+/** Changes members of a body. @throws {GatewayError} `too_large`, `limited` */
 export async function editBody(
   body: JsonBody,
   edits: Edits,
@@ -115,13 +115,13 @@ export async function editBody(
   return await parseBody(bytes, scan);
 }
 
-/** The items of a body's input, as JSON texts with commas between them; a text is one item. */
+/** The items of a body's input as JSON texts separated by commas; a text is one item. */
 export function inputItems(body: JsonBody): string {
   const text = memberText(body, "input") ?? "[]";
   return text.startsWith("[") ? text.slice(1, -1).trim() : `{"role":"user","content":${text}}`;
 }
 
-/** As `inputItems`, without decoding them. */
+/** As `inputItems`, in UTF-8 without decoding. */
 function inputBytes(body: JsonBody): Uint8Array<ArrayBuffer> {
   const { utf8 } = body;
   const member = utf8?.members.find(({ name }) => name === "input");

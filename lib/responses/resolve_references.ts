@@ -1,4 +1,4 @@
-/** Replaces references to earlier responses and their items by the items themselves. */
+/** Replaces references to earlier responses and their items by the items. */
 import type { KeptResponse } from "../recall/recent_responses.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
@@ -8,24 +8,24 @@ import { bodyTooLarge } from "../server/body_head.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 
-/** Longest text of a reference: an item is only parsed if it is shorter. */
+/** Longest text of a reference: longer items are not parsed. */
 const LONGEST_REFERENCE = 1_024;
 
-/** Characters of an id that an error shows. */
+/** Longest id shown in an error. */
 const LONGEST_SHOWN = 128;
 
 /** Longest chain of responses. */
 const LONGEST_CHAIN = 10_000;
 
-/** Items resolved in one turn of the event loop. */
+/** Items resolved before yielding to the event loop. */
 const ITEMS_PER_TURN = 1_000;
 
-/** Most compactions of one request: each replaces what is before it, and takes 0.1 ms to decrypt. */
+/** Most compactions of one request: each replaces everything before it, and takes 0.1 ms to decrypt. */
 const MOST_COMPACTIONS = 64;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Returns true if an input item only names another item. */
+/** Returns whether an input item is a reference to another item. */
 export function isReference(item: Json | undefined): boolean {
   if (!isObject(item)) return false;
   return item.type === "item_reference" ||
@@ -33,8 +33,8 @@ export function isReference(item: Json | undefined): boolean {
 }
 
 /**
- * Returns the items before those of a request, with the references among them: JSON texts with commas between them.
- * @throws {GatewayError} `invalid`, where one of the responses is not kept
+ * Returns the items before those of a request, with their references resolved: JSON texts separated by commas.
+ * @throws {GatewayError} `invalid` if one of the responses is not stored
  */
 export async function recallConversation(id: string, memory: ResponseMemory): Promise<string> {
   const parts: string[] = [];
@@ -49,16 +49,16 @@ export async function recallConversation(id: string, memory: ResponseMemory): Pr
   return joinItems(parts);
 }
 
-/** Items with the references replaced, and the response that has the last of the items referred to. */
+/** Items without references, and the response with the last item referred to. */
 export interface ResolvedItems {
   text: string;
   last: KeptResponse | undefined;
 }
 
 /**
- * Replaces the references in a list of items. @param items JSON texts with commas between them
- * @param mostBytes many references may name one item: their texts may take as much as a body
- * @throws {GatewayError} `invalid`, where an item is not kept; `too_large`
+ * Resolves the references in a list of items. @param items JSON texts separated by commas
+ * @param mostBytes bound of the result, since many references may name one item
+ * @throws {GatewayError} `invalid` if an item is not stored; `too_large`
  */
 export async function resolveItems(items: string, memory: ResponseMemory, mostBytes: number): Promise<ResolvedItems> {
   const list = `[${items}]`;
@@ -73,7 +73,7 @@ export async function resolveItems(items: string, memory: ResponseMemory, mostBy
     return JSON.stringify(await openCompaction(item, { secret: memory.secret, param: `input[${texts.length}]` }));
   };
   for (const { start, end } of scanElements(list)) {
-    // Items in memory are found without a turn of the event loop.
+    // Items in memory are found without yielding.
     if (texts.length % ITEMS_PER_TURN === ITEMS_PER_TURN - 1) await yieldToEventLoop();
     const text = list.slice(start, end);
     const id = referredId(text);
@@ -105,7 +105,7 @@ export async function sharedInput(response: KeptResponse, memory: ResponseMemory
   return joinItems(parts);
 }
 
-/** Joins lists of items, some of which may be empty. */
+/** Joins lists of items, which may be empty. */
 export function joinItems(lists: readonly string[]): string {
   return lists.filter((list) => list !== "").join(",");
 }

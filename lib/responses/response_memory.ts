@@ -1,19 +1,19 @@
-/** Memory of the responses of one key, and of one connection. */
+/** The stored responses of one key, and of one connection. */
 import type { LocalResponses, Recall, ResponseOwner } from "../recall/recall.ts";
 import type { KeptResponse, RecallLimits } from "../recall/recent_responses.ts";
 
 /** Responses that one client can refer to. */
 export interface ResponseMemory {
-  /** `null`: nothing is kept. */
+  /** `null`: responses are not stored. */
   readonly limits: RecallLimits | null;
-  /** True if responses that are not stored are kept too. */
+  /** True if responses with `store: false` are stored too. */
   readonly keepsAll: boolean;
   find(id: string): Promise<KeptResponse | undefined>;
-  /** Finds the response that has an output item. */
+  /** Finds the response with an output item. */
   findByItem(itemId: string): Promise<KeptResponse | undefined>;
   /** The API key, which compactions are encrypted with. */
   readonly secret: string;
-  /** @param isStored other connections of the key may find it */
+  /** Stores a response. @param isStored visible to other connections of the key */
   put(response: KeptResponse, isStored: boolean): Promise<void> | undefined;
 }
 

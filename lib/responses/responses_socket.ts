@@ -1,4 +1,4 @@
-/** WebSockets on `/v1/responses`: each `response.create` message is a request of its own, its events are messages. */
+/** WebSockets on `/v1/responses`: each `response.create` message becomes a request, and its events become messages. */
 import { requireCaller } from "../access/caller.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";
@@ -16,16 +16,16 @@ import {
 } from "./socket_message.ts";
 import { setTurn } from "./turn.ts";
 
-/** Time without a pong after which a connection counts as lost, in seconds. The runtime sends the pings. */
+/** Seconds without a pong after which a connection counts as lost. The runtime sends the pings. */
 const PONG_SECONDS = 60;
 
-/** Longest life of a connection, as at OpenAI, in milliseconds. */
+/** Maximum lifetime of a connection, as at OpenAI, in milliseconds. */
 const LIFE_MS = 3_600_000;
 
-/** Most streams of one connection at one time. */
+/** Most concurrent streams of one connection. */
 const MOST_STREAMS = 8;
 
-/** Most messages of one stream that wait for the one before them. */
+/** Most queued messages of one stream. */
 const MOST_WAITING = 64;
 
 /**
@@ -37,12 +37,12 @@ const LOOK_MS = 10;
 /** Close codes (RFC 6455, 7.4.1). */
 const NORMAL = 1000, GOING_AWAY = 1001, POLICY_VIOLATION = 1008, FAILED = 1011;
 
-/** Headers of the upgrade that its requests do not have. */
+/** Headers of the upgrade that do not apply to its requests. */
 const OF_UPGRADE = /^(?:connection|upgrade|sec-websocket-.*|content-.*|transfer-encoding|keep-alive)$/;
 
 /**
  * `GET /v1/responses` with an upgrade.
- * @throws {GatewayError} `upgrade_required` for a plain request, and where there are no WebSockets or too many
+ * @throws {GatewayError} `upgrade_required` for a plain request, and if WebSockets are disabled or too many are open
  */
 export function openResponsesSocket(request: Request, context: RouteContext): Response {
   const { connection, gateway } = context;
@@ -81,12 +81,12 @@ interface SocketOptions {
   local: LocalResponses;
   /** Most bytes of a message, and of those that wait, which take two for each UTF-16 unit. */
   mostBytes: number;
-  /** Longest time without a request, in milliseconds. */
+  /** Longest idle time, in milliseconds. */
   idleMs: number;
   monotonic: () => number;
 }
 
-/** Messages of one stream that wait for the one before them. */
+/** Queued messages of one stream. */
 type WaitingMessages = CreateMessage[];
 
 class ResponsesSocket {
@@ -108,7 +108,7 @@ class ResponsesSocket {
     this.#disconnect = options.host.drain.connect("socket", () => this.#leave(), options.keyId);
     socket.onmessage = ({ data }) => this.#receive(data);
     socket.onclose = () => this.#closed();
-    // An error is followed by a close.
+    // A close event follows every error.
     socket.onerror = () => {};
     this.#startIdle();
   }
@@ -126,7 +126,7 @@ class ResponsesSocket {
     }
     const { type, streamId, create } = message;
     if (create !== undefined) return this.#enqueue(create);
-    // Codex sends it after a compaction, and reads no answer.
+    // Codex sends it after a compaction and expects no answer.
     if (type === "response.processed") return;
     this.#refuse("Cannot read the message: expected a JSON object of type response.create", streamId);
   }
@@ -154,7 +154,7 @@ class ResponsesSocket {
     waiting.push(message);
   }
 
-  /** Runs a stream: one message after another. */
+  /** Runs a stream: one message after the other. */
   async #run(first: CreateMessage): Promise<void> {
     const waiting: WaitingMessages = [];
     clearTimeout(this.#idle);
@@ -185,7 +185,7 @@ class ResponsesSocket {
       else this.#send(await writeErrorMessage(response), streamId);
       await this.#drained();
     } catch {
-      // The answer broke off without an error event.
+      // The answer was cut short without an error event.
       if (this.#isOpen) this.#socket.close(FAILED, "The answer broke off");
     } finally {
       this.#requests.delete(abort);
@@ -194,7 +194,7 @@ class ResponsesSocket {
     }
   }
 
-  /** Sends the events of a stream, as fast as the client reads them. */
+  /** Sends the events of a stream as fast as the client reads them. */
   async #forward(
     body: ReadableStream<Uint8Array>,
     { streamId, signal }: Pick<CreateMessage, "streamId"> & { signal: AbortSignal },
@@ -212,7 +212,7 @@ class ResponsesSocket {
     }
   }
 
-  /** Resolves when the client has read most of what was sent, or has gone. */
+  /** Resolves when the client has read most of the sent data, or has left. */
   async #drained(): Promise<void> {
     while (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
@@ -227,7 +227,7 @@ class ResponsesSocket {
     if (this.#isOpen) this.#socket.send(withStreamId(event, streamId));
   }
 
-  /** Refuses a message at once: a client that reads no answers to these messages is disconnected. */
+  /** Rejects a message. A client that does not read these errors is disconnected. */
   #refuse(problem: string | GatewayError, streamId?: string): void {
     if (this.#isOpen && this.#socket.bufferedAmount > MOST_BUFFERED) {
       return this.#socket.close(POLICY_VIOLATION, "Too many errors were not read");
@@ -250,13 +250,13 @@ class ResponsesSocket {
     Deno.unrefTimer(this.#idle);
   }
 
-  /** Closes the connection when its last request is done. */
+  /** Closes the connection after its last request. */
   #leave(): void {
     this.#isLeaving = true;
     if (this.#streams.size === 0) this.#socket.close(GOING_AWAY, "The gateway is shutting down");
   }
 
-  /** Gives back memory of messages that wait. */
+  /** Releases the memory of queued messages. */
   #release(bytes: number): void {
     this.#waitingBytes -= bytes;
     this.#options.host.waiting.release(bytes);
@@ -272,7 +272,7 @@ class ResponsesSocket {
   }
 }
 
-/** Bytes that a message takes at most while it waits: two for each UTF-16 unit of its text. */
+/** Most bytes of a queued message: two for each UTF-16 unit of its text. */
 function memoryOf({ body }: CreateMessage): number {
   return 2 * body.length;
 }
@@ -283,7 +283,7 @@ function plainRequest(): GatewayError {
   });
 }
 
-/** Clients go on with plain requests when they see this. */
+/** On this error, clients fall back to plain requests. */
 function noSockets(why: string): GatewayError {
   return new GatewayError("upgrade_required", `Cannot open a WebSocket: ${why}; use POST`, {
     headers: { upgrade: "HTTP/1.1", connection: "upgrade" },

@@ -1,4 +1,4 @@
-/** Serves responses requests: those that refer to earlier responses get the whole conversation as their input. */
+/** Serves responses requests, and resolves references to earlier responses first. */
 import { readBearerKey } from "../access/authenticate.ts";
 import { requireCaller } from "../access/caller.ts";
 import { responses } from "../protocols/responses/mod.ts";
@@ -40,7 +40,7 @@ export async function serveResponses(
   return compaction === undefined ? response : await compactedResponse(response, compaction);
 }
 
-/** Returns the memory of the client of a request. */
+/** Returns the stored responses that the client of a request can refer to. */
 export function memoryOf(request: Request, { gateway: { recall }, caller }: RouteContext): ResponseMemory {
   const turn = turnOf(request);
   const { keyId } = requireCaller(caller);

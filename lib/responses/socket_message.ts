@@ -1,19 +1,19 @@
-/** Reads the messages of clients on a WebSocket, and writes errors as messages. */
+/** Reads WebSocket messages of clients, and writes errors as messages. */
 import { findValue, JSON_LIMITS, scanMembers, spliceMembers } from "../json/mod.ts";
 import { GatewayError } from "../errors.ts";
 import { openaiErrorReply } from "../protocols/error_bodies.ts";
 
 /** A `response.create` message. */
 export interface CreateMessage {
-  /** Names the stream of this message and of the events that answer it; absent: the connection's own. */
+  /** Id of the stream that this message and its events belong to; absent: the connection's default stream. */
   streamId: string | undefined;
-  /** False: the client wants an id to continue from, and no answer. */
+  /** False: a warm-up that only stores the input and returns an id. */
   generate: boolean;
   /** The body of the request, with `stream: true`. */
   body: string;
 }
 
-/** A message of a client: its type, and the request of a `response.create`. */
+/** A client's message: its type, and the request of a `response.create`. */
 export interface ClientMessage {
   type: string | undefined;
   /** As `CreateMessage`. */
@@ -22,7 +22,7 @@ export interface ClientMessage {
 }
 
 /**
- * Reads a message without parsing it as a whole: the request does that, with all limits.
+ * Reads a message without parsing all of it; the request does that with all limits.
  * @throws {GatewayError} `invalid` for more members than a body may have
  */
 export function readMessage(text: string): ClientMessage {
@@ -43,11 +43,11 @@ export function readMessage(text: string): ClientMessage {
   return { type, streamId, create };
 }
 
-/** Headers of an error that tell a client when to try again, and what to ask the operator about. */
+/** Headers of an error about retries, limits and the request id. */
 const SENT_HEADERS = /^(?:retry-after(?:-ms)?|x-request-id|x-ratelimit-.*)$/;
 
 /**
- * Writes an error response as a message. The headers are at both places: OpenAI's types have them in the error, Codex
+ * Writes an error response as a message. The headers are in two places: OpenAI's types have them in the error, Codex
  * reads them beside it.
  */
 export async function writeErrorMessage(response: Response): Promise<string> {
@@ -59,13 +59,13 @@ export async function writeErrorMessage(response: Response): Promise<string> {
   return `{"type":"error","status":${response.status},"error":${error},"headers":${headers}}`;
 }
 
-/** Writes an error about a message that is no request. */
+/** Writes the error for a message that is not a request. */
 export function writeMessageError(error: GatewayError): string {
   const { status, body } = openaiErrorReply(error, "");
   return JSON.stringify({ type: "error", status, error: body.error ?? null });
 }
 
-/** Adds the stream's name to an event. */
+/** Adds the stream id to an event. */
 export function withStreamId(event: string, streamId: string | undefined): string {
   return streamId === undefined ? event : spliceMembers(event, { stream_id: JSON.stringify(streamId) });
 }

@@ -1,22 +1,22 @@
-/** Turns of a connection: requests that came as its messages. */
+/** Turns: requests made by messages of a connection. */
 import type { LocalResponses } from "../recall/recall.ts";
 
-/** Context of a request that came over a connection. */
+/** Context of a turn. */
 export interface ConnectionTurn {
   /** Responses that only this connection can refer to. */
   local: LocalResponses;
-  /** True: the client wants an id to continue from, and no answer. */
+  /** True: a warm-up that only stores the input and returns an id. */
   isWarmUp: boolean;
 }
 
 const turns = new WeakMap<Request, ConnectionTurn>();
 
-/** Marks a request as a turn of a connection. */
+/** Marks a request as a turn. */
 export function setTurn(request: Request, turn: ConnectionTurn): void {
   turns.set(request, turn);
 }
 
-/** Returns the turn of a request; absent without a connection. */
+/** Returns the turn of a request; absent for ordinary requests. */
 export function turnOf(request: Request): ConnectionTurn | undefined {
   return turns.get(request);
 }

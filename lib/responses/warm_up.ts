@@ -1,4 +1,4 @@
-/** Warm-ups: a client sends the beginning of its next request and gets an id. No model is asked. */
+/** Warm-ups: a client sends the beginning of its next request and gets an id. No model is called. */
 import { checkBody } from "../protocols/fields.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { findModel } from "../request/candidates.ts";
@@ -6,11 +6,11 @@ import type { RouteContext } from "../server/router.ts";
 import { formatFrames } from "../server/sse.ts";
 import { streamHeaders } from "../server/json_response.ts";
 
-/** An empty input is only allowed here; the schema wants one. */
+/** Placeholder for an empty input, which only warm-ups may have. */
 const NO_INPUT = "-";
 
 /**
- * Answers with an empty response and keeps its input. Nothing is charged.
+ * Answers with an empty response and stores its input. Free of charge.
  * @throws {GatewayError} as `serve` before anything is reserved
  */
 export async function warmUp(context: RouteContext): Promise<Response> {

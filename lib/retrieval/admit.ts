@@ -1,4 +1,4 @@
-/** Admits requests for embeddings and reranked documents: limits and budgets are taken. */
+/** Admits requests for embeddings and reranking: reserves limits and holds budgets. */
 import { requireCaller } from "../access/caller.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Amount } from "../billing/money.ts";
@@ -13,13 +13,13 @@ import type { RetrievalRequest } from "./types.ts";
 
 /** A candidate that may answer. */
 export interface AdmittedCandidate<R extends RetrievalRequest> extends RetrievalCandidate<R> {
-  /** Limits to take when this alternative answers; those of the first candidate are taken already. */
+  /** Limits to reserve when this alternative answers; those of the first candidate are reserved already. */
   limitRequests: readonly LimitRequest[];
 }
 
 /**
- * Takes what a request needs of limits and budgets. The held amount pays for the dearest model that may answer; models that
- * a budget cannot pay for are left out.
+ * Reserves limits and holds budgets for a request. The held amount covers the most expensive model that may answer;
+ * models beyond the budget are left out.
  * @returns the admitted candidates, at least one, the preferred one first
  * @throws {GatewayError} `limited`
  */

@@ -1,4 +1,4 @@
-/** Prices of requests for embeddings and reranked documents. */
+/** Prices of requests for embeddings and reranking. */
 import { requireCaller } from "../access/caller.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
@@ -11,20 +11,20 @@ import type { BilledExtra, PriceSheet } from "../store/ledger.ts";
 import { measureRequest, type RetrievalSize } from "./size.ts";
 import type { RetrievalRequest } from "./types.ts";
 
-/** What a request can cost at a model. */
+/** Prices of a request at a model. */
 export interface CandidatePrices {
   size: RetrievalSize;
-  /** Prices at the time of admission. */
+  /** Prices at admission. */
   sheet: Readonly<PriceSheet>;
   /** Prices of large inputs; absent: the same. */
   extraPrices: ExtraPrices | undefined;
-  /** USD per search; absent: searches cost nothing. */
+  /** USD per search; absent: searches are free. */
   searchPrice: string | undefined;
   /** The most that the request can cost. */
   most: Amount;
 }
 
-/** Finds what a request that begins now can cost at a model. */
+/** Finds the prices of a new request at a model. */
 export function candidatePrices(
   request: RetrievalRequest,
   model: Model,
@@ -41,7 +41,7 @@ export function candidatePrices(
   return { size, sheet, extraPrices, searchPrice, most };
 }
 
-/** Searches as an item of the bill; none where they cost nothing. */
+/** Searches as a billed item; none if they are free. */
 export function billedSearches(count: number, price: string | undefined): BilledExtra[] {
   return price === undefined || count === 0 ? [] : [{ item: "request", count, price }];
 }

@@ -1,4 +1,4 @@
-/** The models that may answer a request for embeddings or reranked documents. */
+/** The models that may answer a request for embeddings or reranking. */
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject } from "../json/mod.ts";
@@ -8,7 +8,7 @@ import type { JsonBody, RouteContext } from "../server/router.ts";
 import { type CandidatePrices, candidatePrices } from "./candidate_prices.ts";
 import type { RetrievalRequest } from "./types.ts";
 
-/** A model that may answer, and the request as it gets it. */
+/** A model that may answer, and the request for it. */
 export interface RetrievalCandidate<R extends RetrievalRequest> extends CandidatePrices {
   model: Model;
   request: R;
@@ -21,8 +21,8 @@ export interface RetrievalCandidates<R extends RetrievalRequest> {
 }
 
 /**
- * Finds the models that a checked body names. Vectors of two spaces cannot be compared, so a request for embeddings names
- * only models of one space.
+ * Finds the models named in a validated body. Embeddings may only name models of one vector space, since vectors of two
+ * spaces cannot be compared.
  * @throws {GatewayError} as `findCandidates` of lib/request; `invalid` for models of different spaces
  */
 export function findRetrievalCandidates<R extends RetrievalRequest>(

@@ -1,12 +1,12 @@
-/** Refuses members that some servers take for other ones. */
+/** Rejects alternative spellings of known members. */
 import type { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { usualName } from "../protocols/extras.ts";
 
 /**
- * Refuses members that differ from a known one in case alone. Members that the schema lacks are passed on, and an upstream
- * that reads names without regard to case would work on this member, while the gateway measured the other one.
+ * Rejects members that differ from a known one only in case. Unknown members are passed on, so an upstream with
+ * case-insensitive names would use such a member, while the gateway measured the other one.
  * @throws {GatewayError} `invalid`
  */
 export function checkSpellings({ shape }: Pick<z.ZodObject, "shape">, body: JsonObject): void {

@@ -1,4 +1,4 @@
-/** Plans the targets of a request for embeddings or reranking, and decides if their answers are drained. */
+/** Plans the targets of a request for embeddings or reranking, and decides whether to drain their answers. */
 import type { Meter } from "../billing/meter.ts";
 import { unitPrices } from "../billing/price.ts";
 import type { Gateway } from "../gateway.ts";
@@ -11,7 +11,7 @@ import type { RouteContext } from "../server/router.ts";
 import type { AdmittedCandidate } from "./admit.ts";
 import type { RetrievalRequest } from "./types.ts";
 
-/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */
+/** The targets of the candidates, best first. @throws {GatewayError} `overloaded` if preferences leave none */
 export function planRetrievalTargets(
   admitted: readonly AdmittedCandidate<RetrievalRequest>[],
   { gateway, preferences, key }: { gateway: Gateway; preferences: ProviderPreferences; key: string },
@@ -26,7 +26,10 @@ export function planRetrievalTargets(
   return choices;
 }
 
-/** Begins to drain an answer whose client left: no part was sent, so none can be counted. @returns as `beginDrain` */
+/**
+ * Starts to drain an answer whose client left: nothing was sent yet, so no part can be billed separately. @returns as
+ * `beginDrain`
+ */
 export function drainRetrieval(
   { model, sheet, most }: AdmittedCandidate<RetrievalRequest>,
   meter: Meter,

@@ -25,7 +25,7 @@ const tokensSchema = {
   maxItems: MOST_TOKEN_IDS,
 } as const;
 
-/** The forms of the input, for the API description. `checkInput` checks them and stops at the first mistake. */
+/** Forms of the input, for the API description. `checkInput` checks them and stops at the first error. */
 const INPUT_FORMS = [
   { type: "string", minLength: 1 },
   { type: "array", items: { type: "string", minLength: 1 }, minItems: 1, maxItems: MOST_INPUTS },
@@ -51,7 +51,7 @@ interface EmbeddingsBody {
   encoding_format?: "float" | "base64" | null;
 }
 
-/** Checks the body of a request. @throws {GatewayError} `invalid` */
+/** Checks a request body. @throws {GatewayError} `invalid` */
 export function checkEmbeddingsBody(body: JsonBody): void {
   checkSpellings(embeddingsSchema, body.value);
   checkBody(embeddingsSchema, body.value);
@@ -99,7 +99,7 @@ function invalidInput(param: string, expected: string): GatewayError {
   return new GatewayError("invalid", `Invalid value for ${param}: ${expected}`, { param });
 }
 
-/** Reads a checked body for a model. @throws {GatewayError} `invalid` for a length of vectors that the model lacks */
+/** Reads a validated body for a model. @throws {GatewayError} `invalid` for a vector length that the model lacks */
 export function readEmbeddings(body: JsonBody, model: Model): EmbeddingsRequest {
   const { input, dimensions, encoding_format } = body.value as unknown as EmbeddingsBody;
   if (typeof dimensions === "number") checkDimensions(dimensions, model);

@@ -31,11 +31,11 @@ interface RerankBody {
   return_documents?: boolean | null;
 }
 
-/** Checks the body of a request. @throws {GatewayError} `invalid` */
+/** Checks a request body. @throws {GatewayError} `invalid` */
 export function checkRerankBody(body: JsonBody): void {
   checkSpellings(rerankSchema, body.value);
   const { documents } = body.value;
-  // The schema would look at each of them first.
+  // Checked first, because the schema would check each document before.
   if (Array.isArray(documents) && documents.length > MOST_DOCUMENTS) {
     throw new GatewayError("invalid", `Invalid value for documents: Expected at most ${MOST_DOCUMENTS}`, {
       param: "documents",
@@ -44,7 +44,7 @@ export function checkRerankBody(body: JsonBody): void {
   checkBody(rerankSchema, body.value);
 }
 
-/** Reads a checked body. */
+/** Reads a validated body. */
 export function readRerank(body: JsonBody): RerankRequest {
   const { query, documents, top_n, return_documents } = body.value as unknown as RerankBody;
   return {

@@ -1,4 +1,4 @@
-/** Sends a request for embeddings or reranked documents to one target after another. */
+/** Sends a request for embeddings or reranking to one target after another. */
 import { requireCaller } from "../access/caller.ts";
 import { GatewayError } from "../errors.ts";
 import { memberNames } from "../observe/member_names.ts";
@@ -15,7 +15,7 @@ import type { AdmittedCandidate } from "./admit.ts";
 import { drainRetrieval, planRetrievalTargets } from "./plan_targets.ts";
 import type { RetrievalCall, RetrievalRequest, RetrievalUpstream } from "./types.ts";
 
-/** A request that is ready to be sent. */
+/** A request to send. */
 export interface RetrievalWork<R extends RetrievalRequest, A> {
   client: Request;
   context: RouteContext;
@@ -29,13 +29,13 @@ export interface RetrievalWork<R extends RetrievalRequest, A> {
 export interface RetrievalAnswer<R extends RetrievalRequest, A> {
   answer: A;
   candidate: AdmittedCandidate<R>;
-  /** True if the client left meanwhile; the answer is still billed. */
+  /** True if the client has left; the answer is still billed. */
   clientHasLeft: boolean;
 }
 
 /**
- * Sends a request until a target answers. The answer's headers name the last target that was asked.
- * @throws {GatewayError} as `attemptTargets`; the abort reason where the client left and the answer is not drained
+ * Sends a request until a target answers. The answer's headers name the last target.
+ * @throws {GatewayError} as `attemptTargets`; the abort reason if the client left and the answer is not drained
  */
 export async function sendRetrieval<R extends RetrievalRequest, A>(
   work: RetrievalWork<R, A>,

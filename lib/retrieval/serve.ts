@@ -1,4 +1,4 @@
-/** The life of a request for embeddings or reranked documents; the steps have the numbers of docs/architecture.md. */
+/** Serves requests for embeddings and reranking; the steps have the numbers of docs/architecture.md. */
 import type { Model } from "../catalog/model.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import type { JsonBody, RouteContext } from "../server/router.ts";
@@ -12,13 +12,13 @@ import type { Embeddings, Reranking, RetrievalCall, RetrievalRequest, RetrievalU
 import { writeEmbeddings } from "./write_embeddings.ts";
 import { writeReranking } from "./write_reranking.ts";
 
-/** The parts in which the two endpoints differ. */
+/** The differences between the two endpoints. */
 interface RetrievalEndpoint<R extends RetrievalRequest, A> {
   name: R["kind"];
   kind: "embedding" | "rerank";
-  /** @throws {GatewayError} `invalid` */
+  /** Validates a body. @throws {GatewayError} `invalid` */
   check: (body: JsonBody) => void;
-  /** Reads a checked body for a model. @throws {GatewayError} `invalid` */
+  /** Reads a validated body for a model. @throws {GatewayError} `invalid` */
   read: (body: JsonBody, model: Model) => R;
   ask: (upstream: RetrievalUpstream, call: RetrievalCall<R>) => Promise<A>;
   write: (

@@ -1,4 +1,4 @@
-/** Settles answers with embeddings or reranked documents: usage, price, and a durable entry in the ledger. */
+/** Settles answers with embeddings or reranked documents: usage, price, and a durable ledger entry. */
 import { readUsage } from "../billing/charge.ts";
 import { formatUsd } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";
@@ -15,13 +15,13 @@ export interface SettledRetrieval {
   tokens: number;
   /** Searches; 0 for embeddings. */
   searches: number;
-  /** In USD. */
+  /** Cost in USD. */
   cost: string;
 }
 
 /**
- * Charges an answer for the usage that its upstream reports, and for the counted usage where it reports none.
- * @throws {GatewayError} `overloaded` where it cannot be entered in the ledger
+ * Charges an answer for the usage reported by its upstream, else for the counted usage.
+ * @throws {GatewayError} `overloaded` if the ledger entry cannot be written
  */
 export async function settleRetrieval<R extends RetrievalRequest>(
   { answer, candidate, clientHasLeft }: RetrievalAnswer<R, { tokens?: number; searches?: number }>,

@@ -6,17 +6,17 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import type { EmbeddingInput, RetrievalRequest } from "./types.ts";
 
-/** Most tokens that a model adds to one input: marks of its beginning and end, words about the task. */
+/** Most tokens that a model adds to one input: delimiters and task instructions. */
 const INPUT_FRAME = 16;
 
 /**
- * Documents of one search, and tokens of a document and its query beyond which a search counts the document once more:
- * Cohere's search unit (https://cohere.com/pricing).
+ * Cohere's search unit (https://cohere.com/pricing): documents per search, and tokens of a document with its query
+ * beyond which it counts again.
  */
 const SEARCH_DOCUMENTS = 100;
 const SEARCH_TOKENS = 500;
 
-/** Characters counted in one turn of the event loop: a few milliseconds. */
+/** Characters counted before yielding to the event loop: a few milliseconds of work. */
 const CHARS_PER_TURN = 32_768;
 
 /** The size of a request. */
@@ -29,12 +29,12 @@ export interface RetrievalSize {
   mostSearches: number;
 }
 
-/** Most tokens of one input of a model. */
+/** Most tokens of one input at a model. */
 function inputLimit({ embedding, context_length }: Pick<Model, "embedding" | "context_length">): number {
   return embedding?.max_input_tokens ?? context_length;
 }
 
-/** Bytes of an input's text. A byte-based tokenizer makes at most this many tokens. */
+/** Bytes of an input's text: byte-level tokenizers make at most one token per byte. */
 function mostTokensOf(input: EmbeddingInput): number {
   return typeof input === "string" ? Buffer.byteLength(input) : input.length;
 }
@@ -55,7 +55,7 @@ export function measureRequest(request: RetrievalRequest, model: Model): Retriev
   return { expected, most, mostSearches: Math.ceil(chunks / SEARCH_DOCUMENTS) };
 }
 
-/** A counter of o200k tokens that lets other requests run while it counts many inputs. */
+/** A counter of o200k tokens that yields to the event loop between inputs. */
 export async function pacedCounter(): Promise<(input: EmbeddingInput) => Promise<number>> {
   const counter = await loadTokenCounter();
   let chars = 0;
@@ -70,7 +70,7 @@ export async function pacedCounter(): Promise<(input: EmbeddingInput) => Promise
   };
 }
 
-/** Counts the o200k tokens of a request: a model reads the query of a reranking with each document. */
+/** Counts the o200k tokens of a request. For reranking, the query counts once per document. */
 export async function countRequest(request: RetrievalRequest, model: Model): Promise<number> {
   const count = await pacedCounter();
   const limit = inputLimit(model);
@@ -82,7 +82,7 @@ export async function countRequest(request: RetrievalRequest, model: Model): Pro
   return sum;
 }
 
-/** Counts the searches of a request whose upstream reports none. */
+/** Counts the searches of a request if the upstream reports none. */
 export function countSearches({ documents }: { documents: readonly string[] }): number {
   return Math.ceil(documents.length / SEARCH_DOCUMENTS);
 }

@@ -1,9 +1,9 @@
-/** Requests for embeddings and for reranked documents, and the upstreams that answer them. */
+/** Requests for embeddings and reranking, and the upstreams that answer them. */
 import type { Model, Target } from "../catalog/model.ts";
 import type { JsonObject, ObjectText } from "../json/mod.ts";
 import type { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 
-/** One input of an embeddings request: a text, or the ids of its tokens. */
+/** One input of an embeddings request: a text, or token ids. */
 export type EmbeddingInput = string | readonly number[];
 
 /** A body in the client's text, and its value. */
@@ -14,9 +14,9 @@ export interface EmbeddingsRequest {
   kind: "embeddings";
   body: RetrievalBody;
   inputs: readonly EmbeddingInput[];
-  /** Length of the vectors that the client asks for; absent: the model's. */
+  /** Requested vector length; absent: the model's. */
   dimensions?: number;
-  /** True if the client wants base64 of little-endian 32-bit floats, false if it wants arrays of numbers. */
+  /** True for base64 of little-endian 32-bit floats, false for arrays of numbers. */
   base64: boolean;
 }
 
@@ -42,34 +42,37 @@ export interface RetrievalCall<R extends RetrievalRequest> {
   target: Target;
   /** Aborts when the client leaves or the process ends. */
   signal: AbortSignal;
-  /** Collects members of the body that the upstream cannot express. */
+  /** Collects members that the upstream cannot express. */
   dropped: UnsupportedParameters;
 }
 
 /** The vectors of one request. */
 export interface Embeddings {
-  /** One for each input, in order, as JSON text in the format that the client asks for. */
+  /** One per input, in order, as JSON text in the requested format. */
   vectors: readonly string[];
-  /** Tokens as reported by the upstream; absent: it reports none, or no plausible number. */
+  /** Tokens reported by the upstream; absent: none, or an implausible number. */
   tokens?: number;
 }
 
 /** The reranked documents of one request. */
 export interface Reranking {
-  /** The answer as the upstream wrote it. */
+  /** The upstream's answer. */
   body: ObjectText;
   value: JsonObject;
   /** As in `Embeddings`. */
   tokens?: number;
-  /** Searches as reported by the upstream; absent: it reports none. */
+  /** Searches reported by the upstream; absent: none. */
   searches?: number;
 }
 
 /** A source of embeddings and of reranked documents. */
 export interface RetrievalUpstream {
-  /** @throws {GatewayError} with fault `unfit` if the upstream cannot express the request and was not asked */
+  /**
+   * Requests embeddings. @throws {GatewayError} with fault `unfit` if the upstream cannot express the request and was
+   * not asked
+   */
   embed(call: RetrievalCall<EmbeddingsRequest>): Promise<Embeddings>;
-  /** @throws {GatewayError} as `embed` */
+  /** Requests a reranking. @throws {GatewayError} as `embed` */
   rerank(call: RetrievalCall<RerankRequest>): Promise<Reranking>;
   /** Frees connections. */
   close(): void;

@@ -6,7 +6,7 @@ const NUMBER = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?`;
 const ARRAY = new RegExp(String.raw`^\[\s*${NUMBER}(?:\s*,\s*${NUMBER})*\s*\]$`);
 const BASE64 = /^"(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"$/;
 
-/** Returns true if a text is a vector. */
+/** Returns whether a text is a vector. */
 export function isVector(text: string): boolean {
   return (text.startsWith('"') ? BASE64 : ARRAY).test(text);
 }
@@ -23,15 +23,15 @@ export function dimensionsOf(vector: string): number {
 }
 
 /**
- * Returns a vector in the wanted format, unchanged if it has that format already.
- * @throws {GatewayError} `upstream` for base64 of values that are no numbers
+ * Returns a vector in the requested format, unchanged if it has that format already.
+ * @throws {GatewayError} `upstream` for base64 of values that are not numbers
  */
 export function inFormat(vector: string, base64: boolean): string {
   if (vector.startsWith('"') === base64) return vector;
   return base64 ? toBase64(JSON.parse(vector)) : toArray(vector.slice(1, -1));
 }
 
-/** Writes numbers as a JSON string of base64. */
+/** Encodes numbers as a JSON string of base64. */
 export function toBase64(numbers: ArrayLike<number>): string {
   const bytes = Buffer.alloc(numbers.length * 4);
   for (let index = 0; index < numbers.length; index++) bytes.writeFloatLE(numbers[index] ?? 0, index * 4);

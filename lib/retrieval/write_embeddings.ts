@@ -7,7 +7,7 @@ import type { RetrievalAnswer } from "./send.ts";
 import type { SettledRetrieval } from "./settle.ts";
 import type { Embeddings, EmbeddingsRequest } from "./types.ts";
 
-/** Writes the vectors as they are. Large answers are sent as a stream. */
+/** Writes the vectors unchanged. Large answers are streamed. */
 export function writeEmbeddings(
   { answer: { vectors }, candidate: { model } }: RetrievalAnswer<EmbeddingsRequest, Embeddings>,
   { tokens }: SettledRetrieval,

@@ -1,4 +1,4 @@
-/** Chat completions: answers, streams, limits, and what a request may hold. */
+/** Chat completions: answers, streams, limits, and request members. */
 import { type Checks, must, Skip } from "../check.ts";
 import { commonChecks, streaming, streamOf, wholeOf } from "../http_checks.ts";
 import type { Ability, SuiteContext } from "../suite_context.ts";
@@ -10,14 +10,14 @@ import { CHAT_REASONING } from "./reasoning.ts";
 import { CHAT_TOOLS } from "./tools.ts";
 import { schemaStream, sharedChecks } from "../shared_checks.ts";
 
-/** Members that a limit may be called by: newer models refuse the old one, older hosts do not know the new one. */
+/** Names of the token limit: newer models refuse the older name, older hosts do not know the newer one. */
 const LIMIT_NAMES = ["max_completion_tokens", "max_tokens"];
 
 async function whole(context: SuiteContext, more: { body: JsonObject; ability?: Ability }): Promise<ChatAnswer> {
   return readWhole(await context.good({ path: context.path("chat"), body: more.body }, more.ability));
 }
 
-/** A request that is cut short, by whichever name the model takes. */
+/** Sends a request with a low token limit, under the name that the model accepts. */
 async function cut(context: SuiteContext, more: JsonObject): Promise<JsonObject> {
   const body = (name: string) => CHAT.body(context, LONG, { [name]: SHORT, ...more });
   const first = await context.once(

@@ -1,4 +1,4 @@
-/** Chat completions as they must look on the wire. */
+/** Schemas of chat completions. */
 import { z } from "zod";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
@@ -9,7 +9,7 @@ import { bodiesOf, objectOf, type WireStream } from "../sse.ts";
 
 const count = z.number().int().min(0);
 
-/** ChatUsage of an answer. */
+/** Usage of an answer. */
 export const usageForm = z.object({
   prompt_tokens: count.min(1),
   completion_tokens: count,
@@ -18,7 +18,7 @@ export const usageForm = z.object({
   completion_tokens_details: z.object({ reasoning_tokens: count.nullish() }).nullish(),
 });
 
-/** ChatUsage of an answer. */
+/** Usage of an answer. */
 export type ChatUsage = z.output<typeof usageForm>;
 
 const callForm = z.object({
@@ -94,17 +94,17 @@ export function readWhole({ text }: HttpAnswer): ChatAnswer {
   };
 }
 
-/** True if a usage counts reasoning. */
+/** Returns whether a usage counts reasoning. */
 function hasReasoned(usage: unknown): boolean {
   return Number(Object(Object(usage).completion_tokens_details).reasoning_tokens ?? 0) > 0;
 }
 
-/** Reads the chunks of a stream, each by its form. */
+/** Reads the chunks of a stream and validates each. */
 export function readChunks(stream: WireStream): ChatChunk[] {
   return bodiesOf(stream).map((body, index) => shaped(chunkForm, body, `chunk ${index}`));
 }
 
-/** Assembles the answer of a stream, in any order of its chunks. */
+/** Assembles the answer of a stream. */
 export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish: string[]; usages: unknown[] } {
   const choices = chunks.flatMap(({ choices }) => choices);
   return {
@@ -114,7 +114,7 @@ export function foldChunks(chunks: readonly ChatChunk[]): { text: string; finish
   };
 }
 
-/** The numbers of a usage, and whether they fit together. */
+/** Validates a usage and the sums within it. */
 export function checkUsage(value: unknown): ChatUsage {
   must(value !== undefined && value !== null, { expected: "usage", seen: value });
   const usage = shaped(usageForm, value, "usage");
@@ -127,7 +127,7 @@ export function checkUsage(value: unknown): ChatUsage {
   return usage;
 }
 
-/** The suite's tools as chat has them. */
+/** The suite's tools in chat's format. */
 export function chatTools(count: number = TOOLS.length): JsonObject[] {
   return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
     type: "function",
@@ -135,7 +135,7 @@ export function chatTools(count: number = TOOLS.length): JsonObject[] {
   }));
 }
 
-/** Chat completions for the checks that every protocol has. */
+/** Chat completions for the shared checks. */
 export const CHAT: ProtocolForm = {
   part: "chat",
   errors: "openai",

@@ -1,4 +1,4 @@
-/** Chat completions: reasoning, which OpenAI's own chat does not show, and its signature. */
+/** Chat completions: reasoning and its signature, which OpenAI's own API does not return. */
 import { isObject, type JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../http_checks.ts";
@@ -15,7 +15,7 @@ function thought(context: SuiteContext): Promise<ChatAnswer> {
   });
 }
 
-/** Its reasoning as text, by any of the names in use; "" where there is none to be seen. */
+/** Reasoning text under any of its usual names; "" if there is none. */
 function textOf(holder: Record<string, unknown>): string {
   const { reasoning_content, reasoning, reasoning_details } = holder;
   const details = Array.isArray(reasoning_details) ? reasoning_details.filter(isObject) : [];

@@ -1,4 +1,4 @@
-/** Chat completions: calls of tools in streams, and the words they end with. */
+/** Chat completions: streamed tool calls and finish reasons. */
 import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../http_checks.ts";
 import type { SuiteContext } from "../suite_context.ts";
@@ -6,7 +6,7 @@ import { checkCalls, parallelCalls } from "../shared_checks.ts";
 import { BOTH } from "../prompts.ts";
 import { CHAT, type ChatChunk, chatTools, foldChunks, readChunks } from "./forms.ts";
 
-/** The pieces of one call, in the order they came. */
+/** The pieces of each call, in order. */
 function piecesByIndex(chunks: readonly ChatChunk[]) {
   return chunks.flatMap(({ choices }) => choices).flatMap(({ delta }) => delta.tool_calls ?? []);
 }

@@ -1,4 +1,4 @@
-/** Messages: answers, limits, versions, and what a request may hold. */
+/** Messages: answers, limits, versions, and request members. */
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
 import { commonChecks, streaming, wholeOf } from "../http_checks.ts";
@@ -27,7 +27,7 @@ async function whole(
   return readWhole(await context.good({ path: context.path("messages"), body }, ability));
 }
 
-/** Tokens of a body, by the endpoint that only counts. */
+/** Tokens of a body by the count_tokens endpoint. */
 async function count(context: SuiteContext, more: JsonObject): Promise<number> {
   const { max_tokens: _, ...body } = MESSAGES.body(context, READY, more);
   const answer = await context.ask({ path: `${context.path("messages")}/count_tokens`, body });
@@ -88,7 +88,7 @@ const ANSWERS: Checks = {
     const { text, finish, stopSequence } = await whole(context, { body, ability: "stop" });
     must(!text.includes(HALT), { expected: `a text without ${HALT}`, seen: text });
     must(!/gamma/.test(text), { expected: `no text after ${HALT}`, seen: text });
-    // Chat hosts call both ends "stop", so that a gateway in front of one cannot know.
+    // Chat hosts report both endings as "stop", so a gateway in front of one cannot know.
     if (finish === "end_turn") return "it is not told that a stop sequence was met, as by hosts that speak chat";
     must(finish === "stop_sequence", { expected: 'stop_reason "stop_sequence"', seen: finish });
     must(stopSequence === HALT, { expected: `stop_sequence "${HALT}"`, seen: stopSequence });

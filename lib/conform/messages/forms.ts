@@ -1,4 +1,4 @@
-/** Messages as they must look on the wire. */
+/** Schemas of messages. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
@@ -16,7 +16,7 @@ const usageForm = z.object({
   cache_read_input_tokens: count.nullish(),
 });
 
-/** MessageUsage of an answer. */
+/** Usage of an answer. */
 export type MessageUsage = z.output<typeof usageForm>;
 
 const blockForm = z.discriminatedUnion("type", [
@@ -76,15 +76,15 @@ export function readWhole({ text }: HttpAnswer): MessageAnswer {
 
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
-/** One event's body. */
+/** The data of an event. */
 export type MessageEvent = z.output<typeof eventForm> & JsonObject;
 
-/** Events of a stream, by their bodies. */
+/** Parses the events of a stream. */
 export function readEvents(stream: WireStream): MessageEvent[] {
   return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as MessageEvent);
 }
 
-/** Assembles a stream as SDKs do: blocks by index, and the last value of each number. */
+/** Assembles a stream as SDKs do: blocks by index, and the last value of each count. */
 export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
   const start = Object(events.find(({ type }) => type === "message_start")?.message);
   const blocks: Record<string, unknown>[] = [];
@@ -116,18 +116,18 @@ export function foldEvents(events: readonly MessageEvent[]): MessageAnswer {
   );
 }
 
-/** The numbers of a usage. */
+/** Validates a usage. */
 export function checkUsage(value: unknown): MessageUsage {
   must(value !== undefined && value !== null, { expected: "usage", seen: value });
   return shaped(usageForm, value, "usage");
 }
 
-/** All tokens of a prompt: those of the cache are counted apart. */
+/** All input tokens: cached tokens are counted separately. */
 export function inputOf(usage: MessageUsage): number {
   return usage.input_tokens + (usage.cache_creation_input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0);
 }
 
-/** The suite's tools as messages have them. */
+/** The suite's tools in the format of messages. */
 export function messagesTools(count: number = TOOLS.length): JsonObject[] {
   return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
     name,
@@ -136,10 +136,10 @@ export function messagesTools(count: number = TOOLS.length): JsonObject[] {
   }));
 }
 
-/** Room for an answer, in tokens. */
+/** Token limit of most requests. */
 const ROOM = 1024;
 
-/** Messages for the checks that every protocol has. */
+/** Messages for the shared checks. */
 export const MESSAGES: ProtocolForm = {
   part: "messages",
   errors: "anthropic",

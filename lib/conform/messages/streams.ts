@@ -1,4 +1,4 @@
-/** Messages: the order and the completeness of events. */
+/** Messages: order and completeness of events. */
 import { type Checks, must } from "../check.ts";
 import { checkNames, streamOf } from "../http_checks.ts";
 import type { SuiteContext } from "../suite_context.ts";
@@ -8,7 +8,7 @@ async function events(context: SuiteContext): Promise<MessageEvent[]> {
   return readEvents(await streamOf(MESSAGES, context));
 }
 
-/** Blocks begin at index 0, one after the other, and all deltas of a block come between its start and its stop. */
+/** Checks that blocks have consecutive indices from 0, do not interleave, and contain their deltas. */
 export function checkBlocks(events: readonly MessageEvent[]): void {
   let next = 0;
   let open: number | undefined;

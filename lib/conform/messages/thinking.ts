@@ -1,4 +1,4 @@
-/** Messages: thinking, and the signature with which it comes back. */
+/** Messages: thinking, and its signature in the next request. */
 import type { JsonObject } from "../../json/mod.ts";
 import { type Checks, Mismatch, must, Skip } from "../check.ts";
 import { streaming } from "../http_checks.ts";
@@ -6,13 +6,13 @@ import type { SuiteContext } from "../suite_context.ts";
 import { READY } from "../prompts.ts";
 import { type MessageAnswer, type MessageBlock, MESSAGES, readEvents, readWhole } from "./forms.ts";
 
-/** Newer models think by themselves, older ones by a budget. */
+/** Newer models have adaptive thinking, older ones a budget. */
 const MODES: readonly [JsonObject, JsonObject] = [
   { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "low" } },
   { thinking: { type: "enabled", budget_tokens: 1024 } },
 ];
 
-/** Nothing on the wire tells the one from the other. */
+/** The API does not show which of the two a model has. */
 const UNSIGNED = "it came without a signature: the model's host gives none, or the gateway lost it";
 
 const ROOM = { max_tokens: 4096 };
@@ -22,7 +22,7 @@ interface Thought {
   mode: JsonObject;
 }
 
-/** An answer with thoughts, in the mode that the model takes. */
+/** An answer with thinking, in the mode that the model accepts. */
 function thought(context: SuiteContext): Promise<Thought> {
   return context.once("messages thinking", async () => {
     const ask = (mode: JsonObject) => ({
@@ -62,7 +62,7 @@ export const MESSAGES_THINKING: Checks = {
     if (start === undefined) throw new Skip("the model did not think this time");
     const own = events.filter(({ type, index }) => type.startsWith("content_block") && index === start.index);
     const kinds = own.map(({ type, delta }) => type === "content_block_delta" ? Object(delta).type : type);
-    // Chat hosts tell it with the end of the answer, when the block is long closed.
+    // Chat hosts send it with the end of the answer, after the block was closed.
     if (!kinds.includes("signature_delta")) {
       throw new Skip(UNSIGNED);
     }

@@ -1,4 +1,4 @@
-/** Messages: calls of tools in streams, single calls, and failed results. */
+/** Messages: streamed tool calls, single calls, and failed results. */
 import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../http_checks.ts";
 import type { SuiteContext } from "../suite_context.ts";
@@ -28,7 +28,7 @@ export const MESSAGES_TOOLS: Checks = {
     const body = MESSAGES.body(context, BOTH, { tools: messagesTools(), tool_choice });
     const answer = await context.good({ path: context.path("messages"), body }, "tools");
     const { calls } = readWhole(answer);
-    // Gemini has no such flag: who says so has done what can be done.
+    // Gemini has no such flag; a gateway that names the dropped parameter has done its part.
     if (/parallel/.test(answer.header("x-sluice-dropped") ?? "")) {
       throw new Skip("the gateway says that it was dropped");
     }

@@ -1,4 +1,4 @@
-/** Responses: answers, limits, and what a request may hold. */
+/** Responses: answers, limits, and request members. */
 import type { JsonObject } from "../../json/mod.ts";
 import { type Checks, Mismatch, must } from "../check.ts";
 import { commonChecks, streaming, wholeOf } from "../http_checks.ts";
@@ -10,13 +10,13 @@ import { RESPONSES_STREAMS } from "./streams.ts";
 import { RESPONSES_TOOLS } from "./tools.ts";
 import { schemaStream, sharedChecks } from "../shared_checks.ts";
 
-/** Members that OpenAI's schema requires. */
+/** Members required by OpenAI's schema. */
 const REQUIRED = [
   ...["error", "incomplete_details", "instructions", "metadata", "parallel_tool_calls", "temperature", "top_p"],
   ...["tool_choice", "tools"],
 ];
 
-/** Members that the Open Responses suite requires beside them. */
+/** Members that the Open Responses suite requires in addition. */
 const OPEN = [
   ...["completed_at", "previous_response_id", "truncation", "text", "presence_penalty", "frequency_penalty"],
   ...["top_logprobs", "reasoning", "max_output_tokens", "max_tool_calls", "store", "background", "service_tier"],

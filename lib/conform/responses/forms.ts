@@ -1,4 +1,4 @@
-/** Responses as they must look on the wire. */
+/** Schemas of responses. */
 import { z } from "zod";
 import type { JsonObject } from "../../json/mod.ts";
 import { must, shaped } from "../check.ts";
@@ -17,7 +17,7 @@ const usageForm = z.object({
   output_tokens_details: z.object({ reasoning_tokens: count }),
 });
 
-/** ResponseUsage of an answer. */
+/** Usage of an answer. */
 export type ResponseUsage = z.output<typeof usageForm>;
 
 const partForm = z.discriminatedUnion("type", [
@@ -99,10 +99,10 @@ export function textOf(items: readonly Item[]): string {
 
 const eventForm = z.looseObject({ type: z.string().min(1) });
 
-/** One event's body. */
+/** The data of an event. */
 export type ResponseEvent = z.output<typeof eventForm> & JsonObject;
 
-/** Events of a stream, by their bodies. */
+/** Parses the events of a stream. */
 export function readEvents(stream: WireStream): ResponseEvent[] {
   return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as ResponseEvent);
 }
@@ -110,14 +110,14 @@ export function readEvents(stream: WireStream): ResponseEvent[] {
 /** Types of the events that end a stream. */
 export const TERMINAL = ["response.completed", "response.incomplete", "response.failed"];
 
-/** The response of the event that ends the stream. */
+/** The response in the last event of a stream. */
 export function lastResponse(events: readonly ResponseEvent[]): ResponseAnswer {
   const last = events.findLast(({ type }) => TERMINAL.includes(type));
   must(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
   return readResponse(last.response, last.type);
 }
 
-/** The numbers of a usage, and whether they fit together. */
+/** Validates a usage and the sums within it. */
 export function checkUsage(value: unknown): ResponseUsage {
   must(value !== undefined && value !== null, { expected: "usage", seen: value });
   const usage = shaped(usageForm, value, "usage");
@@ -128,7 +128,7 @@ export function checkUsage(value: unknown): ResponseUsage {
   return usage;
 }
 
-/** The suite's tools as responses have them. */
+/** The suite's tools in the format of responses. */
 export function responsesTools(count: number = TOOLS.length): JsonObject[] {
   return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
     type: "function",
@@ -139,12 +139,12 @@ export function responsesTools(count: number = TOOLS.length): JsonObject[] {
   }));
 }
 
-/** Responses for the checks that every protocol has. The client keeps the conversation: nothing is stored. */
+/** Responses for the shared checks. The suite sends the conversation itself, and nothing is stored. */
 export const RESPONSES: ProtocolForm = {
   part: "responses",
   errors: "openai",
   body: ({ subject }, words, more = {}) => ({ model: subject.model, input: words, store: false, ...more }),
-  // A number is not an input, so that there is nothing to answer.
+  // A number is an invalid input.
   incomplete: ({ subject }) => ({ model: subject.model, input: 1 }),
   known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", parallel_tool_calls: true },
   readWhole,

@@ -1,4 +1,4 @@
-/** Responses: reasoning, and the encrypted form in which it comes back. */
+/** Responses: reasoning, and its encrypted form in the next request. */
 import type { JsonObject } from "../../json/mod.ts";
 import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../http_checks.ts";

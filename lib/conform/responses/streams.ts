@@ -1,4 +1,4 @@
-/** Responses: the order and the completeness of events. */
+/** Responses: order and completeness of events. */
 import type { Json } from "../../json/mod.ts";
 import { type Checks, must } from "../check.ts";
 import { checkNames, streamOf } from "../http_checks.ts";

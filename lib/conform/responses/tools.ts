@@ -1,4 +1,4 @@
-/** Responses: calls of tools in streams, and the tools that a response repeats. */
+/** Responses: streamed tool calls, and the tools that a response repeats. */
 import { type Checks, must, Skip } from "../check.ts";
 import { streaming } from "../http_checks.ts";
 import type { SuiteContext } from "../suite_context.ts";

@@ -167,10 +167,10 @@ export interface HostedTool {
   maxCalls?: number;
 }
 
-/** Service tiers at the plain price, in the terms of any protocol. */
+/** Service tiers at the default price, in any protocol. */
 export const PLAIN_TIERS: ReadonlySet<string> = new Set(["default", "standard", "auto", "standard_only"]);
 
-/** Features of a request that cost more than tokens, and that its key may use. */
+/** Features of a request that cost more than tokens and need permission. */
 export interface Extras {
   hostedTools: readonly HostedTool[];
   /** Most calls of all hosted tools together, if the request limits them. */
@@ -210,26 +210,26 @@ export interface Prompt {
   fallbacks?: string[];
   /** Opaque id of the end user. */
   user?: string;
-  /** Absent: it costs tokens only. */
+  /** Absent: nothing beyond tokens. */
   extras?: Extras;
-  /** True if the client may refer to state that the vendor keeps. */
+  /** True if the request may refer to state at the vendor. */
   vendorState?: boolean;
   unknownMembers?: UnknownMembers;
-  /** Present where messages and tools are plain, and decoded when they are first read. Copies of the prompt have it not. */
+  /** Present if messages and tools are plain: they are decoded at the first access. Copies of the prompt lack it. */
   readonly plain?: PlainSizes;
 }
 
-/** Sizes of messages of texts, calls of the client's tools and their results, and of these tools. */
+/** Sizes of plain contents: texts, calls of the client's tools, their results, and these tools. */
 export interface PlainSizes {
-  /** Bytes of all that a model reads, as JSON. */
+  /** Bytes of everything that a model reads, as JSON. */
   textBytes: number;
   /** Number of texts, names and schemas. */
   texts: number;
   messages: number;
   tools: number;
-  /** Bytes of all signatures, and who made them; absent: there are none. */
+  /** Bytes, number and issuer of all signatures; absent: there are none. */
   signatures?: { bytes: number; count: number; issuer: string } | undefined;
-  /** True if a message has a form that not every server of the protocol knows. */
+  /** True if a message has a form that some servers of the protocol do not support. */
   hasRareForms: boolean;
 }
 
@@ -257,7 +257,7 @@ export interface TokenUsage {
    * it.
    */
   counted?: true | "estimated";
-  /** Service tiers that the upstream reported. The plain one is named only if the request asks for another. */
+  /** Service tiers reported by the upstream. The default one is included only if the request asks for another. */
   tiers?: readonly string[];
   /** Calls of hosted tools that the upstream reported, by plain name. */
   hostedCalls?: Readonly<Record<string, number>>;
@@ -296,7 +296,7 @@ export type OpenBlock =
  * time, all closed; then one finish or error.
  */
 export type ReplyEvent =
-  /** `usage` has the input classes that are known before the answer. */
+  /** `usage` has the input classes known before the answer. */
   | { type: "start"; id?: string; usage?: TokenUsage }
   | { type: "open"; index: number; block: OpenBlock }
   /** A non-empty piece of the block's text or arguments. */
@@ -304,7 +304,7 @@ export type ReplyEvent =
   | { type: "citation"; index: number; citation: Citation }
   /** A signature is known only when its block ends. */
   | { type: "close"; index: number; signature?: Signature }
-  /** `usage` is of the whole answer. */
+  /** `usage` covers the whole answer. */
   | { type: "finish"; reason: FinishReason; stopSequence?: string; usage: TokenUsage }
   | { type: "error"; error: GatewayError };
 

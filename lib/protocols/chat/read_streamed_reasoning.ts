@@ -69,7 +69,7 @@ export class ReasoningReader {
 
   #text(entry: JsonObject, piece: { first: boolean; text: string; signature: Signature | undefined }): void {
     const { signature } = piece;
-    // Plain text has the text already.
+    // Plain reasoning contains the text already.
     const text = this.#lead === "plain" ? "" : piece.text;
     if (text === "" && signature === undefined) return;
     if (text !== "") this.#lead = "details";

@@ -1,4 +1,4 @@
-/** Takes encrypted reasoning out of relayed answers whose clients did not ask for it. */
+/** Removes encrypted reasoning from relayed answers whose clients did not request it. */
 import { findValue, scanElements, spliceMembers } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
 import type { Frame } from "../codec.ts";
@@ -6,7 +6,7 @@ import { stringAt } from "./keep_relayed.ts";
 
 const NAME = '"encrypted_content"';
 
-/** An event without it, in the item or the response that the event has. */
+/** An event without encrypted reasoning in its item or response. */
 export function hideInFrame(frame: Frame): Frame {
   const { event, data } = frame;
   if (!data.includes(NAME)) return frame;
@@ -16,7 +16,7 @@ export function hideInFrame(frame: Frame): Frame {
   };
 }
 
-/** A response without it. */
+/** A response without encrypted reasoning. */
 export function hideInResponse(text: string): string {
   return text.includes(NAME) ? edited(text, "output", hideInItems) : text;
 }
@@ -25,7 +25,7 @@ function hideInItems(list: string): string {
   return `[${scanElements(list).map(({ start, end }) => hideInItem(list.slice(start, end))).join(",")}]`;
 }
 
-/** Compaction items have a member of this name, too. */
+/** Applies to reasoning only: compaction items have a member of this name, too. */
 function hideInItem(item: string): string {
   return stringAt(item, "type") === "reasoning" ? spliceMembers(item, { encrypted_content: undefined }) : item;
 }

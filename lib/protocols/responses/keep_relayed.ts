@@ -1,4 +1,4 @@
-/** Keeps relayed answers: their items are cut out of the text that passes. */
+/** Stores relayed answers by cutting their items out of the text. */
 import { findValue, scanElements } from "../../json/mod.ts";
 import type { AnswerKeeper, Frame, KeptAnswer } from "../codec.ts";
 import { findInFrame } from "../long_frame.ts";
@@ -8,7 +8,7 @@ type KeptItems = KeptAnswer["output"];
 const ITEM_DONE = "response.output_item.done";
 const TERMINAL = ["response.completed", "response.incomplete"];
 
-/** Keeps a whole answer. */
+/** Stores a whole answer. */
 export function keepReplyText(text: string, keeper: AnswerKeeper | undefined): void {
   if (keeper?.keep === undefined) return;
   const id = stringAt(text, "id");
@@ -17,7 +17,7 @@ export function keepReplyText(text: string, keeper: AnswerKeeper | undefined): v
   keeper.keep({ id, output: itemsOf(text.slice(output.start, output.end)) });
 }
 
-/** Keeps a streamed answer. Some hosts leave the output out of the last event, so items are taken as they end. */
+/** Stores a streamed answer. Some hosts omit the output in the last event, so items are collected as they end. */
 export class FrameKeeper {
   readonly #keeper: AnswerKeeper;
   readonly #items: KeptItems[number][] = [];
@@ -26,7 +26,7 @@ export class FrameKeeper {
     this.#keeper = keeper;
   }
 
-  /** Takes a frame of the answer. */
+  /** Reads a frame of the answer. */
   push(frame: Frame): void {
     const { event, data } = frame;
     const type = event ?? stringAt(data, "type");
@@ -57,7 +57,7 @@ function itemOf(text: string): KeptItems[number] {
   return { text, ...(id !== undefined && { id }) };
 }
 
-/** The string that is a member of an object's text; absent if it is none, or has an escape. */
+/** The string member of an object's text; absent if it is not a string, or contains an escape. */
 export function stringAt(text: string, name: string): string | undefined {
   const span = findValue(text, [name]);
   return span === undefined ? undefined : /^"([^"\\]*)"$/.exec(text.slice(span.start, span.end))?.[1];

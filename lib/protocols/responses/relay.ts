@@ -1,6 +1,6 @@
 /**
- * Relays responses. Edits: the model id in the events with the response, and `[DONE]` at the end; the request asks for
- * encrypted reasoning where its answer is kept.
+ * Relays responses. Edits: the model id in events with the response, and `[DONE]` at the end. If the answer is stored,
+ * the request asks for encrypted reasoning.
  */
 import { findValue, memberText, parseJson, scanMembers, writeJson } from "../../json/mod.ts";
 import { replaceSpan } from "../../text.ts";
@@ -19,7 +19,7 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 
 /** OpenAI's own stream has no end mark, but every other stream of this protocol has one, so it is added. */
 export const responsesRelay: Relay = {
-  // Reasoning without it is known to the host alone, and only if that stores responses.
+  // Otherwise only the host knows the reasoning, and only if it stores responses.
   keeperEdits(echo, body) {
     if (!asksForEncrypted(echo)) return {};
     return { include: writeJson([...listOf(parseJson(memberText(body, "include") ?? "[]")), ENCRYPTED]) };
@@ -54,7 +54,7 @@ export const responsesRelay: Relay = {
   },
 };
 
-/** True if the gateway asks for encrypted reasoning, and the client does not: it is kept, and not shown. */
+/** Returns whether the gateway requests encrypted reasoning for the stored answer although the client does not. */
 function asksForEncrypted({ keeper, prompt: { reasoning } }: Echo): boolean {
   return keeper?.keep !== undefined && reasoning !== undefined && reasoning.encrypted !== true;
 }
