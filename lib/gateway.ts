@@ -1,4 +1,5 @@
 /** The composition root: a configuration becomes a `Gateway`, a record of everything a request needs. */
+import type { LogEntry } from "./log_events.ts";
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog, kindOf } from "./catalog/catalog.ts";
 import type { Config, HttpUpstreamConfig } from "./config.ts";
@@ -89,13 +90,6 @@ export interface Gateway {
   /** Numbers from 0 up to, not including, 1. */
   readonly random: () => number;
   readonly log: (entry: LogEntry) => void;
-}
-
-/** One line of the log: an event with its facts; never a key, a prompt or an answer. */
-export interface LogEntry {
-  level: "info" | "warn" | "error";
-  event: string;
-  [fact: string]: string | number | boolean | undefined;
 }
 
 /** Parts of a gateway. */

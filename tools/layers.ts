@@ -10,6 +10,7 @@ type Layers = Readonly<Record<string, readonly string[]>>;
 const GROUND = [
   "lib/json",
   "lib/errors.ts",
+  "lib/log_events.ts",
   "lib/causes.ts",
   "lib/secret.ts",
   "lib/redact.ts",

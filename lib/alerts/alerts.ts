@@ -1,5 +1,6 @@
 /** The alerts of a serving process: sources and delivery loops. */
-import type { Gateway, LogEntry } from "../gateway.ts";
+import type { Gateway } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import { describeCause } from "../server/cause.ts";
 import type { AlertStore } from "../store/alerts.ts";
 import { DAY_MS } from "../store/days.ts";

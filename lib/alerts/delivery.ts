@@ -4,7 +4,7 @@
  */
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import type { AlertStore, ClaimedAlert } from "../store/alerts.ts";
 import type { AlertBody } from "./event.ts";
 import { SEND_MS } from "./webhook.ts";

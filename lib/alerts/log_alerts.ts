@@ -1,5 +1,5 @@
 /** Creates alerts from log lines, so that the log contains every fact of an alert. */
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry, LogEvent } from "../log_events.ts";
 import type { AlertDraft } from "./event.ts";
 
 /**
@@ -11,7 +11,7 @@ const REPEAT_MS = 3_600_000;
 /** Creates an alert from a line; `undefined` if it is not worth one. */
 type LineReader = (line: LogEntry) => AlertDraft | undefined;
 
-const LINES: Readonly<Record<string, LineReader>> = {
+const LINES: Readonly<Partial<Record<LogEvent, LineReader>>> = {
   breaker_opened: (line) =>
     breakerAlert(line, (what) => ({
       type: "upstream.down",
@@ -64,11 +64,11 @@ const LINES: Readonly<Record<string, LineReader>> = {
 };
 
 /** Log events that may create an alert. */
-export const LOGGED_ALERTS: readonly string[] = Object.keys(LINES);
+export const LOGGED_ALERTS = Object.keys(LINES) as readonly LogEvent[];
 
 /** The alert of a log line, if any. */
 export function alertOf(line: LogEntry): AlertDraft | undefined {
-  return Object.hasOwn(LINES, line.event) ? LINES[line.event]?.(line) : undefined;
+  return LINES[line.event]?.(line);
 }
 
 /** A breaker may concern a single client key, whose own requests may be the cause. */

@@ -1,15 +1,11 @@
 /** Queue of entries for the ledger, which writes them in batches. */
 import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
+import type { Log } from "../log_events.ts";
 import type { Entry } from "../store/ledger.ts";
 
 /** Starts a timer of `ms` milliseconds; the returned function cancels it. */
 export type Later = (run: () => void, ms: number) => () => void;
-
-/** A line of the log: an event with its facts. */
-export type Log = (
-  line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
-) => void;
 
 /** Dependencies. */
 export interface EntryQueueParts {

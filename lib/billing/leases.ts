@@ -1,8 +1,9 @@
 /** Holds of running requests: renewed while their requests may last, and voided after that. */
+import type { Log } from "../log_events.ts";
 import { nameOf } from "../errors.ts";
 import type { BudgetClaim, Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "./money.ts";
-import { type Later, type Log, notEntered } from "./entry_queue.ts";
+import { type Later, notEntered } from "./entry_queue.ts";
 
 /** Dependencies. */
 export interface LeasesParts {

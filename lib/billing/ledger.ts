@@ -1,7 +1,8 @@
 /** The process's ledger: batched durable entries, and holds that last as long as their requests. */
+import type { Log } from "../log_events.ts";
 import { GatewayError } from "../errors.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
-import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
+import { createEntryQueue, type Later } from "./entry_queue.ts";
 import { createLeases } from "./leases.ts";
 import type { Amount } from "./money.ts";
 import { RefusalQuota } from "./refusal_quota.ts";

@@ -1,5 +1,6 @@
 /** Bounds how fast the refused requests of one API key fill the ledger: a limit refuses without bound at no cost. */
-import type { Later, Log } from "./entry_queue.ts";
+import type { Log } from "../log_events.ts";
+import type { Later } from "./entry_queue.ts";
 
 /** Entries of refused requests that one key has in a minute. */
 export const MOST_REFUSALS = 600;

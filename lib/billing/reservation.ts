@@ -3,7 +3,7 @@ import { nameOf } from "../errors.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
 import { createLimitError } from "../limits/errors.ts";
 import type { AdmissionRequest, LimitDecision, Limiter, LimitStatus } from "../limits/limiter.ts";
-import type { Log } from "./entry_queue.ts";
+import type { Log } from "../log_events.ts";
 
 /** Observes limit decisions. */
 export interface LimitWatch {

@@ -1,18 +1,12 @@
 /** The gateway of a process whose configuration may change while it serves. */
 import { logChange } from "../admin/changes.ts";
 import { configDifferences, differenceValues } from "../admin/config_differences.ts";
+import type { LogEntry } from "../log_events.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
 import { createReloader, type ReloadCause } from "../config/reloader.ts";
 import { watchFile } from "../config/watch_file.ts";
-import {
-  createGateway,
-  type Gateway,
-  type GatewayParts,
-  type LogEntry,
-  reconfigureGateway,
-  retireGateway,
-} from "../gateway.ts";
+import { createGateway, type Gateway, type GatewayParts, reconfigureGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
 import type { Store } from "../store/store.ts";

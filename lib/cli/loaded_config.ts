@@ -2,7 +2,7 @@
 import { type ConfigFlags, findConfig, loadConfig, type LoadedConfig, readConfig } from "../config/load.ts";
 import type { Reloader, ReloaderParts, ReloadTrigger } from "../config/reloader.ts";
 import { openSharedConfig } from "../config/shared_config.ts";
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import { type Store, StoreError } from "../store/store.ts";
 
 /** The configuration at the start, and the functions that load it again. */

@@ -1,5 +1,5 @@
 /** The log: one JSON object per line, of bounded length, written without making anybody wait. */
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import { redactWholeSecrets } from "../redact.ts";
 
 /** Levels from the least to the most urgent. */

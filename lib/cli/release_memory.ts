@@ -2,7 +2,7 @@
  * Releases memory after a peak. V8 collects only when it needs room, so the process would keep the memory of a peak; its own
  * idle collections (`--memory-reducer`) make every request after a pause 1.5 times as expensive.
  */
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 
 /** Time between two checks, in milliseconds, and calm checks in a row before memory is released. */
 const LOOK_MS = 5_000;

@@ -1,6 +1,6 @@
 /** The log of a serving process, and its readers. */
 import { type Alerts, createAlerts } from "../alerts/alerts.ts";
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import { createLog, createLogWriter, type LogWriter } from "./log.ts";
 import { logUncaughtErrors } from "./uncaught_errors.ts";
 

@@ -1,5 +1,5 @@
 /** Shuts the server down: open requests may finish, within limits. */
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import type { Drain } from "../server/drain.ts";
 import type { InFlightRequests } from "../billing/in_flight_requests.ts";
 

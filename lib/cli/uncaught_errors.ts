@@ -1,5 +1,5 @@
 /** Keeps the process alive: a rejection that is not handled must not end every other request. */
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 import { describeCause } from "../server/cause.ts";
 
 /** Logs uncaught errors and rejections, one line each. Returns a function that stops it. */

@@ -1,4 +1,5 @@
 /** Replaces the configuration while the gateway serves, and reports the outcome. */
+import type { Log } from "../log_events.ts";
 import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
@@ -70,13 +71,6 @@ export interface Reloader {
   reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult>;
 }
 
-/** One line of the log. */
-interface Line {
-  level: "info" | "warn" | "error";
-  event: string;
-  [fact: string]: string | number | undefined;
-}
-
 /** Parts of a reloader. */
 export interface ReloaderParts {
   /** The configuration at the start. */
@@ -89,7 +83,7 @@ export interface ReloaderParts {
   apply: (config: Config, from: ReloadCause) => void | Promise<void>;
   /** Unix time in milliseconds. */
   now: () => number;
-  log: (line: Line) => void;
+  log: Log;
 }
 
 /** Creates a reloader. A configuration with problems is rejected and reported; the current one stays active. */
@@ -170,7 +164,7 @@ class ConfigReloader implements Reloader {
     }
   }
 
-  #tell(event: string, trigger: ReloadTrigger): void {
+  #tell(event: "reloaded" | "reload_unchanged", trigger: ReloadTrigger): void {
     const { version, source } = this.#status;
     const facts = { trigger, version, source, ...(this.#shared !== undefined && { shared_version: this.#shared }) };
     this.#parts.log({ level: "info", event, ...facts });

@@ -1,4 +1,5 @@
 /** A configuration shared by all nodes of a store: its latest text. */
+import type { Log } from "../log_events.ts";
 import { ConfigError } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/mod.ts";
 import type { SharedConfig, SharedConfigs } from "../store/store.ts";
@@ -10,7 +11,6 @@ import { configDigest, ConfigStoreError, type ReloadTrigger } from "./reloader.t
 const OWN = ["listen", "store", "limits_store", "nodes"] as const;
 
 /** A line of the log. */
-type Line = { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined };
 
 /** Parts of a node that uses the configuration of the store. */
 export interface SharedConfigParts {
@@ -19,7 +19,7 @@ export interface SharedConfigParts {
   find: () => Promise<ConfigText>;
   /** Parses a text with the node's flags and environment; `change` transforms it first. @throws {ConfigError} */
   read: (text: ConfigText, change?: (file: Json) => Json) => Promise<LoadedConfig>;
-  log: (line: Line) => void;
+  log: Log;
 }
 
 /** The shared configuration, as used by one node. */

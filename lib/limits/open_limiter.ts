@@ -1,4 +1,5 @@
 /** Opens the configured limiter. */
+import type { Log } from "../log_events.ts";
 import type { LimitsAddress } from "../config/address.ts";
 import type { AdmittedRequest, Limiter } from "./limiter.ts";
 import { createMemoryLimiter } from "./memory_limiter.ts";
@@ -26,7 +27,7 @@ export interface LimiterOptions {
    * repeats it if this one crashes meanwhile. Absent: the ledger is not shared.
    */
   enterLost?: (requests: readonly AdmittedRequest[]) => Promise<boolean[]>;
-  log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
+  log: Log;
 }
 
 /** Opens a limiter, even if Redis is unreachable. */

@@ -1,4 +1,5 @@
 /** Observes requests from arrival to end: one log line each, metrics, and a span. */
+import type { Log } from "../log_events.ts";
 import { memberName } from "./member_names.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
@@ -20,11 +21,6 @@ import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.t
 
 /** Which requests are logged: all, those with an error, or none. */
 export type Logged = "all" | "errors" | "none";
-
-/** Writes a log line: an event with its facts. */
-type Log = (
-  line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
-) => void;
 
 /** Log options of a request. */
 export interface ObserveOptions {

@@ -1,10 +1,11 @@
 /** The log line of a request. */
+import type { LogLevel } from "../log_events.ts";
 import { formatUsd } from "../billing/money.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 /** Level, event and facts; unknown facts are absent. */
 export interface RequestLogLine {
-  level: "info" | "warn" | "error";
+  level: LogLevel;
   event: "request";
   [fact: string]: string | number | boolean | undefined;
 }

@@ -1,4 +1,5 @@
 /** Opens the responses shared by nodes. */
+import type { Log } from "../log_events.ts";
 import type { LimitsAddress } from "../config/address.ts";
 import type { SharedResponses } from "./recall.ts";
 
@@ -6,7 +7,7 @@ import type { SharedResponses } from "./recall.ts";
 export interface SharedResponsesOptions {
   /** Timeout of Redis, in milliseconds. */
   timeoutMs: number;
-  log: (line: { level: "warn"; event: string; cause: string }) => void;
+  log: Log;
 }
 
 /** Opens the responses in Redis, even if it is unreachable; `undefined` if no Redis is configured. */

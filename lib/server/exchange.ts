@@ -1,6 +1,6 @@
 /** One exchange with a client, and the values that the exchanges of an app share. */
 import { ACCESS } from "../access/access_table.ts";
-import type { Gateway, LogEntry } from "../gateway.ts";
+import type { Gateway } from "../gateway.ts";
 import type { ObserveOptions } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { PhaseTimers } from "../phase_timers.ts";
@@ -155,6 +155,6 @@ function hasBody(request: Request, head: Head): boolean {
 function nothing(): void {}
 
 /** Requests without a valid key need no permission, so they could fill the log. */
-function isUnauthenticated({ key_id, status }: LogEntry): boolean {
+function isUnauthenticated({ key_id, status }: Parameters<Gateway["log"]>[0]): boolean {
   return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
 }

@@ -1,5 +1,5 @@
 /** Log lines that strangers can cause: so many in a minute, and then a number. */
-import type { LogEntry } from "../gateway.ts";
+import type { LogEntry } from "../log_events.ts";
 
 /** Length of a window, in milliseconds. */
 const WINDOW_MS = 60_000;

@@ -1,4 +1,5 @@
 /** The persistent state. Every store passes the same test suite. */
+import type { Log } from "../log_events.ts";
 import type { AlertStore } from "./alerts.ts";
 import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
@@ -54,14 +55,7 @@ export interface SharedStoreOptions {
   /** Lease of this node's holds, in milliseconds; absent: a minute. */
   leaseMs?: number;
   /** Logs events of the store. */
-  log: (line: StoreLine) => void;
-}
-
-/** A log line about a store. */
-export interface StoreLine {
-  level: "info" | "warn" | "error";
-  event: string;
-  [fact: string]: string | number | boolean | undefined;
+  log: Log;
 }
 
 /** Keys, ledger, answers and alerts. Reads see earlier writes of other processes. */

@@ -3,7 +3,7 @@ import { deliverDue, type DeliveryParts, pauseAfter } from "../../lib/alerts/del
 import { sendAlert, signatureOf } from "../../lib/alerts/webhook.ts";
 import type { AlertBody } from "../../lib/alerts/event.ts";
 import type { AlertsConfig } from "../../lib/config.ts";
-import type { LogEntry } from "../../lib/gateway.ts";
+import type { LogEntry } from "../../lib/log_events.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { AlertStore } from "../../lib/store/alerts.ts";
 import { openMemoryAlerts } from "../../lib/store/sqlite/memory.ts";

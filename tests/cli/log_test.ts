@@ -5,13 +5,13 @@ import { Secret } from "../../lib/secret.ts";
 Deno.test("the log writes one JSON object per line, whatever is in an entry", () => {
   const lines: string[] = [];
   const log = createLog({ write: (line) => void lines.push(line), now: () => 0 });
-  log({ level: "warn", event: "a\nb", path: "\u001b[31m\r\n" });
+  log({ level: "warn", event: "prune_failed", path: "\u001b[31m\r\n" });
   assertEquals(lines.length, 1);
   assertEquals(lines[0]?.indexOf("\n"), (lines[0]?.length ?? 0) - 1);
   assertEquals(JSON.parse(lines[0] ?? ""), {
     time: "1970-01-01T00:00:00.000Z",
     level: "warn",
-    event: "a\nb",
+    event: "prune_failed",
     path: "\u001b[31m\r\n",
   });
 });
@@ -21,18 +21,18 @@ Deno.test("a line of the log is one line for every reader, of bounded length, an
   let level: "info" | "warn" | "error" = "info";
   const log = createLog({ write: (line) => void lines.push(line), now: () => 0, level: () => level });
   const text = "\u009b2J\u007f\u0085\u2028\u2029\u202e\ud800\u0000";
-  log({ level: "info", event: "a", text, long: "x".repeat(100_000) });
+  log({ level: "info", event: "stopping", text, long: "x".repeat(100_000) });
   // deno-lint-ignore no-control-regex
   assertEquals(lines[0]?.slice(0, -1).match(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202e]/g), null);
   assert((lines[0]?.length ?? 0) < 4_400);
   assertEquals(JSON.parse(lines[0] ?? "").text, text);
   level = "warn";
-  log({ level: "info", event: "b" });
-  log({ level: "warn", event: "c" });
+  log({ level: "info", event: "stopping" });
+  log({ level: "warn", event: "prune_failed" });
   level = "error";
-  log({ level: "warn", event: "d" });
-  log({ level: "error", event: "e" });
-  assertEquals(lines.slice(1).map((line) => JSON.parse(line).event), ["c", "e"]);
+  log({ level: "warn", event: "prune_failed" });
+  log({ level: "error", event: "store_down" });
+  assertEquals(lines.slice(1).map((line) => JSON.parse(line).event), ["prune_failed", "store_down"]);
 });
 
 Deno.test("the writer of the log writes all lines in order, several at a time, also in small pieces", async () => {

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { startPruning } from "../../lib/cli/prune_schedule.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { LogEntry } from "../../lib/gateway.ts";
+import type { LogEntry } from "../../lib/log_events.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { DAY_MS, DAY_ONE, someEntries } from "../billing/reports/entries.ts";
 

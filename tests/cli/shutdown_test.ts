@@ -1,6 +1,6 @@
 import { assertEquals, assertGreaterOrEqual, assertRejects } from "@std/assert";
 import { listenForStopSignals, shutDownServer, type ShutdownTimes } from "../../lib/cli/shutdown.ts";
-import type { LogEntry } from "../../lib/gateway.ts";
+import type { LogEntry } from "../../lib/log_events.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import { createInFlightRequests, type InFlightKind } from "../../lib/billing/in_flight_requests.ts";
 import { GatewayError } from "../../lib/errors.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { logUncaughtErrors } from "../../lib/cli/uncaught_errors.ts";
-import type { LogEntry } from "../../lib/gateway.ts";
+import type { LogEntry } from "../../lib/log_events.ts";
 
 /** The first entry that the guard logs after `act`. */
 async function caught(act: () => void): Promise<LogEntry> {

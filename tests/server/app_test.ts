@@ -151,7 +151,7 @@ Deno.test("a client that goes while the handler works ends quietly", async () =>
   await until(() => server.observed.logs.length === 1);
   connection.close();
   assertEquals((await exchange(server.port, [head("GET /public")])).status, 200);
-  assertEquals(server.observed.logs.map(({ event }) => event), ["waiting"]);
+  assertEquals(server.observed.logs.map(({ event }) => event), ["stopping"]);
 });
 
 Deno.test("no header of the request comes back", async () => {

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { issueKey, mintKey } from "../../lib/access/keys.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { LogEntry } from "../../lib/gateway.ts";
+import type { LogEntry } from "../../lib/log_events.ts";
 import { createClientConcurrency } from "../../lib/server/client_concurrency.ts";
 import { createRatedLog } from "../../lib/server/rated_log.ts";
 import { ADMIN_KEY, startKeyed } from "../support/keyed_gateway.ts";
@@ -151,7 +151,7 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   const rated = createRatedLog({ monotonic: () => now, most: 60 });
   const lines: LogEntry[] = [];
   const write = (times: number) => {
-    for (let at = 0; at < times; at++) rated({ level: "warn", event: "x" }, (entry) => lines.push(entry));
+    for (let at = 0; at < times; at++) rated({ level: "warn", event: "admin_refused" }, (entry) => lines.push(entry));
   };
   write(100);
   assertEquals(lines.length, 60);
@@ -160,9 +160,9 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   assertEquals(lines.length, 60);
   now = 60_000;
   write(1);
-  assertEquals(lines.slice(60), [{ level: "warn", event: "log_lines_suppressed", count: 41, of: "x" }, {
+  assertEquals(lines.slice(60), [{ level: "warn", event: "log_lines_suppressed", count: 41, of: "admin_refused" }, {
     level: "warn",
-    event: "x",
+    event: "admin_refused",
   }]);
   now = 120_000;
   write(1);

@@ -1,9 +1,10 @@
 /** A real server with a few routes of its own, and a client that writes requests byte by byte. */
+import type { LogEntry } from "../../lib/log_events.ts";
 import { issueKey } from "../../lib/access/keys.ts";
 import type { AccessTable } from "../../lib/access/access_table.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
+import { createGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { BodyLimits } from "../../lib/server/body_limits.ts";
 import { jsonWithEtag } from "../../lib/server/json_response.ts";
@@ -92,7 +93,7 @@ function testRoutes(observed: Observed): Route[] {
         GET: (request) =>
           new Promise((_resolve, reject) => {
             request.signal.addEventListener("abort", () => reject(request.signal.reason), { once: true });
-            observed.logs.push({ level: "info", event: "waiting" });
+            observed.logs.push({ level: "info", event: "stopping" });
           }),
       },
     },

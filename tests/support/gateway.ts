@@ -1,8 +1,9 @@
 /** A whole gateway in front of upstreams that play by a script, over real sockets. */
+import type { LogEntry } from "../../lib/log_events.ts";
 import { issueKey } from "../../lib/access/keys.ts";
 import type { KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { closeGateway, createGateway, type Gateway, type GatewayParts, type LogEntry } from "../../lib/gateway.ts";
+import { closeGateway, createGateway, type Gateway, type GatewayParts } from "../../lib/gateway.ts";
 import type { ImageUpstream } from "../../lib/images/types.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";

@@ -1,8 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadConfig } from "../../lib/config/load.ts";
+import { startGateway } from "../support/gateway.ts";
+import { LOG_EVENTS } from "../../lib/log_events.ts";
 import { PAGES } from "../../tools/reference.ts";
 import { EXAMPLES } from "../../tools/reference/configuration_texts.ts";
 import { configJsonSchema } from "../../tools/schema.ts";
+import { readSources } from "../../tools/sources.ts";
 
 for (const [path, render] of Object.entries(PAGES)) {
   Deno.test(`${path} is fresh (run: deno task reference)`, async () => {
@@ -47,4 +50,20 @@ Deno.test("each member of the configuration has a default, named values, a range
         )
       );
   }
+});
+
+Deno.test("each event in the list of log events is written somewhere", async () => {
+  const sources = (await readSources("lib")).filter(({ path }) => path !== "lib/log_events.ts");
+  const text = sources.map(({ text }) => text).join("\n");
+  assertEquals(Object.keys(LOG_EVENTS).filter((event) => !text.includes(`"${event}"`)), []);
+});
+
+Deno.test("the page of log events names every member of a request's line", async () => {
+  await using gateway = startGateway({ log: { client_address: true } });
+  await (await gateway.ask("chat", { model: "sluice/echo", messages: [{ role: "user", content: "x" }] })).text();
+  const page = PAGES["docs/reference/log-events.md"]?.() ?? "";
+  const members = gateway.requestLines.flatMap((line) => Object.keys(line));
+  assert(members.length > 20);
+  const isNamed = (member: string) => page.includes(`\`${member}\``) || /^(level|event|tokens_.*)$/.test(member);
+  assertEquals(members.filter((member) => !isNamed(member)), []);
 });

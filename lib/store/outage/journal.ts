@@ -2,9 +2,10 @@
  * The journal of a node: a file of entries that wait for an unreachable store. An entry is synced before its request
  * ends. When the store is back, entries are written to it in order; a restarted process continues with the file.
  */
+import type { Log } from "../../log_events.ts";
 import { messageOf } from "../../errors.ts";
 import type { Entry } from "../ledger.ts";
-import { StoreError, type StoreLine } from "../store.ts";
+import { StoreError } from "../store.ts";
 import { type JournalFile, MAX_LINE_BYTES, openJournalFile } from "./journal_file.ts";
 import { HEADER, readRecord, writeRecord } from "./journal_record.ts";
 
@@ -14,7 +15,7 @@ export interface JournalParts {
   maxEntries: number;
   /** Most bytes of the file; absent: 1 GiB. */
   maxBytes?: number;
-  log: (line: StoreLine) => void;
+  log: Log;
 }
 
 /** The waiting entries. */

@@ -8,9 +8,10 @@
  * entered or renewed its own. A node that alone is cut off, or is down for longer, still loses the charges of its open
  * holds, at the operator's expense and never at the customer's.
  */
+import type { Log } from "../../log_events.ts";
 import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
-import type { StoreLine, StoreReach } from "../store.ts";
+import type { StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
 import { codeOf, createReach, type Reach } from "./reachability.ts";
 
@@ -22,7 +23,7 @@ export interface JournaledParts {
   isOutOfReach: (error: unknown) => boolean;
   /** Lease of a hold, in milliseconds. */
   leaseMs: number;
-  log: (line: StoreLine) => void;
+  log: Log;
   /** Monotonic time in milliseconds; absent: since the process began. */
   monotonic?: () => number;
   /** Absent: `setTimeout`. */

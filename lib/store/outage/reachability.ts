@@ -1,6 +1,6 @@
 /** Reachability of a remote store, inferred from its calls and from probes between them. */
+import type { Log } from "../../log_events.ts";
 import { GatewayError, nameOf } from "../../errors.ts";
-import type { StoreLine } from "../store.ts";
 
 /** Dependencies. */
 export interface ReachParts {
@@ -12,7 +12,7 @@ export interface ReachParts {
   answers: (rise: () => void) => Promise<void>;
   /** Returns whether work waits for the store. */
   hasWork: () => boolean;
-  log: (line: StoreLine) => void;
+  log: Log;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
   /** Starts a timer of `ms` milliseconds; the returned function cancels it. */

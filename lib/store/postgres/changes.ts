@@ -1,5 +1,5 @@
 /** Feed of changes by other nodes: notifications, and a poll about once a second. */
-import type { StoreLine } from "../store.ts";
+import type { Log } from "../../log_events.ts";
 import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
 import { readChangedKeys, type ReadKey } from "./keys.ts";
 
@@ -26,7 +26,7 @@ export interface ChangesParts {
   stalled: () => void;
   /** Monotonic time in milliseconds. */
   monotonic: () => number;
-  log: (line: StoreLine) => void;
+  log: Log;
 }
 
 /** Callbacks for changes. */

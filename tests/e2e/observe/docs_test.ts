@@ -5,26 +5,6 @@ import { readExposition } from "./exposition.ts";
 const DOCUMENT = await Deno.readTextFile("docs/observability.md");
 const WORDS = new Set(DOCUMENT.match(/[a-z][a-z0-9_]*/g));
 
-/** What the sources write into the log; frames of protocols have events, too. */
-async function events(folder: string): Promise<Set<string>> {
-  const found = new Set<string>();
-  for await (const { name, isDirectory } of Deno.readDir(folder)) {
-    const path = `${folder}/${name}`;
-    if (isDirectory) { for (const event of await events(path)) found.add(event); }
-    else if (name.endsWith(".ts")) {
-      const text = await Deno.readTextFile(path);
-      for (const [, event = ""] of text.matchAll(/level: [^;{}]*?event: "([a-z_]+)"/g)) found.add(event);
-    }
-  }
-  return found;
-}
-
-Deno.test("the documentation names every event of the log", async () => {
-  const all = await events("lib");
-  assertEquals(all.has("ledger_failed") && all.has("target_failed"), true);
-  assertEquals([...all].filter((event) => !WORDS.has(event)), []);
-});
-
 Deno.test("the documentation names every metric with its labels, and no other", async () => {
   const limits = { requests_per_minute: 5 };
   await using gateway = startGateway({ groups: { default: { budget: { usd: "5" }, limits } } });

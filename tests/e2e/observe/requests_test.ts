@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { LogEntry } from "../../../lib/gateway.ts";
+import type { LogEntry } from "../../../lib/log_events.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream } from "../../support/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
@@ -39,7 +39,8 @@ Deno.test("a request has one line with its facts when it is over, whole or strea
       const body = JSON.stringify(prompt(protocol, { stream }));
       const response = await gateway.ask(protocol, body);
       const bytes = (await response.bytes()).length;
-      const [line = { level: "info", event: "" }] = await lines(gateway, 1);
+      const [line] = await lines(gateway, 1);
+      assert(line !== undefined);
       const entry = await gateway.gateway.ledger.find(idOf(response));
       assert(entry !== undefined && entry.cost > 0n);
       const { first_ms, total_ms, cost, ...rest } = line;

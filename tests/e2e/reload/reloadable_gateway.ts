@@ -2,7 +2,8 @@
 import { issueKey } from "../../../lib/access/keys.ts";
 import { startLiveGateway } from "../../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../../lib/config/load.ts";
-import { closeGateway, type Gateway, type LogEntry } from "../../../lib/gateway.ts";
+import { closeGateway, type Gateway } from "../../../lib/gateway.ts";
+import type { LogEntry } from "../../../lib/log_events.ts";
 import { createApp } from "../../../lib/server/app.ts";
 import type { Json } from "../../../lib/json/mod.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";

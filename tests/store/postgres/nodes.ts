@@ -1,4 +1,5 @@
 /** Nodes on one Postgres database: what each of them knows of keys and configurations. */
+import type { LogEntry } from "../../../lib/log_events.ts";
 import { Secret } from "../../../lib/secret.ts";
 import type { KeyStore } from "../../../lib/store/keys.ts";
 import { type Changes, createChanges } from "../../../lib/store/postgres/changes.ts";
@@ -6,7 +7,7 @@ import { connect, migrate, openPool, type Sql } from "../../../lib/store/postgre
 import { openPostgresConfigs } from "../../../lib/store/postgres/configs.ts";
 import { cacheKeys } from "../../../lib/store/postgres/key_cache.ts";
 import { findKey, openPostgresKeys, readUsedKeys } from "../../../lib/store/postgres/keys.ts";
-import type { SharedConfigs, StoreLine } from "../../../lib/store/store.ts";
+import type { SharedConfigs } from "../../../lib/store/store.ts";
 
 /** A node. */
 export interface Node extends AsyncDisposable {
@@ -19,7 +20,7 @@ export interface Node extends AsyncDisposable {
   readonly reads: number;
   /** Moves its clock on, in milliseconds. */
   later(ms: number): void;
-  lines: StoreLine[];
+  lines: LogEntry[];
 }
 
 /** How a node is opened. */
@@ -40,7 +41,7 @@ export async function openNode(
   const url = new Secret(address);
   const pool = openPool(() => connect(url, 2));
   await migrate(pool.sql);
-  const lines: StoreLine[] = [];
+  const lines: LogEntry[] = [];
   let ahead = 0;
   let reads = 0;
   const listener = { heard: () => isDeaf || changes.heard(), ended: () => changes.ended() };

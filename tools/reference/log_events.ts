@@ -1,0 +1,69 @@
+/** Makes docs/reference/log-events.md from the list of events. */
+import { LOG_EVENTS } from "../../lib/log_events.ts";
+import { code, pageHead, table } from "./markdown.ts";
+
+const INTRO = `
+The log is on standard error: one JSON object per line, with \`time\`, \`level\`, \`event\` and the facts of the event. No
+line contains a key, a prompt or an answer. A text has at most 4,096 characters. [\`log\`](configuration.md#log) sets the
+level and which requests are logged. [Troubleshooting](../troubleshooting.md#log-events) says what to do at each event of
+level \`warn\` or \`error\`.
+`;
+
+/** Facts that lines about failures share. */
+const FAULTS = `
+## Faults
+
+Where the network or the disk failed, \`fault\` says how: \`name not found\`, \`connection refused\`, \`connection reset\`,
+\`connection ended\`, \`network unreachable\`, \`timeout\`, \`address not allowed\`, \`certificate not trusted\`,
+\`certificate of another host\`, \`certificate expired or not yet valid\`, \`no common version of TLS\`,
+\`no common version of HTTP\`, \`no proper TLS\`, \`disk full\`, \`disk failed\`, \`read-only\`, \`permission missing\`.
+\`cause\` is the name of the error and \`stack\` its place in the code. The message is never logged: it may quote a prompt.
+`;
+
+/** Members of the line of a request, in the order of the line. */
+const REQUEST_MEMBERS: readonly (readonly [names: string, about: string])[] = [
+  ["request_id", "Id of the request, also in the header `x-request-id` and in the ledger"],
+  ["method`, `route", "The route is a pattern, such as `/v1/models/[provider]`; absent for an unknown path"],
+  ["endpoint", "`chat`, `responses`, `messages`, `images.generations`, `embeddings`, `models`, `admin`, …"],
+  ["status", "HTTP status; 499 if the client disconnected before it got anything"],
+  ["ending", "As in the ledger: a finish reason, `done`, `partial`, `abandoned`, `failed`, `refused`"],
+  ["kind`, `code", "The [error](error-codes.md), also within a stream whose status is 200"],
+  ["param", "Parameter that was wrong; `other` if no protocol has it"],
+  ["key_id`, `key_name`, `group", "Key of the client; absent without a valid one"],
+  ["client_address", "Address of the client, only with `log.client_address`"],
+  [
+    "model`, `model_answered",
+    "The model that was asked for (`other` if the catalog has none), and the one that answered",
+  ],
+  ["protocol`, `upstream", "Protocol of the last attempt, and its upstream"],
+  ["streamed", "Whether the answer was a stream of events"],
+  ["dropped", "Parameters that the upstream's protocol does not have and that were not sent"],
+  ["bytes_in`, `bytes_out", "Sizes of the request body, decompressed, and of the answer"],
+  ["total_ms`, `first_ms", "Time to the end, and to the first event of the answer, in milliseconds"],
+  ["attempts", "Number of attempts"],
+  ["tokens_…`, `extra_…`, `images", "Billed amounts by price; those that are 0 are absent"],
+  ["source", "Source of the token counts: `upstream`, `counted`, `estimated`, `formula` or `none`"],
+  ["cost", "Cost in USD, exact"],
+];
+
+/** Renders the page. */
+export function logEventsPage(): string {
+  const events = Object.entries(LOG_EVENTS).sort(([one], [other]) => one < other ? -1 : 1);
+  return [
+    pageHead("Log events", INTRO),
+    "## Events\n",
+    table(
+      ["Event", "Level", "Meaning"],
+      events.map(([name, { levels, about }]) => [linked(name, levels), levels.join(", "), `${about}.`]),
+    ),
+    "## Members of `request`\n",
+    table(["Member", "Meaning"], REQUEST_MEMBERS.map(([names, about]) => [`\`${names}\``, `${about}.`])),
+    FAULTS.trim(),
+    "",
+  ].join("\n");
+}
+
+function linked(name: string, levels: readonly string[]): string {
+  const isInfo = levels.every((level) => level === "info");
+  return isInfo || name === "request" ? code(name) : `[${code(name)}](../troubleshooting.md#${name})`;
+}
