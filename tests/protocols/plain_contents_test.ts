@@ -150,8 +150,8 @@ async function outcomeOf<T>(work: () => T | Promise<T>): Promise<{ value?: T; er
 
 const screened = (body: JsonBody, codec: Codec) =>
   outcomeOf(() => {
-    const { dropped, extras, body: { value } } = screenExtras(body, codec, CALLER);
-    return { dropped, extras: extras(), value };
+    const screened = screenExtras(body, codec, CALLER);
+    return { dropped: screened.dropped, extras: screened.extras(), value: screened.body.value };
   });
 
 /** Checks that a body is refused, screened and decoded alike, whether it is scanned or parsed. @returns whether it was scanned */
