@@ -21,7 +21,6 @@ import { startCallSpan } from "./observe/trace.ts";
 import { Recall, type SharedResponses } from "./recall/recall.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
-import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
 import { type AddressGuard, createAddressGuard } from "./upstreams/address_guard.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
@@ -61,9 +60,8 @@ export interface Gateway {
   readonly inFlight: InFlightRequests;
   /** Watches requests, for the log and for metrics. */
   readonly observer: Observer;
-  /** Circuit breakers and statistics of targets, and their retry budgets. */
+  /** Circuit breakers, statistics and retry budgets of targets. */
   readonly health: Health;
-  readonly retries: RetryBudgets;
   /** Work for clients that have disconnected. */
   readonly backgroundTasks: BackgroundTasks;
   /** Answers that are read to their end although their clients have left. */
@@ -155,7 +153,6 @@ export function createGateway(
     inFlight: createInFlightRequests(),
     observer,
     health: health ?? ownHealth({ ...built, observer, now, monotonic, random, log }),
-    retries: createRetryBudgets(),
     backgroundTasks: createBackgroundTasks(),
     drains: createDrainedRequests(),
     uploads: createAdmissionQueue({

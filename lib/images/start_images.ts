@@ -15,7 +15,7 @@ import type { ImageFeed, ImageRequest } from "./types.ts";
 export interface ImageJob {
   gateway: Pick<
     Gateway,
-    "config" | "health" | "retries" | "imageUpstreams" | "observer" | "monotonic" | "random" | "log"
+    "config" | "health" | "imageUpstreams" | "observer" | "monotonic" | "random" | "log"
   >;
   requestId: string;
   /** The client's key. */

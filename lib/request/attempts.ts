@@ -18,7 +18,7 @@ export function attemptsWith<T>(
     & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted"> },
 ): AttemptOptions<T> {
-  const { health, retries, config, observer, monotonic, random, log } = gateway;
+  const { health, config, observer, monotonic, random, log } = gateway;
   return {
     choices,
     key,
@@ -27,7 +27,6 @@ export function attemptsWith<T>(
     ask,
     isOver,
     health,
-    budgets: retries,
     most: config.routing.attempts,
     monotonic,
     random,

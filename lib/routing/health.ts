@@ -7,6 +7,7 @@
  */
 import type { Model, Target } from "../catalog/model.ts";
 import type { BreakerTicket } from "./circuit_breaker.ts";
+import type { RetryBudget } from "./target_statistics.ts";
 
 /** When a breaker opens, and for how long. */
 export interface BreakerOptions {
@@ -141,6 +142,8 @@ export interface Health {
    * Returns true if a target may be tried before others that are up: after a failure, not until a probe is answered.
    */
   isUp(target: TargetKey, key: string): boolean;
+  /** The budget of retries at a target, which all requests share. */
+  retryBudget(target: TargetKey): RetryBudget;
   /** Returns true if its last outcome was a failure, of this key or of several others. */
   isFailing(target: TargetKey, key: string): boolean;
   /** Counts an outcome. A request that began well and broke off is reported twice. */

@@ -1,6 +1,5 @@
 /** Keeps the health of all targets in the memory of one process: permits, timers, and probes of upstreams. */
-import type { BreakerScope } from "./breaker_scope.ts";
-import { ByTarget, targetModelName, targetName } from "./by_target.ts";
+import type { BreakerScope } from "./circuit_breaker.ts";
 import type {
   BreakerOptions,
   Health,
@@ -18,6 +17,7 @@ import type {
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
 import { TargetHealth } from "./target_health.ts";
+import type { RetryBudget } from "./target_statistics.ts";
 
 /** Times vary by this share, so that several gateways do not come back at one moment. */
 const JITTER = 0.2;
@@ -33,7 +33,10 @@ class HealthTracker implements Health {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   #probe: UpstreamProbe;
-  readonly #targets = new ByTarget<TargetHealth>((target) => new TargetHealth(target, this.#breaker.windowMs));
+  /** By target name. */
+  readonly #targets = new Map<string, TargetHealth>();
+  /** The same by object, so that the name of each is made once. */
+  readonly #known = new WeakMap<TargetKey, TargetHealth>();
   /** Targets of the models that were asked for, by model. */
   readonly #models = new Map<string, readonly TargetKey[]>();
   /** State of the gateway's keys at the upstreams, by upstream name. */
@@ -50,7 +53,7 @@ class HealthTracker implements Health {
 
   reconfigure({ breaker, probe }: Parameters<Health["reconfigure"]>[0]): void {
     if (breaker.windowMs !== this.#breaker.windowMs) {
-      for (const target of this.#targets.all()) target.restart(breaker.windowMs);
+      for (const target of this.#targets.values()) target.restart(breaker.windowMs);
     }
     this.#breaker = breaker;
     this.#models.clear();
@@ -66,8 +69,28 @@ class HealthTracker implements Health {
     this.#closing.abort();
   }
 
+  /** The health of a target, made when it is first asked for. */
+  #healthOf(target: TargetKey): TargetHealth {
+    let health = this.#known.get(target);
+    if (health !== undefined) return health;
+    const name = targetName(target);
+    health = this.#targets.get(name) ?? new TargetHealth(target, this.#breaker.windowMs);
+    this.#targets.set(name, health);
+    this.#known.set(target, health);
+    return health;
+  }
+
+  /** The health of a target that was asked for before. */
+  #find(target: TargetKey): TargetHealth | undefined {
+    return this.#known.get(target) ?? this.#targets.get(targetName(target));
+  }
+
+  retryBudget(target: TargetKey): RetryBudget {
+    return this.#healthOf(target).retryBudget;
+  }
+
   acquirePermit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
-    const health = this.#targets.of(target);
+    const health = this.#healthOf(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
     const unavailable = this.#unavailability(health, { key, now, early });
     if (unavailable === undefined) return { granted: true, permit: health.enter(key, now) };
@@ -76,17 +99,17 @@ class HealthTracker implements Health {
   }
 
   unavailability(target: TargetKey, key: string): Unavailability | undefined {
-    return this.#unavailability(this.#targets.of(target), { key, now: this.#options.monotonic() });
+    return this.#unavailability(this.#healthOf(target), { key, now: this.#options.monotonic() });
   }
 
   isUp(target: TargetKey, key: string): boolean {
     const now = this.#options.monotonic();
-    const health = this.#targets.of(target);
+    const health = this.#healthOf(target);
     return this.#unavailability(health, { key, now }) === undefined && health.mayLead(key, now);
   }
 
   isFailing(target: TargetKey, key: string): boolean {
-    const streak = this.#targets.find(target)?.streak;
+    const streak = this.#find(target)?.streak;
     return streak !== undefined && (streak.of(key) > 0 || streak.withoutWorstKey > 0);
   }
 
@@ -104,7 +127,7 @@ class HealthTracker implements Health {
 
   report(permit: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
-    const health = this.#targets.of(permit.target);
+    const health = this.#healthOf(permit.target);
     if (outcome.type !== "neither") health.recent.add(permit, outcome.type === "success");
     switch (outcome.type) {
       case "success":
@@ -124,7 +147,7 @@ class HealthTracker implements Health {
       case "refused":
         this.#keyCheckOf(permit.target).suspect();
     }
-    health.giveBack(permit, now);
+    if (permit.isTrial) health.giveBack(permit, now);
   }
 
   #fail(health: TargetHealth, permit: Permit, failure: { isUnreachable: boolean; now: number }): void {
@@ -151,7 +174,7 @@ class HealthTracker implements Health {
   }
 
   #isOpen(target: TargetKey, key?: string): boolean {
-    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#targets.find(target)?.isOpen(key) === true;
+    return this.#keyChecks.get(target.upstream)?.isRefused !== true && this.#find(target)?.isOpen(key) === true;
   }
 
   #open(health: TargetHealth, scope: BreakerScope, now: number): void {
@@ -216,13 +239,13 @@ class HealthTracker implements Health {
 
   recordSpeed(target: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
-    const health = this.#targets.of(target);
+    const health = this.#healthOf(target);
     if (firstMs !== undefined) health.firstMs.add(firstMs, now);
     if (tokensPerSecond !== undefined) health.tokensPerSecond.add(tokensPerSecond, now);
   }
 
   speed(target: TargetKey): TargetSpeed {
-    const health = this.#targets.find(target);
+    const health = this.#find(target);
     const now = this.#options.monotonic();
     return {
       firstMs: (share) => health?.firstMs.percentile(share, now),
@@ -232,7 +255,7 @@ class HealthTracker implements Health {
 
   snapshot(): HealthRow[] {
     const now = this.#options.monotonic();
-    return this.#targets.all().map((health) => {
+    return [...this.#targets.values()].map((health) => {
       const first_ms = health.firstMs.percentile(0.5, now);
       const tokens_per_second = health.tokensPerSecond.percentile(0.5, now);
       const check = this.#keyChecks.get(health.target.upstream);
@@ -246,7 +269,7 @@ class HealthTracker implements Health {
         awaits_trial: health.awaitsTrial,
         ...(keys !== undefined && { keys }),
         ...(until > now && { until: Math.round(this.#options.now() + until - now) }),
-        ...health.all.read(now),
+        ...health.all.outcomes.read(now),
         consecutive_failures: health.streak.total,
         ...health.recent.count(),
         ...(first_ms !== undefined && { first_ms }),
@@ -274,4 +297,14 @@ function startUnrefTimer(ms: number, run: () => void): () => void {
   const timer = setTimeout(run, ms);
   Deno.unrefTimer(timer);
   return () => clearTimeout(timer);
+}
+
+/** Names a target. Names of upstreams hold no slash. */
+function targetName(target: TargetKey): string {
+  return `${target.upstream}/${targetModelName(target)}`;
+}
+
+/** Names the model of a target for operators, with its row where its health is kept apart. */
+function targetModelName({ model, row }: TargetKey): string {
+  return row === undefined ? model : `${row}:${model}`;
 }

@@ -2,7 +2,6 @@
 import { GatewayError, type TargetRefusal } from "../errors.ts";
 import type { Health, Permit } from "./health.ts";
 import type { Choice } from "./plan.ts";
-import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
 import { type AttemptOutcome, classifyFailure, type FailureClass, outcomeOfFailure } from "./classify_failure.ts";
 
 /** Bound of the random time before a retry, in milliseconds: at first, doubled each time, and at most. */
@@ -41,7 +40,6 @@ export interface AttemptOptions<T> {
   /** The client key whose request it is. */
   key: string;
   health: Health;
-  budgets: RetryBudgets;
   /** Most attempts. Repeats at a target leave enough of them for the targets that were not asked yet. */
   most: number;
   /** Time in which the last attempt must begin, in milliseconds. */
@@ -109,8 +107,8 @@ class TargetAttempts<T> {
   /** Candidates to ask again where no other is left. */
   #again: Candidate[] = [];
   #attempts = 0;
-  /** Attempts that do not count, as their targets could not express the request. */
-  #unfit = 0;
+  /** Attempts without those whose targets could not express the request. */
+  #counted = 0;
   #last: unknown;
   #waits = 0;
   #waitedMs = 0;
@@ -122,7 +120,7 @@ class TargetAttempts<T> {
   }
 
   async run(): Promise<T> {
-    const { health, budgets, ask, ended } = this.#parts;
+    const { health, ask, ended } = this.#parts;
     while (true) {
       if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
       const found = this.#find(this.#left) ?? await this.#wait();
@@ -132,7 +130,7 @@ class TargetAttempts<T> {
       remove(this.#left, candidate);
       remove(this.#again, candidate);
       const { model, target } = candidate.choice;
-      if (this.#isFirst()) budgets.of(target).deposit();
+      if (this.#counted++ === 0) health.retryBudget(target).deposit();
       const attempt = { model, target, permit, number: ++this.#attempts };
       const begunAt = this.#parts.monotonic();
       try {
@@ -146,40 +144,29 @@ class TargetAttempts<T> {
     }
   }
 
-  /** Returns true before the first attempt. */
-  #isFirst(): boolean {
-    return this.#attempts === this.#unfit;
-  }
-
-  /** Returns true if only one more attempt is allowed. */
-  #isLastRetry(): boolean {
-    return !this.#isFirst() && this.#attemptsLeft() <= 1;
-  }
-
-  #attemptsLeft(): number {
-    return this.#parts.most - (this.#attempts - this.#unfit);
-  }
-
   /** Finds the first that may be asked now. The last attempt prefers targets that were not asked yet, those that are up first. */
   #find(candidates: readonly Candidate[]): Found | undefined {
-    if (this.#isLastRetry()) {
-      const { health, key } = this.#parts;
+    const { health, key, most } = this.#parts;
+    if (this.#counted > 0 && this.#counted >= most - 1) {
       const unasked = candidates.filter(({ asked }) => !asked);
       const found = this.#findAskable(unasked.filter(({ choice }) => health.isUp(choice.target, key))) ??
         this.#findAskable(unasked);
       if (found !== undefined) return found;
     }
-    return this.#findAskable(candidates) ?? (this.#isFirst() ? undefined : this.#findOpen(candidates));
+    return this.#findAskable(candidates) ?? (this.#counted === 0 ? undefined : this.#findOpen(candidates));
   }
 
   /** Finds the first target that may be tried now. The last untried target needs no retry budget. */
   #findAskable(candidates: readonly Candidate[]): Found | undefined {
+    const { health, key, monotonic } = this.#parts;
     for (const candidate of candidates) {
-      const needsBudget = this.#needsBudget(candidate);
-      if (needsBudget && !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
+      const { choice: { target }, asked } = candidate;
+      // A target that was not asked yet and has not failed lately needs no budget.
+      const needsBudget = this.#counted > 0 && (asked || health.isFailing(target, key));
+      if (needsBudget && !health.retryBudget(target).has(monotonic())) continue;
       const permit = this.#admit(candidate);
       if (permit === undefined) continue;
-      if (needsBudget) this.#budgetOf(candidate).take();
+      if (needsBudget) health.retryBudget(target).take();
       return { candidate, permit };
     }
     for (const candidate of candidates.toReversed()) {
@@ -192,10 +179,11 @@ class TargetAttempts<T> {
   /** A target whose breaker is open may have recovered: a request without any other target tries it, for a token. */
   #findOpen(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
-      if (candidate.asked || !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
+      const budget = this.#parts.health.retryBudget(candidate.choice.target);
+      if (candidate.asked || !budget.has(this.#parts.monotonic())) continue;
       const permit = this.#admit(candidate, true);
       if (permit === undefined) continue;
-      this.#budgetOf(candidate).take();
+      budget.take();
       return { candidate, permit, isLast: true };
     }
     return undefined;
@@ -207,15 +195,6 @@ class TargetAttempts<T> {
     const now = this.#attempts === 0 ? this.#start : undefined;
     const admission = health.acquirePermit({ model, target, key, early }, now);
     return admission.granted ? admission.permit : undefined;
-  }
-
-  /** A target that was not asked yet and has not failed lately needs no budget. */
-  #needsBudget({ choice, asked }: Candidate): boolean {
-    return !this.#isFirst() && (asked || this.#parts.health.isFailing(choice.target, this.#parts.key));
-  }
-
-  #budgetOf({ choice }: Candidate): RetryBudget {
-    return this.#parts.budgets.of(choice.target);
   }
 
   /** Waits for a target that says when it can be asked again. `undefined` where no wait helps. */
@@ -267,7 +246,7 @@ class TargetAttempts<T> {
   #updateCandidates(candidate: Candidate, { failure, error }: { failure: FailureClass; error: GatewayError }): void {
     const { again, next } = failure;
     const { choice, asked } = candidate;
-    if (error.fault === "unfit") this.#unfit++;
+    if (error.fault === "unfit") this.#counted--;
     if (next === "model") {
       const isOther = (other: Candidate) => other.choice.model !== choice.model;
       this.#left = this.#left.filter(isOther);
@@ -285,13 +264,13 @@ class TargetAttempts<T> {
     const unasked = this.#left.filter(({ choice, asked }) =>
       !asked && health.unavailability(choice.target, key) === undefined
     );
-    return this.#attemptsLeft() > unasked.length;
+    return this.#parts.most - this.#counted > unasked.length;
   }
 
   #mayGoOn({ next, slow = false }: FailureClass): boolean {
-    const { deadlineMs } = this.#parts;
+    const { deadlineMs, most } = this.#parts;
     const elapsed = this.#elapsedMs();
-    return next !== "nobody" && this.#attemptsLeft() > 0 && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
+    return next !== "nobody" && this.#counted < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
       this.#left.length + this.#again.length > 0;
   }
 

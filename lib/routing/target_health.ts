@@ -1,11 +1,13 @@
 /** The health of one target: a breaker for all client keys, and breakers of single keys beside it. */
-import { BreakerScope, type ScopeState } from "./breaker_scope.ts";
-import type { BreakerTicket, CircuitBreaker } from "./circuit_breaker.ts";
-import { ClientScopes } from "./client_scopes.ts";
-import { FailureStreak } from "./failure_streak.ts";
+import {
+  BreakerScope,
+  type BreakerTicket,
+  type CircuitBreaker,
+  ClientScopes,
+  type ScopeState,
+} from "./circuit_breaker.ts";
+import { FailureStreak, OutcomeWindow, RecentAttempts, RetryBudget, SpeedSamples } from "./target_statistics.ts";
 import type { BreakerOptions, Permit, TargetKey } from "./health.ts";
-import { RecentAttempts } from "./recent_attempts.ts";
-import { SpeedSamples } from "./speed_samples.ts";
 
 /** Longest pause of a target at its limit that is believed, in milliseconds. */
 const MOST_COOL_MS = 60_000;
@@ -26,7 +28,9 @@ export class TargetHealth {
   readonly recent = new RecentAttempts();
   readonly firstMs = new SpeedSamples();
   readonly tokensPerSecond = new SpeedSamples();
-  #streak = new FailureStreak();
+  readonly retryBudget = new RetryBudget();
+  /** Failures since the last success. */
+  streak = new FailureStreak();
   /** The success that began the streak, and the streak that it ended. */
   #lastSuccess: Permit | undefined;
   #endedStreak: FailureStreak | undefined;
@@ -42,14 +46,9 @@ export class TargetHealth {
     this.clients = new ClientScopes(windowMs);
   }
 
-  /** Failures since the last success. */
-  get streak(): FailureStreak {
-    return this.#streak;
-  }
-
   /** Time that the target has asked for, and time that breakers are open for, until a request of a key may go there. */
   waits(key: string, { now, early }: { now: number; early?: boolean | undefined }): { coolMs: number; openMs: number } {
-    const own = this.clients.find(key);
+    const own = this.clients.byKey.get(key);
     return {
       coolMs: Math.max(0, this.all.coolUntil - now, (own?.coolUntil ?? 0) - now),
       openMs: Math.max(this.all.breaker.waitMs(now, key, early), own?.breaker.waitMs(now, key, early) ?? 0),
@@ -58,33 +57,36 @@ export class TargetHealth {
 
   /** Lets a request pass whose waits are over. */
   enter(key: string, now: number): Permit {
-    const tickets = { all: this.all.breaker.enter(now, key), client: this.clients.find(key)?.breaker.enter(now, key) };
+    const tickets = {
+      all: this.all.breaker.enter(now, key),
+      client: this.clients.byKey.get(key)?.breaker.enter(now, key),
+    };
     const isTrial = tickets.all.trial !== undefined || tickets.client?.trial !== undefined;
     return { target: this.target, key, isTrial, tickets };
   }
 
   /** The breaker for all keys takes note of a request that was refused by it alone. */
   noteRefusal(key: string, { now, early }: { now: number; early?: boolean | undefined }): void {
-    if ((this.clients.find(key)?.breaker.waitMs(now, key, early) ?? 0) === 0) this.all.breaker.refused(key);
+    if ((this.clients.byKey.get(key)?.breaker.waitMs(now, key, early) ?? 0) === 0) this.all.breaker.refused(key);
   }
 
   /** Returns true if a request of a key may go to this target before others that are up. */
   mayLead(key: string, now: number): boolean {
-    return this.all.breaker.mayLead(now, key) && this.clients.find(key)?.breaker.mayLead(now, key) !== false;
+    return this.all.breaker.mayLead(now, key) && this.clients.byKey.get(key)?.breaker.mayLead(now, key) !== false;
   }
 
   /** Returns true if the breaker for all keys, or for this one, is open. */
   isOpen(key?: string): boolean {
-    return this.all.breaker.isOpen || (key !== undefined && this.clients.find(key)?.breaker.isOpen === true);
+    return this.all.breaker.isOpen || (key !== undefined && this.clients.byKey.get(key)?.breaker.isOpen === true);
   }
 
   /** Counts a success. Requests that passed before a breaker changed do not count for it. @returns scopes that it closed */
   succeed(permit: Permit, now: number): BreakerScope[] {
     const { tickets, key } = permit;
     const closed: BreakerScope[] = [];
-    const own = this.clients.find(key);
+    const own = this.clients.byKey.get(key);
     if (own?.breaker.isCurrent(tickets.client ?? NO_TICKET)) {
-      if (!own.breaker.isOpen) own.count(false, now);
+      if (!own.breaker.isOpen) own.outcomes.add(false, now);
       else if (this.#close(own, tickets.client, now)) closed.push(own);
     }
     if (!this.all.breaker.isCurrent(tickets.all)) return closed;
@@ -93,10 +95,10 @@ export class TargetHealth {
       return closed;
     }
     this.#unreachable = 0;
-    this.all.count(false, now);
+    this.all.outcomes.add(false, now);
     this.#lastSuccess = permit;
-    this.#endedStreak = this.#streak.total > 0 ? this.#streak : undefined;
-    if (this.#endedStreak !== undefined) this.#streak = new FailureStreak();
+    this.#endedStreak = this.streak.total > 0 ? this.streak : undefined;
+    if (this.#endedStreak !== undefined) this.streak = new FailureStreak();
     return closed;
   }
 
@@ -104,7 +106,7 @@ export class TargetHealth {
     if (!scope.close(ticket, now)) return false;
     if (scope === this.all) this.#failedTrial = undefined;
     this.#unreachable = 0;
-    this.#streak = new FailureStreak();
+    this.streak = new FailureStreak();
     this.#endedStreak = undefined;
     return true;
   }
@@ -136,7 +138,7 @@ export class TargetHealth {
     const ticket = tickets.client ?? NO_TICKET;
     if (own.breaker.isCurrent(ticket)) {
       if (!own.breaker.isOpen) {
-        own.count(true, now);
+        own.outcomes.add(true, now);
         if (isOwnFailure) reopened.push(own);
       } else if (isDecisive(own.breaker, ticket, now)) reopened.push(own);
     }
@@ -146,12 +148,12 @@ export class TargetHealth {
   #countFailure(permit: Permit, { isUnreachable, now }: { isUnreachable: boolean; now: number }): void {
     // An answer that began well and broke off was no success.
     if (this.#lastSuccess === permit && this.#endedStreak !== undefined) {
-      this.#streak.addAll(this.#endedStreak);
+      this.streak.addAll(this.#endedStreak);
       this.#endedStreak = undefined;
     }
     this.#unreachable = isUnreachable ? this.#unreachable + 1 : 0;
-    this.all.count(true, now);
-    this.#streak.add(permit.key);
+    this.all.outcomes.add(true, now);
+    this.streak.add(permit.key);
   }
 
   #suspects(own: BreakerScope, now: number, options: BreakerOptions): BreakerScope[] {
@@ -164,21 +166,21 @@ export class TargetHealth {
   /** It would be bad also without the requests of any one key. No request causes a failure to connect. */
   #isBadForAll(now: number, options: BreakerOptions): boolean {
     const { consecutiveFailures, connectFailures } = options;
-    if (this.#unreachable >= connectFailures || this.#streak.withoutWorstKey >= consecutiveFailures) return true;
-    const all = this.all.read(now);
+    if (this.#unreachable >= connectFailures || this.streak.withoutWorstKey >= consecutiveFailures) return true;
+    const all = this.all.outcomes.read(now);
     if (!isBadShare(all, options)) return false;
     const worst = this.clients.readWorst(now);
     return isBadShare({ samples: all.samples - worst.samples, failures: all.failures - worst.failures }, options);
   }
 
   #isBadFor(own: BreakerScope, now: number, options: BreakerOptions): boolean {
-    return this.#streak.of(own.key ?? "") >= options.consecutiveFailures || isBadShare(own.read(now), options);
+    return this.streak.of(own.key ?? "") >= options.consecutiveFailures || isBadShare(own.outcomes.read(now), options);
   }
 
   /** Trials that decided nothing make room for the next. */
   giveBack({ key, tickets }: Permit, now: number): void {
     this.all.breaker.giveBack(tickets.all, now);
-    if (tickets.client !== undefined) this.clients.find(key)?.breaker.giveBack(tickets.client, now);
+    if (tickets.client !== undefined) this.clients.byKey.get(key)?.breaker.giveBack(tickets.client, now);
   }
 
   /** Pauses for a key whose request met a limit; for all keys as soon as another key meets it as well. */
@@ -191,7 +193,7 @@ export class TargetHealth {
 
   /** Begins to count outcomes anew, over another time. */
   restart(windowMs: number): void {
-    this.all.restart(windowMs);
+    this.all.outcomes = new OutcomeWindow(windowMs);
     this.clients.restart(windowMs);
   }
 
@@ -200,7 +202,7 @@ export class TargetHealth {
    * another key succeeds, as the key may never be used again.
    */
   get awaitsTrial(): boolean {
-    return this.all.breaker.awaitsTrial || (this.#streak.total > 0 && this.clients.awaitsTrial);
+    return this.all.breaker.awaitsTrial || (this.streak.total > 0 && this.clients.awaitsTrial);
   }
 
   /** The state for all keys, or else the worst for single keys. */

@@ -5,7 +5,7 @@ import type { Health } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
 import { type Attempt, attemptTargets, backoffMs } from "../../lib/routing/retry.ts";
-import { createRetryBudgets, RetryBudget, type RetryBudgets } from "../../lib/routing/retry_budget.ts";
+import { RetryBudget } from "../../lib/routing/target_statistics.ts";
 import { seeded } from "../support/random.ts";
 import { BREAKER } from "./breaker.ts";
 import { VirtualTime } from "./virtual_time.ts";
@@ -33,7 +33,6 @@ type Script = (time: VirtualTime) => GatewayError | undefined | Promise<GatewayE
 interface World {
   time: VirtualTime;
   health: Health;
-  budgets: RetryBudgets;
   asked: [upstream: string, at: number][];
   scripts: Record<string, Script>;
   /** Sends a request. Resolves with who answered. */
@@ -47,14 +46,12 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
     time,
     scripts,
     health: createHealth({ breaker: BREAKER, monotonic, now: monotonic, random, later: time.later }),
-    budgets: createRetryBudgets(),
     asked: [],
     send(choices, more = {}) {
       return attemptTargets<string>({
         choices,
         key: "k1",
         health: self.health,
-        budgets: self.budgets,
         most: 3,
         deadlineMs: 600_000,
         monotonic,
@@ -202,7 +199,7 @@ Deno.test("the last attempt goes to a target that is up and was not asked yet, w
     const scripts = Object.fromEntries(
       names.map((name) => [name, random() < 0.2 ? ok : DEAD[draw(DEAD.length)] ?? ok]),
     );
-    const { time, health, budgets } = world({}, seed);
+    const { time, health } = world({}, seed);
     const most = 2 + draw(3);
     for (let request = 0; request < 40; request++) {
       const choices = choicesOf(row).sort(() => random() - 0.5);
@@ -212,7 +209,6 @@ Deno.test("the last attempt goes to a target that is up and was not asked yet, w
         choices,
         key: "k1",
         health,
-        budgets,
         most,
         deadlineMs: 600_000,
         monotonic: () => time.now,
@@ -375,9 +371,12 @@ Deno.test("a retry budget gives ten retries at once, then one a second and one f
 Deno.test("a target that was not asked yet is never refused for want of budget where it is well, or the last one", async () => {
   const choices = choicesOf(model("m", "a", "b", "c"));
   const fails: Script = () => error("upstream");
-  const { send, time, asked, budgets, scripts } = world({ a: fails, b: fails, c: ok });
+  const { send, time, asked, health, scripts } = world({ a: fails, b: fails, c: ok });
   const spend = () => {
-    for (const { target } of choices) for (; budgets.of(target).has(time.now);) budgets.of(target).take();
+    for (const { target } of choices) {
+      const budget = health.retryBudget(target);
+      for (; budget.has(time.now);) budget.take();
+    }
   };
   const next = async () => {
     spend();
@@ -405,8 +404,8 @@ Deno.test("a target that was not asked yet is never refused for want of budget w
 
 Deno.test("a target is not asked again where its budget is spent", async () => {
   const choices = choicesOf(model("m", "a"));
-  const { send, time, asked, budgets } = world({ a: () => error("upstream", { fault: "unreachable" }) });
-  const budget = budgets.of({ upstream: "a", model: "m" });
+  const { send, time, asked, health } = world({ a: () => error("upstream", { fault: "unreachable" }) });
+  const budget = health.retryBudget({ upstream: "a", model: "m" });
   for (; budget.has(0);) budget.take();
   const sent = assertRejects(() => send(choices));
   await time.run(100);

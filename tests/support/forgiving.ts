@@ -1,4 +1,5 @@
 /** Health that never takes a target out, for tests of something else whose upstreams fail in a row. */
+import { RetryBudget } from "../../lib/routing/target_statistics.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
@@ -19,6 +20,7 @@ export function forgivingHealth(): Health {
     speed: (target) => health.speed(target),
     snapshot: () => [],
     reconfigure() {},
+    retryBudget: () => new RetryBudget(),
     close() {},
   };
 }
