@@ -9,7 +9,7 @@ import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
 import { createPixelQueue } from "./images/pixel_limits.ts";
-import { type AdmissionQueue, createAdmissionQueue } from "./images/admission_queue.ts";
+import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 import { createMemoryLimiter } from "./limits/memory_limiter.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { type BackgroundTasks, createBackgroundTasks } from "./billing/background_tasks.ts";

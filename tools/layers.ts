@@ -15,6 +15,7 @@ const GROUND = [
   "lib/secret.ts",
   "lib/redact.ts",
   "lib/scheduler.ts",
+  "lib/admission_queue.ts",
   "lib/unordered_list.ts",
   "lib/abort.ts",
   "lib/phase_timers.ts",

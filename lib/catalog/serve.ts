@@ -5,7 +5,7 @@ import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
-import { readTarget } from "../server/target.ts";
+import { readTarget } from "../server/route_matcher.ts";
 import type { JsonObject } from "../json/mod.ts";
 import { isExpired, isLanguageModel, kindOf } from "./catalog.ts";
 import { CODEX_ENDPOINT, codexList } from "./codex_format.ts";

@@ -1,11 +1,11 @@
 /** Reads uploads: parses `multipart/form-data` into a `FormData` and enforces limits while the bytes arrive. */
-import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/body_head.ts";
-import { type BodyPace, readPieces } from "../server/pieces.ts";
+import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../server/head.ts";
+import { type BodyPace, readPieces } from "../server/read_bytes.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { readBoundary } from "./boundary.ts";
 import { createFormBuilder, type PartLimits } from "./form_builder.ts";
 import { createMultipartParser } from "./multipart_parser.ts";
-import type { AdmissionQueue } from "./admission_queue.ts";
+import type { AdmissionQueue } from "../admission_queue.ts";
 
 /** Limits on reading an upload. */
 export interface MultipartRules extends PartLimits {

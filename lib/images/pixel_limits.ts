@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
-import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
+import { type AdmissionQueue, createAdmissionQueue } from "../admission_queue.ts";
 
 /** Largest image that is decoded: 64 MB of memory, twice the largest generated image. */
 export const MOST_PIXELS = 16_777_216;

@@ -3,7 +3,7 @@ import { requireCaller } from "../access/caller.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
-import { logFailure } from "../server/log_failure.ts";
+import { logFailure } from "../server/finish_response.ts";
 import type { AnswerHeader, RouteContext } from "../server/router.ts";
 import type { Meter } from "../billing/meter.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";

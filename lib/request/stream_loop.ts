@@ -3,8 +3,7 @@
  * heartbeats while the upstream is silent.
  */
 import { GatewayError, toGatewayError, unreadError } from "../errors.ts";
-import { encodeText } from "../server/encode.ts";
-import { formatFrames } from "../server/sse.ts";
+import { encodeText, formatFrames } from "../server/sse.ts";
 import { type BodyObserver, setBodyObservable } from "../observe/observed_body.ts";
 import { MOST_LATE_MS, type Phase, type PhaseTimers, type StreamTimer } from "../phase_timers.ts";
 import { yieldToEventLoop } from "../scheduler.ts";

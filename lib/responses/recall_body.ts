@@ -4,7 +4,7 @@ import { documentSize, type Edits, memberText, type ScanPlan, spliceMembers } fr
 import { utf8Bytes } from "../text.ts";
 import type { AnswerKeeper, KeptAnswer } from "../protocols/codec.ts";
 import type { KeptItem, KeptResponse } from "../recall/recent_responses.ts";
-import { bodyTooLarge } from "../server/body_head.ts";
+import { bodyTooLarge } from "../server/head.ts";
 import { JSON_MEMORY_FACTOR } from "../server/body_limits.ts";
 import { parseBody } from "../server/body.ts";
 import { headOf, type JsonBody, type RouteContext } from "../server/router.ts";

@@ -4,7 +4,7 @@ import { GatewayError } from "../errors.ts";
 import { isObject, type Json, parsePlain, scanElements } from "../json/mod.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
 import { plainText } from "../text.ts";
-import { bodyTooLarge } from "../server/body_head.ts";
+import { bodyTooLarge } from "../server/head.ts";
 import { isSealed, openCompaction } from "./compaction_items.ts";
 import type { ResponseMemory } from "./response_memory.ts";
 

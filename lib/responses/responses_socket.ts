@@ -2,7 +2,7 @@
 import { requireCaller } from "../access/caller.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";
-import { bodyTooLarge } from "../server/body_head.ts";
+import { bodyTooLarge } from "../server/head.ts";
 import type { ConnectionHost } from "../server/connection_host.ts";
 import type { RouteContext } from "../server/router.ts";
 import { sseReader } from "../server/sse.ts";

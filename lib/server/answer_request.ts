@@ -1,19 +1,16 @@
 /** From a request's target to its handler: route, method, credential, permission. */
 import { GatewayError } from "../errors.ts";
-import type { Gateway } from "../gateway.ts";
-import { isAdminPath, isOperatorRow } from "./check_access.ts";
 import { createConnectionHost } from "./connection_host.ts";
-import { isConsoleRow, redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
-import { enterRefusal } from "./enter_refusal.ts";
+import { redirectToSignIn, requireReading, sessionOf } from "./console_guard.ts";
+import { authorizeRequest, enterRefusal, noSuchRoute } from "./request_guard.ts";
 import { preflight } from "./cors.ts";
+import type { BodyLimits } from "./body_limits.ts";
 import { type Drain, stopping } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";
 import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.ts";
-import { authorizeRequest, noSuchRoute } from "./request_guard.ts";
-import { RequestBody } from "./request_body.ts";
-import type { RouteHandler } from "./route_matcher.ts";
+import { RequestBody } from "./body.ts";
+import { readTarget, type RouteHandler } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
-import { readTarget } from "./target.ts";
 
 /** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
 const SHOW = "x-sluice-show";
@@ -31,11 +28,15 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
   const match = exchange.match ?? server.routes.find({ url: request.url, headers: head });
   head.check();
   if (match === undefined) throw noSuchRoute(readTarget({ url: request.url, headers: head }).path);
-  const { route: { path, allowed, methods }, params } = match;
-  if (isElsewhere(path, { surface: server.surface, gateway })) throw noSuchRoute();
+  const { route: { path, isForOperators, allowed, methods }, params } = match;
+  if (isForOperators) {
+    // Metrics are where the admin side is.
+    const isElsewhere = path === "/metrics" && gateway.config.admin?.listen !== undefined;
+    if (isElsewhere && server.surface === "public") throw noSuchRoute();
+    exchange.origins = [];
+  }
   gateway.observer.routed(record, path);
-  if (isForOperators(path)) exchange.origins = [];
-  const flight = preflight({ method, headers: head }, exchange.origins, allowed);
+  const flight = method === "OPTIONS" ? preflight(head, exchange.origins, allowed) : undefined;
   if (flight !== undefined) return flight;
   const upgrade = head.get("upgrade");
   const isUpgrade = upgrade !== null && /\bwebsocket\b/i.test(upgrade);
@@ -48,38 +49,40 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
   }
   if (server.drain.phase !== "serving" && (isUpgrade || turnsAway(server.drain, path))) throw stopping();
   const caller = await authorizeRequest(exchange, { row: found.row, clients: server.clients });
-  const session = isConsoleRow(found.row) ? await sessionOf(exchange) : undefined;
-  if (found.row?.credential === "session") {
+  const credential = found.row?.credential;
+  const session = credential === "session" || credential === "sign_in" ? await sessionOf(exchange) : undefined;
+  if (credential === "session") {
     if (session === undefined) return redirectToSignIn();
     if (session.role === "viewer") requireReading(request);
   }
-  return await handle(exchange, { ...found, params, caller, session, isUpgrade }, server);
+  const limits = isForOperators ? exchange.settings.adminLimits : exchange.settings.limits;
+  return await handle(exchange, { handler: found.handler, limits, params, caller, session, isUpgrade }, server);
 }
 
-/** Runs a handler. The memory and the place that its request takes are given back when it has answered. */
+/** Runs a handler. The memory and the slot of its request are released when it has answered. */
 async function handle(
   exchange: Exchange,
-  { handler, row, params, caller, session, isUpgrade }:
-    & RouteHandler
+  { handler, limits, params, caller, session, isUpgrade }:
+    & Pick<RouteHandler, "handler">
     & Pick<RouteContext, "params" | "caller" | "session">
-    & { isUpgrade: boolean },
+    & { limits: BodyLimits; isUpgrade: boolean },
   server: ServerState,
 ): Promise<Response> {
   const { budget, timers, clients, drain } = server;
-  const { request, head, requestId, gateway, record, settings, bodyArrived, answerHeaders, info } = exchange;
+  const { request, head, requestId, gateway, record, bodyArrived, answerHeaders, info } = exchange;
   let endConcurrent: (() => void) | undefined;
   if (caller !== undefined) {
     if (head.get(SHOW) === "client-address") exchange.shownAddress = addressOf(exchange);
     record.keyId = caller.keyId;
     record.keyName = caller.keyName;
     record.group = caller.groupName;
+    const most = gateway.config.limits.requests_per_client;
     try {
-      endConcurrent = countConcurrent(exchange, { concurrency: clients.concurrency, caller });
+      if (most !== undefined) endConcurrent = countConcurrent(exchange, { clients, caller, most });
     } catch (error) {
       await enterRefusal(error, { gateway, requestId, record, caller });
     }
   }
-  const limits = isOperatorRow(row) ? settings.adminLimits : settings.limits;
   const rules = { headers: head, limits, budget: budget.open(caller?.keyId), timers };
   const body = new RequestBody(request, rules, { record, bodyArrived });
   let isAnswered = false;
@@ -116,16 +119,6 @@ async function handle(
 /** A server that ends is alive, and not ready; at last it takes nothing else. */
 function turnsAway({ phase }: Drain, path: string): boolean {
   return path === "/readyz" || phase === "refusing" && path !== "/healthz";
-}
-
-/** Operators' endpoints are never read from a web page. */
-function isForOperators(path: string): boolean {
-  return isAdminPath(path) || path === "/metrics";
-}
-
-/** Metrics are where the admin side is. */
-function isElsewhere(path: string, { surface, gateway }: Pick<ServerState, "surface"> & { gateway: Gateway }): boolean {
-  return path === "/metrics" && surface === "public" && gateway.config.admin?.listen !== undefined;
 }
 
 /** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */

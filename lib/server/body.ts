@@ -1,22 +1,28 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
+import { createAdmissionQueue } from "../admission_queue.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonDocument, JsonError, parseDocument, type ScanPlan } from "../json/mod.ts";
-import { LARGE_BODY_BYTES } from "../scheduler.ts";
+import { LARGE_BODY_BYTES, yieldToEventLoop } from "../scheduler.ts";
 import { Utf8Error } from "../text.ts";
 import type { PhaseTimers } from "../phase_timers.ts";
-import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
+import { bodyTooLarge, checkTransfer, declaredLength, type HeaderValues } from "./head.ts";
 import { type BodyLimits, type BodyReservation, JSON_MEMORY_FACTOR } from "./body_limits.ts";
-import type { HeaderValues } from "./head.ts";
 import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
-import { InflateQueue } from "./inflate_queue.ts";
 import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
+import type { RequestRecord } from "../observe/request_record.ts";
 
 /** Levels of a body in which the gateway reads numbers of its own: parameters, their members, and theirs. */
 const PARAMETER_LEVELS = 3;
 
-/** Those of this isolate. */
-const largeInflated = new InflateQueue();
+/** Large compressed bodies of this process are inflated and parsed one at a time. Each takes up to half a second. */
+const largeInflated = createAdmissionQueue({
+  concurrent: 1,
+  waiting: 64,
+  waitMs: 60_000,
+  busy: () =>
+    new GatewayError("limited", "Cannot inflate another large body now: too many are waiting", { retryAfterMs: 2_000 }),
+});
 
 /** Error for a body without content. */
 export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
@@ -49,39 +55,49 @@ export interface ReadBody {
 export async function readJsonBody(request: Request, rules: BodyRules, scan?: ScanPlan): Promise<ReadBody> {
   const { headers, limits, timers } = rules;
   checkMediaType(headers);
-  const coding = readCoding(headers);
+  const coding = headers.get("content-encoding") === null ? undefined : readCoding(headers);
   const length = declaredLength(headers);
   if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-  const sent = new Held(rules);
+  const sent = new HeldBytes(rules);
   try {
     const bytes = await readBytes(request, { limits, keeper: sent, length, timers });
-    if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules, scan });
-    sent.takeForReading();
-    return readBodyOf(await parseBody(bytes, scan), sent);
+    if (coding !== undefined) return await parseInflated(bytes, { coding, sent, request, rules, scan });
+    sent.takeForParsing();
+    return { body: await parseBody(bytes, scan), bytes: sent.bytes, reservedBytes: sent.reservedBytes };
   } catch (error) {
     sent.release();
     throw error;
   }
 }
 
-function parseInflated(
-  bytes: Uint8Array<ArrayBuffer>,
-  { coding, sent, rules, scan }: { coding: Coding; sent: Held; rules: BodyRules; scan: ScanPlan | undefined },
-): Promise<ReadBody> {
-  return mostInflated(bytes, coding) > LARGE_BODY_BYTES ? largeInflated.run(parse) : parse();
+/** A compressed body that was read. */
+interface CompressedBody {
+  coding: Coding;
+  sent: HeldBytes;
+  request: Request;
+  rules: BodyRules;
+  scan: ScanPlan | undefined;
+}
 
-  async function parse(): Promise<ReadBody> {
-    const inflated = new Held(rules);
-    try {
-      const { limits: { jsonBytes: limitBytes } } = rules;
-      const whole = await inflate(bytes, { coding, limitBytes, reserve: (size) => inflated.take(size) });
-      sent.release();
-      inflated.takeForReading();
-      return readBodyOf(await parseBody(whole, scan), inflated);
-    } catch (error) {
-      inflated.release();
-      throw error;
-    }
+/** Inflates and parses a body. Large ones wait for each other: a few kilobytes sent must not take the memory of many. */
+async function parseInflated(
+  bytes: Uint8Array<ArrayBuffer>,
+  { coding, sent, request, rules, scan }: CompressedBody,
+): Promise<ReadBody> {
+  const isLarge = mostInflated(bytes, coding) > LARGE_BODY_BYTES;
+  const leave = isLarge ? await largeInflated.enter(request.signal) : undefined;
+  const inflated = new HeldBytes(rules);
+  try {
+    const { limits: { jsonBytes: limitBytes } } = rules;
+    const whole = await inflate(bytes, { coding, limitBytes, reserve: (size) => inflated.take(size) });
+    sent.release();
+    inflated.takeForParsing();
+    return { body: await parseBody(whole, scan), bytes: inflated.bytes, reservedBytes: inflated.reservedBytes };
+  } catch (error) {
+    inflated.release();
+    throw error;
+  } finally {
+    leave?.();
   }
 }
 
@@ -102,10 +118,6 @@ function checkMediaType(headers: HeaderValues): void {
       "Cannot read this charset: send JSON in UTF-8 with Content-Type: application/json",
     );
   }
-}
-
-function readBodyOf(body: JsonBody, { bytes, reservedBytes }: Held): ReadBody {
-  return { body, bytes, reservedBytes };
 }
 
 /** Parses a request body. @throws {GatewayError} `invalid` */
@@ -138,38 +150,116 @@ function isBlank(bytes: Uint8Array): boolean {
   return bytes.subarray(start).every((code) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09);
 }
 
-/** Bytes of one body that are held in memory: within the limit of a body, and the budget of all. */
-class Held {
+/** Bytes of one body in memory: within the limit of a body, and the budget of all. */
+class HeldBytes {
   bytes = 0;
-  #forReading = 0;
+  /** With the memory for parsing. */
+  reservedBytes = 0;
   readonly #rules: BodyRules;
 
   constructor(rules: BodyRules) {
     this.#rules = rules;
   }
 
+  /** Reserves memory for bytes. @throws {GatewayError} `too_large`, `limited` */
   take(size: number): void {
     const { limits, budget } = this.#rules;
     if (this.bytes + size > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
     budget.reserve(size, limits.budgetBytes);
     this.bytes += size;
-  }
-
-  get reservedBytes(): number {
-    return this.bytes + this.#forReading;
+    this.reservedBytes += size;
   }
 
   /** Reserves the memory that parsing the bytes as JSON needs. @throws {GatewayError} `limited` if there is no room */
-  takeForReading(): void {
+  takeForParsing(): void {
     const { limits, budget } = this.#rules;
     const size = this.bytes * (JSON_MEMORY_FACTOR - 1);
     budget.reserve(size, limits.budgetBytes);
-    this.#forReading = size;
+    this.reservedBytes += size;
   }
 
   release(): void {
     this.#rules.budget.release(this.reservedBytes);
     this.bytes = 0;
-    this.#forReading = 0;
+    this.reservedBytes = 0;
+  }
+}
+
+/** Receives the progress of a body. */
+export interface BodyProgress {
+  record: Pick<RequestRecord, "bytesIn">;
+  /** Called when all of the body is there. */
+  bodyArrived: () => void;
+}
+
+/** Reads the body of one request, once. */
+export class RequestBody {
+  readonly #request: Request;
+  readonly #rules: BodyRules;
+  readonly #progress: BodyProgress;
+  #reading: Promise<JsonBody> | undefined;
+  #reserved = 0;
+  #isOver = false;
+
+  constructor(request: Request, rules: BodyRules, progress: BodyProgress) {
+    this.#request = request;
+    this.#rules = rules;
+    this.#progress = progress;
+  }
+
+  /** As `RouteContext.readJson`. */
+  readJson(scan?: ScanPlan): Promise<JsonBody> {
+    return this.#reading ??= this.#read(scan);
+  }
+
+  /** As `RouteContext.readForm`. */
+  async readForm(): Promise<URLSearchParams> {
+    const { limits, timers, headers } = this.#rules;
+    if (!/^application\/x-www-form-urlencoded\b/i.test(headers.get("content-type") ?? "")) {
+      throw new GatewayError("unsupported_media_type", "Cannot read this body: expected the fields of a form");
+    }
+    let bytes = 0;
+    const keeper = {
+      take: (more: number) => {
+        bytes += more;
+        if (bytes > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
+        this.reserve(more);
+      },
+    };
+    try {
+      const body = await readBytes(this.#request, { limits, keeper, length: declaredLength(headers), timers });
+      return new URLSearchParams(new TextDecoder().decode(body));
+    } finally {
+      this.#progress.bodyArrived();
+    }
+  }
+
+  /** As `RouteContext.reserve`. */
+  reserve(bytes: number, received: number = bytes): void {
+    const { budget, limits } = this.#rules;
+    budget.reserve(bytes, limits.budgetBytes);
+    this.#reserved += bytes;
+    this.#progress.record.bytesIn += received;
+  }
+
+  /** Gives the memory back. `isAnswered`: false where the handler has thrown, and may not wait for the body. */
+  release(isAnswered: boolean): void {
+    this.#isOver = true;
+    this.#rules.budget.release(this.#reserved);
+    if (!isAnswered) this.#reading?.catch(() => {});
+  }
+
+  async #read(scan: ScanPlan | undefined): Promise<JsonBody> {
+    const { record, bodyArrived } = this.#progress;
+    try {
+      const { body, bytes, reservedBytes } = await readJsonBody(this.#request, this.#rules, scan);
+      record.bytesIn += bytes;
+      if (this.#isOver) this.#rules.budget.release(reservedBytes);
+      else this.#reserved += reservedBytes;
+      if (bytes > LARGE_BODY_BYTES) await yieldToEventLoop();
+      return body;
+    } finally {
+      bodyArrived();
+    }
   }
 }

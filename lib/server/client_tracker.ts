@@ -1,14 +1,12 @@
 /** Clients of the process: credentials that they try, and concurrency per address. */
 import type { Caller } from "../access/caller.ts";
 import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
-import { clientNetwork } from "../access/networks.ts";
+import { clientNetwork, isAddress, isWithin } from "../access/networks.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { clientAddress } from "./client_address.ts";
-import { type ClientConcurrency, createClientConcurrency } from "./client_concurrency.ts";
-import type { RefusedRequest } from "./enter_refusal.ts";
+import type { LogEntry } from "../log_events.ts";
+import type { RequestRecord } from "../observe/request_record.ts";
 import type { HeaderValues } from "./head.ts";
-import { createRatedLog, type RatedLog } from "./rated_log.ts";
 
 /** Log lines per minute about refused credentials. */
 const MOST_REFUSALS_LOGGED = 60;
@@ -20,7 +18,7 @@ export interface GuardedRequest {
   readonly info: Deno.ServeHandlerInfo | undefined;
   readonly requestId: string;
   readonly gateway: Gateway;
-  readonly record: RefusedRequest["record"];
+  readonly record: RequestRecord;
 }
 
 /** Facts about clients that outlive a request. */
@@ -40,26 +38,20 @@ export function createClientTracker({ monotonic }: { monotonic: () => number }):
   };
 }
 
-/** Credentials are checked even if their address sent wrong ones: clients of one address must not lock each other out. */
-export function checkCredential<T>(
-  guarded: GuardedRequest,
-  { clients, check }: { clients: ClientTracker; check: () => T | Promise<T> },
-): T | Promise<T> {
-  try {
-    const found = check();
-    return found instanceof Promise ? found.catch((error) => countFailure(guarded, { clients, error })) : found;
-  } catch (error) {
-    return countFailure(guarded, { clients, error });
-  }
-}
-
 /** The credentials of a request, as it sends them. */
 function credentialOf({ head }: GuardedRequest): string {
   return `${head.get("x-api-key") ?? ""}\n${head.get("authorization") ?? ""}`;
 }
 
-/** Counts a wrong credential of a request that sends one. @throws {GatewayError} as `refuseCredential` */
-function countFailure(guarded: GuardedRequest, { clients, error }: { clients: ClientTracker; error: unknown }): never {
+/**
+ * Counts a wrong credential of a request that sends one. Credentials are checked even if their address sent wrong ones:
+ * clients of one address must not lock each other out.
+ * @throws {GatewayError} as `refuseCredential`
+ */
+export function countFailure(
+  guarded: GuardedRequest,
+  { clients, error }: { clients: ClientTracker; error: unknown },
+): never {
   if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw error;
   refuseCredential(guarded, { clients, error });
 }
@@ -88,17 +80,19 @@ export function refuseCredential(
 }
 
 /**
- * Counts a request among those of its client, where that is limited: one key at one address, as others may share either.
- * The function that it returns ends that.
+ * Counts a request among those of its client: one key at one address, as others may share either.
+ * @param most the limit of concurrent requests per client
+ * @returns the function that ends the count; undefined for a client without an address
+ * @throws {GatewayError} `limited`
  */
 export function countConcurrent(
   guarded: GuardedRequest,
-  { concurrency, caller }: Pick<ClientTracker, "concurrency"> & { caller: Caller },
+  { clients, caller, most }: { clients: ClientTracker; caller: Caller; most: number },
 ): (() => void) | undefined {
-  const most = guarded.gateway.config.limits.requests_per_client;
-  const address = most === undefined ? undefined : addressOf(guarded);
-  if (most === undefined || address === undefined) return undefined;
-  return concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
+  const address = addressOf(guarded);
+  return address === undefined
+    ? undefined
+    : clients.concurrency.begin(`${caller.keyId} ${clientNetwork(address)}`, most);
 }
 
 /** The client's address; absent where it is not known. */
@@ -113,4 +107,93 @@ export function addressOf({ head, info, gateway }: GuardedRequest): string | und
 export function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
   const peer = info?.remoteAddr;
   return peer?.transport === "tcp" ? peer.hostname : undefined;
+}
+
+/** Most addresses of `X-Forwarded-For` that are read. Real chains of proxies are far shorter. */
+const MOST_HOPS = 32;
+
+/** The peer, the forwarding header, and the trusted proxies. */
+export interface ForwardedPeer {
+  /** Address at the other end of the connection; absent where there is none, as on a Unix socket. */
+  peer: string | undefined;
+  /** Value of `X-Forwarded-For`: each proxy adds the address it was called from at the end. */
+  forwardedFor: string | null;
+  /** Networks of the proxies whose word counts. */
+  trusted: readonly string[];
+}
+
+/**
+ * Returns the client's address. It is the peer, unless the peer is a trusted proxy: then it is the right-most address
+ * of `X-Forwarded-For` that is not a trusted proxy, or the left-most address if all are. Addresses that a client itself
+ * puts into the header are left of those that proxies add, so they are never reached. If the header cannot be parsed up
+ * to that address, the result is the peer.
+ */
+export function clientAddress({ peer, forwardedFor, trusted }: ForwardedPeer): string | undefined {
+  if (peer === undefined || forwardedFor === null || !isWithin(peer, trusted)) return peer;
+  const hops = forwardedFor.split(",").slice(-MOST_HOPS).map(bareAddress).reverse();
+  for (const hop of hops) {
+    if (!isAddress(hop)) return peer;
+    if (!isWithin(hop, trusted)) return hop;
+  }
+  return hops.at(-1);
+}
+
+/** Without the port that some proxies write, and without brackets. */
+function bareAddress(text: string): string {
+  const hop = text.trim();
+  const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(hop) ?? [];
+  const [, withPort] = /^([\d.]+):\d{1,5}$/.exec(hop) ?? [];
+  return inBrackets ?? withPort ?? hop;
+}
+
+/** When to try again, in milliseconds: the end of the others is not known. */
+const RETRY_MS = 1_000;
+
+/** Concurrent requests by client. */
+export interface ClientConcurrency {
+  /** Counts a request, until the function that it returns is called. @throws {GatewayError} `limited` where `most` are counted already */
+  begin(client: string, most: number): () => void;
+}
+
+/** Only clients with concurrent requests are kept. */
+export function createClientConcurrency(): ClientConcurrency {
+  const running = new Map<string, number>();
+  return {
+    begin(client, most) {
+      const count = running.get(client) ?? 0;
+      if (count >= most) {
+        const message = `Cannot take this request: ${most} with this API key from this address are under way`;
+        throw new GatewayError("limited", message, { retryAfterMs: RETRY_MS });
+      }
+      running.set(client, count + 1);
+      let left = false;
+      return () => {
+        if (left) return;
+        left = true;
+        const rest = (running.get(client) ?? 1) - 1;
+        if (rest > 0) running.set(client, rest);
+        else running.delete(client);
+      };
+    },
+  };
+}
+
+/** Length of a window, in milliseconds. */
+const WINDOW_MS = 60_000;
+
+/** Writes a line while the window has room. The first line of the next window says how many were left out. */
+export type RatedLog = (entry: LogEntry, log: (entry: LogEntry) => void) => void;
+
+/** Starts a window with the first line. `most`: lines in a window; `monotonic`: milliseconds that only grow. */
+export function createRatedLog({ monotonic, most }: { monotonic: () => number; most: number }): RatedLog {
+  let since = -Infinity;
+  let lines = 0;
+  return (entry, log) => {
+    if (monotonic() - since >= WINDOW_MS) {
+      if (lines > most) log({ level: "warn", event: "log_lines_suppressed", count: lines - most, of: entry.event });
+      since = monotonic();
+      lines = 0;
+    }
+    if (++lines <= most) log(entry);
+  };
 }

@@ -1,5 +1,4 @@
 /** Guards the pages of the console: they require a session, or lead to one. */
-import type { Access } from "../access/access_table.ts";
 import { type ConsoleSession, readSession } from "../access/console_session.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -7,11 +6,6 @@ import type { HeaderValues } from "./head.ts";
 
 /** Path of the page where operators sign in. */
 export const SIGN_IN_PATH = "/admin/console/sign-in";
-
-/** Returns true for a route of the console. */
-export function isConsoleRow(row: Access | undefined): boolean {
-  return row?.credential === "session" || row?.credential === "sign_in";
-}
 
 /** The session of a request; undefined without a valid one, and without an admin side. */
 export async function sessionOf(

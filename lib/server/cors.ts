@@ -32,15 +32,15 @@ const EXPOSED = [
 const VARY: AnswerHeader = ["vary", "origin"];
 
 /**
- * The answer to a preflight from a listed origin; `undefined` for every other request. `Authorization` must be named, the
+ * The answer to an OPTIONS request that is a preflight from a listed origin; `undefined` for every other one. `Authorization` must be named, the
  * star does not cover it; other headers are let through without repeating what the client sent.
  */
 export function preflight(
-  { method, headers }: { method: string; headers: HeaderValues },
+  headers: HeaderValues,
   origins: readonly string[],
   methods: readonly string[],
 ): Response | undefined {
-  if (method !== "OPTIONS" || headers.get("access-control-request-method") === null) return undefined;
+  if (headers.get("access-control-request-method") === null) return undefined;
   if (listedOrigin(headers, origins) === undefined) return undefined;
   return new Response(null, {
     status: 204,

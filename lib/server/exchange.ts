@@ -7,12 +7,16 @@ import { PhaseTimers } from "../phase_timers.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { createDrain, type Drain } from "./drain.ts";
 import { Head } from "./head.ts";
-import { createRatedLog } from "./rated_log.ts";
-import { addressOf, type ClientTracker, createClientTracker, type GuardedRequest } from "./client_tracker.ts";
-import { createRouteMatcher, type RouteMatch, type RouteMatcher } from "./route_matcher.ts";
+import {
+  addressOf,
+  type ClientTracker,
+  createClientTracker,
+  createRatedLog,
+  type GuardedRequest,
+} from "./client_tracker.ts";
+import { createRouteMatcher, isAnthropicPath, type RouteMatch, type RouteMatcher } from "./route_matcher.ts";
 import { type AnswerHeader, METHODS } from "./router.ts";
 import { routesOn, type Surface } from "./surface.ts";
-import { isAnthropicPath } from "./target.ts";
 import type { App, AppOptions } from "./app.ts";
 
 /** Largest JSON body of an admin request, in bytes. */

@@ -3,6 +3,10 @@ import type { Gateway } from "../gateway.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { JsonAnswer } from "./json_response.ts";
 import type { AnswerHeader } from "./router.ts";
+import { type GatewayError, toGatewayError } from "../errors.ts";
+import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
+import type { Exchange } from "./exchange.ts";
+import { describeCause } from "./cause.ts";
 
 /** Counts the bytes of the body: by its length where that is known, else as they pass. */
 export function observed(
@@ -57,4 +61,42 @@ function addHeaders(to: Headers, headers: readonly AnswerHeader[]): void {
     if (name === "vary") to.append(name, value);
     else to.set(name, value);
   }
+}
+
+/** The client has left before there was a response: to give up its work is no failure. */
+export function writeAbandoned(thrown: unknown, { gateway: { observer }, record }: Exchange): Response {
+  const error = toGatewayError(thrown);
+  if (!isAbortError(error.cause)) observer.failed(record, error);
+  observer.answered(record, 499);
+  return new Response(null, { status: 499 });
+}
+
+function isAbortError(cause: unknown): boolean {
+  return cause instanceof DOMException && cause.name === "AbortError";
+}
+
+/** The error body of the path's protocol; what went wrong underneath is logged. */
+export function writeError(thrown: unknown, { requestId, gateway, record, isNative }: Exchange): Response {
+  const error = toGatewayError(thrown);
+  gateway.observer.failed(record, error);
+  if (error.status >= 500) logFailure(error, { gateway, requestId });
+  const reply = isNative ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
+  return new JsonAnswer(JSON.stringify(reply.body), {
+    status: reply.status,
+    headers: { ...reply.headers, "cache-control": "no-store" },
+  });
+}
+
+/** Logs what went wrong underneath, by the id of the request. */
+export function logFailure(
+  error: GatewayError,
+  { gateway, requestId }: { gateway: Pick<Gateway, "log">; requestId: string },
+): void {
+  gateway.log({
+    level: error.kind === "internal" ? "error" : "warn",
+    event: "request_failed",
+    request_id: requestId,
+    kind: error.kind,
+    ...describeCause(error.cause),
+  });
 }

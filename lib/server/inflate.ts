@@ -1,8 +1,7 @@
 /** Compressed request bodies: which codings are read, and how they are inflated without trusting them. */
 import { GatewayError } from "../errors.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import { bodyTooLarge } from "./body_head.ts";
-import type { HeaderValues } from "./head.ts";
+import { bodyTooLarge, type HeaderValues } from "./head.ts";
 
 /** A coding that is read. Brotli is not one of them: a few bytes of it can stand for gigabytes, all at once. */
 export type Coding = "gzip" | "deflate";

@@ -2,13 +2,18 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
-import { enterRefusal } from "./enter_refusal.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
-import { type Access, isOperatorCredential } from "../access/access_table.ts";
+import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";
-import { addressOf, checkCredential, type ClientTracker, type GuardedRequest, peerOf } from "./client_tracker.ts";
-import { isConsoleRow, requireReading } from "./console_guard.ts";
+import { addressOf, type ClientTracker, countFailure, type GuardedRequest, peerOf } from "./client_tracker.ts";
+import type { OperatorRole } from "../access/console_session.ts";
+import type { AdminConfig } from "../config.ts";
+import { requireReading } from "./console_guard.ts";
+import { openMeter } from "../billing/meter.ts";
+import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
+import { anthropicStatus } from "../protocols/error_bodies.ts";
+import type { MeteredEndpoint } from "../store/ledger.ts";
 
 /** Addresses of this machine. */
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
@@ -24,36 +29,44 @@ export function authorizeRequest(
   guarded: GuardedRequest,
   { row, clients }: { row: Access | undefined; clients: ClientTracker },
 ): Promise<Caller | undefined> | Caller | undefined {
-  if (row?.credential === "admin") return authorizeAdmin(guarded, clients);
-  if (isConsoleRow(row)) return authorizeConsole(guarded);
-  if (row?.credential === "metrics") return authorizeMetrics(guarded, clients);
-  return authorizeCaller(guarded, { row, clients });
+  switch (row?.credential) {
+    case "none":
+      return undefined;
+    case "bearer":
+    case "api_key":
+      return authorizeCaller(guarded, { ...row, credential: row.credential }, clients);
+    case "admin":
+      return authorizeAdmin(guarded, clients);
+    case "session":
+    case "sign_in":
+      return authorizeConsole(guarded);
+    case "metrics":
+      return authorizeMetrics(guarded, clients);
+    case undefined:
+      throw new GatewayError("forbidden", "Cannot use this endpoint");
+  }
 }
 
 /**
  * Metrics require the admin key. Without one they are served only to callers on this machine that no proxy is in front
  * of.
  */
-async function authorizeMetrics(
-  guarded: GuardedRequest,
-  clients: ClientTracker,
-): Promise<undefined> {
+function authorizeMetrics(guarded: GuardedRequest, clients: ClientTracker): undefined {
   const { head, info, gateway: { config: { admin, metrics } } } = guarded;
   if (metrics.public) return;
-  if (admin !== undefined) return await authorizeAdmin(guarded, clients);
+  if (admin !== undefined) return authorizeAdmin(guarded, clients);
   const peer = peerOf(info);
   const isNear = peer !== undefined && LOOPBACK.test(peer);
   if (!isNear || PROXY_HEADERS.some((name) => head.get(name) !== null)) throw noSuchRoute();
 }
 
 /** The admin key belongs to no caller. Refusals are logged without the credential. */
-async function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): Promise<undefined> {
-  const { request, head, requestId, gateway: { config, log } } = guarded;
+function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefined {
+  const { request, requestId, gateway: { config, log } } = guarded;
   const { admin } = config;
   if (admin === undefined) throw noSuchRoute();
   try {
-    const role = await checkCredential(guarded, { clients, check: () => authenticateAdmin(head, admin) });
-    if (role === "viewer") requireReading(request);
+    if (readRole(guarded, admin, clients) === "viewer") requireReading(request);
   } catch (error) {
     const { message } = toGatewayError(error);
     const address = addressOf(guarded);
@@ -68,29 +81,34 @@ function authorizeConsole({ gateway }: GuardedRequest): undefined {
   if (gateway.config.admin === undefined) throw noSuchRoute();
 }
 
-/** Finds the caller, where the route needs one, and checks its permissions. */
-function authorizeCaller(
-  guarded: GuardedRequest,
-  { row, clients }: { row: Access | undefined; clients: ClientTracker },
-): Promise<Caller> | Caller | undefined {
-  const { head, gateway } = guarded;
-  if (row?.credential === "none") return undefined;
-  if (row?.endpoint === undefined || isOperatorCredential(row.credential) || row.credential === "metrics") {
-    throw new GatewayError("forbidden", "Cannot use this endpoint");
+function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTracker): OperatorRole {
+  try {
+    return authenticateAdmin(guarded.head, admin);
+  } catch (error) {
+    countFailure(guarded, { clients, error });
   }
-  const { endpoint, protocol } = row;
-  const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(guarded) };
-  const found = checkCredential(guarded, { clients, check: () => authenticate(head, gate) });
-  return found instanceof Promise ? found.then(permitted) : permitted(found);
+}
 
-  function permitted(caller: Caller): Caller | Promise<Caller> {
-    try {
-      if (protocol !== undefined) requireProtocol(caller, protocol);
-      requireEndpoint(caller, endpoint);
-      return caller;
-    } catch (error) {
-      return enterRefusal(error, { ...guarded, caller });
-    }
+/** Finds the caller and checks its permissions. */
+async function authorizeCaller(
+  guarded: GuardedRequest,
+  { credential, endpoint, protocol }: Access & { credential: Credential },
+  clients: ClientTracker,
+): Promise<Caller> {
+  const { head, gateway: { keys } } = guarded;
+  if (endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
+  let caller: Caller;
+  try {
+    caller = await authenticate(head, { credential, keys, address: () => addressOf(guarded) });
+  } catch (error) {
+    countFailure(guarded, { clients, error });
+  }
+  try {
+    if (protocol !== undefined) requireProtocol(caller, protocol);
+    requireEndpoint(caller, endpoint);
+    return caller;
+  } catch (error) {
+    return await enterRefusal(error, { ...guarded, caller });
   }
 }
 
@@ -103,4 +121,27 @@ export function noSuchRoute(path?: string): GatewayError {
       ? "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic"
       : `Cannot use this endpoint: Sluice does not have ${absent}`,
   );
+}
+
+const METERED: ReadonlySet<ObservedEndpoint> = new Set<MeteredEndpoint>([
+  ...["chat", "responses", "messages", "images.generations", "images.edits", "embeddings", "rerank"] as const,
+]);
+
+/** Enters a refused request if its endpoint has ledger entries. @throws the given error */
+export async function enterRefusal(
+  error: unknown,
+  { gateway, requestId, record, caller: { keyId, groupName } }:
+    & Pick<GuardedRequest, "gateway" | "requestId" | "record">
+    & { caller: Caller },
+): Promise<never> {
+  const endpoint = endpointOf(record.route);
+  if (!(error instanceof GatewayError) || !isMetered(endpoint)) throw error;
+  const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  const status = endpoint === "messages" ? anthropicStatus(error) : error.status;
+  await meter.fail(status, { code: error.kind === "forbidden" ? "permission" : "busy", ...error.refusal });
+  throw error;
+}
+
+function isMetered(endpoint: ObservedEndpoint): endpoint is MeteredEndpoint {
+  return METERED.has(endpoint);
 }

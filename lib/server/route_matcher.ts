@@ -1,8 +1,9 @@
 /** Finds the served route of a URL. */
 import type { Access, AccessTable } from "../access/access_table.ts";
 import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
-import { accessKey } from "./surface.ts";
-import { type Addressed, isAnthropicPath, readTarget } from "./target.ts";
+import { accessKey, isAdminPath } from "./surface.ts";
+import { GatewayError } from "../errors.ts";
+import type { HeaderValues } from "./head.ts";
 
 /** URLs whose routes are cached. */
 const MOST_MATCHES = 256;
@@ -16,6 +17,8 @@ export interface RouteHandler {
 /** A route as it is served. */
 export interface ServedRoute {
   readonly path: string;
+  /** True for the admin side and metrics: their answers are never read from a web page. */
+  readonly isForOperators: boolean;
   /** The value of `Allow`. */
   readonly allowed: readonly string[];
   /** By method; `HEAD` as `GET`. */
@@ -32,7 +35,7 @@ export interface RouteMatch {
 
 /** Finds routes. */
 export interface RouteMatcher {
-  /** A known that was found of late. */
+  /** A match that was found recently. */
   known(request: Addressed): RouteMatch | undefined;
   /** `undefined`: there is no route. @throws {GatewayError} as `readTarget` */
   find(request: Addressed): RouteMatch | undefined;
@@ -72,5 +75,92 @@ function servedOf(route: Route, access: AccessTable): ServedRoute {
     methods.set(method, answers);
     if (method === "GET") methods.set("HEAD", answers);
   }
-  return { path: route.path, allowed: allowedMethods(route), methods };
+  const { path } = route;
+  return { path, isForOperators: isAdminPath(path) || path === "/metrics", allowed: allowedMethods(route), methods };
+}
+
+/** The parts of a request that hold its target. */
+export interface Addressed {
+  readonly url: string;
+  readonly headers: HeaderValues;
+}
+
+/** The target of a request. */
+export interface RequestTarget {
+  /** Path as sent, without the query. */
+  path: string;
+  /** The path's segments, each percent-decoded once. A decoded slash is data. */
+  segments: string[];
+  /** Query without the question mark; empty where there is none. */
+  query: string;
+}
+
+const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+
+/** Unreserved characters and sub-delimiters of RFC 3986, the slash, and the percent sign of an escape. */
+const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
+
+/**
+ * Reads the target. The server builds `request.url` by putting the scheme and `Host` before the target, so a `Host`
+ * with a slash in it would move the path. Here `Host` is checked first and then cut off; nothing parses the whole.
+ * @throws {GatewayError} `invalid`, or `not_found` for a path that would mean another after normalization
+ */
+export function readTarget(request: Addressed): RequestTarget {
+  const host = request.headers.get("host");
+  if (host === null || !HOST.test(host)) {
+    throw new GatewayError(
+      "invalid",
+      "Cannot read the Host header: expected exactly one host name, with or without a port",
+    );
+  }
+  const target = cutOrigin(request.url, host);
+  if (target === undefined) {
+    throw new GatewayError("invalid", "Cannot read the request target: expected a path on the host that Host names");
+  }
+  // Nothing has a name with it, and Postgres cannot take it in a text.
+  if (target.includes("%00")) {
+    throw new GatewayError("invalid", "Cannot read the request target: it has a NUL character");
+  }
+  const mark = target.indexOf("?");
+  const path = mark < 0 ? target : target.slice(0, mark);
+  if (!PATH.test(path)) {
+    throw new GatewayError("invalid", "Cannot read the path: it has a character that must be percent-encoded");
+  }
+  const segments = path.slice(1).split("/").map(decodeSegment);
+  // A proxy that normalizes such a path would authorize a different path than the one served here.
+  if (path.includes("//") || segments.some((segment) => segment === "." || segment === "..")) {
+    throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
+  }
+  return { path, segments, query: mark < 0 ? "" : target.slice(mark + 1) };
+}
+
+/**
+ * Returns true if the path is under `/anthropic`. It accepts targets that cannot be parsed, so that their errors have
+ * the right shape too. Only the shape of an error may depend on it.
+ */
+export function isAnthropicPath(request: Addressed): boolean {
+  const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
+  // The server puts its own address into a URL whose `Host` is empty.
+  const target = cut?.startsWith("/") === true
+    ? cut
+    : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
+  return /^\/anthropic(?![^/?#])/.test(target);
+}
+
+/** Returns the rest of the URL after `http://<host>`, or undefined if the URL does not begin with it. */
+function cutOrigin(url: string, host: string): string | undefined {
+  const scheme = /^https?:\/\//i.exec(url)?.[0];
+  if (scheme === undefined) return undefined;
+  const end = scheme.length + host.length;
+  if (url.slice(scheme.length, end).toLowerCase() !== host.toLowerCase()) return undefined;
+  return url.slice(end);
+}
+
+function decodeSegment(segment: string): string {
+  if (!segment.includes("%")) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new GatewayError("invalid", "Cannot read the path: it has a percent escape that is not UTF-8", { cause });
+  }
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
-import { createAdmissionQueue } from "../../lib/images/admission_queue.ts";
+import { createAdmissionQueue } from "../../lib/admission_queue.ts";
 import { seeded } from "../support/random.ts";
 
 const RULES: MultipartRules = {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertGreater, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createAdmissionQueue } from "../../lib/images/admission_queue.ts";
+import { createAdmissionQueue } from "../../lib/admission_queue.ts";
 import {
   errorOf,
   formOf,

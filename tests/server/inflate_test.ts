@@ -1,10 +1,10 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
+import { LARGE_BODY_BYTES } from "../../lib/scheduler.ts";
 import { readJsonBody } from "../../lib/server/body.ts";
-import { BodyBudget } from "../../lib/server/body_limits.ts";
+import { BodyBudget, JSON_MEMORY_FACTOR } from "../../lib/server/body_limits.ts";
 import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
-import { InflateQueue } from "../../lib/server/inflate_queue.ts";
 import { seeded } from "../support/random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
 
@@ -123,27 +123,37 @@ Deno.test("inflate() lets others have their turn, also where much input is nothi
   assert(turns > 0);
 });
 
-Deno.test("large bodies are inflated one at a time, in their order, and at most 64 wait", async () => {
-  const queue = new InflateQueue();
-  const begun: number[] = [];
-  let running = 0;
-  const work = async (at: number) => {
-    assertEquals(++running, 1);
-    begun.push(at);
-    await Promise.resolve();
-    running--;
-    if (at === 3) throw new RangeError("one that fails");
+Deno.test("large bodies are inflated one at a time, and at most 64 wait", async () => {
+  const size = LARGE_BODY_BYTES + 1;
+  const body = await compress("[".padEnd(size), "gzip");
+  const budget = new BodyBudget();
+  const reservation = budget.open("k");
+  let peak = 0;
+  const rules = {
+    headers: new Headers({ "content-encoding": "gzip" }),
+    limits: { ...TEST_LIMITS, jsonBytes: size, budgetBytes: Infinity },
+    budget: {
+      reserve(bytes: number, limit: number) {
+        reservation.reserve(bytes, limit);
+        peak = Math.max(peak, budget.usedBytes);
+      },
+      release: (bytes: number) => reservation.release(bytes),
+    },
+    timers: new PhaseTimers(),
   };
-  const runs = Array.from({ length: 70 }, (_, at) => queue.run(() => work(at)));
-  const settled = await Promise.allSettled(runs);
-  assertEquals(begun, Array.from({ length: 65 }, (_, at) => at));
-  const reasons = settled.flatMap((result) => result.status === "rejected" ? [result.reason] : []);
-  assert(reasons[0] instanceof RangeError);
-  assertEquals(
-    reasons.slice(1).map(({ kind, retryAfterMs }) => [kind, retryAfterMs]),
-    Array(5).fill(["limited", 2000]),
+  const read = () => readJsonBody(new Request("http://a/", { method: "POST", body }), rules);
+  const settled = await Promise.allSettled(Array.from({ length: 70 }, read));
+  const kinds = Map.groupBy(
+    settled.flatMap((result) => result.status === "rejected" ? [result.reason] : []),
+    ({ kind, retryAfterMs }) => `${kind} ${retryAfterMs}`,
   );
-  await queue.run(() => work(70));
+  assertEquals([...kinds].map(([kind, errors]) => [kind, errors.length]), [["invalid undefined", 65], [
+    "limited 2000",
+    5,
+  ]]);
+  assert(peak <= 70 * body.length + size * JSON_MEMORY_FACTOR, `${peak}`);
+  assertEquals(budget.usedBytes, 0);
+  assertEquals((await assertRejects(read, GatewayError)).kind, "invalid");
 });
 
 Deno.test("a compressed body that comes too slowly is 408, and gives back what it took", async () => {

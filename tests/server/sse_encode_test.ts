@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { encodeText } from "../../lib/server/encode.ts";
+import { encodeText } from "../../lib/server/sse.ts";
 
 Deno.test("encodeText() gives each text bytes of its own, whatever their lengths", () => {
   const texts = Array.from(

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
-import { ByteBuffer } from "../../lib/server/byte_buffer.ts";
+import { ByteBuffer } from "../../lib/server/read_bytes.ts";
 
 Deno.test("ByteBuffer joins pieces of any sizes, whatever the size of its first buffer", () => {
   const text = new TextEncoder().encode("0123456789".repeat(20));

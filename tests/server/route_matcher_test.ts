@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { isAnthropicPath, readTarget } from "../../lib/server/target.ts";
+import { isAnthropicPath, readTarget } from "../../lib/server/route_matcher.ts";
 import { exchange, startServer } from "./serve.ts";
 
 const GOOD_HOSTS = [

@@ -1,5 +1,5 @@
 /** A bounded queue in front of work that takes memory, such as reading uploads or holding pixels. */
-import { GatewayError } from "../errors.ts";
+import { GatewayError } from "./errors.ts";
 
 /** Limits of an admission queue. */
 export interface AdmissionQueueLimits {

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { clientAddress } from "../../lib/server/client_address.ts";
+import { clientAddress } from "../../lib/server/client_tracker.ts";
 import type { Json } from "../../lib/json/mod.ts";
 import { exchange, head, startServer } from "./serve.ts";
 

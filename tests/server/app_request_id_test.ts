@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
-import { createRequestIds } from "../../lib/server/request_id.ts";
+import { createRequestIds } from "../../lib/server/app.ts";
 
 Deno.test("createRequestIds() gives ids of letters and digits that never repeat", () => {
   const [next, other] = [createRequestIds(), createRequestIds()];
