@@ -76,6 +76,12 @@ export const routes: Route[] = [
     },
   },
   {
+    path: "/admin/console/requests.csv",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/requests.csv.ts")).GET),
+    },
+  },
+  {
     path: "/admin/console/requests",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/requests.ts")).GET),
@@ -85,6 +91,12 @@ export const routes: Route[] = [
     path: "/admin/console/requests/[request_id]",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/requests/[request_id].ts")).GET),
+    },
+  },
+  {
+    path: "/admin/console/requests/stream",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/requests/stream.ts")).GET),
     },
   },
   {

@@ -20,6 +20,7 @@ const GROUND = [
   "lib/abort.ts",
   "lib/phase_timers.ts",
   "lib/text.ts",
+  "lib/csv.ts",
 ];
 
 /** Parts that the rest of the code imports through their `mod.ts` only. */

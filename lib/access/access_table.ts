@@ -83,6 +83,8 @@ export const ACCESS: AccessTable = {
   "POST /admin/console/sign-out": SIGN_IN,
   "GET /admin/console/assets/[name]": SIGN_IN,
   "GET /admin/console/requests": SESSION,
+  "GET /admin/console/requests.csv": SESSION,
+  "GET /admin/console/requests/stream": SESSION,
   "GET /admin/console/requests/[request_id]": SESSION,
   "GET /admin/console/keys": SESSION,
   "POST /admin/console/keys": SESSION,

@@ -93,6 +93,7 @@ const endedRequest = z.strictObject({
   attempt_list: z.array(attemptSchema).readonly().describe("Empty where there was none, or the only one answered"),
   reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
+  dropped: z.array(z.string()).readonly().describe("Members of the request that the upstream does not support"),
   user: z.string().nullable().describe("The end user that the client named"),
   tags: z.array(z.string()).readonly(),
   first_ms: z.number().nullable(),

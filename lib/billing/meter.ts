@@ -108,6 +108,8 @@ export interface Meter {
   attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void;
   /** Records the end of an attempt. */
   attempted(attempt: EntryAttempt): void;
+  /** Records the members of the request that the upstream of the present attempt does not support. */
+  drop(members: readonly string[]): void;
   /** Records the first event or byte of the answer. */
   first(): void;
   /**
@@ -175,6 +177,7 @@ class RequestMeter implements Meter {
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
   /** All attempts; `undefined` until one fails. */
   #attemptsMade: EntryAttempt[] | undefined;
+  #dropped: readonly string[] = [];
   #firstMs: number | undefined;
   #ended = false;
   readonly #done = Promise.withResolvers<void>();
@@ -328,6 +331,10 @@ class RequestMeter implements Meter {
     if (this.#attemptsMade.length < MOST_ATTEMPTS) this.#attemptsMade.push(attempt);
   }
 
+  drop(members: readonly string[]): void {
+    this.#dropped = members;
+  }
+
   first(): void {
     this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#start);
   }
@@ -406,8 +413,14 @@ class RequestMeter implements Meter {
   #details(details: EntryDetails | undefined): EntryDetails | undefined;
   #details(details: EntryDetails | undefined): EntryDetails | undefined {
     const attempts = this.#attemptsMade;
-    if (attempts === undefined && this.#attribution === undefined) return details;
-    return { ...details, ...(attempts !== undefined && { attempts }), ...this.#attribution };
+    const dropped = this.#dropped.length === 0 ? undefined : this.#dropped;
+    if (attempts === undefined && dropped === undefined && this.#attribution === undefined) return details;
+    return {
+      ...details,
+      ...(attempts !== undefined && { attempts }),
+      ...(dropped !== undefined && { dropped }),
+      ...this.#attribution,
+    };
   }
 
   /** The entry without prices. One object literal, so that all entries have the same hidden class. */

@@ -1,11 +1,12 @@
 /** `budgets`: spent, held and remaining amounts of the budgets of groups and keys. */
 import type { Config } from "../config.ts";
+import { csvText } from "../csv.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
 import { type BudgetLine, type BudgetState, listBudgets } from "../billing/reports/budget_report.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { writeOut } from "./output.ts";
-import { csvText, tableText } from "./table.ts";
+import { tableText } from "./table.ts";
 
 /** Members of a line in CSV, in their order. */
 const COLUMNS = [

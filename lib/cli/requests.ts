@@ -1,8 +1,11 @@
 /** `requests`: single requests of the ledger, once or continuously. */
 import type { Config } from "../config.ts";
+import { csvText } from "../csv.ts";
 import { roundUsd } from "../billing/money.ts";
 import {
   findRequests,
+  REQUEST_COLUMNS,
+  requestCells,
   type RequestLine,
   type RequestParts,
   RequestQueryError,
@@ -11,7 +14,7 @@ import {
 import { type Invocation, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { csvText, tableText } from "./table.ts";
+import { tableText } from "./table.ts";
 
 /** Pause between two looks for new requests, in milliseconds. */
 const FOLLOW_MS = 1_000;
@@ -36,13 +39,6 @@ const PARAMETERS = {
   cursor: "cursor",
 } as const satisfies Partial<Record<keyof Invocation["values"], keyof RequestTexts>>;
 
-/** Members of a line in CSV, in their order. */
-const COLUMNS = [
-  ...["id", "seq", "at", "key", "key_id", "group", "model", "upstream", "endpoint", "status", "ending"] as const,
-  ...["reason", "why", "attempts", "first_ms", "total_ms", "prompt_tokens", "completion_tokens"] as const,
-  ...["images", "cost_usd", "user", "tags"] as const,
-] satisfies (keyof RequestLine)[];
-
 /** Prints requests. @throws {UsageError} where a flag cannot be read */
 export function requests(
   { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
@@ -54,7 +50,7 @@ export function requests(
     if (switches.has("follow")) return await follow(parts, texts, switches);
     const page = await find(parts, texts);
     if (switches.has("json")) writeOut(`${JSON.stringify(page, null, 2)}\n`);
-    else if (switches.has("csv")) writeOut(csvText([[...COLUMNS], ...page.data.map(csvCells)]));
+    else if (switches.has("csv")) writeOut(csvText([REQUEST_COLUMNS, ...page.data.map(requestCells)]));
     else writeOut(page.data.length === 0 ? "No requests found.\n" : tableText(rowsOf(page.data), { right: RIGHT }));
     if (page.next !== null && !switches.has("json")) writeErr(`There may be more: --cursor ${page.next}\n`);
     return 0;
@@ -67,14 +63,14 @@ async function follow(parts: RequestParts, texts: RequestTexts, switches: Invoca
   if (unusable !== undefined) throw new UsageError(`Cannot use --${unusable} together with --follow`);
   let after_seq = String(await parts.ledger.lastSeq());
   const isTable = !switches.has("json") && !switches.has("csv");
-  if (switches.has("csv")) writeOut(csvText([[...COLUMNS]]));
+  if (switches.has("csv")) writeOut(csvText([REQUEST_COLUMNS]));
   // Columns only grow, as each line is printed at once.
   const widths = HEADER.map(({ length }) => length);
   if (isTable) writeOut(widened([HEADER], widths));
   for (;;) {
     const { data, last_seq } = await find(parts, { ...texts, after_seq, limit: "1000" });
     if (switches.has("json")) { for (const line of data) writeOut(`${JSON.stringify(line)}\n`); }
-    else if (switches.has("csv")) writeOut(csvText(data.map(csvCells)));
+    else if (switches.has("csv")) writeOut(csvText(data.map(requestCells)));
     else writeOut(widened(data.map(cells), widths));
     const isLast = String(last_seq) === after_seq;
     after_seq = String(last_seq);
@@ -125,11 +121,4 @@ function cells(
     ...[at.replace(/\.\d+Z$/, "Z"), key, group, model ?? "-", upstream ?? "-", String(status ?? "-"), reason ?? ending],
     ...[String(total_ms), roundUsd(cost_usd), id],
   ];
-}
-
-function csvCells(line: RequestLine): string[] {
-  return COLUMNS.map((name) => {
-    const value = line[name];
-    return name === "tags" ? line.tags.join(" ") : value === null ? "" : String(value);
-  });
 }

@@ -1,5 +1,6 @@
 /** `usage --by upstream`: what went to upstreams, and where that differs from what one of them bills. */
 import type { Config } from "../config.ts";
+import { csvText } from "../csv.ts";
 import { messageOf } from "../errors.ts";
 import { formatUsd, roundUsd } from "../billing/money.ts";
 import {
@@ -20,7 +21,7 @@ import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
-import { csvText, tableText } from "./table.ts";
+import { tableText } from "./table.ts";
 
 /** Flags that only mean something by upstream. */
 export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as const;

@@ -1,5 +1,6 @@
 /** `usage`: the bill of a period. */
 import type { Config } from "../config.ts";
+import { csvText } from "../csv.ts";
 import { roundUsd } from "../billing/money.ts";
 import { type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
 import {
@@ -15,7 +16,7 @@ import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
-import { csvText, tableText } from "./table.ts";
+import { tableText } from "./table.ts";
 import { reportRangeError, UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
 /** Options of the command. */

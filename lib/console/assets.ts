@@ -2,23 +2,29 @@
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { CHART_STYLE } from "./chart_style.ts";
+import { SCRIPTS } from "./scripts.ts";
 import { MARK, SECURITY_HEADERS } from "./html.tsx";
 import { STYLE } from "./style.ts";
 
 const SCRIPT = `
 const thisYear = new Date().getFullYear();
-for (const time of document.querySelectorAll("time[datetime]")) {
-  const date = new Date(time.dateTime);
-  if (Number.isNaN(date.getTime())) continue;
-  const year = date.getFullYear() === thisYear ? {} : { year: "numeric" };
-  const seconds = time.dataset.seconds === undefined ? {} : { second: "2-digit" };
-  time.title = time.dateTime.slice(0, 19).replace("T", " ") + " UTC";
-  time.textContent = date.toLocaleString([], {
-    ...year, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", ...seconds,
-  });
-}
-for (const label of document.querySelectorAll("text[data-time]")) {
-  label.textContent = new Date(label.dataset.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+show();
+// A script that replaces a part of the page says so.
+document.addEventListener("shown", show);
+function show() {
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const date = new Date(time.dateTime);
+    if (Number.isNaN(date.getTime())) continue;
+    const year = date.getFullYear() === thisYear ? {} : { year: "numeric" };
+    const seconds = time.dataset.seconds === undefined ? {} : { second: "2-digit" };
+    time.title = time.dateTime.slice(0, 19).replace("T", " ") + " UTC";
+    time.textContent = date.toLocaleString([], {
+      ...year, month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", ...seconds,
+    });
+  }
+  for (const label of document.querySelectorAll("text[data-time]")) {
+    label.textContent = new Date(label.dataset.time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  }
 }
 `;
 
@@ -28,6 +34,9 @@ stroke-linecap="round"><path d="${MARK}"/></svg>`;
 
 const ASSETS: Readonly<Record<string, { type: string; text: string }>> = {
   "console.css": { type: "text/css; charset=utf-8", text: STYLE + CHART_STYLE },
+  ...Object.fromEntries(
+    Object.entries(SCRIPTS).map(([name, text]) => [name, { type: "text/javascript; charset=utf-8", text }]),
+  ),
   "console.js": { type: "text/javascript; charset=utf-8", text: SCRIPT },
   "icon.svg": { type: "image/svg+xml", text: ICON },
 };

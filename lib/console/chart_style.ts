@@ -13,6 +13,14 @@ svg.chart path.part { fill: var(--part); }
 svg.chart path.line { fill: none; stroke: var(--part); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round; }
 svg.chart rect.target { fill: transparent; }
 svg.chart rect.target:hover { fill: var(--text); fill-opacity: .12; }
+svg.timeline { max-width: none; }
+svg.timeline rect.wait { fill: light-dark(#6e7781, #8b949e); } svg.timeline rect.answer { fill: var(--good); }
+svg.timeline rect.failure { fill: var(--bad); }
+tr.new { animation: new 2s; }
+@keyframes new { from { background: light-dark(#fff3c4, #4a3f12); } }
+button[aria-pressed="true"]::before { content: "● "; color: var(--bad); }
+.copyable button { min-height: 0; padding: .05rem .5rem; font-size: .8rem; }
+div.copyable { position: relative; } div.copyable button { position: absolute; top: .5rem; right: .5rem; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: .15em; background: var(--part); }
 .p0, .p50 { --part: light-dark(#0b57d0, #8ab4f8); } .p1, .p95 { --part: light-dark(#b35900, #f0b35a); }
 .p2 { --part: light-dark(#1a7f37, #6fcf87); } .p3 { --part: light-dark(#8250df, #c9a0ff); }

@@ -5,11 +5,13 @@ import { type ConsoleSession, isEqual } from "../access/console_session.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
+import type { SCRIPTS } from "./scripts.ts";
 
 /** Headers of every answer: nothing is cached, framed, guessed or loaded from elsewhere. */
 export const SECURITY_HEADERS = {
   "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
+  "content-security-policy":
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "referrer-policy": "same-origin",
@@ -31,6 +33,8 @@ export interface Page {
   title: string;
   /** Name of the menu's page that it belongs to; absent: the title. */
   section?: string;
+  /** Scripts that it needs beside the console's own. */
+  scripts?: readonly (keyof typeof SCRIPTS)[];
   body: ComponentChildren;
   status?: number;
 }
@@ -43,7 +47,10 @@ export function htmlResponse(page: Page, session?: ConsoleSession): Response {
 }
 
 function Frame(
-  { page: { title, section = title, body }, session }: { page: Page; session: ConsoleSession | undefined },
+  { page: { title, section = title, scripts = [], body }, session }: {
+    page: Page;
+    session: ConsoleSession | undefined;
+  },
 ): VNode {
   return (
     <html lang="en">
@@ -54,6 +61,7 @@ function Frame(
         <link rel="icon" href={`${CONSOLE}/assets/icon.svg`} />
         <link rel="stylesheet" href={`${CONSOLE}/assets/console.css`} />
         <script src={`${CONSOLE}/assets/console.js`} defer />
+        {scripts.map((name) => <script type="module" src={`${CONSOLE}/assets/${name}`} />)}
       </head>
       <body>
         <a class="skip" href="#main">Skip to the page</a>

@@ -54,7 +54,7 @@ export async function admitAndStart(work: ImageWork, client: AbortSignal): Promi
       hasLeft,
       meter,
     });
-    context.record.dropped = memberNames(dropped.names);
+    meter.drop(context.record.dropped = memberNames(dropped.names));
     return { ...work, feed, headers, counter, dropped, watch, drains, hasLeft, inputImagePrice, releasePixels };
   } catch (error) {
     releasePixels();

@@ -94,7 +94,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const begunAt = prompt.stream ? gateway.monotonic() : 0;
   const { countInput } = fitted;
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
-  record.dropped = memberNames(dropped.names);
+  state.meter.drop(record.dropped = memberNames(dropped.names));
   state.forwarded = answer.forwarded;
   return { answer, admitted, attempt, begunAt, countInput };
 }

@@ -77,7 +77,7 @@ export async function sendRetrieval<R extends RetrievalRequest, A>(
         const { signal } = upstreamCall;
         const dropped = new UnsupportedParameters();
         const answer = await work.ask(upstream, { request: candidate.request, model, target, signal, dropped });
-        record.dropped = memberNames(dropped.names);
+        meter.drop(record.dropped = memberNames(dropped.names));
         context.answerHeaders.push(...droppedHeader(dropped));
         return { answer, candidate };
       },

@@ -151,6 +151,8 @@ export interface EntryDetails {
   reason?: EntryReason;
   /** All attempts; absent unless one of them failed. */
   attempts?: readonly EntryAttempt[];
+  /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
+  dropped?: readonly string[];
   /** The client's name of the end user. */
   user?: string;
   /** The client's tags. */

@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { csvText, tableText } from "../../lib/cli/table.ts";
+import { tableText } from "../../lib/cli/table.ts";
+import { csvText } from "../../lib/csv.ts";
 
 Deno.test("tableText() aligns columns, numbers to the right, and leaves no blanks at the end of a line", () => {
   const rows = [["NAME", "COUNT", "STATE"], ["a", "1", "on"], ["longer", "1000000", ""]];

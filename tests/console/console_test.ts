@@ -230,7 +230,7 @@ Deno.test("a refused and a billed request are found and explained, and the total
   assertStringIncludes((await browser.get(`/requests/${refused}`)).html, "is limited to 1 requests per minute");
   const entry = await gateway.store.ledger.find(billed.replace("req_", ""));
   const cost = formatUsd(entry?.cost ?? 0n);
-  assertStringIncludes((await browser.get(`/requests/${billed}`)).html, `charged ${cost} USD`);
+  assertStringIncludes((await browser.get(`/requests/${billed}`)).html, `Charged</td><td class="number">${cost}</td>`);
   for (const page of ["", "/usage", `/keys/${limited.id}`]) {
     assertStringIncludes((await browser.get(page)).html, `title="${cost} USD"`, page);
   }

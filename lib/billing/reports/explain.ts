@@ -52,6 +52,8 @@ export interface EndedRequest {
   reason: EntryReason | null;
   /** `reason` as one sentence. */
   why: string | null;
+  /** Members of the request that the upstream does not support. */
+  dropped: readonly string[];
   /** The end user and the tags named by the client. */
   user: string | null;
   tags: readonly string[];
@@ -140,6 +142,7 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     attempt_list: entry.details?.attempts ?? [],
     reason: entry.details?.reason ?? null,
     why: whyText(entry, keyName) ?? null,
+    dropped: entry.details?.dropped ?? [],
     user: entry.details?.user ?? null,
     tags: entry.details?.tags ?? [],
     first_ms: entry.firstMs ?? null,

@@ -46,7 +46,7 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
 
 function endedFacts(request: EndedRequest): [string, string][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
-  const { service_tier, user, tags, context_tier, price_window } = request;
+  const { service_tier, dropped, user, tags, context_tier, price_window } = request;
   // The process that served a lost request recorded neither its upstream nor its end.
   const isLost = ending === "lost";
   const time = `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${
@@ -61,6 +61,7 @@ function endedFacts(request: EndedRequest): [string, string][] {
     ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
       ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
       : []),
+    ...(dropped.length === 0 ? [] : [["Dropped", dropped.join(", ")] as [string, string]]),
     ...(user === null ? [] : [["User", user] as [string, string]]),
     ...(tags.length === 0 ? [] : [["Tags", tags.join(", ")] as [string, string]]),
     ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),

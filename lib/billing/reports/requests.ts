@@ -71,6 +71,21 @@ export interface RequestLine {
   tags: readonly string[];
 }
 
+/** Columns of requests as CSV: members of a line, in their order. */
+export const REQUEST_COLUMNS: readonly (keyof RequestLine)[] = [
+  ...["id", "seq", "at", "key", "key_id", "group", "model", "upstream", "endpoint", "status", "ending"] as const,
+  ...["reason", "why", "attempts", "first_ms", "total_ms", "prompt_tokens", "completion_tokens"] as const,
+  ...["images", "cost_usd", "user", "tags"] as const,
+];
+
+/** The cells of a request in these columns. */
+export function requestCells(line: RequestLine): string[] {
+  return REQUEST_COLUMNS.map((name) => {
+    const value = line[name];
+    return name === "tags" ? line.tags.join(" ") : value === null ? "" : String(value);
+  });
+}
+
 /** A page of requests. */
 export interface RequestPage {
   object: "list";

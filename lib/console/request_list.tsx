@@ -1,0 +1,175 @@
+/** The list of requests, with its filters, as a page and as CSV. */
+import type { VNode } from "preact";
+import { streamRequests } from "../admin/request_stream.ts";
+import { findRequestPage } from "../admin/requests.ts";
+import { TAIL_PARAMETERS } from "../billing/reports/request_tail.ts";
+import {
+  REQUEST_COLUMNS,
+  REQUEST_PARAMETERS,
+  requestCells,
+  type RequestLine,
+  type RequestPage,
+  type RequestTexts,
+} from "../billing/reports/requests.ts";
+import { csvText } from "../csv.ts";
+import type { RouteContext } from "../server/router.ts";
+import { Count, Moment, Table, Usd } from "./format.tsx";
+import { CONSOLE, queryOf, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
+
+/** Filters of the form. */
+const FILTERS = [
+  ["key", "Key"],
+  ["group", "Group"],
+  ["model", "Model"],
+  ["upstream", "Upstream"],
+  ["status", "Status, such as 429 or 5xx"],
+  ["reason", "Reason, such as limit"],
+  ["user", "End user"],
+  ["tag", "Tag"],
+  ["since", "Since, such as 2h or 2026-11-01"],
+  ["until", "Until"],
+  ["min_cost_usd", "Minimum cost, USD"],
+  ["min_ms", "Minimum duration, ms"],
+] as const;
+
+/** Requests that are read at once for CSV. */
+const CSV_PAGE = "1000";
+
+/** `GET /admin/console/requests`. */
+export function requestsPage(request: Request, context: RouteContext): Promise<Response> {
+  const { gateway } = context;
+  return showPage(context, async () => {
+    const texts = readTexts(request);
+    const page = await findRequestPage(texts, { gateway, signal: request.signal });
+    return {
+      title: "Requests",
+      scripts: ["live.js"],
+      body: (
+        <>
+          <FilterForm texts={texts} />
+          <p>
+            <button type="button" id="live" class="quiet" hidden aria-pressed="false" data-stream={streamPath(texts)}>
+              Live
+            </button>{" "}
+            <a href={`${CONSOLE}/requests.csv?${new URLSearchParams(withoutPlace(texts))}`}>CSV</a>
+          </p>
+          <div id="requests">
+            <RequestTable requests={page.data} />
+          </div>
+          {page.next !== null && (
+            <p>
+              <a href={requestsPath({ ...texts, cursor: page.next })}>Next page</a>
+            </p>
+          )}
+        </>
+      ),
+    };
+  });
+}
+
+/** `GET /admin/console/requests/stream`: the admin API's stream of requests, for the session of a browser. */
+export async function streamForSession(request: Request, context: RouteContext): Promise<Response> {
+  const response = await streamRequests(request, context);
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
+  return response;
+}
+
+/** `GET /admin/console/requests.csv`: all requests of the filters, a page at a time. */
+export async function requestsCsv(request: Request, { gateway }: RouteContext): Promise<Response> {
+  const left = new AbortController();
+  const signal = AbortSignal.any([left.signal, request.signal]);
+  const texts = withoutPlace(readTexts(request));
+  const find = (cursor: RequestTexts) => findRequestPage({ ...texts, ...cursor, limit: CSV_PAGE }, { gateway, signal });
+  // Before the response begins, so that a wrong filter is an error.
+  let page: RequestPage | undefined = await find({});
+  const encoder = new TextEncoder();
+  let header = [REQUEST_COLUMNS as readonly string[]];
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (page === undefined) return controller.close();
+      controller.enqueue(encoder.encode(csvText([...header, ...page.data.map(requestCells)])));
+      header = [];
+      page = page.next === null ? undefined : await find({ cursor: page.next });
+    },
+    cancel: () => left.abort(),
+  });
+  return new Response(body, {
+    headers: {
+      ...SECURITY_HEADERS,
+      "content-type": "text/csv; charset=utf-8",
+      "content-disposition": 'attachment; filename="requests.csv"',
+    },
+  });
+}
+
+/** Non-empty parameters of the query that a search knows. */
+function readTexts(request: Pick<Request, "url">): RequestTexts {
+  const query = queryOf(request);
+  const texts: RequestTexts = {};
+  for (const name of REQUEST_PARAMETERS) {
+    const value = query.get(name)?.trim() ?? "";
+    if (value !== "") texts[name] = value;
+  }
+  return texts;
+}
+
+/** The filters and the order without a place in the list. */
+function withoutPlace({ cursor: _, after_seq: __, limit: ___, ...texts }: RequestTexts): RequestTexts {
+  return texts;
+}
+
+/** The stream of new requests that match the filters. */
+function streamPath(texts: RequestTexts): string {
+  const filters = TAIL_PARAMETERS.flatMap((name) => {
+    const text = texts[name];
+    return text === undefined || name === "after_seq" ? [] : [[name, text]];
+  });
+  return `${CONSOLE}/requests/stream?${new URLSearchParams(filters)}`;
+}
+
+function FilterForm({ texts }: { texts: RequestTexts }): VNode {
+  return (
+    <form class="fields" method="get" action={`${CONSOLE}/requests`}>
+      {FILTERS.map(([name, label]) => (
+        <label>
+          {label}
+          <input name={name} value={texts[name] ?? ""} autocomplete="off" />
+        </label>
+      ))}
+      <label>
+        Sort by
+        <select name="sort">
+          {["time", "cost", "duration"].map((sort) => (
+            <option value={sort} selected={sort === (texts.sort ?? "time")}>{sort}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <input type="checkbox" name="failed" value="true" checked={texts.failed !== undefined} />
+        Only failed or refused
+      </label>
+      <button type="submit">Find</button>
+    </form>
+  );
+}
+
+function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode {
+  return (
+    <Table
+      columns={["Request", "Arrived", "Key", "Model", "Upstream", "#Status", "#Cost", "#Output", "#ms", "Reason"]}
+      rows={requests.map((request) => [
+        <a href={`${CONSOLE}/requests/${request.id}`} title={request.id}>{`…${request.id.slice(-8)}`}</a>,
+        <Moment iso={request.at} seconds />,
+        request.key,
+        request.model ?? "–",
+        request.upstream ?? "–",
+        request.status ?? "–",
+        <Usd usd={request.cost_usd} />,
+        <Count value={request.completion_tokens} />,
+        request.total_ms,
+        <span title={request.why ?? undefined}>{request.reason?.replaceAll("_", " ") ?? ""}</span>,
+      ])}
+      empty="No requests match."
+    />
+  );
+}

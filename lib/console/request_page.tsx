@@ -1,0 +1,169 @@
+/** One request: its arithmetic, its attempts over time, why it was refused, what was dropped, and its ids. */
+import type { VNode } from "preact";
+import { type EndedRequest, explainRequest } from "../billing/reports/explain.ts";
+import { attemptLines } from "../billing/reports/reason_text.ts";
+import { keyNames } from "../billing/reports/usage.ts";
+import { GatewayError } from "../errors.ts";
+import type { RouteContext } from "../server/router.ts";
+import { AttemptTimeline } from "./attempt_timeline.tsx";
+import { Copyable } from "./copy.tsx";
+import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
+import { CONSOLE, type Page, requestsPath, showPage } from "./html.tsx";
+
+/** `GET /admin/console/requests/[request_id]`. */
+export function requestPage(_request: Request, context: RouteContext): Promise<Response> {
+  const { gateway: { store: { ledger, keys }, config }, params: { request_id: id = "" } } = context;
+  return showPage(context, async () => {
+    const nameOf = async (keyId: string) => (await keyNames({ keys, config }, [keyId])).get(keyId);
+    const found = await explainRequest(ledger, id, nameOf);
+    if (found === undefined) {
+      throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
+    }
+    if (found.state === "ended") return endedPage(found, await nameOf(found.key_id) ?? found.key_id);
+    return {
+      title: "Running request",
+      section: "Requests",
+      scripts: ["copy.js"],
+      body: (
+        <>
+          <p>
+            <Copyable text={found.id} label="id of the request" />
+          </p>
+          <Cards
+            cards={[
+              ["Arrived", <Moment iso={found.at} seconds />],
+              ["Model", found.model],
+              ["Held", <Usd usd={found.held_usd} />],
+            ]}
+          />
+        </>
+      ),
+    };
+  });
+}
+
+function endedPage(request: EndedRequest, key: string): Page {
+  const { model, upstream } = request;
+  return {
+    title: "Request",
+    section: "Requests",
+    scripts: ["copy.js"],
+    body: (
+      <>
+        <p>
+          <Copyable text={request.id} label="id of the request" />
+        </p>
+        {request.why !== null && <p class="notice bad">{request.why}</p>}
+        {request.dropped.length > 0 && (
+          <p class="notice warn">
+            {`The upstream does not support these parameters, so they were dropped: ${request.dropped.join(", ")}.`}
+          </p>
+        )}
+        <Cards
+          cards={[
+            ["Arrived", <Moment iso={request.at} seconds />],
+            ["Key", <a href={`${CONSOLE}/keys/${encodeURIComponent(request.key_id)}`}>{key}</a>],
+            ["Group", request.group],
+            ["Model", model === null ? "–" : <a href={requestsPath({ model })}>{model}</a>],
+            ["Upstream", upstream === null ? "–" : <a href={requestsPath({ upstream })}>{upstream}</a>],
+            ["Endpoint", request.endpoint],
+            ["Status", request.status || "–"],
+            ["Ending", request.ending.replaceAll("_", " ")],
+            ["First token", request.first_ms === null ? "–" : `${request.first_ms} ms`],
+            ["Duration", request.ending === "lost" ? "–" : `${request.total_ms} ms`],
+            ["Cost", <Usd usd={request.charged_usd} />],
+            ["End user", request.user ?? "–"],
+            ["Tags", request.tags.join(", ") || "–"],
+          ]}
+        />
+        <h2>Price</h2>
+        <Arithmetic request={request} />
+        <h2>Attempts</h2>
+        <Attempts request={request} />
+        <h2>Ids</h2>
+        <Ids request={request} />
+      </>
+    ),
+  };
+}
+
+/** Each price times its count, and what became of the sum. */
+function Arithmetic({ request }: { request: EndedRequest }): VNode {
+  const tiers = [
+    ...(request.service_tier === null ? [] : [`service tier ${request.service_tier}`]),
+    ...(request.context_tier === null ? [] : [`prices for inputs above ${request.context_tier.above} tokens`]),
+    ...(request.price_window === null ? [] : [`prices of the time window ${request.price_window}`]),
+    ...(request.price_version === null ? [] : [`version ${request.price_version} of the prices`]),
+  ];
+  const amounts: [string, string | null][] = [
+    ["Sum", request.sum_usd],
+    ["Held before", request.held_usd],
+    ["Released", request.released_usd],
+    ["Beyond the held amount, paid by the operator", request.overrun_usd],
+    ["Charged", request.charged_usd],
+    ["Cost at the upstream", request.upstream_usd],
+  ];
+  return (
+    <>
+      <Table
+        columns={["Price of", "#Count", "#× USD each", "#× factor", "#= USD"]}
+        rows={request.lines.map((line) => [
+          line.class.replaceAll("_", " "),
+          <Count value={line.tokens} />,
+          line.price_usd,
+          line.factor,
+          line.amount_usd,
+        ])}
+        empty={request.why_free ?? "Nothing was charged."}
+      />
+      <Table
+        columns={["Amount", "#USD"]}
+        rows={amounts.flatMap(([name, usd]) => usd === null || usd === "0" && name !== "Charged" ? [] : [[name, usd]])}
+        empty=""
+      />
+      <p class="dim">{[`Token counts: ${request.source}`, ...tiers].join("; ")}.</p>
+      {!request.adds_up && <p class="notice bad">The lines do not make up the charge: the ledger was changed.</p>}
+    </>
+  );
+}
+
+function Attempts({ request }: { request: EndedRequest }): VNode {
+  const { attempt_list: attempts } = request;
+  if (attempts.length === 0) {
+    return (
+      <>
+        {request.attempts > 0 && <AttemptTimeline request={request} />}
+        <p class="dim">{noAttempts(request)}</p>
+      </>
+    );
+  }
+  return (
+    <>
+      <AttemptTimeline request={request} />
+      <ol>{attemptLines(attempts).map((line) => <li>{line.replace(/^\d+\. /, "")}</li>)}</ol>
+    </>
+  );
+}
+
+/** Says why a request lists no attempts. */
+function noAttempts({ ending, attempts }: EndedRequest): string {
+  if (ending === "lost") return "Unknown: the process ended before the request did.";
+  return attempts === 0 ? "No upstream was asked." : "The first upstream answered.";
+}
+
+function Ids({ request }: { request: EndedRequest }): VNode {
+  const rows: [string, string][] = [
+    ["Key", request.key_id],
+    ["Entry of the ledger", String(request.seq)],
+    ...request.attempt_list.flatMap(({ upstream, request_id }): [string, string][] =>
+      request_id === undefined ? [] : [[`Request at ${upstream}`, request_id]]
+    ),
+  ];
+  return (
+    <Table
+      columns={["Of", "Id"]}
+      rows={rows.map(([name, id]) => [name, <Copyable text={id} label={`id: ${name}`} />])}
+      empty=""
+    />
+  );
+}
