@@ -104,7 +104,7 @@ export const SILENCE: readonly WireFault[] = [
   },
   {
     name: "silent after the end",
-    about: "All is said, but the connection stays open without the last chunk",
+    about: "The whole text, but the connection stays open without the last chunk",
     play: async (line, said) => {
       const body = said.stream ? streamOf(said) : said.whole;
       await chunks(line, [body], begin(said));

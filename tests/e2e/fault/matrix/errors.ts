@@ -43,11 +43,11 @@ export const ERRORS: readonly WireFault[] = [
     whole: 502,
   },
   { name: "status 400", about: "The upstream refuses the request", play: status(400), streamed: 400, whole: 400 },
-  { name: "status 401", about: "The upstream refuses its key", play: status(401), streamed: 502, whole: 502 },
-  { name: "status 403", about: "The upstream's key may not", play: status(403), streamed: 502, whole: 502 },
+  { name: "status 401", about: "The upstream refuses the key (401)", play: status(401), streamed: 502, whole: 502 },
+  { name: "status 403", about: "The upstream forbids it (403)", play: status(403), streamed: 502, whole: 502 },
   {
     name: "status 429",
-    about: "The upstream has had enough, for 2 s",
+    about: "The upstream is at its limit, for 2 s",
     play: status(429, { "retry-after": "2" }),
     again: true,
     streamed: 429,
@@ -64,7 +64,7 @@ export const ERRORS: readonly WireFault[] = [
   },
   {
     name: "status 599, nothing",
-    about: "A status that nobody knows, without a body",
+    about: "An unknown status, without a body",
     play: (line) => sendWhole(line, "", { status: 599, headers: {} }),
     streamed: 502,
     whole: 502,
@@ -83,7 +83,7 @@ export const ERRORS: readonly WireFault[] = [
   },
   ...[301, 302, 307, 308].map((code): WireFault => ({
     name: `redirect ${code}`,
-    about: `A redirect (${code}), which nobody follows`,
+    about: `A redirect (${code}), which the gateway does not follow`,
     play: (line) => sendWhole(line, "", { status: code, headers: { location: "/elsewhere" } }),
     streamed: 502,
     whole: 502,

@@ -11,7 +11,7 @@ import { send } from "./written.ts";
 /** The sound answer, to compare with. */
 export const NOTHING_WRONG: WireFault = {
   name: "nothing wrong",
-  about: "To compare with: a sound answer",
+  about: "To compare: a good answer",
   play: send,
   streamed: "answer",
   whole: "answer",
@@ -21,7 +21,7 @@ export const NOTHING_WRONG: WireFault = {
 export const GROUPS: Readonly<Record<string, readonly WireFault[]>> = {
   "Connections": [NOTHING_WRONG, ...CONNECTIONS],
   "Silence": SILENCE,
-  "What is said": WORDS,
+  Content: WORDS,
   "Errors": ERRORS,
   "Numbers of tokens": NUMBERS,
   "Too much": FLOODS,

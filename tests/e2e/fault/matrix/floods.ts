@@ -22,7 +22,7 @@ export const FLOODS: readonly WireFault[] = [
   },
   {
     name: "a length of 1 GiB",
-    about: "A body of 1 GiB that says so at once",
+    about: "A body of 1 GiB with its length",
     play: async (line, said) => {
       await line.send(head(typeOf(said), { "content-length": String(GIB) }));
       await sendMany(line, "x", GIB);

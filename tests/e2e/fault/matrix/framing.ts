@@ -28,7 +28,7 @@ export const FRAMING: readonly WireFault[] = [
   },
   {
     name: "a chunk of zz",
-    about: "The size of a chunk is no number",
+    about: "The size of a chunk is not a number",
     play: then(async (line, said) => {
       await line.send(said.stream ? "zz\r\nhello\r\n" : "");
       return "close";
@@ -56,7 +56,7 @@ export const FRAMING: readonly WireFault[] = [
   },
   {
     name: "a second answer",
-    about: "Another answer that nobody asked for behind the first",
+    about: "A second answer behind the first",
     play: async (line, said) => {
       const answer = (body: string) =>
         head(typeOf(said), { "content-length": String(new TextEncoder().encode(body).length) }) + body;
@@ -81,7 +81,7 @@ export const FRAMING: readonly WireFault[] = [
   },
   {
     name: "no HTTP",
-    about: "Bytes that are no HTTP",
+    about: "Bytes that are not HTTP",
     play: async (line) => (await line.send("SSH-2.0-OpenSSH_9.9\r\n\r\n"), "close"),
     streamed: 502,
     whole: 502,
@@ -113,7 +113,7 @@ export const FRAMING: readonly WireFault[] = [
 export const CODINGS: readonly WireFault[] = [
   {
     name: "gzip",
-    about: "A sound answer, compressed though nobody asked",
+    about: "A good answer, compressed without being asked",
     play: async (line, said) => {
       const body = await gzip(said.stream ? streamOf(said) : said.whole);
       return await sendWhole(line, body, { headers: { ...typeOf(said), "content-encoding": "gzip" } });
@@ -144,7 +144,7 @@ export const CODINGS: readonly WireFault[] = [
   },
   {
     name: "broken gzip",
-    about: "Said to be gzip, and is not",
+    about: "Declared as gzip, and is not",
     play: (line, said) => sendWhole(line, said.whole, { headers: { ...typeOf(said), "content-encoding": "gzip" } }),
     streamed: 502,
     whole: 502,

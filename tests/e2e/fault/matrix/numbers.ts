@@ -30,7 +30,7 @@ export const NUMBERS: readonly WireFault[] = [
   })),
   {
     name: "usage absent",
-    about: "No word about tokens",
+    about: "No token counts",
     play: soundly((text) => text.replace(/,"(usage|usageMetadata)":\{(?:[^{}]|\{[^{}]*\})*\}/g, "")),
     counted: "gateway",
     streamed: "answer",
@@ -46,7 +46,7 @@ export const NUMBERS: readonly WireFault[] = [
   },
   {
     name: "usage decreasing",
-    about: "The usage is told twice, first a thousand times as much",
+    about: "Usage comes twice, first a thousand times as much",
     play: (line, said) =>
       send(line, {
         ...said,

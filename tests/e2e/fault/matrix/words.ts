@@ -12,7 +12,7 @@ function isOpenai({ spoken }: Said): boolean {
 export const WORDS: readonly WireFault[] = [
   {
     name: "half an event",
-    about: "The answer ends in good order within an event",
+    about: "The answer ends properly within an event",
     play: inTheMiddle((said) => said.pieces[SOME]?.slice(0, 20) ?? "", (said) => said.whole.slice(0, 40)),
     streamed: "error within",
     whole: 502,
@@ -26,21 +26,21 @@ export const WORDS: readonly WireFault[] = [
   },
   {
     name: "garbage first",
-    about: "The first event is no JSON",
+    about: "The first event is not JSON",
     play: (line, said) => send(line, { ...said, opening: ["data: {garbage\n\n"], whole: "{garbage" }),
     streamed: 502,
     whole: 502,
   },
   {
     name: "garbage in the middle",
-    about: "An event in the middle is no JSON",
+    about: "An event in the middle is not JSON",
     play: inTheMiddle(() => "data: {garbage\n\n", (said) => said.whole.replace(":", ";")),
     streamed: "error within",
     whole: 502,
   },
   {
     name: "wrong bytes",
-    about: "Bytes that are no UTF-8, and NUL, in the middle",
+    about: "Bytes that are not UTF-8, and NUL, in the middle",
     play: inTheMiddle(
       () => Uint8Array.of(100, 97, 116, 97, 58, 32, 0xff, 0xfe, 0, 0xc3, 0x28, 10, 10),
       () => Uint8Array.of(0x7b, 0xff, 0xfe, 0, 0xc3, 0x28, 0x7d),
@@ -50,7 +50,7 @@ export const WORDS: readonly WireFault[] = [
   },
   {
     name: "no object",
-    about: "JSON that is no object",
+    about: "JSON that is not an object",
     play: inTheMiddle(() => "data: [1]\n\n", () => "[1]"),
     streamed: "error within",
     whole: 502,

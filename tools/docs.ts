@@ -1,0 +1,163 @@
+/**
+ * Checks the Markdown of the repository, one line per problem: sentences that are too long, words that readers trip
+ * over, dead links and anchors, recipes that are too long, `sluice` commands, flags and tasks that do not exist.
+ */
+import { parseArguments, UsageError } from "../lib/cli/arguments.ts";
+import denoJson from "../deno.json" with { type: "json" };
+import { type Page, readPage } from "./markdown.ts";
+import { commandsOf } from "./shell_words.ts";
+
+const ROOT = new URL("..", import.meta.url).pathname;
+
+/** Pages whose prose is checked. Records of decisions stay as they were written. */
+const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\/(?!decisions\/)/;
+
+/** Most words of a sentence, and on average over a page. */
+const LONGEST = 36;
+const AVERAGE = 20;
+
+/** Most lines of some pages, and most words of tutorials and recipes together. */
+const MOST_LINES: readonly (readonly [RegExp, number])[] = [[/^README\.md$/, 120], [/^docs\/how-to\//, 60]];
+const MOST_WORDS = 10_000;
+const STEPS = /^docs\/(?:tutorials|how-to)\//;
+
+/** Words with a plainer one. */
+const FORBIDDEN =
+  /\b(?:whoever|whomever|nobody|somebody|thereof|whereupon|anew|for ever|in earnest|ones? that|such an?|mend(?:s|ed|ing)?|strangers?|told|(?:is|are|was) said|what (?:was|were))\b/i;
+
+/** The Markdown of the repository, as paths from its root. */
+export function markdownFiles(folder = ""): string[] {
+  return [...Deno.readDirSync(ROOT + folder)].sort((a, b) => a.name < b.name ? -1 : 1).flatMap(
+    ({ name, isDirectory }) => {
+      if (isDirectory) {
+        return /^(?:\..*|node_modules|data|build|fixtures)$/.test(name) ? [] : markdownFiles(`${folder}${name}/`);
+      }
+      return name.endsWith(".md") ? [folder + name] : [];
+    },
+  );
+}
+
+/** All pages. */
+export function readPages(): Page[] {
+  return markdownFiles().map((path) => readPage(path, Deno.readTextFileSync(ROOT + path)));
+}
+
+/** The words of a page's prose and tables, without code. */
+export function wordCount({ sentences, fragments }: Page): number {
+  return sentences.reduce((sum, { words }) => sum + words, 0) +
+    fragments.reduce((sum, { text }) => sum + (text.match(/[\p{L}\p{N}][^\s|]*/gu)?.length ?? 0), 0);
+}
+
+/** Words per sentence, on average; 0 for a page without sentences. */
+export function averageLength({ sentences }: Page): number {
+  const words = sentences.reduce((sum, sentence) => sum + sentence.words, 0);
+  return sentences.length === 0 ? 0 : words / sentences.length;
+}
+
+/** Problems of the prose: length of sentences, pages and words. */
+export function checkProse(page: Page): string[] {
+  if (!PROSE.test(page.path)) return [];
+  const problems = page.sentences.filter(({ words }) => words > LONGEST)
+    .map(({ line, words, text }) => `${page.path}:${line}: ${words} words in one sentence: ${text.slice(0, 60)}…`);
+  for (const { text, line } of [...page.sentences, ...page.fragments]) {
+    const word = FORBIDDEN.exec(text.replaceAll(/`[^`]*`|\([^)\s]*\)|"[^"]*"/g, ""))?.[0];
+    if (word !== undefined) problems.push(`${page.path}:${line}: "${word}": use a plainer word`);
+  }
+  const average = averageLength(page);
+  if (average > AVERAGE) {
+    problems.push(`${page.path}: ${average.toFixed(1)} words per sentence; ${AVERAGE} are the most`);
+  }
+  const [, most] = MOST_LINES.find(([pattern]) => pattern.test(page.path)) ?? [];
+  const lines = Deno.readTextFileSync(ROOT + page.path).trimEnd().split("\n").length;
+  if (most !== undefined && lines > most) problems.push(`${page.path}: ${lines} lines; ${most} are the most`);
+  return problems;
+}
+
+/** Links to files and headings that do not exist. */
+export function checkLinks(pages: readonly Page[]): string[] {
+  const byPath = new Map(pages.map((page) => [page.path, page]));
+  return pages.flatMap((page) =>
+    page.links.filter(({ target }) => !/^[a-z]+:/.test(target)).flatMap(({ target, line }) => {
+      const [file = "", anchor] = target.split("#");
+      const path = file === "" ? page.path : new URL(file, `file:///${page.path}`).pathname.slice(1);
+      const there = byPath.get(path);
+      const where = `${page.path}:${line}`;
+      if (there === undefined) return exists(path) ? [] : [`${where}: ${target}: no such file`];
+      return anchor === undefined || there.anchors.has(anchor) ? [] : [`${where}: ${target}: no such heading`];
+    })
+  );
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(ROOT + path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Commands and tasks that do not exist, and flags that a command does not have. */
+export function checkCommands(page: Page): string[] {
+  if (page.path === "CHANGELOG.md") return [];
+  const shown = page.blocks.filter(({ language }) => /^(?:sh|console|)$/.test(language)).flatMap((
+    { text, line, language },
+  ) =>
+    commandsOf(text, { isConsole: language === "console" }).map((words) => ({ words, line, problem: problemOf(words) }))
+  );
+  const named = page.code.flatMap(({ text, line }) =>
+    commandsOf(text, {}).map((words) => ({ words, line, problem: problemOf(words) }))
+  ).filter(({ problem }) => problem !== undefined && !isAbbreviated(problem));
+  return [...shown, ...named].flatMap(({ words, line, problem }) =>
+    problem === undefined ? [] : [`${page.path}:${line}: ${words.join(" ")}: ${problem}`]
+  );
+}
+
+/** A sentence may leave out an operand, the value of a flag, or the second word of a command. */
+function isAbbreviated(problem: string): boolean {
+  return /^Expected |argument (?:missing|is ambiguous)|^Unknown command "(?:[A-Z…]|keys"|models"|alerts")/.test(
+    problem,
+  );
+}
+
+function problemOf(words: readonly string[]): string | undefined {
+  const task = words[0] === "deno" && words[1] === "task" ? words[2] : undefined;
+  if (task === "sluice" || task === "start") return commandProblem(task === "start" ? [] : words.slice(3));
+  if (task !== undefined) {
+    return task in denoJson.tasks || /^[A-Z…]/.test(task) ? undefined : `deno.json has no task "${task}"`;
+  }
+  return words[0] === "sluice" ? commandProblem(words.slice(1)) : undefined;
+}
+
+function commandProblem(args: readonly string[]): string | undefined {
+  try {
+    parseArguments(args);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return error.message;
+  }
+}
+
+/** All problems. */
+export function checkDocuments(pages: readonly Page[]): string[] {
+  const words = pages.filter(({ path }) => STEPS.test(path)).reduce((sum, page) => sum + wordCount(page), 0);
+  return [
+    ...pages.flatMap(checkProse),
+    ...checkLinks(pages),
+    ...pages.flatMap(checkCommands),
+    ...words > MOST_WORDS ? [`Tutorials and recipes have ${words} words; ${MOST_WORDS} are the most`] : [],
+  ];
+}
+
+if (import.meta.main) {
+  const pages = readPages();
+  const problems = checkDocuments(pages);
+  const lines = pages.filter(({ path }) => PROSE.test(path)).map((page) =>
+    `${String(wordCount(page)).padStart(6)} words, ${
+      averageLength(page).toFixed(1).padStart(5)
+    } per sentence  ${page.path}`
+  );
+  const text = [...lines, ...problems, `${problems.length} problems`].join("\n");
+  Deno.stdout.writeSync(new TextEncoder().encode(`${text}\n`));
+  if (problems.length > 0) Deno.exit(1);
+}

@@ -1,0 +1,44 @@
+/** Finds the commands in a shell text, as far as documents use the shell. */
+
+/** Wrappers that run the command behind them. */
+const WRAPPER = /^(?:npx|docker|kubectl|runuser|systemd-run|exec|sudo|env|time|nohup)$/;
+
+/** Words that end one command. */
+const SEPARATOR = /^(?:\||\|\||&&|;|&|\(|\)|\n)$/;
+
+/**
+ * The commands of a text as words, without redirections. Of a console block, only lines after `$ ` are commands. A
+ * wrapper such as `npx -y deno@2.9.6 task start` or `docker run … sluice keys list` is the command that it runs.
+ */
+export function commandsOf(text: string, { isConsole = false }: { isConsole?: boolean }): string[][] {
+  const joined = text.replaceAll(/\\\n\s*/g, " ");
+  const shell = isConsole ? Array.from(joined.matchAll(/^\$ (.*)$/gm), ([, line]) => line).join("\n") : joined;
+  const commands: string[][] = [[]];
+  for (const word of wordsOf(shell)) {
+    if (SEPARATOR.test(word)) commands.push([]);
+    else commands.at(-1)?.push(word);
+  }
+  return commands.map(innerCommand).filter((words) => words.length > 0);
+}
+
+/** The words of a shell text, with operators as words, without comments. */
+function wordsOf(text: string): string[] {
+  const pattern =
+    /(?<=^|\s)#[^\n]*|\$\(|(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"|&;()<>\\])+|\|\||&&|[0-9]?[<>]+&?[0-9]?|[|&;()\n]/g;
+  return Array.from(text.matchAll(pattern), ([word]) => word === "$(" ? "(" : word)
+    .filter((word) => !word.startsWith("#"))
+    .map((word) => word.replaceAll(/'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)/g, (_, a, b, c) => a ?? b ?? c));
+}
+
+function innerCommand(words: string[]): string[] {
+  const redirection = words.findIndex((word) => /^[0-9]?[<>]/.test(word));
+  const plain = redirection === -1 ? words : words.slice(0, redirection);
+  const start = plain.findIndex((word) => !/^[A-Z_]+=/.test(word) && word !== "$");
+  if (start === -1) return [];
+  const [first = "", ...rest] = plain.slice(start);
+  if (WRAPPER.test(first)) {
+    const at = rest.findLastIndex((word) => /^(?:deno@[\d.]+|(?:.*\/)?sluice)$/.test(word));
+    return at === -1 ? [] : [rest[at]?.startsWith("deno@") ? "deno" : "sluice", ...rest.slice(at + 1)];
+  }
+  return [first.replace(/^.*\/(?=sluice$)/, ""), ...rest];
+}
