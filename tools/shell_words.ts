@@ -10,7 +10,7 @@ const SEPARATOR = /^(?:\||\|\||&&|;|&|\(|\)|\n)$/;
  * The commands of a text as words, without redirections. Of a console block, only lines after `$ ` are commands. A
  * wrapper such as `npx -y deno@2.9.6 task start` or `docker run … sluice keys list` is the command that it runs.
  */
-export function commandsOf(text: string, { isConsole = false }: { isConsole?: boolean }): string[][] {
+export function commandsOf(text: string, { isConsole = false }: { isConsole?: boolean } = {}): string[][] {
   const joined = text.replaceAll(/\\\n\s*/g, " ");
   const shell = isConsole ? Array.from(joined.matchAll(/^\$ (.*)$/gm), ([, line]) => line).join("\n") : joined;
   const commands: string[][] = [[]];
@@ -37,8 +37,11 @@ function innerCommand(words: string[]): string[] {
   if (start === -1) return [];
   const [first = "", ...rest] = plain.slice(start);
   if (WRAPPER.test(first)) {
+    if (rest[0] === "build") return [];
     const at = rest.findLastIndex((word) => /^(?:deno@[\d.]+|(?:.*\/)?sluice)$/.test(word));
-    return at === -1 ? [] : [rest[at]?.startsWith("deno@") ? "deno" : "sluice", ...rest.slice(at + 1)];
+    return at === -1 || rest[at + 1] === "--"
+      ? []
+      : [rest[at]?.startsWith("deno@") ? "deno" : "sluice", ...rest.slice(at + 1)];
   }
   return [first.replace(/^.*\/(?=sluice$)/, ""), ...rest];
 }

@@ -2,7 +2,7 @@
  * Requests as coding agents send them in the middle of their work: a system prompt, tools with JSON Schemas, calls and
  * their results, cache marks, an image where there is room for one. The form of each protocol is that of the agent that
  * uses it most: opencode for chat, Codex for responses, Claude Code for messages; small requests are those of the
- * Vercel AI SDK. Recorded from the clients that docs/clients.md lists, with other texts.
+ * Vercel AI SDK. Recorded from the clients that docs/reference/clients.md lists, with other texts.
  */
 import type { Protocol } from "./bodies.ts";
 

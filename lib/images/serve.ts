@@ -1,4 +1,4 @@
-/** Serves image requests; the steps have the numbers of docs/architecture.md. */
+/** Serves image requests; the steps have the numbers of docs/explanation/architecture.md. */
 import type { Model } from "../catalog/model.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import { findModel } from "../request/candidates.ts";

@@ -1,4 +1,4 @@
-/** The life of a text request. The steps have the numbers of docs/architecture.md. */
+/** The life of a text request. The steps have the numbers of docs/explanation/architecture.md. */
 import type { RouteContext } from "../server/router.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { admitRequest } from "./admit_request.ts";

@@ -1,4 +1,4 @@
-/** Serves requests for embeddings and reranking; the steps have the numbers of docs/architecture.md. */
+/** Serves requests for embeddings and reranking; the steps have the numbers of docs/explanation/architecture.md. */
 import type { Model } from "../catalog/model.ts";
 import { attributeUser, runMetered } from "../request/request_meter.ts";
 import type { JsonBody, RouteContext } from "../server/router.ts";

@@ -34,7 +34,7 @@ const bearer: Vendor["auth"] = (key) => ({ authorization: `Bearer ${key}` });
 /**
  * Vendors by their name in the configuration. To add one: a value here; its quirk in `lib/protocols/quirks/mod.ts`
  * (`compatible` if its chat API follows OpenAI's older one); a case in `tests/protocols/quirks/mod_test.ts`; then
- * `deno task schema` and a row in `docs/upstreams.md`.
+ * `deno task schema` and a row in `docs/reference/vendors.md`.
  */
 export const VENDORS = {
   openai: {

@@ -1,11 +1,12 @@
 import { assertEquals } from "@std/assert";
 import { ALERT_TYPES } from "../../lib/alerts/event.ts";
 import { signatureOf } from "../../lib/alerts/webhook.ts";
+import { blocksOf, documentText } from "../support/documents.ts";
 
-const [, section = ""] = /^## Alerts\n(.*?)^## /ms.exec(await Deno.readTextFile("docs/operating.md")) ?? [];
+const PAGE = "docs/how-to/alerts.md";
 
 Deno.test("the documented check of signatures accepts webhooks, and nothing else", async () => {
-  const [, code = ""] = /^```js\n(.*?)^```$/ms.exec(section) ?? [];
+  const [code = ""] = blocksOf(PAGE, "js");
   const folder = await Deno.makeTempDir();
   try {
     await Deno.writeTextFile(`${folder}/check.mjs`, code);
@@ -29,5 +30,5 @@ Deno.test("the documented check of signatures accepts webhooks, and nothing else
 });
 
 Deno.test("the documentation names every type of alert", () => {
-  assertEquals(ALERT_TYPES.filter((type) => !section.includes(`\`${type}\``)), []);
+  assertEquals(ALERT_TYPES.filter((type) => !documentText(PAGE).includes(`\`${type}\``)), []);
 });

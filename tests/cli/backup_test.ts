@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { startBilled } from "./billed_gateway.ts";
-import { type ShownCommand, shownCommands } from "./operating_doc.ts";
+import { type ShownCommand, shownCommands } from "../support/documents.ts";
 import { inFolder, run, start } from "../support/program.ts";
 import { findProgram, skipIf } from "../support/skip.ts";
 
@@ -30,12 +30,12 @@ async function install(folder: string): Promise<void> {
 }
 
 Deno.test({
-  name: "backup and restore work as docs/operating.md has them",
+  name: "backup and restore work as docs/how-to/backup.md has them",
   ignore: Deno.build.os === "windows" || skipIf(findProgram("sh") === undefined, "sh is not installed"),
   fn: () =>
     inFolder(async (folder) => {
       await install(folder);
-      const [copying = [], restoring = [], ...more] = await shownCommands("Backup and restore");
+      const [copying = [], restoring = [], ...more] = shownCommands("docs/how-to/backup.md");
       assertEquals([copying.length, restoring.length, more], [2, 4, []]);
 
       const gateway = await startBilled(folder);

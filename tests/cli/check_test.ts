@@ -4,7 +4,6 @@ import { configWarnings } from "../../lib/cli/warnings/warnings.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { inFolder, reuseProcess, run } from "../support/program.ts";
-import { readDocument } from "./operating_doc.ts";
 
 reuseProcess();
 
@@ -247,14 +246,4 @@ Deno.test("check names the stores without passwords, and a journal that cannot b
     });
     assertEquals(none.code, 0, none.out);
     assertEquals([good, bad, none].filter(({ out, err }) => (out + err).includes("hunter2")), []);
-  }));
-
-Deno.test("docs/operating.md shows what sluice check prints for its configuration", () =>
-  inFolder(async (folder) => {
-    const document = await readDocument();
-    const [, file = ""] = /^```jsonc\n(.*?)^```$/ms.exec(document) ?? [];
-    const [, shown] = /^\$ sluice check\n(.*?)^```$/ms.exec(document) ?? [];
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, file);
-    const { out } = await run(["check"], { folder, env: { SLUICE_ADMIN_KEY: "0123456789abcdef0123456789abcdef" } });
-    assertEquals(out, shown);
   }));

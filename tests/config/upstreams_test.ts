@@ -220,7 +220,7 @@ Deno.test("what the example configuration has in comments loads too, and so does
   assertEquals([config.admin?.listen?.port, config.trusted_proxies], [8791, ["127.0.0.1"]]);
   assertEquals([config.keys[0]?.rules.budget?.usd, config.groups["acme-only"]?.ips?.length], ["5", 2]);
 
-  const guide = await Deno.readTextFile(new URL("../../docs/upstreams.md", import.meta.url));
+  const guide = await Deno.readTextFile(new URL("../../docs/reference/vendors.md", import.meta.url));
   const [, block = ""] = /```jsonc\n([^]*?)```/.exec(guide) ?? [];
   assertEquals(parseConfig(parseJsonc(block), () => "a-secret-0123456789").models.length, 1);
   for (const name of Object.keys(VENDORS)) assert(guide.includes(`\`${name}\``), name);

@@ -1,4 +1,4 @@
-/** Three gateways are started anew in turn, over and over, behind the very HAProxy that docs/scaling.md describes. */
+/** Three gateways are started anew in turn, over and over, behind the very HAProxy that docs/how-to/rolling-restart.md describes. */
 import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { isInstalled } from "../e2e/deploy/programs.ts";
@@ -39,7 +39,7 @@ const MIX: Mix = {
 async function proxyFile(port: number, nodes: readonly Node[]): Promise<string> {
   const read = (path: string) => Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
   const [before, rest] = (await read("deploy/haproxy/haproxy.cfg")).split("\nbackend gateway\n");
-  const [, backend] = /```haproxy\n(.*?)```/s.exec(await read("docs/scaling.md")) ?? [];
+  const [, backend] = /```haproxy\n(.*?)```/s.exec(await read("docs/how-to/rolling-restart.md")) ?? [];
   if (before === undefined || rest === undefined || backend === undefined) throw new Error("The files have changed");
   let text = `${before}\n${backend}`.replace(
     "bind :443 ssl crt /etc/ssl/sluice/site.pem alpn h2,http/1.1",

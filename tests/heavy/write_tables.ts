@@ -1,7 +1,7 @@
-/** Writes the tables of docs/reliability.md from the published figures: `deno run -A tests/heavy/write_tables.ts`. */
+/** Writes the tables of docs/reference/test-results.md from the published figures: `deno run -A tests/heavy/write_tables.ts`. */
 import { type FaultRow, faultTables } from "./fault_table.ts";
 
-const GUIDE = new URL("../../docs/reliability.md", import.meta.url);
+const GUIDE = new URL("../../docs/reference/test-results.md", import.meta.url);
 const BEGIN = "<!-- faults: written by tests/heavy/write_tables.ts -->";
 const END = "<!-- end of faults -->";
 

@@ -77,7 +77,7 @@ Deno.test("runtime: the signal of a request that was answered is quiet, that of 
   assertEquals(signals.map(({ aborted }) => aborted), [false, true]);
 });
 
-// docs/upstreams.md says so. Where this fails, clients are noticed that were not: it may go, and so may what is said there.
+// docs/reference/vendors.md says so. Where this fails, clients are noticed that were not: it may go, and so may what is said there.
 Deno.test("runtime: a client that leaves before its answer is noticed only where its request came in one short piece", async () => {
   const signals = new Map<number, AbortSignal>();
   const left = Promise.withResolvers<void>();
@@ -122,7 +122,7 @@ Deno.test("runtime: SQLite makes fractions of sums that are too large, and its n
   assertThrows(() => db.exec("CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (0.5)"));
 });
 
-// docs/security.md says that Deno's server has no limit of time for a head: a proxy in front has one.
+// docs/explanation/security.md says that Deno's server has no limit of time for a head: a proxy in front has one.
 Deno.test("runtime: the server waits for a head that does not come", async () => {
   await using server = serve(() => new Response());
   using connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });

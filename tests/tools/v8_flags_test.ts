@@ -3,7 +3,7 @@ import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
 import denoJson from "../../deno.json" with { type: "json" };
 import { repositoryFile } from "./supply.ts";
 
-/** Only the executable is kept from making code of text: see docs/security.md. */
+/** Only the executable is kept from making code of text: see docs/explanation/security.md. */
 const COMPILED_ALONE = "--disallow-code-generation-from-strings,";
 
 Deno.test("the gateway has the same flags for V8 from source and compiled", () => {
@@ -14,7 +14,8 @@ Deno.test("the gateway has the same flags for V8 from source and compiled", () =
 });
 
 Deno.test("the flags for V8 are documented, each with what it is for", async () => {
-  const [, section = ""] = /\n## Flags for V8\n(.*?)\n## /s.exec(await repositoryFile("docs/deploy.md")) ?? [];
+  const [, section = ""] =
+    /\n## Flags for V8\n(.*?)\n## /s.exec(await repositoryFile("docs/explanation/performance.md")) ?? [];
   assertStringIncludes(section, `\`--v8-flags=${V8_FLAGS}\``);
   const told = Array.from(section.matchAll(/^- `(--\S+)`\. /gm), ([, flag]) => flag);
   assertEquals(told, V8_FLAGS.split(","));

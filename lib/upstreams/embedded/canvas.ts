@@ -1,4 +1,4 @@
-/** The embedded model `canvas`: images without a network. `docs/images.md` describes it. */
+/** The embedded model `canvas`: images without a network. `docs/reference/images.md` describes it. */
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
 import { checkPixels, endIdleWorkers } from "../../images/codec.ts";

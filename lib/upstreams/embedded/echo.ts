@@ -1,6 +1,6 @@
 /**
  * The embedded model `echo`: no network, no randomness, and no clock unless the prompt asks for a delay.
- * `docs/embedded-models.md` describes it.
+ * `docs/reference/embedded-models.md` describes it.
  */
 import type { UnsupportedParameters } from "../../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";

@@ -1,4 +1,4 @@
-/** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` describes it. */
+/** The embedded model `fault`: misbehaves as the last user text asks. `docs/reference/faults.md` describes it. */
 import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";

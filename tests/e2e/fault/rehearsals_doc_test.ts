@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from "../../../lib/json/mod.ts";
 import { startGateway, type TestGateway } from "../../support/gateway.ts";
 import { startServer } from "../../fault/start_server.ts";
 
-const GUIDE = await Deno.readTextFile(new URL("../../../docs/rehearsals.md", import.meta.url));
+const GUIDE = await Deno.readTextFile(new URL("../../../docs/reference/faults.md", import.meta.url));
 
 /** The configurations of the guide, in its order. */
 function configurations(): JsonObject[] {

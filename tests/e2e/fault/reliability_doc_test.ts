@@ -10,7 +10,7 @@ function linesOf(text: string): string[] {
 }
 
 Deno.test("the guide's tables of faults are those of the published run, and have every fault", async () => {
-  const guide = linesOf(await Deno.readTextFile(new URL("../../../docs/reliability.md", import.meta.url)));
+  const guide = linesOf(await Deno.readTextFile(new URL("../../../docs/reference/test-results.md", import.meta.url)));
   const tables = linesOf(publishedTables());
   assertEquals(tables.filter((line) => !guide.includes(line)), []);
   const missing = FAULTS.filter(({ about }) => !tables.some((line) => line.startsWith(`| ${linesOf(about)[0]} |`)));

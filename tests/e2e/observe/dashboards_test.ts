@@ -49,7 +49,7 @@ Deno.test("the rules and the dashboard use metrics that a running gateway has", 
 });
 
 Deno.test("the documentation names every alert", async () => {
-  const text = await Deno.readTextFile("docs/observability.md");
+  const text = await Deno.readTextFile("docs/how-to/monitoring.md");
   assertEquals((await readRules()).map(({ alert }) => alert).filter((alert) => !text.includes(`\`${alert}\``)), []);
 });
 

@@ -7,7 +7,7 @@ import { createMemoryGroup, peakMib } from "./memory.ts";
 /** The limit of memory: a machine of 1 GiB. */
 export const LIMIT_MIB = 1024;
 
-/** What docs/deploy.md advises for such a machine. */
+/** What docs/explanation/performance.md advises for such a machine. */
 const LIMITS = { body_budget_bytes: 134_217_728 };
 
 /** The key of the gateway. */

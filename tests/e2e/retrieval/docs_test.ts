@@ -3,7 +3,7 @@ import { parseJsonc } from "../../../lib/config/jsonc.ts";
 import { parseConfig } from "../../../lib/config/parse.ts";
 import { startGateway } from "../../support/gateway.ts";
 
-const PAGE = await Deno.readTextFile(new URL("../../../docs/embeddings.md", import.meta.url));
+const PAGE = await Deno.readTextFile(new URL("../../../docs/how-to/embeddings.md", import.meta.url));
 
 function block(language: string): string {
   const text = new RegExp("```" + language + "\\n([^]*?)```").exec(PAGE)?.[1];

@@ -48,7 +48,7 @@ export const FLOODS: readonly WireFault[] = [
   {
     name: "text without end",
     about:
-      "Sound events without end, 64 KiB every 5 ms: what the client gets is in memory, too (a whole answer: letters)",
+      "Good events without end, 64 KiB every 5 ms: what the client gets is in memory, too (a whole answer: letters)",
     play: async (line, said) => {
       if (said.stream) await half(line, said);
       else await line.send(begin(said));
