@@ -118,7 +118,8 @@ export const LOG_EVENTS = {
   },
   store_changes_unreadable: {
     levels: ["error"],
-    about: "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request. " +
+    about:
+      "Changes by other nodes cannot be read, though the database answers. Keys are read again for each request. " +
       "`cause`",
   },
   store_behind_pooler: {
