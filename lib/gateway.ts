@@ -2,7 +2,7 @@
 import type { LogEntry } from "./log_events.ts";
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog, kindOf } from "./catalog/catalog.ts";
-import type { Config, HttpUpstreamConfig } from "./config.ts";
+import type { AdminConfig, Config, HttpUpstreamConfig } from "./config.ts";
 import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
@@ -79,6 +79,8 @@ export interface Gateway {
   readonly pixels: AdmissionQueue;
   /** Image requests that clients may repeat. */
   readonly idempotency: Idempotency;
+  /** The admin side of a console that only sign-in links open; absent where there is no such console. */
+  readonly localAdmin?: AdminConfig;
   /** Sessions of the console that were signed out. */
   readonly endedSessions: EndedSessions;
   /** Unix time in milliseconds. */
@@ -109,6 +111,8 @@ export interface GatewayParts {
   limiter?: Limiter;
   /** Absent: recent responses are kept in this process alone. */
   sharedResponses?: SharedResponses | undefined;
+  /** Present: a console that only sign-in links open. */
+  localAdmin?: AdminConfig | undefined;
 }
 
 /** The parts that a configuration alone decides. */
@@ -132,6 +136,7 @@ export function createGateway(
     health,
     limiter = createMemoryLimiter({ monotonic }),
     sharedResponses: shared,
+    localAdmin,
   }: GatewayParts,
 ): Gateway {
   const built = buildConfigured(config, log);
@@ -163,6 +168,7 @@ export function createGateway(
     pixels: createPixelQueue(config),
     idempotency: ownIdempotency({ config, store, now, log }),
     endedSessions: new EndedSessions(store.operators),
+    ...(localAdmin !== undefined && { localAdmin }),
     now,
     monotonic,
     random,

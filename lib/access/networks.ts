@@ -6,6 +6,11 @@ export function isNetwork(text: string): boolean {
   return readNetwork(text) !== undefined;
 }
 
+/** Returns true for a host name or address of this machine itself, such as `localhost` or `[::1]`. */
+export function isLoopbackHost(hostname: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname);
+}
+
 /** Returns true for an IP address. */
 export function isAddress(text: string): boolean {
   return readAddress(text) !== undefined;

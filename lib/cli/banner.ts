@@ -14,8 +14,10 @@ export function originOf({ hostname, port }: { hostname: string; port: number })
 }
 
 /** URLs of the listeners. */
-interface Origins {
+export interface Origins {
   origin: string;
+  /** A link that signs in to a console without an admin key; absent: there is no such console. */
+  link?: string;
   /** URL of the admin side; absent: there is none. */
   admin?: string;
 }
@@ -29,8 +31,8 @@ export interface FirstStart extends Origins {
 }
 
 /** The key, a command to try it, and the settings of the usual clients. */
-export function firstStartText({ origin, admin, key, model = "<MODEL>" }: FirstStart): string {
-  return `${listensText({ origin, admin })}
+export function firstStartText({ origin, admin, link, key, model = "<MODEL>" }: FirstStart): string {
+  return `${listensText({ origin, admin, link })}
 
 Your API key, shown only this once:
 
@@ -99,17 +101,23 @@ export function addCommand(
 export const MEMORY_KEYS = 'list it in "keys" of the configuration, as the store is in memory';
 
 /** Which keys there are, and how to make another one. */
-export function laterStartText({ origin, admin, keys, configured, addCommand }: LaterStart): string {
+export function laterStartText({ origin, admin, link, keys, configured, addCommand }: LaterStart): string {
   const lines = keys.oldest.map(({ name, createdAt, disabled }) =>
     `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`
   );
   if (keys.inUse > lines.length) lines.push(`and ${keys.inUse - lines.length} more`);
   lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
   if (lines.length === 0) lines.push("No API key is in use");
-  return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
+  return `${listensText({ origin, admin, link })}\n\n${lines.join("\n")}\nAdd a key: ${addCommand}\n\n`;
 }
 
-function listensText({ origin, admin }: { origin: string; admin: string | undefined }): string {
+/** What a text says of a link. */
+const LINK_NOTE = '  (this link works once, within ten minutes; "sluice console" prints another one)';
+
+function listensText(
+  { origin, admin, link }: Record<"admin" | "link", string | undefined> & { origin: string },
+): string {
   return `Sluice listens on ${origin}` +
+    (link === undefined ? "" : `\nConsole: ${link}\n${LINK_NOTE}`) +
     (admin === undefined ? "" : `\nAdmin side: ${admin}/admin/v1\nConsole: ${admin}/admin/console`);
 }

@@ -302,6 +302,11 @@ export const COMMANDS = {
     about: "Show what an upstream would receive for the request body on standard input",
     examples: ["sluice translate --from chat --to messages < request.json"],
   },
+  "console": {
+    flags: LISTEN,
+    about: "Print a link that signs in to the console of the gateway that runs on this machine",
+    examples: ["sluice console", "sluice console --port 8080"],
+  },
   "health": {
     flags: LISTEN,
     about: "Check whether the gateway of this configuration is alive",

@@ -26,7 +26,7 @@ export async function listenAll(
   options: Pick<AppOptions, "routes" | "drain">,
 ): Promise<[Server, ...Server[]]> {
   const parts = { ...options, clients: createClientTracker({ monotonic: () => performance.now() }) };
-  const [clients, ...others] = listenersOf(current().config);
+  const [clients, ...others] = listenersOf(current().config, current());
   const servers: [Server, ...Server[]] = [listen(current, { ...parts, listener: clients })];
   try {
     for (const listener of others) servers.push(listen(current, { ...parts, listener }));

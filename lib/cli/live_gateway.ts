@@ -1,4 +1,5 @@
 /** The gateway of a process whose configuration may change while it serves. */
+import { createLocalAdmin, hasLocalConsole } from "../access/sign_in_link.ts";
 import { logChange } from "../admin/changes.ts";
 import { configDifferences, differenceValues } from "../admin/config_differences.ts";
 import type { LogEntry } from "../log_events.ts";
@@ -18,6 +19,8 @@ export interface LiveGatewayParts extends ReloadableConfig {
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
   sharedResponses?: GatewayParts["sharedResponses"];
+  /** Present: a console that only sign-in links open. */
+  localAdmin?: GatewayParts["localAdmin"];
   /** Unix time in milliseconds. */
   now: () => number;
   log: (entry: LogEntry) => void;
@@ -30,9 +33,15 @@ export async function readLocalBudgets(
   if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now });
 }
 
+/** The admin side of a console that only sign-in links open, where this process is to have one. */
+export function localAdminOf(config: Gateway["config"]): Gateway["localAdmin"] {
+  if (isOnDeploy((name) => Deno.env.get(name))) return undefined;
+  return hasLocalConsole(config, Deno.stdout.isTerminal()) ? createLocalAdmin() : undefined;
+}
+
 /** Starts a gateway that every reload replaces. Returns a getter of the present one. */
 export function startLiveGateway(
-  { loaded, load, latest, store, limiter, sharedResponses, now, log }: LiveGatewayParts,
+  { loaded, load, latest, store, limiter, sharedResponses, localAdmin, now, log }: LiveGatewayParts,
 ): () => Gateway {
   const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
   let gateway = createGateway({
@@ -40,6 +49,7 @@ export function startLiveGateway(
     store,
     ...(limiter !== undefined && { limiter }),
     sharedResponses,
+    localAdmin,
     now,
     log,
     reloader,

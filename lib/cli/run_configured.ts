@@ -49,6 +49,8 @@ export async function runConfigured(
         ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
         bytes: new Uint8Array(await new Response(Deno.stdin.readable).arrayBuffer()),
       });
+    case "console":
+      return await (await import("./console.ts")).printSignInLink({ config });
     case "health":
       return await (await import("./health.ts")).health(config);
     case "keys add":

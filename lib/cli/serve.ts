@@ -5,7 +5,7 @@ import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../g
 import { createDrain, type Drain } from "../server/drain.ts";
 import type { Route } from "../server/router.ts";
 import { listenAll, ListenError, type Server, shutdownAll } from "./listen.ts";
-import { readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
+import { localAdminOf, readLocalBudgets, startLiveGateway, startReloading } from "./live_gateway.ts";
 import { openLoadedConfig } from "./loaded_config.ts";
 import { flushKeys, startMaintenance } from "./maintenance.ts";
 import { openStores } from "./open_stores.ts";
@@ -37,7 +37,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const { store } = stores;
   const loaded = { config, ...(path !== undefined && { path }) };
   const origin = await openLoadedConfig({ loaded, flags, store, log });
-  const current = startLiveGateway({ ...origin, ...stores, now: Date.now, log });
+  const current = startLiveGateway({ ...origin, ...stores, localAdmin: localAdminOf(config), now: Date.now, log });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
   const drain = createDrain();

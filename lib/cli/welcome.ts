@@ -1,5 +1,6 @@
 /** Prints how to connect to a gateway that has started. */
 import { issueKey } from "../access/keys.ts";
+import { addSignInLink } from "../access/sign_in_link.ts";
 import { mayUse } from "../access/permissions.ts";
 import { isExpired, isLanguageModel } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
@@ -15,6 +16,7 @@ import {
   MEMORY_KEYS,
   MOST_KEYS_TOLD,
   originOf,
+  type Origins,
 } from "./banner.ts";
 import type { Server } from "./listen.ts";
 import { writeOut } from "./output.ts";
@@ -23,10 +25,17 @@ import { writeOut } from "./output.ts";
 function originsOf(
   { admin }: Pick<Config, "admin">,
   [clients, operator = clients]: readonly [Server, ...Server[]],
-): { origin: string; admin?: string } {
+): Origins {
   const originAt = ({ addr }: Server): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(addr);
   const origin = originAt(clients);
   return admin === undefined ? { origin } : { origin, admin: originAt(operator) };
+}
+
+/** With a sign-in link, where such links alone lead into the console. */
+async function withLink({ localAdmin, store, now }: Gateway, origins: Origins): Promise<Origins> {
+  if (localAdmin === undefined) return origins;
+  const origin = { author: "gateway", at: now() } as const;
+  return { ...origins, link: await addSignInLink(store.operators, { at: origins.origin, origin }) };
 }
 
 /** Inputs of the start text. */
@@ -44,7 +53,7 @@ export interface WelcomeParts {
  */
 export async function welcome({ gateway, servers, flags }: WelcomeParts): Promise<void> {
   const { store } = gateway;
-  const origins = originsOf(gateway.config, servers);
+  const origins = await withLink(gateway, originsOf(gateway.config, servers));
   const configured = gateway.config.keys.map(({ name }) => name);
   const isFirst = configured.length === 0 && (await store.keys.summary(0)).total === 0;
   if (isFirst && Deno.stdout.isTerminal()) {

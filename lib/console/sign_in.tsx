@@ -5,21 +5,51 @@ import { beginSession, isEqual, SESSION_COOKIE, SESSION_MS } from "../access/con
 import { logChange, originOf } from "../admin/changes.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../server/cause.ts";
-import { SIGN_IN_PATH } from "../server/console_guard.ts";
+import { acceptsSignInLinks, LINK_PARAMETER, SIGN_IN_PATH, takeSignInLink } from "../access/sign_in_link.ts";
+import { requireAdmin } from "../server/console_guard.ts";
 import type { RouteContext } from "../server/router.ts";
-import { CONSOLE, htmlResponse, redirectTo, requireSameOrigin } from "./html.tsx";
+import { CONSOLE, htmlResponse, queryOf, redirectTo, requireSameOrigin } from "./html.tsx";
 
-/** `GET /admin/console/sign-in`. */
-export function signInPage(): Response {
-  return htmlResponse({ title: "Sign in", body: <SignInForm /> });
+/** `GET /admin/console/sign-in`, with the token of a sign-in link or without. */
+export async function signInPage(request: Request, context: RouteContext): Promise<Response> {
+  const hasKey = context.gateway.config.admin !== undefined;
+  const token = queryOf(request).get(LINK_PARAMETER);
+  // A link is not used up by what only looks at it.
+  if (token === null || request.method === "HEAD" || request.headers.has("sec-purpose")) {
+    return htmlResponse({ title: "Sign in", body: <SignInForm hasKey={hasKey} /> });
+  }
+  try {
+    return await signInByLink(token, { request, context });
+  } catch (thrown) {
+    if (!(thrown instanceof GatewayError)) throw thrown;
+    const body = <SignInForm hasKey={hasKey} error={thrown.message} />;
+    return htmlResponse({ title: "Sign in", status: thrown.status, body });
+  }
+}
+
+/** Begins a session of all rights for the holder of a sign-in link. Wrong tokens are counted by address. */
+async function signInByLink(
+  token: string,
+  { request, context }: { request: Request; context: RouteContext },
+): Promise<Response> {
+  const { gateway, refuseCredential } = context;
+  const { config, store, now } = gateway;
+  const admin = requireAdmin(gateway);
+  if (!acceptsSignInLinks(config) || !await takeSignInLink(store.operators, token, now())) {
+    return refuseCredential(
+      new GatewayError("unauthenticated", "This link is not valid any more: it works once, within ten minutes"),
+    );
+  }
+  await logChange(gateway, { ...originOf(context), author: "one_time_link", action: "sign_in" });
+  return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession("one_time_link", { admin, now: now() }), request) });
 }
 
 /** `POST /admin/console/sign-in`: begins a session for the holder of an admin key. Wrong keys are counted by address. */
 export async function signIn(request: Request, context: RouteContext): Promise<Response> {
   try {
     requireSameOrigin(request);
-    const { gateway: { config: { admin }, now }, refuseCredential } = context;
-    if (admin === undefined) throw new TypeError("Cannot sign in: there is no admin side");
+    const { gateway: { now }, refuseCredential } = context;
+    const admin = requireAdmin(context.gateway);
     const key = (await context.readForm()).get("key") ?? "";
     const role = roleOf(key.trim(), admin);
     if (role === undefined) return refuseCredential(new GatewayError("unauthenticated", "This admin key is not valid"));
@@ -28,7 +58,11 @@ export async function signIn(request: Request, context: RouteContext): Promise<R
     return redirectTo(CONSOLE, { "set-cookie": cookie(beginSession(author, { admin, now: now() }), request) });
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
-    return htmlResponse({ title: "Sign in", status: thrown.status, body: <SignInForm error={thrown.message} /> });
+    return htmlResponse({
+      title: "Sign in",
+      status: thrown.status,
+      body: <SignInForm hasKey={context.gateway.config.admin !== undefined} error={thrown.message} />,
+    });
   }
 }
 
@@ -57,10 +91,22 @@ function cookie(value: string, { url, headers }: Pick<Request, "url" | "headers"
   }`;
 }
 
-function SignInForm({ error }: { error?: string }): VNode {
+/** @param hasKey false: there is no admin key, and links alone lead into the console */
+function SignInForm({ hasKey, error }: { hasKey: boolean; error?: string }): VNode {
+  const notice = error !== undefined && <p class="notice bad" role="alert">{error}</p>;
+  if (!hasKey) {
+    return (
+      <>
+        {notice}
+        <p>
+          Run <code>sluice console</code> on this machine: it prints a link that signs you in.
+        </p>
+      </>
+    );
+  }
   return (
     <>
-      {error !== undefined && <p class="notice bad" role="alert">{error}</p>}
+      {notice}
       <form class="fields" method="post" action={SIGN_IN_PATH}>
         <label>
           Admin key

@@ -1,4 +1,5 @@
 /** Checks a valid configuration for likely mistakes. */
+import { isLoopbackHost } from "../access/networks.ts";
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { Config } from "../config.ts";
 import { createNotes, type Finding } from "./finding.ts";
@@ -15,11 +16,11 @@ export function checkSettings(config: Config, path: string | undefined): Finding
       notes.warn(`No model has a target at upstream "${name}"`, "Add a model for it, or remove the upstream");
     }
     const { protocol, hostname } = new URL(baseUrlOf(row));
-    if (protocol === "http:" && row.api_key !== undefined && !isLoopback(hostname)) {
+    if (protocol === "http:" && row.api_key !== undefined && !isLoopbackHost(hostname)) {
       notes.warn(`The key of upstream "${name}" travels unencrypted to ${hostname}`, "Use an address with https");
     }
   }
-  if (!isLoopback(config.listen.hostname)) {
+  if (!isLoopbackHost(config.listen.hostname)) {
     notes.warn(
       `It listens on ${config.listen.hostname} without TLS: API keys of clients travel unencrypted`,
       "Make sure that only a reverse proxy with TLS can reach it",
@@ -39,9 +40,4 @@ export function checkSettings(config: Config, path: string | undefined): Finding
     );
   }
   return notes.found;
-}
-
-/** True for the machine itself. */
-function isLoopback(hostname: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/.test(hostname);
 }

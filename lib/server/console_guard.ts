@@ -1,17 +1,30 @@
 /** Guards the pages of the console: they require a session, or lead to one. */
 import { type ConsoleSession, readSession } from "../access/console_session.ts";
+import { SIGN_IN_PATH } from "../access/sign_in_link.ts";
+import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { HeaderValues } from "./head.ts";
 
-/** Path of the page where operators sign in. */
-export const SIGN_IN_PATH = "/admin/console/sign-in";
-
 /** The session of a request; undefined without a valid one, and without an admin side. */
 export async function sessionOf(
-  { head, gateway: { config: { admin }, endedSessions: ended, now } }: { head: HeaderValues; gateway: Gateway },
+  { head, gateway }: { head: HeaderValues; gateway: Gateway },
 ): Promise<ConsoleSession | undefined> {
-  return admin === undefined ? undefined : await readSession(head.get("cookie"), { admin, now: now(), ended });
+  const admin = adminOf(gateway);
+  if (admin === undefined) return undefined;
+  return await readSession(head.get("cookie"), { admin, now: gateway.now(), ended: gateway.endedSessions });
+}
+
+/** The admin side that the console's sessions depend on; absent where there is no console. */
+function adminOf({ config, localAdmin }: Pick<Gateway, "config" | "localAdmin">): AdminConfig | undefined {
+  return config.admin ?? localAdmin;
+}
+
+/** As `adminOf`, for the routes of the console, which are not served without one. */
+export function requireAdmin(gateway: Pick<Gateway, "config" | "localAdmin">): AdminConfig {
+  const admin = adminOf(gateway);
+  if (admin === undefined) throw new TypeError("Cannot sign in: there is no console");
+  return admin;
 }
 
 /** Sends a browser without a session to the sign-in page. */

@@ -2,6 +2,7 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
+import { isLoopbackHost } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
@@ -55,9 +56,13 @@ function authorizeMetrics(guarded: GuardedRequest, clients: ClientTracker): unde
   const { head, info, gateway: { config: { admin, metrics } } } = guarded;
   if (metrics.public) return;
   if (admin !== undefined) return authorizeAdmin(guarded, clients);
+  if (!isFromThisMachine({ head, info })) throw noSuchRoute();
+}
+
+/** True for a caller on this machine that no proxy is in front of. */
+function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | "info">): boolean {
   const peer = peerOf(info);
-  const isNear = peer !== undefined && LOOPBACK.test(peer);
-  if (!isNear || PROXY_HEADERS.some((name) => head.get(name) !== null)) throw noSuchRoute();
+  return peer !== undefined && LOOPBACK.test(peer) && PROXY_HEADERS.every((name) => head.get(name) === null);
 }
 
 /** The admin key belongs to no caller. Refusals are logged without the credential. */
@@ -77,8 +82,18 @@ function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefi
 }
 
 /** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side */
-function authorizeConsole({ gateway }: GuardedRequest): undefined {
-  if (gateway.config.admin === undefined) throw noSuchRoute();
+function authorizeConsole({ head, info, gateway: { config, localAdmin } }: GuardedRequest): undefined {
+  if (config.admin !== undefined) return;
+  if (localAdmin === undefined || !isFromThisMachine({ head, info }) || !namesThisMachine(head)) throw noSuchRoute();
+}
+
+/**
+ * True if the host that the browser believes to talk to is this machine. A name in somebody's DNS that is made to point
+ * here (DNS rebinding) is none.
+ */
+function namesThisMachine(head: GuardedRequest["head"]): boolean {
+  const url = URL.parse(`http://${head.get("host") ?? ""}`);
+  return url !== null && isLoopbackHost(url.hostname);
 }
 
 function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTracker): OperatorRole {

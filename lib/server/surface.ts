@@ -1,10 +1,12 @@
 /** The routes that a listener serves. Its router does not know any others. */
 import { type Access, type AccessTable, isOperatorCredential } from "../access/access_table.ts";
 import type { Config } from "../config.ts";
+import type { Gateway } from "../gateway.ts";
 import { type Method, METHODS, type Route } from "./router.ts";
 
-/** `public`: all but the admin side. `admin`: the admin side and health. `both`: everything. */
-export type Surface = "public" | "admin" | "both";
+/** `public`: all but the admin side. `admin`: the admin side and health. `both`: everything. `local`: all but the
+ * admin API, with a console that only sign-in links open. */
+export type Surface = "public" | "admin" | "both" | "local";
 
 /** Address of a listener, and the routes that it serves. */
 export interface Listener {
@@ -16,10 +18,13 @@ export interface Listener {
 }
 
 /** The listeners of a configuration, that of the clients first. Without an admin key nothing serves the admin side. */
-export function listenersOf({ listen, admin }: Pick<Config, "listen" | "admin">): [Listener, ...Listener[]] {
+export function listenersOf(
+  { listen, admin }: Pick<Config, "listen" | "admin">,
+  { localAdmin }: Pick<Gateway, "localAdmin"> = {},
+): [Listener, ...Listener[]] {
   const { hostname, port, reuse_port: reusePort } = listen;
   const clients = { hostname, port, reusePort };
-  if (admin === undefined) return [{ ...clients, surface: "public" }];
+  if (admin === undefined) return [{ ...clients, surface: localAdmin === undefined ? "public" : "local" }];
   if (admin.listen === undefined) return [{ ...clients, surface: "both" }];
   return [{ ...clients, surface: "public" }, { ...admin.listen, reusePort: false, surface: "admin" }];
 }
@@ -47,6 +52,7 @@ export function accessKey(method: Method, route: Pick<Route, "path">): string {
 function isOn(surface: Surface, row: Access | undefined): boolean {
   if (row === undefined) return false;
   if (surface === "both" || row.everywhere === true) return true;
+  if (surface === "local") return row.credential !== "admin";
   return isOperatorCredential(row.credential) === (surface === "admin");
 }
 

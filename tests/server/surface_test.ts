@@ -43,6 +43,13 @@ Deno.test("of the gateway's own routes each is served somewhere, and only health
   assertEquals(open.filter((name) => name.includes("/admin")), []);
 });
 
+Deno.test("a local surface has the console, and no admin API", () => {
+  const local = namesOn("local", ROUTES, ACCESS);
+  assertEquals(local.filter((name) => name.includes(" /admin/v1")), []);
+  const rest = Object.keys(ACCESS).filter((name) => !name.includes(" /admin/v1"));
+  assertEquals(local.toSorted(), rest.toSorted());
+});
+
 Deno.test("listenersOf() follows the configuration: no admin side, one address, or two", () => {
   const env = () => "0123456789abcdef";
   const key = { env: "ADMIN" };

@@ -169,7 +169,7 @@ export function startGateway(
   });
   const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
   const gateway: Gateway = { ...built, imageUpstreams };
-  const apps = listenersOf(config).map(({ surface }) =>
+  const apps = listenersOf(config, built).map(({ surface }) =>
     createDescribedApp({ routes, surface, gateway: () => gateway, ...(drain !== undefined && { drain }) })
   );
   const stop = new AbortController();

@@ -1,0 +1,51 @@
+/** `console`: prints a link that signs in to the console of the running gateway. */
+import { acceptsSignInLinks, addSignInLink, SIGN_IN_PATH } from "../access/sign_in_link.ts";
+import type { Config } from "../config.ts";
+import { originOf } from "./banner.ts";
+import { withStore } from "./command_store.ts";
+import { writeErr, writeOut } from "./output.ts";
+
+const TIMEOUT_MS = 4_000;
+
+/** Prints a new link. Returns 1 where there is no console that it would open. @throws {StoreError} */
+export async function printSignInLink({ config }: { config: Config }): Promise<number> {
+  const at = originOf(config.admin?.listen ?? config.listen);
+  const why = whyNoLink(config, at) ?? await whyNoConsole(at);
+  if (why !== undefined) {
+    writeErr(`${why}\n`);
+    return 1;
+  }
+  return await withStore(config, async ({ operators }) => {
+    const link = await addSignInLink(operators, { at, origin: { author: "command_line", at: Date.now() } });
+    writeErr("This link signs you in once, within ten minutes:\n");
+    writeOut(`${link}\n`);
+    return 0;
+  }, { readOnly: false });
+}
+
+function whyNoLink(config: Config, at: string): string | undefined {
+  if (!acceptsSignInLinks(config)) {
+    return config.admin === undefined
+      ? 'The console is off: this gateway does not listen on a loopback address; set "admin" in the configuration'
+      : `Links work on loopback addresses only: sign in with the admin key at ${at}/admin/console`;
+  }
+  if (config.store.kind !== "memory") return undefined;
+  return 'Cannot make a link: the store is "memory:", which only the running gateway can see; start it again for a link';
+}
+
+/** A gateway that is not there, or has no console, would not know the link. */
+async function whyNoConsole(at: string): Promise<string | undefined> {
+  try {
+    const response = await fetch(`${at}${SIGN_IN_PATH}`, {
+      method: "HEAD",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      redirect: "manual",
+    });
+    await response.body?.cancel();
+    if (response.ok) return undefined;
+    return `The gateway at ${at} has no console (status ${response.status}): start it at a terminal, or set "admin" in the ` +
+      "configuration";
+  } catch {
+    return `No gateway answers at ${at}: start it with "sluice", or name its port with --port`;
+  }
+}
