@@ -1,10 +1,39 @@
 /** Guards the pages of the console: they require a session, or lead to one. */
 import { type ConsoleSession, readSession } from "../access/console_session.ts";
+import { isLoopbackHost } from "../access/networks.ts";
 import { SIGN_IN_PATH } from "../access/sign_in_link.ts";
 import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import { type GuardedRequest, peerOf } from "./client_tracker.ts";
 import type { HeaderValues } from "./head.ts";
+
+/** Addresses of this machine. */
+const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
+
+/** Headers that only proxies send. */
+const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+
+/** Returns whether there is a console for a request. The one that only sign-in links open is for this machine alone. */
+export function hasConsole({ head, info, gateway: { config, localAdmin } }: GuardedRequest): boolean {
+  if (config.admin !== undefined) return true;
+  return localAdmin !== undefined && isFromThisMachine({ head, info }) && namesThisMachine(head);
+}
+
+/** True for a caller on this machine that no proxy is in front of. */
+export function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | "info">): boolean {
+  const peer = peerOf(info);
+  return peer !== undefined && LOOPBACK.test(peer) && PROXY_HEADERS.every((name) => head.get(name) === null);
+}
+
+/**
+ * True if the host that the browser believes to talk to is this machine. A name in somebody's DNS that is made to point
+ * here (DNS rebinding) is none.
+ */
+function namesThisMachine(head: GuardedRequest["head"]): boolean {
+  const url = URL.parse(`http://${head.get("host") ?? ""}`);
+  return url !== null && isLoopbackHost(url.hostname);
+}
 
 /** The session of a request; undefined without a valid one, and without an admin side. */
 export async function sessionOf(

@@ -2,25 +2,18 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
-import { isLoopbackHost } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";
-import { addressOf, type ClientTracker, countFailure, type GuardedRequest, peerOf } from "./client_tracker.ts";
+import { addressOf, type ClientTracker, countFailure, type GuardedRequest } from "./client_tracker.ts";
 import type { OperatorRole } from "../access/console_session.ts";
 import type { AdminConfig } from "../config.ts";
-import { requireReading } from "./console_guard.ts";
+import { hasConsole, isFromThisMachine, requireReading } from "./console_guard.ts";
 import { openMeter } from "../billing/meter.ts";
 import { endpointOf, type ObservedEndpoint } from "../observe/request_record.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
-
-/** Addresses of this machine. */
-const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
-
-/** Headers that only proxies send. */
-const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
 
 /**
  * Authorizes a request by its row of the access table. Returns the caller if the row requires one.
@@ -59,12 +52,6 @@ function authorizeMetrics(guarded: GuardedRequest, clients: ClientTracker): unde
   if (!isFromThisMachine({ head, info })) throw noSuchRoute();
 }
 
-/** True for a caller on this machine that no proxy is in front of. */
-function isFromThisMachine({ head, info }: Pick<GuardedRequest, "head" | "info">): boolean {
-  const peer = peerOf(info);
-  return peer !== undefined && LOOPBACK.test(peer) && PROXY_HEADERS.every((name) => head.get(name) === null);
-}
-
 /** The admin key belongs to no caller. Refusals are logged without the credential. */
 function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefined {
   const { request, requestId, gateway: { config, log } } = guarded;
@@ -82,18 +69,8 @@ function authorizeAdmin(guarded: GuardedRequest, clients: ClientTracker): undefi
 }
 
 /** Pages of the console belong to no caller. @throws {GatewayError} `not_found` without an admin side */
-function authorizeConsole({ head, info, gateway: { config, localAdmin } }: GuardedRequest): undefined {
-  if (config.admin !== undefined) return;
-  if (localAdmin === undefined || !isFromThisMachine({ head, info }) || !namesThisMachine(head)) throw noSuchRoute();
-}
-
-/**
- * True if the host that the browser believes to talk to is this machine. A name in somebody's DNS that is made to point
- * here (DNS rebinding) is none.
- */
-function namesThisMachine(head: GuardedRequest["head"]): boolean {
-  const url = URL.parse(`http://${head.get("host") ?? ""}`);
-  return url !== null && isLoopbackHost(url.hostname);
+function authorizeConsole(guarded: GuardedRequest): undefined {
+  if (!hasConsole(guarded)) throw noSuchRoute();
 }
 
 function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTracker): OperatorRole {
