@@ -1,8 +1,9 @@
 // deno-lint-ignore-file no-console
 /** One transport of `transports.ts` in its own process: each input line is a job, each output line its cost. */
 import process from "node:process";
-import { createHttp1Transport } from "../lib/upstreams/http1_transport.ts";
-import { createFetchTransport, type Transport } from "../lib/upstreams/transport.ts";
+import { createHttp1Transport } from "../lib/upstreams/select_transport.ts";
+import { createFetchTransport } from "../lib/upstreams/fetch_transport.ts";
+import type { Transport } from "../lib/upstreams/transport.ts";
 import { BODIES } from "./transports_answers.ts";
 import { createNodeTransport } from "./transports_node.ts";
 

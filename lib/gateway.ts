@@ -37,7 +37,7 @@ import type { TimeLimits } from "./upstreams/transport.ts";
 import { createEmbeddedRetrieval } from "./upstreams/embedded/retrieval.ts";
 import { createHttpRetrieval } from "./upstreams/retrieval/http_retrieval.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
-import { createReferenceCount, type ReferenceCount } from "./upstreams/reference_count.ts";
+import { createReferenceCount, type ReferenceCount } from "./reference_count.ts";
 import { vendorOf } from "./upstreams/vendors.ts";
 import { createTransportSelector, type TransportSelector } from "./upstreams/select_transport.ts";
 

@@ -16,6 +16,7 @@ const GROUND = [
   "lib/redact.ts",
   "lib/scheduler.ts",
   "lib/admission_queue.ts",
+  "lib/reference_count.ts",
   "lib/unordered_list.ts",
   "lib/abort.ts",
   "lib/phase_timers.ts",

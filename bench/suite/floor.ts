@@ -9,7 +9,7 @@ import { replaceSpan } from "../../lib/text.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import type { Entry, PriceSheet } from "../../lib/store/ledger.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 
 const [port = "0", upstream = "", has = "nothing", folder = "."] = Deno.args;
 

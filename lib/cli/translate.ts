@@ -8,7 +8,7 @@ import { checkModelRules } from "../request/rules.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { modelIssuer } from "../upstreams/http_upstream_options.ts";
 import { quirkFor } from "../protocols/quirks/quirk.ts";
-import { translatePrompt } from "../upstreams/translation.ts";
+import { translatePrompt } from "../upstreams/translation_attempt.ts";
 import { anyModel } from "./any_model.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { translationTarget } from "./translation_target.ts";

@@ -1,7 +1,6 @@
 /** The body of a response, taken out of a connection's buffer as it arrives. */
-import { ConnectionEnded } from "./errors.ts";
-import { ChunkedDecoder } from "./chunked.ts";
-import type { BodyFraming } from "./framing.ts";
+import { ConnectionEnded, MalformedResponse } from "./errors.ts";
+import type { BodyFraming } from "./response_head.ts";
 
 /** Bytes read; those from `start` to `end` are unused. */
 export interface ReceiveBuffer {
@@ -105,4 +104,135 @@ class CloseBody implements BodyReader {
   end(): void {
     this.done = true;
   }
+}
+
+/** Longest line before a chunk's data, in bytes; extensions after the size are ignored. */
+const SIZE_LINE_BYTES = 1024;
+/** Most bytes after the last chunk. */
+const TRAILER_BYTES = 16 * 1024;
+/** Most digits of a size: any such number is exact. */
+const SIZE_DIGITS = 13;
+
+const LF = 10;
+const CR = 13;
+const TAB = 9;
+const SEMICOLON = 59;
+
+const TRAILER = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*$/;
+
+type State = "size" | "extension" | "size end" | "data" | "data end" | "data LF" | "trailer" | "trailer LF" | "done";
+
+/** Decodes one body in any pieces. Trailers are checked and dropped. */
+class ChunkedDecoder {
+  #state: State = "size";
+  /** Digits of the size so far. */
+  #digits = 0;
+  /** Bytes of the line so far, or of all trailers. */
+  #lineBytes = 0;
+  /** Bytes of the chunk that are still to come, or its size so far. */
+  #left = 0;
+  #trailer = "";
+
+  /** Start of the data of the last call. */
+  start = 0;
+  /** End of the data of the last call. */
+  end = 0;
+  /** Position at which the last call stopped reading: after the body's end, or after all bytes. */
+  consumed = 0;
+
+  /** True at the end of the body. */
+  get done(): boolean {
+    return this.#state === "done";
+  }
+
+  /**
+   * Decodes `bytes` in place from `from` to `to`. Afterwards the data is contiguous between `start` and `end`; the
+   * encoded form is overwritten.
+   * @throws {MalformedResponse}
+   */
+  decode(bytes: Uint8Array, { from, to }: { from: number; to: number }): void {
+    let at = from;
+    let out = from;
+    this.start = from;
+    while (at < to && this.#state !== "done") {
+      if (this.#state !== "data") {
+        this.#readByte(bytes[at] ?? 0);
+        at++;
+        continue;
+      }
+      const size = Math.min(this.#left, to - at);
+      // The first data of a call stays where it is.
+      if (out === this.start) this.start = out = at;
+      else bytes.copyWithin(out, at, at + size);
+      out += size;
+      at += size;
+      this.#left -= size;
+      if (this.#left === 0) this.#state = "data end";
+    }
+    this.end = out;
+    this.consumed = at;
+  }
+
+  #readByte(byte: number): void {
+    switch (this.#state) {
+      case "size":
+        return this.#readSize(byte);
+      case "extension":
+        if (++this.#lineBytes > SIZE_LINE_BYTES) throw new MalformedResponse("The line of a chunk's size is too long");
+        if (byte === CR) this.#state = "size end";
+        else if ((byte < 32 && byte !== TAB) || byte === 127) {
+          throw new MalformedResponse("A chunk's extension is broken");
+        }
+        return;
+      case "size end":
+        expect(byte, LF);
+        this.#digits = 0;
+        this.#lineBytes = 0;
+        this.#state = this.#left === 0 ? "trailer" : "data";
+        return;
+      case "data end":
+        expect(byte, CR);
+        this.#state = "data LF";
+        return;
+      case "data LF":
+        expect(byte, LF);
+        this.#state = "size";
+        return;
+      case "trailer":
+        if (++this.#lineBytes > TRAILER_BYTES) throw new MalformedResponse("The trailers are too long");
+        if (byte === LF) throw new MalformedResponse("A trailer ends in a bare LF");
+        if (byte === CR) this.#state = "trailer LF";
+        else this.#trailer += String.fromCharCode(byte);
+        return;
+      case "trailer LF":
+        expect(byte, LF);
+        if (this.#trailer !== "" && !TRAILER.test(this.#trailer)) throw new MalformedResponse("A trailer is no header");
+        this.#state = this.#trailer === "" ? "done" : "trailer";
+        this.#trailer = "";
+    }
+  }
+
+  #readSize(byte: number): void {
+    const digit = hexDigit(byte);
+    if (digit >= 0) {
+      if (++this.#digits > SIZE_DIGITS) throw new MalformedResponse("A chunk's size is too large");
+      this.#left = this.#left * 16 + digit;
+      return;
+    }
+    if (this.#digits === 0 || (byte !== CR && byte !== SEMICOLON)) {
+      throw new MalformedResponse("A chunk's size is no number");
+    }
+    this.#state = byte === CR ? "size end" : "extension";
+  }
+}
+
+function expect(byte: number, wanted: number): void {
+  if (byte !== wanted) throw new MalformedResponse("A chunk does not end where its size says");
+}
+
+/** -1 for another character. */
+function hexDigit(byte: number): number {
+  if (byte >= 48 && byte <= 57) return byte - 48;
+  const lower = byte | 32;
+  return lower >= 97 && lower <= 102 ? lower - 87 : -1;
 }

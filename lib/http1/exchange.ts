@@ -1,13 +1,17 @@
 /** One exchange: from its start, over the connection, to the head of the response. */
 import { GatewayError } from "../errors.ts";
 import { type ClientState, ResponseReader } from "./response_reader.ts";
-import { HeadReader } from "./head_reader.ts";
 import { ConnectionEnded, HttpVersionError, MalformedResponse } from "./errors.ts";
-import type { Http1Connection } from "./connection.ts";
+import type { ConnectionPool, Http1Connection } from "./pool.ts";
 import type { RequestTimer, RequestTimers } from "./request_timers.ts";
-import { readFraming, type ResponseFraming } from "./framing.ts";
-import type { ResponseHead } from "./response_head.ts";
-import type { ConnectionPool } from "./pool.ts";
+import {
+  findHeadEnd,
+  type HeaderFilter,
+  parseHead,
+  readFraming,
+  type ResponseFraming,
+  type ResponseHead,
+} from "./response_head.ts";
 import type { PackedRequest } from "./pack_request.ts";
 import { type RequestSender, RequestWriter } from "./request_writer.ts";
 import type { PhaseLimits } from "./types.ts";
@@ -16,7 +20,7 @@ import type { PhaseLimits } from "./types.ts";
 export class Http1Exchange implements RequestSender {
   readonly #signal: AbortSignal;
   #error: unknown;
-  #failed = false;
+  failed = false;
   /** Aborts the opening of a connection. */
   opening: AbortController | undefined;
   connection: Http1Connection | undefined;
@@ -34,14 +38,10 @@ export class Http1Exchange implements RequestSender {
     this.fail(this.#signal.reason);
   }
 
-  get failed(): boolean {
-    return this.#failed;
-  }
-
   /** Ends the exchange with an error: everything it waits for fails now. */
   fail(error: unknown): void {
-    if (this.#failed) return;
-    this.#failed = true;
+    if (this.failed) return;
+    this.failed = true;
     this.#error = error;
     this.opening?.abort(error);
     this.drop();
@@ -68,7 +68,7 @@ export class Http1Exchange implements RequestSender {
 
   /** The error it was ended with, or the network's error as a `GatewayError`. */
   errorFor(cause: unknown, message: string): unknown {
-    if (this.#failed) return this.#error ?? cause;
+    if (this.failed) return this.#error ?? cause;
     if (cause instanceof GatewayError) return cause;
     const fault = cause instanceof HttpVersionError ? "unreachable" : undefined;
     return new GatewayError("upstream", cause instanceof MalformedResponse ? BROKEN : message, { cause, fault });
@@ -176,4 +176,72 @@ function bodyError(cause: unknown): GatewayError {
   return cause instanceof GatewayError
     ? cause
     : new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
+}
+
+/** Length of an HTTP/2 frame header and two frame types (RFC 9113, sections 4.1 and 6). */
+const FRAME_BYTES = 9;
+const SETTINGS = 4;
+const GOAWAY = 7;
+
+/** Most 1xx responses before the final one. */
+const INTERIM = 16;
+
+const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
+
+/** Looks for the final head in the received bytes. The caller waits for more, which saves a promise. */
+class HeadReader {
+  readonly #connection: Http1Connection;
+  /** Bytes that were searched already. */
+  #seen = 0;
+  #interim = 0;
+  readonly #keeps: HeaderFilter | undefined;
+
+  constructor(connection: Http1Connection, keeps: HeaderFilter | undefined) {
+    this.#connection = connection;
+    this.#keeps = keeps;
+  }
+
+  /** The final head, once all of it has arrived. @throws {MalformedResponse}, `HttpVersionError` */
+  take(): ResponseHead | undefined {
+    const connection = this.#connection;
+    const keeps = this.#keeps;
+    for (let head = takeHead(connection, this.#seen, keeps); head; head = takeHead(connection, 0, keeps)) {
+      if (head.status === 101) throw new MalformedResponse("The peer changes to a protocol that nobody asked for");
+      if (head.status >= 200) return head;
+      if (++this.#interim > INTERIM) throw new MalformedResponse("There are too many interim answers");
+    }
+    this.#seen = connection.end - connection.start;
+    return undefined;
+  }
+}
+
+/** The next complete head. A head that is too long never completes: a connection keeps at most `HEAD_BYTES`. */
+function takeHead(
+  connection: Http1Connection,
+  seen: number,
+  keeps: HeaderFilter | undefined,
+): ResponseHead | undefined {
+  const { buffer, start, end } = connection;
+  if (seen < BEGINNING.length && !beginsRight(connection)) {
+    if (beginsAsHttp2(connection)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
+    throw new MalformedResponse("The peer does not speak HTTP/1");
+  }
+  const after = findHeadEnd(buffer, { start, seen: start + seen, end });
+  if (after < 0) return undefined;
+  connection.start = after;
+  return parseHead(buffer, { start, end: after }, keeps);
+}
+
+/** True while the bytes may become a status line. A peer of another protocol may never end its first line. */
+function beginsRight({ buffer, start, end }: Http1Connection): boolean {
+  const size = Math.min(end - start, BEGINNING.length);
+  for (let at = 0; at < size; at++) if (buffer[start + at] !== BEGINNING[at]) return false;
+  return true;
+}
+
+/** True for a SETTINGS or GOAWAY frame on stream 0, as an HTTP/2 server sends at once. */
+function beginsAsHttp2({ buffer, start, end }: Http1Connection): boolean {
+  const type = buffer[start + 3];
+  return end - start >= FRAME_BYTES && (type === SETTINGS || type === GOAWAY) &&
+    buffer.subarray(start + 5, start + FRAME_BYTES).every((byte) => byte === 0);
 }

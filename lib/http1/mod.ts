@@ -1,5 +1,5 @@
 /** An HTTP/1.1 client on the runtime's sockets: strict about framing, with its own connection pool and time limits. */
-export { joinPieces } from "./body_pieces.ts";
+export { joinPieces } from "./pack_request.ts";
 export { HttpVersionError } from "./errors.ts";
 export { createHttp1Client } from "./client.ts";
 export { Dialer } from "./dialer.ts";

@@ -1,7 +1,6 @@
 /** Serializes requests. */
-import { type BodyPiece, joinPieces, leastBytes, mostBytes, type WholeBody, writePieces } from "./body_pieces.ts";
-import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request_head.ts";
-import { BUFFER_BYTES, type BufferPool, type PooledBuffer } from "./buffer_pool.ts";
+import { BUFFER_BYTES, type BufferPool } from "./buffer_pool.ts";
+import { Buffer } from "node:buffer";
 
 /** A body: whole, as bytes, or as a stream that is pulled as fast as the peer reads. */
 export type OutgoingBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
@@ -103,25 +102,14 @@ function packSmall(
   }
   scratch.set(begin, start);
   writeLatin1(end, scratch, start + begin.length);
-  return new Small(scratch, { first: scratch.subarray(start, bodyEnd), scratches });
-}
-
-/** A request in a pooled buffer. */
-class Small implements PackedRequest {
-  readonly first: Uint8Array;
-  readonly #scratches: BufferPool;
-  #scratch: PooledBuffer | undefined;
-
-  constructor(scratch: PooledBuffer, { first, scratches }: { first: Uint8Array; scratches: BufferPool }) {
-    this.first = first;
-    this.#scratch = scratch;
-    this.#scratches = scratches;
-  }
-
-  drop(): void {
-    if (this.#scratch !== undefined) this.#scratches.give(this.#scratch);
-    this.#scratch = undefined;
-  }
+  let isHeld = true;
+  return {
+    first: scratch.subarray(start, bodyEnd),
+    drop() {
+      if (isHeld) scratches.give(scratch);
+      isHeld = false;
+    },
+  };
 }
 
 function withEnd(begin: Uint8Array, bodyBytes: number | undefined): Uint8Array {
@@ -135,5 +123,133 @@ function withEnd(begin: Uint8Array, bodyBytes: number | undefined): Uint8Array {
 function latin1Bytes(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   writeLatin1(text, bytes, 0);
+  return bytes;
+}
+
+/** Request line and headers. */
+export interface RequestHead {
+  method: string;
+  /** Path and query. */
+  target: string;
+  /** Name and port, as in the URL. */
+  host: string;
+  headers: Readonly<Record<string, string>>;
+  /** Length of the body in bytes; absent: it is sent in chunks. */
+  bodyBytes?: number;
+  /** True: the connection is closed afterwards. */
+  closes: boolean;
+}
+
+const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+/** Anything but control characters, CR and LF among them. */
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const METHOD = /^[A-Z]+$/;
+const TARGET = /^\/[\x21-\x7e]*$/;
+
+/** Headers about framing and the connection, which only this part writes. */
+const OWN: ReadonlySet<string> = new Set([
+  "host",
+  "connection",
+  "content-length",
+  "transfer-encoding",
+  "te",
+  "trailer",
+  "upgrade",
+  "keep-alive",
+  "expect",
+  "proxy-connection",
+]);
+
+/** Writes a head, one character per byte. @throws {TypeError} for values that a head cannot hold */
+export function writeHead({ bodyBytes, ...head }: RequestHead): string {
+  return writeHeadBegin(head) + writeHeadEnd(bodyBytes);
+}
+
+/** All lines but the one about the body's length. @throws {TypeError} as `writeHead` */
+function writeHeadBegin({ method, target, host, headers, closes }: Omit<RequestHead, "bodyBytes">): string {
+  if (!METHOD.test(method) || !TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
+  let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
+  for (const name in headers) {
+    const value = headers[name] ?? "";
+    if (!NAME.test(name) || !VALUE.test(value)) {
+      throw new TypeError("Cannot write a request: a header cannot hold this");
+    }
+    if (OWN.has(name.toLowerCase())) throw new TypeError(`Cannot write a request: "${name}" is not the caller's`);
+    head += `${name}: ${value}\r\n`;
+  }
+  return closes ? `${head}connection: close\r\n` : head;
+}
+
+/** The line about the body's length, and the empty line. */
+function writeHeadEnd(bodyBytes: number | undefined): string {
+  return bodyBytes === undefined ? "transfer-encoding: chunked\r\n\r\n" : `content-length: ${bodyBytes}\r\n\r\n`;
+}
+
+/** Writes Latin-1 text into bytes, from `at`. Returns where it ends. */
+export function writeLatin1(text: string, bytes: Uint8Array, at: number): number {
+  for (let index = 0; index < text.length; index++) bytes[at + index] = text.charCodeAt(index);
+  return at + text.length;
+}
+
+/** A piece that writes itself into the buffer it is sent from. */
+export interface LazyPiece {
+  /** In bytes. */
+  readonly length: number;
+  /** Writes the piece from `start` on. Returns where it ends; `undefined` where there is no room. */
+  write(into: Uint8Array, start: number): number | undefined;
+}
+
+/** A piece of a body: bytes, a text that is sent in UTF-8, or a piece that writes itself. */
+export type BodyPiece = string | Uint8Array<ArrayBuffer> | LazyPiece;
+
+/** A body that is known as a whole, and may be sent more than once. */
+export type WholeBody = string | readonly BodyPiece[];
+
+const encoder = new TextEncoder();
+
+/** Lower bound of the pieces' length in bytes: a text has at least one per code unit. */
+function leastBytes(pieces: readonly BodyPiece[]): number {
+  let bytes = 0;
+  for (const piece of pieces) bytes += piece.length;
+  return bytes;
+}
+
+/** Upper bound of the pieces' length in bytes: a text has at most three per code unit. */
+function mostBytes(pieces: readonly BodyPiece[]): number {
+  let bytes = 0;
+  for (const piece of pieces) bytes += typeof piece === "string" ? piece.length * 3 : piece.length;
+  return bytes;
+}
+
+/** Writes the pieces one after the other, from `start`. Returns where they end; `undefined` where there is no room. */
+function writePieces(
+  pieces: readonly BodyPiece[],
+  { into, start }: { into: Uint8Array; start: number },
+): number | undefined {
+  let end = start;
+  for (const piece of pieces) {
+    if (typeof piece === "string") {
+      const { read, written } = encoder.encodeInto(piece, into.subarray(end));
+      if (read < piece.length) return undefined;
+      end += written;
+    } else if (piece instanceof Uint8Array) {
+      if (end + piece.length > into.length) return undefined;
+      into.set(piece, end);
+      end += piece.length;
+    } else {
+      const pieceEnd = piece.write(into, end);
+      if (pieceEnd === undefined) return undefined;
+      end = pieceEnd;
+    }
+  }
+  return end;
+}
+
+/** Joins the pieces. */
+export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer> {
+  let length = 0;
+  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
+  const bytes = new Uint8Array(length);
+  writePieces(pieces, { into: bytes, start: 0 });
   return bytes;
 }

@@ -1,7 +1,6 @@
 /** Writes a request, while its response may already arrive. */
-import type { Http1Connection } from "./connection.ts";
-import type { PackedRequest } from "./pack_request.ts";
-import { writeLatin1 } from "./request_head.ts";
+import type { Http1Connection } from "./pool.ts";
+import { type PackedRequest, writeLatin1 } from "./pack_request.ts";
 
 const LAST_CHUNK = new TextEncoder().encode("0\r\n\r\n");
 
@@ -16,8 +15,10 @@ export class RequestWriter {
   readonly #connection: Http1Connection;
   readonly #packed: PackedRequest;
   readonly #sender: RequestSender;
-  #whole = false;
-  #pulled = false;
+  /** True when everything was written. */
+  whole = false;
+  /** True when reading the stream began, so that it cannot be sent again. */
+  pulled = false;
   #stopped = false;
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
@@ -30,16 +31,6 @@ export class RequestWriter {
     this.#packed = packed;
     this.#sender = sender;
     this.settled = this.#write();
-  }
-
-  /** True when everything was written. */
-  get whole(): boolean {
-    return this.#whole;
-  }
-
-  /** True when reading the stream began, so that it cannot be sent again. */
-  get pulled(): boolean {
-    return this.#pulled;
   }
 
   /** Cancels the stream. */
@@ -57,17 +48,17 @@ export class RequestWriter {
       if (left < first.length) await this.#connection.write(first, left);
       if (second !== undefined) await this.#connection.write(second);
       if (stream !== undefined && !this.#stopped) await this.#writeStream(stream);
-      this.#whole = true;
+      this.whole = true;
       this.#packed.drop();
     } catch {
       // The peer's response counts for more than a failed write.
-      if (this.#pulled) this.stop();
+      if (this.pulled) this.stop();
     }
   }
 
   async #writeStream(stream: ReadableStream<Uint8Array>): Promise<void> {
     this.#reader = stream.getReader();
-    this.#pulled = true;
+    this.pulled = true;
     const { streamBytes } = this.#packed;
     if (streamBytes === undefined) await this.#writeChunks(this.#reader);
     else await this.#writePlain(this.#reader, streamBytes);

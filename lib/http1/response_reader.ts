@@ -2,11 +2,15 @@
 import { GatewayError } from "../errors.ts";
 import { type BodyReader, createBody } from "./body_reader.ts";
 import type { Http1Exchange } from "./exchange.ts";
-import type { Http1Connection } from "./connection.ts";
+import type { ConnectionPool, Http1Connection } from "./pool.ts";
 import type { RequestTimer } from "./request_timers.ts";
-import type { ResponseFraming } from "./framing.ts";
-import type { HeaderFilter, ResponseHead, ResponseHeader, ResponseHeaderName } from "./response_head.ts";
-import type { ConnectionPool } from "./pool.ts";
+import type {
+  HeaderFilter,
+  ResponseFraming,
+  ResponseHead,
+  ResponseHeader,
+  ResponseHeaderName,
+} from "./response_head.ts";
 import { BUFFER_BYTES, type BufferPool } from "./buffer_pool.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import type { Http1Response } from "./types.ts";
@@ -37,6 +41,8 @@ const decoder = new TextDecoder();
 
 /** A response that is read from its connection on demand only. */
 export class ResponseReader implements Http1Response {
+  readonly status: number;
+  readonly others: readonly ResponseHeader[] | undefined;
   readonly #head: ResponseHead;
   readonly #following: ResponseFraming;
   readonly #connection: Http1Connection;
@@ -52,6 +58,8 @@ export class ResponseReader implements Http1Response {
     { head, readFraming, connection, sending }: BegunResponse,
     { call, pool, shared }: { call: Http1Exchange; pool: ConnectionPool; shared: ClientState },
   ) {
+    this.status = head.status;
+    this.others = head.others;
     this.#head = head;
     this.#following = readFraming;
     this.#connection = connection;
@@ -63,16 +71,8 @@ export class ResponseReader implements Http1Response {
     this.#shared = shared;
   }
 
-  get status(): number {
-    return this.#head.status;
-  }
-
   header(name: ResponseHeaderName): string | null {
     return this.#head.headers[name] ?? null;
-  }
-
-  get others(): readonly ResponseHeader[] | undefined {
-    return this.#head.others;
   }
 
   async read(): Promise<Uint8Array | undefined> {

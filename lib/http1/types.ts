@@ -1,5 +1,5 @@
 /** Parameters and results of the client. */
-import type { WholeBody } from "./body_pieces.ts";
+import type { WholeBody } from "./pack_request.ts";
 import type { ResponseHeader, ResponseHeaderName } from "./response_head.ts";
 
 /** Time limits of one request, in milliseconds. */

@@ -1,5 +1,6 @@
 /** Graceful shutdown: the server first reports not ready, then refuses new requests, and closes when none arrive. */
 import { GatewayError } from "../errors.ts";
+import { createReferenceCount } from "../reference_count.ts";
 
 /** `serving`; `leaving`: it serves, but asks not to be asked any more; `refusing`: it takes nothing new. */
 export type DrainPhase = "serving" | "leaving" | "refusing";
@@ -37,8 +38,7 @@ const RETRY_MS = 2_000;
 /** Starts with a server that serves. */
 export function createDrain(): Drain {
   let phase: DrainPhase = "serving";
-  let arriving = 0;
-  let waiting: (() => void)[] = [];
+  const bodies = createReferenceCount();
   const connections = new Map<() => void, { kind: LastingConnection; keyId: string | undefined }>();
   return {
     get phase() {
@@ -51,17 +51,8 @@ export function createDrain(): Drain {
     refuse() {
       phase = "refusing";
     },
-    arrive() {
-      arriving++;
-      let ended = false;
-      return () => {
-        if (ended) return;
-        ended = true;
-        if (--arriving > 0) return;
-        for (const resolve of waiting) resolve();
-        waiting = [];
-      };
-    },
+    arrive: bodies.begin,
+    arrived: bodies.over,
     connect(kind, leave, keyId) {
       connections.set(leave, { kind, keyId });
       return () => void connections.delete(leave);
@@ -69,9 +60,6 @@ export function createDrain(): Drain {
     connections: (kind, keyId) =>
       connections.values().filter((one) => one.kind === kind && (keyId === undefined || one.keyId === keyId))
         .reduce((count) => count + 1, 0),
-    async arrived() {
-      while (arriving > 0) await new Promise<void>((resolve) => waiting.push(resolve));
-    },
   };
 }
 

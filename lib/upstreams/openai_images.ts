@@ -8,7 +8,7 @@ import { sendFailure, statusFailure } from "./openai_images/map_errors.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
 import { formBytes, formType, writeForm } from "./openai_images/multipart.ts";
 import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
-import { limitsFor } from "./limits_for_call.ts";
+import { limitsFor } from "./http_upstream_options.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { imageAddressOf, type Vendor } from "./vendors.ts";
 

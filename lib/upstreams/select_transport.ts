@@ -1,16 +1,11 @@
 /** Selects the transport of an upstream: our HTTP/1.1 client, or `fetch` for proxies and HTTP/2. */
 import { GatewayError } from "../errors.ts";
-import type { AddressGuard } from "./address_guard.ts";
-import { HttpVersionError } from "../http1/mod.ts";
-import { canServe, createHttp1Transport } from "./http1_transport.ts";
+import { type AddressGuard, addressPolicy } from "./address_guard.ts";
+import { createHttp1Client, HttpVersionError } from "../http1/mod.ts";
 import type { ReadEnvironment } from "../secret.ts";
-import {
-  createFetchTransport,
-  type Incoming,
-  type Outgoing,
-  type Transport,
-  type TransportOptions,
-} from "./transport.ts";
+import { createFetchTransport } from "./fetch_transport.ts";
+import type { Incoming, Outgoing, Transport, TransportOptions } from "./transport.ts";
+import { proxyFor } from "./proxies.ts";
 
 /** Transports by name. */
 export const TRANSPORT_KINDS = ["http1", "fetch"] as const;
@@ -148,4 +143,24 @@ function wantsHttp2(answer: Incoming): boolean {
 
 function messageOf(cause: unknown): string {
   return cause instanceof Error ? cause.message : "";
+}
+
+/** Options of an HTTP/1.1 transport. */
+export interface Http1TransportOptions extends TransportOptions {
+  /** Idle time of connections without a `keep-alive` header, in milliseconds. Default: the client's. */
+  idleMs?: number;
+}
+
+/** Creates a transport over HTTP/1.1. Check the URL with `canServe` first. */
+export function createHttp1Transport({ guard, ...options }: Http1TransportOptions = {}): Transport {
+  return createHttp1Client({ ...options, addresses: addressPolicy({ guard }) });
+}
+
+/** False for URLs that need `fetch`: those behind a proxy, or with credentials or another scheme. */
+export function canServe(url: string, env: ReadEnvironment): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, hostname, username, password } = new URL(url);
+  const isPlain = (protocol === "http:" || protocol === "https:") && hostname !== "" && username === "" &&
+    password === "";
+  return isPlain && proxyFor(url, env) === undefined;
 }

@@ -1,15 +1,71 @@
-/** Attempts whose body is translated from the canonical prompt. */
-import type { Prompt } from "../protocols/canonical/types.ts";
+/** Attempts that translate the prompt: adapt it to the target's dialect, encode it, apply the vendor's quirks. */
+import type { Machine, Prompt, ReplyEvent } from "../protocols/canonical/types.ts";
+import { GatewayError } from "../errors.ts";
 import { type JsonObject, writeJsonSliced, writeWithRawSpans } from "../json/mod.ts";
-import { quirkFor } from "../protocols/quirks/quirk.ts";
+import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
+import { adaptPrompt } from "../protocols/translate/adapt_prompt.ts";
+import { requireAllParameters } from "../protocols/translate/require_all_parameters.ts";
+import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
+import { UPSTREAM_CODECS } from "./protocols.ts";
 import { restored, translatedFeed, wholeFeed } from "./answer_feeds.ts";
 import type { UpstreamAttempt, UpstreamAttemptOptions } from "./attempt.ts";
 import { UsageEstimator } from "./estimates.ts";
 import { cutAtLimit } from "./output_limit.ts";
-import { UPSTREAM_CODECS } from "./protocols.ts";
 import type { ResendableBody } from "./transport.ts";
-import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, EventFeed } from "./upstream.ts";
+
+/** Target of a translation. */
+export interface Destination extends Omit<WriteTarget, "dialect"> {
+  protocol: UpstreamProtocol;
+  quirk: Quirk;
+}
+
+/** A request body, and the state machines that reverse the adaptations in the answer. */
+export interface Translation {
+  body: JsonObject;
+  /** Creates a machine for one answer. */
+  restore: () => Machine<ReplyEvent, ReplyEvent>;
+  /** As `Adapted.limit`. */
+  limit?: number;
+}
+
+/**
+ * Encodes a prompt for a target. Deterministic.
+ * @throws {GatewayError} `invalid` if dropping something would change the meaning, or if the client requires all
+ * parameters and one is dropped
+ */
+export function translatePrompt(
+  prompt: Prompt,
+  { protocol, model, row, issuer, quirk, dropped }: Destination,
+): Translation {
+  const codec = UPSTREAM_CODECS[protocol];
+  const dialect: Dialect = {
+    ...codec.dialect,
+    ...quirk.dialect,
+    ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
+  };
+  const target: WriteTarget = { model, row, issuer, dialect, dropped };
+  const adapted = adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
+  const written = codec.writePrompt(adapted.prompt, target);
+  const body = quirk.body?.(written, adapted.prompt, dropped) ?? written;
+  requireAllParameters(prompt, dropped);
+  const { limit } = adapted;
+  return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };
+}
+
+/** Refuses or drops parameters that the canonical form cannot carry. */
+function oneAnswer(prompt: Prompt, dropped: WriteTarget["dropped"]): Prompt {
+  if ((prompt.n ?? 1) > 1) {
+    throw new GatewayError("invalid", `Cannot return ${prompt.n} answers: this model returns one per request`, {
+      param: "n",
+    });
+  }
+  if (prompt.sampling.logprobs === undefined && prompt.sampling.topLogprobs === undefined) return prompt;
+  const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
+  if (logprobs === true) dropped.add("logprobs");
+  if ((topLogprobs ?? 0) > 0) dropped.add("top_logprobs");
+  return { ...prompt, sampling };
+}
 
 /** A translated request whose body is still a value. */
 export type UnwrittenAttempt = Omit<UpstreamAttempt, "body"> & { body: JsonObject };

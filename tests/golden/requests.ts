@@ -5,7 +5,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/mod.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
-import { translatePrompt, type Translation } from "../../lib/upstreams/translation.ts";
+import { translatePrompt, type Translation } from "../../lib/upstreams/translation_attempt.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "./crossings.ts";
 import { formatJson } from "./format_json.ts";
 

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type BodyReader, createBody, type ReceiveBuffer } from "../../lib/http1/body_reader.ts";
 import { ConnectionEnded, MalformedResponse } from "../../lib/http1/errors.ts";
-import type { BodyFraming } from "../../lib/http1/framing.ts";
+import type { BodyFraming } from "../../lib/http1/response_head.ts";
 import { seeded } from "../support/random.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));

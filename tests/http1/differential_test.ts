@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { createFetchTransport, type Transport } from "../../lib/upstreams/transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
+import { createFetchTransport } from "../../lib/upstreams/fetch_transport.ts";
+import type { Transport } from "../../lib/upstreams/transport.ts";
 import { type Random, seeded } from "../support/random.ts";
 import { soon } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";

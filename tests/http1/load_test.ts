@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { soon, until } from "../support/soon.ts";
 import { request } from "../upstreams/transports.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { soon } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
 import { say, startRawUpstream } from "../upstream/raw.ts";

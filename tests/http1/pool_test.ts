@@ -1,9 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { Http1Connection } from "../../lib/http1/connection.ts";
-import { ConnectionPool } from "../../lib/http1/pool.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
+import { ConnectionPool, Http1Connection } from "../../lib/http1/pool.ts";
 import type { Outgoing } from "../../lib/upstreams/transport.ts";
 import { soon, until } from "../support/soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { Http1Connection } from "../../lib/http1/connection.ts";
+import { Http1Connection } from "../../lib/http1/pool.ts";
 import { RequestWriter } from "../../lib/http1/request_writer.ts";
 
 Deno.test("a piece that leaves in several steps leaves whole, and in its order", async () => {

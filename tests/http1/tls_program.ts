@@ -1,5 +1,5 @@
 /** Calls one TLS upstream in a process of its own: which authorities are trusted is set at its start. */
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { request } from "../upstreams/transports.ts";
 
 const [url = "", count = "1"] = Deno.args;

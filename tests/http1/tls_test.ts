@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
 import { Dialer } from "../../lib/http1/mod.ts";
 import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
 import { soon } from "../support/soon.ts";

@@ -15,7 +15,7 @@ import { relayedReply } from "../../lib/protocols/relay.ts";
 import { RelayTranslator } from "../../lib/upstreams/answer_feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { joinPieces } from "../../lib/http1/mod.ts";
-import { relayBody } from "../../lib/upstreams/relay_body.ts";
+import { relayBody } from "../../lib/upstreams/relay_attempt.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
 import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "../golden/crossings.ts";
 import { RECORDED, type RecordedStream } from "../golden/recorded.ts";

@@ -1,12 +1,7 @@
 /** The transports that there are, and what their tests share. */
-import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import {
-  createFetchTransport,
-  type Outgoing,
-  type TimeLimits,
-  type Transport,
-  type TransportOptions,
-} from "../../lib/upstreams/transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/select_transport.ts";
+import { createFetchTransport } from "../../lib/upstreams/fetch_transport.ts";
+import type { Outgoing, TimeLimits, Transport, TransportOptions } from "../../lib/upstreams/transport.ts";
 
 /** Every way to an upstream, by its name. */
 export const TRANSPORTS: Readonly<Record<string, (options?: TransportOptions) => Transport>> = {

@@ -7,9 +7,8 @@ import type {
   RetrievalUpstream,
 } from "../../retrieval/types.ts";
 import { contentFilter } from "../../redact.ts";
-import type { HttpUpstreamOptions } from "../http_upstream_options.ts";
+import { type HttpUpstreamOptions, limitsFor } from "../http_upstream_options.ts";
 import { ANSWER_BYTES, readFailure, readWhole } from "../answers.ts";
-import { limitsFor } from "../limits_for_call.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, type ResendableBody, sendAgainIfStale } from "../transport.ts";
 import { retrievalAddressOf } from "../vendors.ts";

@@ -12,8 +12,9 @@ import type {
 } from "../../../lib/images/types.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { createOpenaiImages } from "../../../lib/upstreams/openai_images.ts";
-import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
-import { createFetchTransport, type TimeLimits } from "../../../lib/upstreams/transport.ts";
+import { createHttp1Transport } from "../../../lib/upstreams/select_transport.ts";
+import { createFetchTransport } from "../../../lib/upstreams/fetch_transport.ts";
+import type { TimeLimits } from "../../../lib/upstreams/transport.ts";
 import { vendorOf } from "../../../lib/upstreams/vendors.ts";
 import { imageRequest } from "../../images/request.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { canServe } from "../../lib/upstreams/http1_transport.ts";
-import { type RequestHead, writeHead } from "../../lib/http1/request_head.ts";
+import { canServe } from "../../lib/upstreams/select_transport.ts";
+import { type RequestHead, writeHead } from "../../lib/http1/pack_request.ts";
 
 const HEAD: RequestHead = { method: "POST", target: "/v1?a=b", host: "one.example", headers: {}, closes: false };
 

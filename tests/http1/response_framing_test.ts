@@ -1,7 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { MalformedResponse } from "../../lib/http1/errors.ts";
-import { type BodyFraming, readFraming } from "../../lib/http1/framing.ts";
-import { parseHead } from "../../lib/http1/response_head.ts";
+import { type BodyFraming, parseHead, readFraming } from "../../lib/http1/response_head.ts";
 
 const read = (first: string, lines: string[], method = "POST") =>
   readFraming(parseHead(new TextEncoder().encode([first, ...lines, "", ""].join("\r\n"))), method);

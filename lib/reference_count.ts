@@ -1,4 +1,4 @@
-/** Counts references to a set of upstreams, so that a replaced set is closed after its last use. */
+/** Counts the uses of a resource, so that it is closed after the last one. */
 
 /** References to a resource. */
 export interface ReferenceCount {
