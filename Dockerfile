@@ -16,7 +16,8 @@ COPY --from=build --chown=nonroot:nonroot /stage/var/lib/sluice /var/lib/sluice
 # The store lies in ./data; mount a volume there to keep the keys.
 WORKDIR /var/lib/sluice
 VOLUME /var/lib/sluice/data
-ENV SLUICE_HOSTNAME=0.0.0.0 SLUICE_PORT=8790
+# `container` is how programs find out that they run in one: the start then shows the command for a key as docker exec.
+ENV SLUICE_HOSTNAME=0.0.0.0 SLUICE_PORT=8790 container=oci
 EXPOSE 8790
 # As a number (nonroot of the base image), so that Kubernetes can tell that it is not root.
 USER 65532:65532

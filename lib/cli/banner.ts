@@ -78,23 +78,77 @@ export interface LaterStart extends Origins {
   addCommand: string;
 }
 
+/** The command of this program: the executable, or the source under Deno. */
+export function programName(isStandalone: boolean): string {
+  return isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
+}
+
+/** How this program was started. */
+export interface Program {
+  isStandalone: boolean;
+  isDeployed: boolean;
+  /** Set where nobody sees the output of the start at a terminal. */
+  background?: Background;
+}
+
+/** A place where the command that adds a key must be told how to get to the store. */
+export interface Background {
+  kind: "container" | "kubernetes" | "systemd" | "other";
+  /** The working directory. */
+  folder: string;
+  /** Name of the user that the process runs as. */
+  user: string;
+  /** True if the address of the store comes from the environment. */
+  hasStoreVariable: boolean;
+}
+
 /**
  * The command that adds a key, as this program was started: the executable, or the source under Deno. An address with a
  * password is left to the environment, where other users of the machine do not see it.
  */
 export function addCommand(
   { config, store }: ConfigFlags,
-  { isStandalone, isDeployed }: { isStandalone: boolean; isDeployed: boolean },
+  { isStandalone, isDeployed, background }: Program,
 ): string {
-  const isHidden = isDeployed || store !== undefined && containsPassword(store) !== false;
-  const program = isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
-  return [
+  const hasOwnEnvironment = background?.kind === "container" || background?.kind === "kubernetes";
+  const isElsewhere = background?.hasStoreVariable === true && !hasOwnEnvironment && store === undefined;
+  const isHidden = isDeployed || isElsewhere || store !== undefined && containsPassword(store) !== false;
+  const command = [
     ...(isHidden ? ["SLUICE_STORE=ADDRESS"] : []),
-    program,
+    programName(isStandalone),
     "keys add NAME",
     ...(config === undefined ? [] : ["--config", config]),
     ...(store === undefined || isHidden ? [] : ["--store", store]),
   ].join(" ");
+  switch (background?.kind) {
+    case undefined:
+      return command;
+    case "container":
+      return `docker exec CONTAINER ${command}`;
+    case "kubernetes":
+      return `kubectl exec POD -- ${command}`;
+    case "systemd":
+      return `runuser -u ${background.user} -- sh -c 'cd ${background.folder} && ${command}'`;
+    case "other":
+      return `cd ${background.folder} && ${command}`;
+  }
+}
+
+/** Where a process without a terminal runs. `undefined` at a terminal. */
+export function backgroundOf(
+  { isTerminal, folder, env }: { isTerminal: boolean; folder: string; env: (name: string) => string | undefined },
+): Background | undefined {
+  if (isTerminal) return undefined;
+  const has = (name: string) => (env(name) ?? "") !== "";
+  // The image sets `container`, as systemd and Podman do; systemd sets JOURNAL_STREAM for services with a journal.
+  const kind = has("KUBERNETES_SERVICE_HOST")
+    ? "kubernetes"
+    : has("container")
+    ? "container"
+    : has("JOURNAL_STREAM")
+    ? "systemd"
+    : "other";
+  return { kind, folder, user: env("USER") || "sluice", hasStoreVariable: has("SLUICE_STORE") };
 }
 
 /** Shown instead of the command where no other process can add a key. */

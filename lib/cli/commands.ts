@@ -50,6 +50,8 @@ export const VALUE_FLAGS = {
   "embedding-model": ["MODEL", "Embedding model to test with"],
   "rerank-model": ["MODEL", "Rerank model to test with"],
   only: ["PARTS", 'Parts to test, such as "chat,models": models, chat, responses, messages, images'],
+  "key-env": ["NAME", "Environment variable that holds the upstream's key (default: such as OPENAI_API_KEY)"],
+  "base-url": ["URL", "Address of the upstream (default: the vendor's own)"],
   url: ["URL", "Public address of the gateway: also check what is in front of it"],
 } as const satisfies Record<string, readonly [placeholder: string, help: string]>;
 
@@ -67,6 +69,8 @@ export const SWITCHES = {
   follow: "Print requests as they end, until the command is stopped",
   "report-only": "Report exceeded limits and refuse nothing",
   enforce: "Enforce limits that were only reported",
+  force: "Replace the file if it exists",
+  print: "Print the configuration instead of writing a file",
   strict: "Fail if there is a warning",
   long: "Also test 90 seconds of silence on a stream",
 } as const;
@@ -108,6 +112,16 @@ export const COMMANDS = {
     flags: LISTEN,
     about: "Start the gateway (the default command)",
     examples: ["sluice", "sluice serve --config /etc/sluice/sluice.jsonc --port 8080"],
+  },
+  "init": {
+    flags: ["config", "vendor", "key-env", "base-url", "models", "force", "print"],
+    about: "Write a first configuration for one vendor; asks for what the flags do not say",
+    examples: ["sluice init", "sluice init --vendor anthropic --models 'anthropic/claude-*'"],
+    help: {
+      config: "File to write (default: sluice.jsonc)",
+      vendor: "Vendor, such as openai, anthropic or ollama",
+      models: 'Models of the vendor, such as "gpt-5,openai/o3*" (default: all of the catalog)',
+    },
   },
   "keys add": {
     operand: "NAME",

@@ -4,6 +4,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { runChecks } from "../doctor/run_checks.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
+import { nextStep } from "./doctor_next_step.ts";
 import { originOf } from "./banner.ts";
 import { parseOrigin } from "./conform.ts";
 import { writeOut } from "./output.ts";
@@ -34,15 +35,22 @@ export async function doctor(
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
     throw new UsageError("Expected a key of visible ASCII characters");
   }
+  let isServing: Promise<boolean> | undefined;
+  let loaded: LoadedConfig | undefined;
   const findings = await find();
+  if (loaded !== undefined) isServing ??= isAlive(originOf(loaded.config.listen));
+  const next = nextStep(findings, { flags: values, isServing: await isServing ?? false, ...(loaded && { loaded }) });
   writeOut(
-    switches.has("json") ? `${JSON.stringify({ ...countOf(findings), findings }, null, 2)}\n` : textOf(findings),
+    switches.has("json")
+      ? `${JSON.stringify({ ...countOf(findings), findings, next }, null, 2)}\n`
+      : `${textOf(findings)}Next: ${next}\n`,
   );
   return findings.some(({ level }) => level === "error") ? 1 : 0;
 
   async function find(): Promise<Finding[]> {
     try {
-      const { config, path } = await load();
+      loaded = await load();
+      const { config, path } = loaded;
       const long = switches.has("long") ? { longMs: LONG_MS } : {};
       return await runChecks({
         config,
@@ -50,7 +58,7 @@ export async function doctor(
         now: Date.now,
         timeoutMs: TIMEOUT_MS,
         env,
-        isServing: () => isAlive(originOf(config.listen)),
+        isServing: () => isServing ??= isAlive(originOf(config.listen)),
         ...(url !== undefined && { public: { url, model, ...(key !== undefined && { key }), ...long } }),
       });
     } catch (error) {

@@ -40,6 +40,11 @@ async function run(invocation: Invocation, loadRoutes: LoadRoutes): Promise<numb
   if (command === "conform") {
     return await (await import("./conform.ts")).conform(invocation, (name) => Deno.env.get(name));
   }
+  if (command === "init") {
+    const { askAtTerminal, init } = await import("./init.ts");
+    const ask = Deno.stdin.isTerminal() ? { ask: askAtTerminal } : {};
+    return await init(invocation, { ...ask, env: (name) => Deno.env.get(name), now: Date.now });
+  }
   // The doctor reports a broken configuration as a finding.
   if (command === "doctor") {
     const { doctor } = await import("./doctor.ts");

@@ -5,7 +5,7 @@ import type { Invocation } from "./arguments.ts";
 import type { CommandName } from "./commands.ts";
 
 /** Commands that run without a configuration, or load it themselves. */
-type OtherCommand = "help" | "version" | "fault" | "conform" | "doctor";
+type OtherCommand = "help" | "version" | "init" | "fault" | "conform" | "doctor";
 
 /** An invocation of a command that needs a valid configuration. */
 export type ConfiguredInvocation = Invocation & { command: Exclude<CommandName, OtherCommand> };

@@ -10,6 +10,7 @@ import type { ConfigFlags } from "../config/load.ts";
 import type { Gateway } from "../gateway.ts";
 import {
   addCommand,
+  backgroundOf,
   DEPLOYED_ORIGIN,
   firstStartText,
   laterStartText,
@@ -65,7 +66,16 @@ export async function welcome({ gateway, servers, flags }: WelcomeParts): Promis
       return;
     }
   }
-  const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed() };
+  const background = isDeployed() ? undefined : backgroundOf({
+    isTerminal: Deno.stdout.isTerminal(),
+    folder: Deno.cwd(),
+    env: (name) => Deno.env.get(name),
+  });
+  const program = {
+    isStandalone: Deno.build.standalone,
+    isDeployed: isDeployed(),
+    ...(background !== undefined && { background }),
+  };
   const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
   writeOut(
     laterStartText({ ...origins, keys: await store.keys.summary(MOST_KEYS_TOLD), configured, addCommand: command }),

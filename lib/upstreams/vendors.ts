@@ -114,6 +114,11 @@ export const VENDORS = {
 /** Name of a vendor that is reached over the network. */
 export type VendorName = keyof typeof VENDORS;
 
+/** True for the name of a vendor. */
+export function isVendorName(name: string): name is VendorName {
+  return Object.hasOwn(VENDORS, name);
+}
+
 /** Returns a vendor by name. */
 export function vendorOf(name: VendorName): Vendor {
   return VENDORS[name];

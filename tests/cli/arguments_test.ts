@@ -44,10 +44,10 @@ Deno.test("parseArguments() finds the command, its operand and its flags", () =>
 
 Deno.test("parseArguments() says in one line what it does not know", () => {
   const cases: [string, string][] = [
-    ["start", 'Unknown command "start"; known: serve, keys add'],
+    ["start", 'Unknown command "start"; known: serve, init, keys add'],
     ["keys", 'Unknown command "keys"; known: keys add, keys list'],
-    ["help start", 'Unknown command "start"; known: serve, keys add'],
-    ["start --help", 'Unknown command "start"; known: serve, keys add'],
+    ["help start", 'Unknown command "start"; known: serve, init, keys add'],
+    ["start --help", 'Unknown command "start"; known: serve, init, keys add'],
     ["keys drop ci", 'Unknown command "keys drop"'],
     ["constructor", 'Unknown command "constructor"'],
     ["serve --prot 1", 'Unknown flag "--prot" of "serve"; known: --config, --store, --limits-store'],

@@ -1,5 +1,12 @@
-import { assertEquals, assertStringIncludes } from "@std/assert";
-import { addCommand, firstStartText, laterStartText, MOST_KEYS_TOLD, originOf } from "../../lib/cli/banner.ts";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import {
+  addCommand,
+  backgroundOf,
+  firstStartText,
+  laterStartText,
+  MOST_KEYS_TOLD,
+  originOf,
+} from "../../lib/cli/banner.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
 
 Deno.test("originOf() is an address that a client on the same machine can use", () => {
@@ -27,6 +34,26 @@ Deno.test("addCommand() is a command for this program, and shows no password", (
     ],
   ];
   for (const [args, text] of cases) assertEquals(addCommand(...args), text);
+});
+
+Deno.test("without a terminal, the command that adds a key says where it must run", () => {
+  const cases: [Record<string, string>, Parameters<typeof addCommand>[0], string][] = [
+    [{}, { config: "a.jsonc" }, "cd /srv && sluice keys add NAME --config a.jsonc"],
+    [{ SLUICE_STORE: "postgres://u:p@db/s" }, {}, "cd /srv && SLUICE_STORE=ADDRESS sluice keys add NAME"],
+    [{ container: "oci", SLUICE_STORE: "postgres://u:p@db/s" }, {}, "docker exec CONTAINER sluice keys add NAME"],
+    [{ container: "oci", KUBERNETES_SERVICE_HOST: "10.0.0.1" }, {}, "kubectl exec POD -- sluice keys add NAME"],
+    [
+      { JOURNAL_STREAM: "8:1", USER: "gate" },
+      { config: "/etc/s.jsonc" },
+      "runuser -u gate -- sh -c 'cd /srv && sluice keys add NAME --config /etc/s.jsonc'",
+    ],
+  ];
+  for (const [env, flags, text] of cases) {
+    const background = backgroundOf({ isTerminal: false, folder: "/srv", env: (name) => env[name] });
+    assert(background !== undefined);
+    assertEquals(addCommand(flags, { isStandalone: true, isDeployed: false, background }), text);
+  }
+  assertEquals(backgroundOf({ isTerminal: true, folder: "/srv", env: () => "set" }), undefined);
 });
 
 Deno.test("the first start tells key, curl line and settings of the usual clients", () => {

@@ -52,7 +52,7 @@ Deno.test({
       const second = await start(["serve"], { folder });
       assertEquals(keyIn(second.banner), "");
       assertStringIncludes(second.banner, 'API key "default" exists since');
-      assertStringIncludes(second.banner, "Add a key: npx -y deno@2.9.6 task sluice keys add NAME\n");
+      assertStringIncludes(second.banner, "npx -y deno@2.9.6 task sluice keys add NAME\n");
       assertEquals((await chat(second, key)).status, 200);
       second.kill("SIGINT");
       const ended = await second.ended;
@@ -72,7 +72,7 @@ Deno.test("a first start without a terminal prints no key, makes none, and says 
     assertEquals(
       first.banner,
       `Sluice listens on ${first.origin}\n\nNo API key is in use\n` +
-        "Add a key: npx -y deno@2.9.6 task sluice keys add NAME\n\n",
+        `Add a key: cd ${folder} && npx -y deno@2.9.6 task sluice keys add NAME\n\n`,
     );
     const added = await run(["keys", "add", "first"], { folder });
     assertEquals([added.code, await status(first, keyIn(added.out))], [0, 200]);

@@ -212,7 +212,15 @@ export async function startAtTerminal(
 }
 
 /** The configuration is that of the folder. */
-const OWN_VARIABLES = { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" };
+const OWN_VARIABLES = {
+  JOURNAL_STREAM: "",
+  container: "",
+  SLUICE_CONFIG: "",
+  SLUICE_PORT: "",
+  SLUICE_HOSTNAME: "",
+  SLUICE_STORE: "",
+  NO_COLOR: "1",
+};
 
 function sourceCommand(entry = `${ROOT}main.ts`): string[] {
   const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];

@@ -1,0 +1,33 @@
+/** The next step after a look of the doctor, in one line. */
+import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
+import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
+import type { Finding } from "../doctor/finding.ts";
+import { addCommand, originOf, programName } from "./banner.ts";
+
+/** State of the installation. */
+interface Installation {
+  flags: ConfigFlags;
+  /** True if a gateway answers at the address of the configuration. */
+  isServing: boolean;
+  /** Absent: the configuration has mistakes. */
+  loaded?: LoadedConfig;
+}
+
+/** Says what to do next. */
+export function nextStep(findings: readonly Finding[], { flags, isServing, loaded }: Installation): string {
+  const program = programName(Deno.build.standalone);
+  const config = flags.config === undefined ? "" : ` --config ${flags.config}`;
+  const errors = findings.filter(({ level }) => level === "error");
+  const unset = errors.map(({ what }) => /The environment variable "([^"]+)" is not set$/.exec(what)?.[1]);
+  if (unset.length > 0 && unset.every((name) => name !== undefined)) {
+    return `export ${[...new Set(unset)].map((name) => `${name}=…`).join(" ")} and run ${program} serve${config}`;
+  }
+  if (errors.length > 0 || loaded === undefined) return `correct the errors above, then run ${program} doctor${config}`;
+  if (isServing) {
+    const command = addCommand(flags, { isStandalone: Deno.build.standalone, isDeployed: false });
+    return `make a key with ${command}, and send requests to ${originOf(loaded.config.listen)}/v1`;
+  }
+  const hasUpstream = Object.keys(loaded.config.upstreams).some((name) => name !== EMBEDDED_UPSTREAM);
+  if (hasUpstream || loaded.path !== undefined) return `run ${program} serve${config}`;
+  return `run ${program} init to add a vendor, or ${program} serve to try the embedded models`;
+}

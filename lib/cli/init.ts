@@ -1,0 +1,182 @@
+/** `init`: writes a first configuration for one vendor. */
+import { mayUse } from "../access/permissions.ts";
+import { type CatalogModel, loadSnapshot } from "../catalog/snapshot.ts";
+import { ConfigError } from "../config.ts";
+import { DEFAULT_FILE, readConfig } from "../config/load.ts";
+import type { ReadEnvironment } from "../secret.ts";
+import { isVendorName, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import { programName } from "./banner.ts";
+import { type InitAnswers, initText, type UnlistedModel } from "./init_text.ts";
+import { writeErr, writeOut } from "./output.ts";
+
+/** Inputs other than the command line. */
+export interface InitSources {
+  /** Asks a question at the terminal; `null` at the end of the input. Absent: there is no terminal. */
+  ask?: (question: string) => string | null;
+  env: ReadEnvironment;
+  /** Unix time in milliseconds. */
+  now: () => number;
+}
+
+/** Name of an environment variable in upper case: vendors' keys have lower-case letters or hyphens. */
+const VARIABLE = /^[A-Z_][A-Z0-9_]{0,63}$/;
+
+/** Most models that a question lists. */
+const MOST_LISTED = 30;
+
+/**
+ * Asks for what the flags do not say, checks the configuration, and writes it. Returns 1 if the file exists or cannot be
+ * written.
+ * @throws {UsageError} for a wrong answer or flag @throws {ConfigError} if the answers make no valid configuration
+ */
+export async function init(
+  { values, switches }: Pick<Invocation, "values" | "switches">,
+  { ask, env, now }: InitSources,
+): Promise<number> {
+  const path = values.config ?? DEFAULT_FILE;
+  const isPrinted = switches.has("print");
+  if (!isPrinted && !switches.has("force") && await exists(path)) {
+    writeErr(`"${path}" exists: use --force to replace it, or --config FILE to write another file\n`);
+    return 1;
+  }
+  const answers = await readAnswers(values, { env, ...(ask !== undefined && { ask }) });
+  const text = initText(answers, Math.floor(now() / 1000));
+  const { config } = await readConfig({ text, path }, {
+    flags: {},
+    // The key may not be set yet.
+    env: (name) => name === answers.keyEnv ? env(name) || "placeholder" : undefined,
+    readTextFile: (file) => Deno.readTextFile(file),
+  });
+  if (isPrinted) {
+    writeOut(text);
+    return 0;
+  }
+  try {
+    await Deno.writeTextFile(path, text, switches.has("force") ? {} : { createNew: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.PermissionDenied)) throw error;
+    writeErr(`Cannot write "${path}" here. Print it instead: ${printCommand(answers)} > ${path}\n`);
+    return 1;
+  }
+  const { models } = config;
+  writeOut(
+    `Wrote "${path}": vendor ${answers.vendor}, ${models.length} ${models.length === 1 ? "model" : "models"}.\n`,
+  );
+  writeOut(`${nextStep(answers.keyEnv, { env, config: values.config })}\n`);
+  return 0;
+}
+
+/** The next step in one line: the variable if it is not set, and the start. */
+function nextStep(keyEnv: string | undefined, { env, config }: { env: ReadEnvironment; config: string | undefined }) {
+  const start = `${programName(Deno.build.standalone)} serve${config === undefined ? "" : ` --config ${config}`}`;
+  const isSet = keyEnv === undefined || (env(keyEnv) ?? "") !== "";
+  return isSet ? `Next: run ${start}` : `Next: export ${keyEnv}=… and run ${start}`;
+}
+
+/** The command that prints what was asked for. */
+function printCommand({ vendor, baseUrl, keyEnv, models }: InitAnswers): string {
+  const names = models.map((model) => typeof model === "string" ? model : model.id).join(",");
+  return [
+    `${programName(Deno.build.standalone)} init --print --vendor ${vendor} --models '${names}'`,
+    ...(baseUrl === undefined ? [] : [`--base-url ${baseUrl}`]),
+    ...(keyEnv === undefined ? [] : [`--key-env ${keyEnv}`]),
+  ].join(" ");
+}
+
+async function readAnswers(
+  values: Invocation["values"],
+  { ask, env }: Pick<InitSources, "ask" | "env">,
+): Promise<InitAnswers> {
+  const names = Object.keys(VENDORS);
+  const known = names.find((name) => (env(usualVariable(name)) ?? "") !== "") ?? "openai";
+  const vendor = values.vendor ?? answer(ask, `Vendor (${names.join(", ")})`, known) ??
+    missing("vendor", `one of ${names.join(", ")}`);
+  if (!isVendorName(vendor)) throw new UsageError(`Unknown vendor "${vendor}"; known: ${names.join(", ")}`);
+  const { baseUrl: usual, keyless = false } = vendorOf(vendor);
+  const baseUrl = values["base-url"] ??
+    (usual === undefined ? answer(ask, "Address, such as http://10.0.0.7:8000/v1", "") : undefined);
+  if (usual === undefined && (baseUrl ?? "") === "") missing("base-url", `the address of the ${vendor} host`);
+  const variable = values["key-env"] ??
+    answer(ask, "Environment variable that holds the key, not the key itself", keyless ? "" : usualVariable(vendor)) ??
+    (keyless ? "" : usualVariable(vendor));
+  if (variable !== "" && !VARIABLE.test(variable)) {
+    throw new UsageError(
+      "Expected the name of an environment variable in upper case, such as OPENAI_API_KEY, not the key itself",
+    );
+  }
+  return {
+    vendor,
+    models: await readModels(vendor, { flag: values.models, ...(ask !== undefined && { ask }) }),
+    ...(baseUrl !== undefined && baseUrl !== "" && { baseUrl }),
+    ...(variable !== "" && { keyEnv: variable }),
+  };
+}
+
+async function readModels(
+  vendor: VendorName,
+  { flag, ask }: { flag: string | undefined; ask?: InitSources["ask"] },
+): Promise<InitAnswers["models"]> {
+  const listed = (await loadSnapshot()).models.filter((model) => model.vendor === vendor);
+  const ids = listed.map(({ row }) => row.id);
+  const all = ids[0] === undefined ? "" : `${ids[0].slice(0, ids[0].indexOf("/"))}/*`;
+  if (flag === undefined && ask !== undefined && ids.length > 0) {
+    writeErr(`Models of the catalog: ${ids.slice(-MOST_LISTED).join(", ")}\n`);
+  }
+  const text = flag ?? answer(ask, 'Models, separated by commas; "*" stands for any text', all) ?? all;
+  const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
+  if (names.length === 0) missing("models", `the models of ${vendor}, separated by commas`);
+  return names.map((name) => listed.length === 0 ? unlisted(vendor, name) : listedName(name, { vendor, listed }));
+}
+
+/** The id of a model of the catalog, or a glob that matches one. */
+function listedName(name: string, { vendor, listed }: { vendor: string; listed: readonly CatalogModel[] }): string {
+  const found = listed.find(({ row, model }) => row.id === name || model === name)?.row.id;
+  if (found !== undefined) return found;
+  const matches = listed.some(({ row }) => mayUse({ group: { models: [name] }, rules: {} }, row.id));
+  if (name.includes("*") && matches) return name;
+  throw new UsageError(`"${name}" is not in the catalog's models of ${vendor}; see "sluice models list"`);
+}
+
+/** A model of a vendor that the catalog does not know. A name without a vendor gets the upstream's. */
+function unlisted(vendor: VendorName, name: string): UnlistedModel {
+  return { id: name.includes("/") ? name : `${vendor}/${name}`, name };
+}
+
+/** The answer, or the usual one if it is empty; `undefined` without a terminal. @throws {UsageError} at the end of input */
+function answer(ask: InitSources["ask"], question: string, usual: string): string | undefined {
+  if (ask === undefined) return undefined;
+  const text = ask(`${question}${usual === "" ? "" : ` [${usual}]`}: `);
+  if (text === null) throw new UsageError("The input ended before the last question");
+  return text.trim() === "" ? usual : text.trim();
+}
+
+function missing(flag: string, what: string): never {
+  throw new UsageError(`Expected --${flag}: ${what}`);
+}
+
+function usualVariable(vendor: string): string {
+  return `${vendor.toUpperCase().replaceAll("-", "_")}_API_KEY`;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw new ConfigError([`Cannot look for "${path}": ${error instanceof Error ? error.message : error}`]);
+  }
+}
+
+/** Asks at the terminal, on standard error: standard output may be a file. */
+export function askAtTerminal(question: string): string | null {
+  writeErr(question);
+  const bytes: number[] = [];
+  const byte = new Uint8Array(1);
+  while (Deno.stdin.readSync(byte) === 1) {
+    if (byte[0] === 10) return new TextDecoder().decode(new Uint8Array(bytes));
+    bytes.push(byte[0] ?? 0);
+  }
+  return bytes.length === 0 ? null : new TextDecoder().decode(new Uint8Array(bytes));
+}
