@@ -1,12 +1,13 @@
 /**
  * A gateway to look at: two fake vendors, a month of traffic, and clients that go on asking. `deno task demo [--port=N]`
- * runs it in a temporary folder until Ctrl-C.
+ * runs it in a temporary folder until Ctrl-C. For tests, `--json` prints its facts as a line of JSON, and `--still` ends
+ * the traffic at the start.
  */
 import { parseArgs } from "node:util";
 import { parseConfig } from "../lib/config/parse.ts";
 import { openStore } from "../lib/store/open.ts";
 import { demoConfiguration } from "../tests/demo/configuration.ts";
-import { sendBurst, sendOnAndOn } from "../tests/demo/live.ts";
+import { type LiveTraffic, sendBurst, sendOnAndOn } from "../tests/demo/live.ts";
 import { type FilledStore, fillStore } from "../tests/demo/store.ts";
 import { startVendors, type Vendors } from "../tests/demo/vendors.ts";
 import { type Running, start } from "../tests/support/program.ts";
@@ -18,41 +19,48 @@ const PORT = "8790";
 /** A running demo. */
 export interface Demo extends AsyncDisposable {
   gateway: Running;
+  /** Where its configuration and its store are. */
+  folder: string;
   adminKey: string;
+  viewerKey: string;
   filled: FilledStore;
 }
 
-/**
- * Starts the gateway with its data.
- * @param now end of the month of traffic, Unix time in milliseconds
- */
-export async function startDemo({ port, now = Date.now() }: { port: number; now?: number }): Promise<Demo> {
+/** Starts the gateway with its data. @param isStill whether clients stop asking after the first requests */
+async function startDemo({ port, isStill }: { port: number; isStill: boolean }): Promise<Demo> {
   await using resources = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "sluice-demo-" });
   resources.defer(() => Deno.remove(folder, { recursive: true }));
   const vendors = resources.use(startVendors());
   const secretOf = (name: string) => `demo-${name.toLowerCase()}-${crypto.randomUUID()}`;
   const env = Object.fromEntries(["ADMIN_KEY", "VIEWER_KEY", "UPSTREAM_KEY"].map((name) => [name, secretOf(name)]));
-  const filled = await fill(folder, { vendors, env, now });
+  const filled = await fill(folder, { vendors, env, now: Date.now() });
   const gateway = await start(["serve"], { folder, env, port });
   resources.defer(async () => {
     gateway.kill("SIGTERM");
     await gateway.ended;
   });
-  const { ADMIN_KEY: adminKey = "" } = env;
+  const { ADMIN_KEY: adminKey = "", VIEWER_KEY: viewerKey = "" } = env;
   const random = seeded(1);
   const traffic = { origin: gateway.origin, secrets: filled.secrets, random };
   await sendBurst(40, traffic);
+  if (!isStill) resources.use(keepSending(traffic, vendors));
+  const own = resources.move();
+  return { gateway, folder, adminKey, viewerKey, filled, [Symbol.asyncDispose]: () => own.disposeAsync() };
+}
+
+/** Lets clients go on asking until it is disposed of. */
+function keepSending(traffic: LiveTraffic, vendors: Vendors): AsyncDisposable {
   const end = new AbortController();
   const forgetting = setInterval(() => vendors.forget(), 60_000);
   const sending = sendOnAndOn(traffic, end.signal);
-  resources.defer(async () => {
-    clearInterval(forgetting);
-    end.abort();
-    await sending;
-  });
-  const own = resources.move();
-  return { gateway, adminKey, filled, [Symbol.asyncDispose]: () => own.disposeAsync() };
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(forgetting);
+      end.abort();
+      await sending;
+    },
+  };
 }
 
 /** Writes the configuration and the store into a folder. */
@@ -73,21 +81,28 @@ async function fill(
 }
 
 async function main(): Promise<void> {
-  const { values: { port } } = parseArgs({ options: { port: { type: "string", default: PORT } } });
+  const { values: { port, still, json } } = parseArgs({
+    options: {
+      port: { type: "string", default: PORT },
+      still: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+    },
+  });
   const interrupted = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, interrupted.resolve);
-  await using demo = await startDemo({ port: Number(port) });
-  const { gateway: { origin, ended }, adminKey, filled: { entries } } = demo;
-  Deno.stdout.writeSync(
-    new TextEncoder().encode(`
-A gateway with ${entries.length} requests of a month, and more every second
+  await using demo = await startDemo({ port: Number(port), isStill: still });
+  const { gateway: { origin, ended }, folder, adminKey, viewerKey, filled: { secrets, entries } } = demo;
+  const text = json
+    ? `${JSON.stringify({ origin, folder, adminKey, viewerKey, secrets: Object.fromEntries(secrets) })}\n`
+    : `
+A gateway with ${entries.length} requests of a month${still ? "" : ", and more every second"}
 
   Console     ${origin}/admin/console
   Admin key   ${adminKey}
 
 Ctrl-C ends it and removes its data.
-`),
-  );
+`;
+  Deno.stdout.writeSync(new TextEncoder().encode(text));
   await Promise.race([interrupted.promise, ended]);
 }
 

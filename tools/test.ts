@@ -23,6 +23,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     "tests/tools/release_test.ts",
   ],
   "The benchmark suite": ["tests/bench/suite_test.ts"],
+  "The console in a browser": ["tests/browser/"],
 };
 
 /** Files that change or measure their whole process, and so run one after the other in a process of their own. */
@@ -63,12 +64,13 @@ export function groupsOf(all: boolean): Group[] {
   const isIn = (places: readonly string[]) => (file: string) => places.some((place) => file.startsWith(place));
   const wanted = testFiles("tests/").filter((file) => !isIn(["tests/heavy/", ...leftOut])(file));
   const isClients = isIn(["tests/clients/"]);
+  const isBrowser = isIn(["tests/browser/"]);
   const isAlone = isIn(ALONE);
-  return [
+  const groups: Group[] = [
     {
       name: "the gateway",
       args: ["--parallel"],
-      files: wanted.filter((file) => !isClients(file) && !isAlone(file)),
+      files: wanted.filter((file) => !isClients(file) && !isBrowser(file) && !isAlone(file)),
       isBundled: true,
     },
     { name: "one after the other", args: [], files: wanted.filter(isAlone) },
@@ -78,8 +80,10 @@ export function groupsOf(all: boolean): Group[] {
       files: wanted.filter(isClients),
       isBundled: true,
     },
+    { name: "the browser", args: ["--config", "tests/browser/deno.json"], files: wanted.filter(isBrowser) },
     { name: "WebAssembly", args: ["--config", "tools/wasm/deno.json"], files: testFiles("tools/wasm/") },
   ];
+  return groups.filter(({ files }) => files.length > 0);
 }
 
 /** The test files in a folder and those below it, as paths from the root. */

@@ -41,14 +41,14 @@ header nav a:hover { background: var(--raised); }
 header nav a[aria-current] { background: var(--raised); font-weight: 600; color: var(--accent); }
 header form, header .role { margin: 0 .6rem; }
 header .role { font-size: .85rem; }
-main { padding: 1.5rem 2rem 3rem; max-width: 84rem; width: 100%; margin: 0 auto; }
+main { overflow-wrap: anywhere; padding: 1.5rem 2rem 3rem; max-width: 84rem; width: 100%; margin: 0 auto; }
 main > nav { margin: 0 0 1rem; display: flex; flex-wrap: wrap; gap: .3rem; }
 main > nav a { padding: .2rem .6rem; border: 1px solid var(--line); border-radius: 1rem; text-decoration: none;
   background: var(--surface); }
 main > nav a[aria-current] { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 
 /* Tables scroll inside themselves. */
-.scroll { overflow-x: auto; background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius);
+.scroll { overflow-x: auto; overflow-wrap: normal; background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius);
   margin: 0 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .45rem .75rem; border-bottom: 1px solid var(--line); vertical-align: top; }

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import browser from "../browser/deno.json" with { type: "json" };
 import clients from "../clients/deno.json" with { type: "json" };
 import denoJson from "../../deno.json" with { type: "json" };
 import { installedParts, repositoryFile } from "./supply.ts";
@@ -19,7 +20,7 @@ const MOST_OF_OTHERS = 11;
 const LEAST_AGE_DAYS = 7;
 
 Deno.test("every import of the maps is an exact version of an npm package", () => {
-  const imports = { ...denoJson.imports, ...clients.imports };
+  const imports = { ...denoJson.imports, ...clients.imports, ...browser.imports };
   for (const [name, specifier] of Object.entries(imports)) {
     if (name.endsWith("/") || /^\.\.?\//.test(specifier)) continue;
     assertMatch(specifier, /^npm:(?:@[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+(?:-[\w.]+)?(?:\/[\w./-]+)?$/, name);

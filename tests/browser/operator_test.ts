@@ -1,0 +1,241 @@
+/** What an operator does in the console, and what attackers try. */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import type { Page } from "puppeteer-core";
+import { type ConsoleBrowser, NO_BROWSER, signIn, startBrowser, submit, textOf } from "./browser.ts";
+
+Deno.test({ name: "operators in the console", ignore: NO_BROWSER }, async (t) => {
+  await using console = await startBrowser();
+  for (const [name, test] of Object.entries(TESTS)) await t.step(name, () => test(console));
+});
+
+const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>> = {
+  async "a wrong admin key is refused, and the right one opens the overview"({ open, url, demo }) {
+    await using tab = await open();
+    await signIn(tab.page, { url, key: "wrong" });
+    assertStringIncludes(await textOf(tab.page), "This admin key is not valid");
+    await signIn(tab.page, { url, key: demo.adminKey });
+    assertEquals([tab.page.url(), await headingOf(tab.page)], [url, "Overview"]);
+    assertEquals(tab.faults, []);
+  },
+
+  async "a key is created, used and rotated"({ open, operator, url, demo }) {
+    await using tab = await open(operator);
+    const { page } = tab;
+    await page.goto(`${url}/keys`);
+    await page.type("input[name=name]", "browser-test");
+    await submit(page, "form.fields button");
+    const first = await page.$eval("#secret", (secret) => secret.textContent ?? "");
+    assertEquals(await statusWith(first, demo.origin), 200);
+    await submit(page, 'main a[href*="/keys/"]');
+    await page.$eval("input[name=overlap]", (input) => void ((input as HTMLInputElement).value = "0s"));
+    await submit(page, 'form:has([value="rotate"]) button');
+    const second = await page.$eval("#secret", (secret) => secret.textContent ?? "");
+    assertEquals([await statusWith(first, demo.origin), await statusWith(second, demo.origin)], [401, 200]);
+    assertEquals(tab.faults, []);
+  },
+
+  async "a refused request is found and explained"({ open, operator, url, demo }) {
+    assertEquals(await askWith(demo.secrets["partner-tern"] ?? "", demo.origin), 429);
+    await using tab = await open(operator);
+    const { page } = tab;
+    await page.goto(`${url}/requests`);
+    await page.type("input[name=status]", "429");
+    await page.type("input[name=key]", "partner-tern");
+    await submit(page, "form.fields button");
+    await submit(page, "main table tbody tr:first-child a");
+    assertMatch(await textOf(page), /Refused: key "partner-tern" has a budget of [\d.]+ USD in all/);
+    assertEquals(tab.faults, []);
+  },
+
+  async "the totals of a month are the sums of the ledger"({ open, operator, url, demo }) {
+    const month = new Date().toISOString().slice(0, 7);
+    const since = Date.parse(`${month}-01`);
+    using db = new DatabaseSync(`${demo.folder}/data/sluice.db`, { readOnly: true });
+    const read = db.prepare(
+      "SELECT model, sum(cost) AS cost, count(*) AS requests FROM entries WHERE at >= ? GROUP BY model ORDER BY 2 DESC",
+    );
+    read.setReadBigInts(true);
+    const sums = read.all(since).map(({ cost, requests }) => [usd(BigInt(String(cost))), String(requests)]);
+    await using tab = await open(operator);
+    await tab.page.goto(`${url}/usage?by=model&month=${month}`);
+    const shown = await tab.page.$$eval(
+      "main tbody tr:not(.total)",
+      (rows) =>
+        rows.map((row) =>
+          [row.cells[1], row.cells[2]].map((cell) => cell?.querySelector("[title]")?.getAttribute("title") ?? "")
+        ),
+    );
+    assertEquals(
+      shown.map(([cost = "", requests = ""]) => [cost.replace(" USD", ""), requests.replaceAll(",", "")]),
+      sums,
+    );
+  },
+
+  async "names that are markup, quotes, right-to-left or very long are text"({ open, operator, url, demo }) {
+    const names = [
+      '<script>globalThis.hacked = 1</script><img src=x onerror="globalThis.hacked = 1">',
+      `"><svg onload=globalThis.hacked=1>'`,
+      "\u202Eנתון \u0627\u0644\u0645\u0633\u062A\u062E\u062F\u0645",
+      "x".repeat(200),
+    ];
+    for (const user of names) assertEquals(await askWith(demo.secrets["ci-review"] ?? "", demo.origin, user), 200);
+    await using tab = await open(operator);
+    const { page } = tab;
+    await page.setViewport({ width: 380, height: 900 });
+    for (const user of names) {
+      for (
+        const path of [
+          `/requests?${new URLSearchParams({ user })}`,
+          "/usage?by=user",
+          `/keys/${encodeURIComponent(user)}`,
+        ]
+      ) {
+        await page.goto(url + path);
+        const { hacked, width } = await page.evaluate(() => ({
+          hacked: "hacked" in globalThis,
+          width: document.documentElement.scrollWidth,
+        }));
+        assertEquals([path, hacked, width], [path, false, 380]);
+      }
+      await page.goto(`${url}/requests?${new URLSearchParams({ user })}`);
+      await submit(page, "main table a");
+      assertStringIncludes((await textOf(page)).replaceAll(/\s+/g, " "), user);
+    }
+    assertEquals(tab.faults, []);
+  },
+
+  async "a page of another origin can neither send forms nor show the console in a frame"({ open, operator, url }) {
+    const action = `${url}/keys`;
+    await using site = startSite(`
+      <form method="post" action="${action}"><input name="name" value="sneaked"><input name="group" value="default">
+        <input name="csrf" value=""><button>Win</button></form>
+      <iframe src="${url}"></iframe>`);
+    await using tab = await open(operator);
+    const { page } = tab;
+    await page.goto(site.url);
+    const frame = page.frames().find((frame) => frame !== page.mainFrame());
+    assertMatch(frame?.url() ?? "", /^chrome-error:/);
+    await submit(page, "button");
+    assertEquals(await headingOf(page), "Cannot do this");
+    await page.goto(`${url}/keys`);
+    assert(!(await textOf(page)).includes("sneaked"));
+  },
+
+  async "a session that has ended leads to the sign-in page, and nothing is changed"({ open, url, demo }) {
+    await using tab = await open();
+    const { page } = tab;
+    await signIn(page, { url, key: demo.adminKey });
+    await page.goto(`${url}/keys`);
+    await page.type("input[name=name]", "too-late");
+    await page.deleteCookie(...await page.cookies());
+    await submit(page, "form.fields button");
+    assertEquals([page.url(), await headingOf(page)], [`${url}/sign-in`, "Sign in"]);
+    await signIn(page, { url, key: demo.adminKey });
+    await page.goto(`${url}/keys`);
+    assert(!(await textOf(page)).includes("too-late"));
+    await submit(page, "header form button");
+    assertEquals(page.url(), `${url}/sign-in`);
+  },
+
+  async "a viewer sees the pages without forms that change anything"({ open, url, demo }) {
+    await using tab = await open();
+    await signIn(tab.page, { url, key: demo.viewerKey });
+    await tab.page.goto(`${url}/keys`);
+    assertEquals(await tab.page.$$eval("main form[method=post]", (forms) => forms.length), 0);
+    assertStringIncludes(await tab.page.$eval("header", (header) => header.innerText), "read only");
+  },
+
+  async "everything works with the keyboard alone"({ open, url, demo }) {
+    await using tab = await open();
+    const { page } = tab;
+    await page.goto(`${url}/sign-in`);
+    await page.keyboard.type(demo.adminKey);
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    assertEquals(await headingOf(page), "Overview");
+    await page.keyboard.press("Tab");
+    assertEquals(await focusedText(page), "Skip to the page");
+    await tabTo(page, "Keys");
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    await tabTo(page, "name");
+    await page.keyboard.type("by-keyboard");
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    assertMatch(await page.$eval("#secret", (secret) => secret.textContent ?? ""), /^sk-sluice-/);
+    assertEquals(tab.faults, []);
+  },
+
+  async "times are the viewer's, with UTC in the title"({ open, operator, url }) {
+    await using tab = await open(operator);
+    await tab.page.emulateTimezone("Asia/Tokyo");
+    await tab.page.goto(`${url}/requests`);
+    const { iso, title, text } = await tab.page.$eval("main time", (time) => ({
+      iso: time.dateTime,
+      title: time.title,
+      text: time.textContent ?? "",
+    }));
+    assertEquals(title, `${iso.slice(0, 19).replace("T", " ")} UTC`);
+    const hour = new Intl.DateTimeFormat("en", { timeZone: "Asia/Tokyo", minute: "2-digit", hour: "2-digit" }).format(
+      new Date(iso),
+    );
+    assertStringIncludes(text, hour);
+  },
+};
+
+function headingOf(page: Page): Promise<string> {
+  return page.$eval("h1", (heading) => heading.textContent ?? "");
+}
+
+/** The text of the element with the focus, or the name of its field. */
+function focusedText(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const { activeElement: active } = document;
+    return active instanceof HTMLInputElement ? active.name : active?.textContent?.trim() ?? "";
+  });
+}
+
+/** Presses Tab until an element has the focus. */
+async function tabTo(page: Page, text: string): Promise<void> {
+  for (let presses = 0; presses < 100; presses++) {
+    await page.keyboard.press("Tab");
+    if (await focusedText(page) === text) return;
+  }
+  throw new Error(`Cannot reach "${text}" with the keyboard`);
+}
+
+/** 1e-12 USD as the ledger's exact decimal string. */
+function usd(amount: bigint): string {
+  const digits = amount.toString().padStart(13, "0");
+  return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, "");
+}
+
+/** Status of a list of models with a key. */
+async function statusWith(key: string, origin: string): Promise<number> {
+  const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** Status of a small request with a key. */
+async function askWith(key: string, origin: string, user?: string): Promise<number> {
+  const response = await fetch(`${origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({
+      model: "borealis/atlas-2-mini",
+      max_tokens: 100,
+      messages: [{ role: "user", content: "Hello" }],
+      ...(user !== undefined && { user }),
+    }),
+  });
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** A web site of somebody else: another port is another origin, of the same site as cookies see it. */
+function startSite(body: string): AsyncDisposable & { url: string } {
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {} },
+    () => new Response(`<!doctype html><title>Elsewhere</title>${body}`, { headers: { "content-type": "text/html" } }),
+  );
+  return { url: `http://127.0.0.1:${server.addr.port}/`, [Symbol.asyncDispose]: () => server.shutdown() };
+}

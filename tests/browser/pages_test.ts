@@ -1,0 +1,85 @@
+/** Every page of the console at three widths, light and dark. */
+import { assert, assertEquals } from "@std/assert";
+import axe from "axe-core";
+import type { Page } from "puppeteer-core";
+import { type ConsoleBrowser, NO_BROWSER, startBrowser } from "./browser.ts";
+
+/** Pages that are loaded side by side. */
+const TABS = 4;
+const WIDTHS = [380, 800, 1400];
+const SCHEMES = ["light", "dark"] as const;
+const LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+
+Deno.test({
+  name: "every page of the console fits, loads nothing from elsewhere, and has no accessibility violation",
+  ignore: NO_BROWSER,
+  async fn() {
+    await using console = await startBrowser();
+    const paths = await pathsOf(console);
+    assert(paths.length > 10, `${paths.length} pages`);
+    const left = paths.values();
+    const found: string[] = [];
+    await Promise.all(Array.from({ length: TABS }, async () => {
+      await using tab = await console.open(console.operator);
+      for (const path of left) found.push(...await faultsOf(path, tab.page), ...tab.faults.splice(0));
+    }));
+    await using signedOut = await console.open();
+    found.push(...await faultsOf(`${console.url}/sign-in`, signedOut.page), ...signedOut.faults);
+    assertEquals(found, []);
+  },
+});
+
+/** Pages of the menu, and of keys and requests of every kind. */
+async function pathsOf({ open, operator, url }: ConsoleBrowser): Promise<string[]> {
+  await using tab = await open(operator);
+  const links = async (path: string, selector: string, most: number) => {
+    await tab.page.goto(url + path);
+    return await tab.page.$$eval(
+      selector,
+      (all, most) => all.slice(0, most).map((a) => (a as HTMLAnchorElement).href),
+      most,
+    );
+  };
+  const menu = await links("", "header nav a", 100);
+  const keys = await links("/keys", "main table a", 4);
+  const searches = [
+    "",
+    "status=200&upstream=meridian&model=open/kestrel-70b",
+    "reason=limit",
+    "reason=budget",
+    "status=503",
+  ];
+  const requests: string[] = [];
+  for (const search of searches) requests.push(...await links(`/requests?${search}`, "main table a", 1));
+  return [...new Set([...menu, ...keys, ...requests, `${url}/requests/none`])];
+}
+
+/** What is wrong with a page at any width, light or dark. */
+async function faultsOf(path: string, page: Page): Promise<string[]> {
+  const faults: string[] = [];
+  for (const scheme of SCHEMES) {
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    for (const width of WIDTHS) {
+      await page.setViewport({ width, height: 900 });
+      // Once per scheme: the page follows its window.
+      if (width === WIDTHS[0]) await page.goto(path);
+      const shown = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (shown > width) faults.push(`${path} is ${shown} wide at ${width}`);
+      faults.push(...(await violationsOf(page)).map((text) => `${path} ${scheme} ${width}: ${text}`));
+    }
+  }
+  return faults;
+}
+
+/** Violations of WCAG A and AA. The script is evaluated by the browser's debugger, which the page's policy does not bind. */
+async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(`if (globalThis.axe === undefined) { ${axe.source} }`);
+  return await page.evaluate(async (levels) => {
+    // deno-lint-ignore no-explicit-any
+    const { violations } = await (globalThis as any).axe.run(document, { runOnly: { type: "tag", values: levels } });
+    // deno-lint-ignore no-explicit-any
+    return violations.flatMap(({ id, nodes }: any) =>
+      nodes.map((node: any) => `${id}: ${node.html} ${node.failureSummary}`)
+    );
+  }, LEVELS);
+}
