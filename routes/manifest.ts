@@ -116,6 +116,7 @@ export const routes: Route[] = [
     path: "/admin/console/usage",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/usage.ts")).GET),
+      POST: lazyHandler(async () => (await import("./admin/console/usage.ts")).POST),
     },
   },
   {

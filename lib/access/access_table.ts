@@ -93,6 +93,7 @@ export const ACCESS: AccessTable = {
   "GET /admin/console/budgets": SESSION,
   "GET /admin/console/models": SESSION,
   "GET /admin/console/usage": SESSION,
+  "POST /admin/console/usage": SESSION,
   "GET /admin/console/node": SESSION,
   "GET /admin/console/changes": SESSION,
   "GET /admin/console/configuration": SESSION,

@@ -1,6 +1,5 @@
 /** `usage --by upstream`: what went to upstreams, and where that differs from what one of them bills. */
 import type { Config } from "../config.ts";
-import { csvText } from "../csv.ts";
 import { messageOf } from "../errors.ts";
 import { formatUsd, roundUsd } from "../billing/money.ts";
 import {
@@ -10,14 +9,16 @@ import {
   readInvoice,
   readTolerance,
   readUpstreamPrices,
+  requireDays,
   type Tolerance,
 } from "../billing/reports/invoice.ts";
 import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
 import type { Period } from "../billing/reports/period.ts";
 import { upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, UnknownUpstreamError, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { comparedCsv, comparedRows, upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter, UsageFilterError } from "../billing/reports/usage_filter.ts";
-import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
+import { dayName } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
@@ -66,9 +67,7 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
       return reportRangeError(error);
     }
     if (comparison === undefined) {
-      const usd = switches.has("exact") || format === "csv"
-        ? formatUsd
-        : (amount: bigint) => roundUsd(formatUsd(amount));
+      const usd = switches.has("exact") ? formatUsd : (amount: bigint) => roundUsd(formatUsd(amount));
       writeOut(await sumsText(sums, { format, period, usd }));
       return 0;
     }
@@ -92,7 +91,7 @@ export function reportRangeError(error: RangeError): number {
 
 async function comparisonOf(values: UpstreamCommand["values"], period: Period): Promise<Comparison | undefined> {
   const invoice = await read(values.invoice, readInvoice);
-  const tolerance = parse(values.tolerance ?? "0%", readTolerance);
+  const tolerance = parse(() => readTolerance(values.tolerance ?? "0%"));
   if (invoice === undefined) {
     if (values.tolerance !== undefined) throw new UsageError("Cannot use --tolerance without --invoice");
     return undefined;
@@ -100,20 +99,8 @@ async function comparisonOf(values: UpstreamCommand["values"], period: Period): 
   const narrowed = (["key", "group", "model", "user", "tag"] as const).find((flag) => values[flag] !== undefined);
   if (narrowed !== undefined) throw new UsageError(`Cannot use --${narrowed} with --invoice: an invoice is for all`);
   if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream: whose is it?");
-  if (invoice.byDay) requireDays(invoice, period);
+  parse(() => requireDays(invoice, period));
   return { invoice, tolerance };
-}
-
-/** Invoices have whole days: a period must cover whole days, and all days of the invoice. */
-function requireDays({ rows }: Invoice, { since, until }: Period): void {
-  if (since % DAY_MS !== 0 || until % DAY_MS !== 0) {
-    throw new UsageError(
-      "Cannot compare by day: the period must begin and end at midnight, as with --since 2026-11-01",
-    );
-  }
-  const outside = rows.find(({ day }) => Date.parse(day) < since || Date.parse(day) >= until);
-  if (outside === undefined) return;
-  throw new UsageError(`Cannot compare: the invoice has the day ${outside.day}, which is not in the period`);
 }
 
 /** Reads and parses a file, if one is named. @throws {UsageError} */
@@ -125,12 +112,12 @@ async function read<Read>(path: string | undefined, reader: (text: string) => Re
   } catch (error) {
     throw new UsageError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
   }
-  return parse(text, reader);
+  return parse(() => reader(text));
 }
 
-function parse<Read>(text: string, reader: (text: string) => Read): Read {
+function parse<Read>(reader: () => Read): Read {
   try {
-    return reader(text);
+    return reader();
   } catch (error) {
     if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
     throw error;
@@ -142,16 +129,8 @@ async function sumsText(
   { format, period, usd }: { format: Format; period: Period; usd: (amount: bigint) => string },
 ): Promise<string> {
   if (format === "json") return `${JSON.stringify(await upstreamReport(sums, period), null, 2)}\n`;
+  if (format === "csv") return upstreamCsv(sums);
   const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
-  const header = [...names, ...TOKEN_CLASSES, "images", "unpriced", "upstream_usd", "cost_usd", "margin_usd"];
-  if (format === "csv") {
-    return csvText([
-      header,
-      ...sums.map((
-        sum,
-      ) => [...nameCells(sum), ...TOKEN_CLASSES.map((name) => String(sum.tokens[name])), ...endCells(sum, usd)]),
-    ]);
-  }
   const rows = sums.map((sum) => {
     const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion } = sum.tokens;
     const tokens = [prompt, input_cache_read, input_cache_write_5m + input_cache_write_1h, completion];
@@ -195,14 +174,9 @@ function comparedText(
   };
   const ok = lines.every(({ within }) => within);
   if (format === "json") return `${JSON.stringify({ ok, lines, unverified }, null, 2)}\n`;
-  const cells = lines.map(({ day, model, what, ours, invoice, difference, within }) => [
-    ...(day === null ? [] : [day]),
-    ...[model, what, ours, invoice, difference, within ? "yes" : "no"],
-  ]);
-  const byDay = lines.some(({ day }) => day !== null);
-  const header = [...(byDay ? ["day"] : []), "model", "what", "ours", "invoice", "difference", "within"];
-  if (format === "csv") return csvText([header, ...cells]);
-  const first = byDay ? 3 : 2;
+  if (format === "csv") return comparedCsv(lines);
+  const [header = [], ...cells] = comparedRows(lines);
+  const first = header.indexOf("ours");
   const table = tableText([header.map((name) => name.toUpperCase()), ...cells], {
     right: [0, 1, 2].map((at) => first + at),
   });

@@ -1,18 +1,10 @@
 /** `usage`: the bill of a period. */
 import type { Config } from "../config.ts";
-import { csvText } from "../csv.ts";
 import { roundUsd } from "../billing/money.ts";
 import { type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
-import {
-  readGroupings,
-  type UsageFigures,
-  type UsageLine,
-  type UsageReport,
-  usageReport,
-} from "../billing/reports/usage.ts";
+import { readGroupings, type UsageFigures, type UsageReport, usageReport } from "../billing/reports/usage.ts";
+import { groupingsOf, usageCsv, usageNames } from "../billing/reports/usage_csv.ts";
 import { readUsageFilter } from "../billing/reports/usage_filter.ts";
-import { TOKEN_CLASSES } from "../store/days.ts";
-import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { withStore } from "./command_store.ts";
@@ -41,7 +33,7 @@ export async function usage({ config, values, switches }: UsageCommand): Promise
       return reportRangeError(error);
     }
     if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
-    else writeOut(switches.has("csv") ? csv(report) : table(report, switches.has("exact")));
+    else writeOut(switches.has("csv") ? usageCsv(report) : table(report, switches.has("exact")));
     return 0;
   });
 }
@@ -87,15 +79,11 @@ function table(report: UsageReport, isExact: boolean): string {
   const rows = [
     [...names, ...HEADER],
     // Requests without a model have no name to show.
-    ...lines.map((line) => [...nameCells(line).map((name) => name === "" ? "-" : name), ...tableCells(line, usd)]),
+    ...lines.map((line) => [...usageNames(line).map((name) => name === "" ? "-" : name), ...tableCells(line, usd)]),
     [...names.map((_, column) => column === 0 ? "TOTAL" : ""), ...tableCells(total, usd)],
   ];
   const right = HEADER.map((_, column) => names.length + column);
   return `From ${shortened(since)} to ${shortened(until)}\n\n${tableText(rows, { right })}`;
-}
-
-function groupingsOf({ by, then_by: thenBy }: UsageReport): UsageBy[] {
-  return thenBy === undefined ? [by] : [by, thenBy];
 }
 
 /** A time with milliseconds only where they are not zero. */
@@ -110,27 +98,4 @@ function tableCells(
   const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
   const counts = [requests, failed, tokens.prompt, tokens.input_cache_read, written, tokens.completion, images];
   return [...counts.map(String), usd(cost_usd), usd(overrun_usd)];
-}
-
-/** Amounts are exact. Every line has the period, so that files of several periods can be put together. */
-function csv(report: UsageReport): string {
-  const { since, until, lines } = report;
-  const header = [
-    ...["since", "until"],
-    ...groupingsOf(report).flatMap((by) => by === "key" ? ["key", "key_id"] : [by]),
-    ...["requests", "failed", ...TOKEN_CLASSES, "images", "cost_usd", "overrun_usd", "currency"],
-  ];
-  return csvText([header, ...lines.map((line) => [since, until, ...nameCells(line), ...csvCells(line), "USD"])]);
-}
-
-function csvCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
-  const counts = [requests, failed, ...TOKEN_CLASSES.map((name) => tokens[name]), images];
-  return [...counts.map(String), cost_usd, overrun_usd];
-}
-
-function nameCells({ id, name, then_id: thenId, then_name: thenName }: UsageLine): string[] {
-  return [
-    ...(id === undefined ? [name] : [name, id]),
-    ...(thenName === undefined ? [] : thenId === undefined ? [thenName] : [thenName, thenId]),
-  ];
 }

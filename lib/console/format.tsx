@@ -59,9 +59,11 @@ const STATE_CLASSES: Readonly<Record<string, string>> = {
 };
 
 /** A table that scrolls by itself on a narrow screen. A column whose name begins with `#` has numbers. */
-export function Table({ columns, rows, empty }: {
+export function Table({ columns, rows, total, empty }: {
   columns: readonly string[];
-  rows: readonly (readonly (VNode | string | number)[])[];
+  rows: readonly (readonly Cell[])[];
+  /** The last row. */
+  total?: readonly Cell[];
   /** Text in place of a table without rows. */
   empty: string;
 }): VNode {
@@ -74,19 +76,27 @@ export function Table({ columns, rows, empty }: {
           <tr>{columns.map((name, index) => <th scope="col" class={classes[index]}>{name.replace("#", "")}</th>)}</tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr>{row.map((cell, index) => <td class={isLong(cell) ? "long" : classes[index]}>{cell}</td>)}</tr>
-          ))}
+          {rows.map((row) => <Row cells={row} classes={classes} />)}
+          {total !== undefined && <Row cells={total} classes={classes} name="total" />}
         </tbody>
       </table>
     </div>
   );
 }
 
+/** Content of a cell. */
+type Cell = VNode | string | number;
+
+function Row(
+  { cells, classes, name }: { cells: readonly Cell[]; classes: readonly (string | undefined)[]; name?: string },
+): VNode {
+  return <tr class={name}>{cells.map((cell, at) => <td class={isLong(cell) ? "long" : classes[at]}>{cell}</td>)}</tr>;
+}
+
 /** Longest text of a cell in one line, in characters. */
 const LINE_CHARACTERS = 48;
 
-function isLong(cell: VNode | string | number): boolean {
+function isLong(cell: Cell): boolean {
   return typeof cell === "string" && cell.length > LINE_CHARACTERS;
 }
 

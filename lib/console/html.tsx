@@ -133,14 +133,15 @@ function requireSession({ session }: Pick<RouteContext, "session">): ConsoleSess
   return session;
 }
 
-/** Answers with a page; a known error becomes a page with its message. */
+/** Answers with a page, or with a file in its place; a known error becomes a page with its message. */
 export async function showPage(
   context: RouteContext,
-  render: (session: ConsoleSession) => Page | Promise<Page>,
+  render: (session: ConsoleSession) => Page | Response | Promise<Page | Response>,
 ): Promise<Response> {
   const session = requireSession(context);
   try {
-    return htmlResponse(await render(session), session);
+    const shown = await render(session);
+    return shown instanceof Response ? shown : htmlResponse(shown, session);
   } catch (thrown) {
     return htmlResponse(errorPage(thrown), session);
   }
@@ -170,6 +171,17 @@ export async function runForm(
   } catch (thrown) {
     return htmlResponse(errorPage(thrown), session);
   }
+}
+
+/** A file of rows that the browser saves. @param name without its ending */
+export function csvResponse(text: string, name: string): Response {
+  return new Response(text, {
+    headers: {
+      ...SECURITY_HEADERS,
+      "content-type": "text/csv; charset=utf-8",
+      "content-disposition": `attachment; filename="${name}.csv"`,
+    },
+  });
 }
 
 /** Path of the list of requests with these filters. */

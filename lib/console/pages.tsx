@@ -1,13 +1,10 @@
-/** Pages that only show: budgets, models with the health of their targets, usage. */
+/** Pages that only show: budgets, models with the health of their targets, nodes. */
 import { readHealth } from "../admin/health.ts";
 import { listBudgets } from "../billing/reports/budget_report.ts";
-import { type Period, readPeriod } from "../billing/reports/period.ts";
-import { USAGE_BY, usageReport } from "../billing/reports/usage.ts";
-import { GatewayError } from "../errors.ts";
 import { healthRows } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, queryOf, showPage } from "./html.tsx";
+import { showPage } from "./html.tsx";
 import { usedPercent } from "./overview.tsx";
 
 /** `GET /admin/console/budgets`. */
@@ -114,62 +111,4 @@ function perMillion(price: string): string {
   const digits = `${whole}${fraction.padEnd(6, "0").slice(0, 6)}`.replace(/^0+(?=\d)/, "");
   const rest = fraction.slice(6).replace(/0+$/, "");
   return `$${digits}${rest === "" ? "" : `.${rest}`}`;
-}
-
-/** `GET /admin/console/usage`: the bill of a period, by key, group, model or day. */
-export function usagePage({ url, signal }: Request, context: RouteContext): Promise<Response> {
-  return showPage(context, async () => {
-    const { gateway: { store: { ledger, keys }, config, now } } = context;
-    const query = queryOf({ url });
-    const by = USAGE_BY.find((name) => name === query.get("by")) ?? "model";
-    const month = query.get("month") || new Date(now()).toISOString().slice(0, 7);
-    const report = await usageReport({ ledger, keys, config }, { ...readMonth(month, now()), by, signal });
-    return {
-      title: "Usage",
-      body: (
-        <>
-          <form class="fields" method="get" action={`${CONSOLE}/usage`}>
-            <label>
-              Month
-              <input type="month" name="month" value={month} />
-            </label>
-            <label>
-              By
-              <select name="by">
-                {USAGE_BY.map((name) => <option value={name} selected={name === by}>{name}</option>)}
-              </select>
-            </label>
-            <button type="submit">Show</button>
-          </form>
-          <p>
-            <Moment iso={report.since} /> to <Moment iso={report.until} />
-          </p>
-          <Table
-            columns={["Name", "#Cost", "#Requests", "#Failed", "#Input", "#Cached", "#Output", "#Images"]}
-            rows={[...report.lines, { ...report.total, name: "Total" }].map(({ name, tokens, ...figures }) => [
-              name || "–",
-              <Usd usd={figures.cost_usd} />,
-              <Count value={figures.requests} />,
-              <Count value={figures.failed} />,
-              <Count value={tokens.prompt} />,
-              <Count value={tokens.input_cache_read} />,
-              <Count value={tokens.completion} />,
-              <Count value={figures.images} />,
-            ])}
-            empty="No requests in this month."
-          />
-        </>
-      ),
-    };
-  });
-}
-
-/** The period of a month such as `2026-11`. @throws {GatewayError} `invalid` */
-function readMonth(month: string, now: number): Period {
-  try {
-    return readPeriod({ period: month }, now);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: "month", cause: error });
-  }
 }

@@ -59,6 +59,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 td { white-space: nowrap; }
 td.long { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
 tr.total > * { font-weight: 600; border-top: 1px solid var(--field); }
+details { margin: 0 0 1rem; }
+details > summary { padding: .2rem 0; }
 .empty { color: var(--dim); border: 1px dashed var(--line); border-radius: var(--radius); padding: 1rem; margin: 0 0 1rem;
   max-width: none; }
 
@@ -81,16 +83,19 @@ tr.total > * { font-weight: 600; border-top: 1px solid var(--field); }
 .notice > :last-child { margin-bottom: 0; }
 
 /* Forms. */
-form.fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .75rem; align-items: end;
+form.fields, div.fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .75rem; align-items: end;
   margin: 0 0 1.25rem; }
-form.fields > details { grid-column: 1 / -1; }
+form.fields > details, form.fields > .links { grid-column: 1 / -1; }
 form.fields > details > div { display: grid; grid-template-columns: inherit; gap: .75rem; padding-top: .6rem; }
+form.fields > .links { margin: 0; display: flex; gap: 1rem; }
+textarea { width: 100%; resize: vertical; }
 form.inline { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: end; margin: 0 1.25rem .75rem 0; }
 fieldset { border: 1px solid var(--line); border-radius: var(--radius); margin: 0 0 1rem; padding: .75rem 1rem; min-width: 0; }
 label { display: grid; gap: .2rem; color: var(--dim); font-size: .9rem; min-width: 0; overflow-wrap: anywhere; }
 input, select, textarea, button { font: inherit; font-size: 14px; color: var(--text); background: var(--surface);
-  border: 1px solid var(--field); border-radius: .35rem; padding: .35rem .6rem; min-width: 0; min-height: 2.1rem; }
-input[type="checkbox"], input[type="radio"] { min-height: 0; width: 1rem; height: 1rem; accent-color: var(--accent); }
+  border: 1px solid var(--field); border-radius: .35rem; padding: .35rem .6rem; min-width: 0; height: 2.25rem; }
+textarea { height: auto; }
+input[type="checkbox"], input[type="radio"] { width: 1rem; height: 1rem; accent-color: var(--accent); }
 label:has(> input[type="checkbox"]), label:has(> input[type="radio"]) { display: flex; gap: .5rem; align-items: center; }
 button, a.button { background: var(--accent); color: var(--on-accent); border-color: var(--accent); font-weight: 600;
   cursor: pointer; }

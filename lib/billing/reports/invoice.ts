@@ -3,7 +3,8 @@ import { messageOf } from "../../errors.ts";
 import { isObject, type Json, parseJson } from "../../json/mod.ts";
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { PRICE_CLASSES } from "../price.ts";
-import { dayName, dayOf } from "../../store/days.ts";
+import { DAY_MS, dayName, dayOf } from "../../store/days.ts";
+import type { Period } from "./period.ts";
 import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstreams.ts";
 
 /** Figures of an invoice per model: tokens by class, images, and the amount in USD. */
@@ -175,6 +176,22 @@ function readPrice(usd: string, what: string): string {
       cause,
     });
   }
+}
+
+/**
+ * An invoice with days has whole ones: a period must cover whole days, and all days of the invoice.
+ * @throws {RangeError} where it does not
+ */
+export function requireDays({ byDay, rows }: Invoice, { since, until }: Period): void {
+  if (!byDay) return;
+  if (since % DAY_MS !== 0 || until % DAY_MS !== 0) {
+    throw new RangeError(
+      "Cannot compare by day: the period must begin and end at midnight, as with --since 2026-11-01",
+    );
+  }
+  const outside = rows.find(({ day }) => Date.parse(day) < since || Date.parse(day) >= until);
+  if (outside === undefined) return;
+  throw new RangeError(`Cannot compare: the invoice has the day ${outside.day}, which is not in the period`);
 }
 
 /** Compares sums with an invoice: each model of either, per day if the invoice has days. */

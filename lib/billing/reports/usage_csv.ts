@@ -1,0 +1,73 @@
+/** Bills as CSV. Amounts are exact. */
+import { formatUsd } from "../money.ts";
+import { dayName, TOKEN_CLASSES } from "../../store/days.ts";
+import { csvText } from "../../csv.ts";
+import type { ComparedLine } from "./invoice.ts";
+import type { UpstreamSum } from "./upstreams.ts";
+import type { UsageFigures, UsageGrouping, UsageLine, UsageReport } from "./usage.ts";
+
+/** A bill. Every line has the period, so that files of several periods can be put together. */
+export function usageCsv(report: UsageReport): string {
+  const { since, until, lines } = report;
+  const header = [
+    ...["since", "until"],
+    ...groupingsOf(report).flatMap((by) => by === "key" ? ["key", "key_id"] : [by]),
+    ...["requests", "failed", ...TOKEN_CLASSES, "images", "cost_usd", "overrun_usd", "currency"],
+  ];
+  return csvText([header, ...lines.map((line) => [since, until, ...usageNames(line), ...usageCells(line), "USD"])]);
+}
+
+/** The groupings of a bill: one or two. */
+export function groupingsOf({ by, then_by: thenBy }: Pick<UsageReport, "by" | "then_by">): UsageGrouping[] {
+  return thenBy === undefined ? [by] : [by, thenBy];
+}
+
+/** Names of a line in the order of its groupings; the id of a key follows its name. */
+export function usageNames({ id, name, then_id: thenId, then_name: thenName }: UsageLine): string[] {
+  return [
+    ...(id === undefined ? [name] : [name, id]),
+    ...(thenName === undefined ? [] : thenId === undefined ? [thenName] : [thenName, thenId]),
+  ];
+}
+
+function usageCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
+  const counts = [requests, failed, ...TOKEN_CLASSES.map((name) => tokens[name]), images];
+  return [...counts.map(String), cost_usd, overrun_usd];
+}
+
+/** Columns of sums by upstream: names, counts, tokens, amounts. */
+const UPSTREAM_COLUMNS: readonly string[] = [
+  ...["upstream", "model", "day", "requests", "attempts", "failed", "counted"],
+  ...TOKEN_CLASSES,
+  ...["images", "unpriced", "upstream_usd", "cost_usd", "margin_usd"],
+];
+
+/** Sums by upstream, its model and day. */
+export function upstreamCsv(sums: readonly UpstreamSum[]): string {
+  return csvText([
+    UPSTREAM_COLUMNS,
+    ...sums.map(({ upstream, model, day, requests, attempts, failed, counted, tokens, ...sum }) => [
+      ...[upstream, model, dayName(day)],
+      ...[requests, attempts, failed, counted, ...TOKEN_CLASSES.map((name) => tokens[name])].map(String),
+      ...[String(sum.images), String(sum.unpriced)],
+      ...[sum.upstreamCost, sum.cost, sum.cost - sum.upstreamCost].map(formatUsd),
+    ]),
+  ]);
+}
+
+/** A comparison with an invoice. */
+export function comparedCsv(lines: readonly ComparedLine[]): string {
+  return csvText(comparedRows(lines));
+}
+
+/** The rows of a comparison, its header first; with days if the invoice has them. */
+export function comparedRows(lines: readonly ComparedLine[]): string[][] {
+  const days = lines.some(({ day }) => day !== null) ? ["day"] : [];
+  return [
+    [...days, "model", "what", "ours", "invoice", "difference", "within"],
+    ...lines.map(({ day, model, what, ours, invoice, difference, within }) => [
+      ...(day === null ? [] : [day]),
+      ...[model, what, ours, invoice, difference, within ? "yes" : "no"],
+    ]),
+  ];
+}

@@ -1,0 +1,210 @@
+/** What a month cost at the upstreams, and where that differs from the invoice of one of them. */
+import type { VNode } from "preact";
+import type { ConsoleSession } from "../access/console_session.ts";
+import { formatUsd } from "../billing/money.ts";
+import {
+  type ComparedLine,
+  compareInvoice,
+  readInvoice,
+  readTolerance,
+  requireDays,
+} from "../billing/reports/invoice.ts";
+import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
+import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { upstreamCsv } from "../billing/reports/usage_csv.ts";
+import { GatewayError } from "../errors.ts";
+import type { RouteContext } from "../server/router.ts";
+import { addTokens } from "../store/days.ts";
+import { Count, State, Table, Usd } from "./format.tsx";
+import { CONSOLE, CsrfField, csvResponse, type Page, runForm } from "./html.tsx";
+import { ChoiceForm, CsvLink, readChoice, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
+
+/** The page of a month, or its file. */
+export async function upstreamUsage(
+  choice: UsageChoice,
+  { session, signal, context }: { session: ConsoleSession; signal: AbortSignal; context: RouteContext },
+): Promise<Page | Response> {
+  const { month, isCsv } = choice;
+  const sums = await readSums({ ...choice.period, signal }, context);
+  if (isCsv) return csvResponse(upstreamCsv(sums), `usage-${month}-upstream`);
+  const upstreams = [...new Set(sums.map(({ upstream }) => upstream))];
+  return {
+    title: "Usage",
+    body: (
+      <>
+        <ChoiceForm choice={choice} />
+        <h2>By upstream</h2>
+        <Table
+          columns={["Upstream", "Its model", "#Requests", "#Attempts", "#Failed", "#Input", "#Cached", "#Output"]
+            .concat(["#Images", "#Cost there", "#Charged", "#Margin"])}
+          rows={wholeMonths(sums).map((sum) => [sum.upstream, sum.model, ...figureCells(sum)])}
+          empty="Nothing went to an upstream in this month."
+        />
+        <CsvLink choice={choice} />
+        <p class="dim">
+          The cost there is at the prices of the targets, and at the catalog's prices where a target has none.
+        </p>
+        {session.role === "admin" && upstreams.length > 0 && (
+          <InvoiceForm session={session} month={month} upstreams={upstreams} />
+        )}
+      </>
+    ),
+  };
+}
+
+/** `POST /admin/console/usage`: compares an invoice with the ledger. */
+export function compareFromForm(request: Request, context: RouteContext): Promise<Response> {
+  return runForm(request, context, async (fields) => {
+    const choice = readChoice(fields, context.gateway.now());
+    const upstream = fields.get("upstream") ?? "";
+    const comparison = readComparison(fields, choice);
+    const sums = await readSums({ ...choice.period, upstream, signal: request.signal }, context);
+    const lines = compareInvoice(sums, comparison);
+    const differing = lines.filter(({ within }) => !within).length;
+    return {
+      title: `Invoice of ${upstream} for ${choice.month}`,
+      section: "Usage",
+      body: (
+        <>
+          <p class={`notice ${differing === 0 ? "" : "bad"}`} role="status">
+            {differing === 0
+              ? "No differences found."
+              : `${differing} of ${lines.length} numbers differ by more than the tolerance.`}
+          </p>
+          <ComparedTable lines={lines} />
+          <p class="dim">{unverifiedText(sums)}</p>
+          <p>
+            <a href={`${CONSOLE}/usage?${new URLSearchParams({ month: choice.month, by: UPSTREAM })}`}>
+              Back to the month
+            </a>
+          </p>
+        </>
+      ),
+    };
+  });
+}
+
+/** Reads the invoice and the tolerance of a form. @throws {GatewayError} `invalid` */
+function readComparison(fields: URLSearchParams, { period }: UsageChoice): Parameters<typeof compareInvoice>[1] {
+  try {
+    const invoice = readInvoice(fields.get("invoice") ?? "");
+    requireDays(invoice, period);
+    return { invoice, tolerance: readTolerance(fields.get("tolerance") || "0%") };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new GatewayError("invalid", error.message, { cause: error });
+  }
+}
+
+/** @throws {GatewayError} `invalid` where single requests of the month are pruned */
+async function readSums(
+  query: Parameters<typeof sumUpstreams>[1],
+  { gateway: { store: { ledger }, config } }: RouteContext,
+): Promise<UpstreamSum[]> {
+  try {
+    return await sumUpstreams({ ledger, config }, query);
+  } catch (error) {
+    if (!(error instanceof PrunedEntriesError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: "month", cause: error });
+  }
+}
+
+/** The sums of all days of a model. */
+function wholeMonths(sums: readonly UpstreamSum[]): UpstreamSum[] {
+  const months = new Map<string, UpstreamSum>();
+  for (const sum of sums) {
+    const name = `${sum.upstream}\n${sum.model}`;
+    const month = months.get(name);
+    if (month === undefined) {
+      months.set(name, { ...sum, tokens: { ...sum.tokens } });
+      continue;
+    }
+    for (const count of ["requests", "attempts", "failed", "counted", "images", "unpriced"] as const) {
+      month[count] += sum[count];
+    }
+    addTokens(month.tokens, sum.tokens);
+    month.upstreamCost += sum.upstreamCost;
+    month.cost += sum.cost;
+  }
+  return [...months.values()];
+}
+
+function figureCells({ tokens, upstreamCost, cost, ...sum }: UpstreamSum): VNode[] {
+  return [
+    <Count value={sum.requests} />,
+    <Count value={sum.attempts} />,
+    <Count value={sum.failed} />,
+    <Count value={tokens.prompt} />,
+    <Count value={tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h} />,
+    <Count value={tokens.completion} />,
+    <Count value={sum.images} />,
+    <Usd usd={formatUsd(upstreamCost)} />,
+    <Usd usd={formatUsd(cost)} />,
+    <Usd usd={formatUsd(cost - upstreamCost)} />,
+  ];
+}
+
+function InvoiceForm(
+  { session, month, upstreams }: { session: ConsoleSession; month: string; upstreams: readonly string[] },
+): VNode {
+  return (
+    <details>
+      <summary>Compare with a vendor's invoice</summary>
+      <p>
+        Paste it as CSV. The first line names the columns: <code>model</code> as the vendor calls it, <code>day</code>
+        {" "}
+        if it has days, and any of <code>prompt</code>, <code>input_cache_read</code>,{" "}
+        <code>input_cache_write_5m</code>, <code>input_cache_write_1h</code>, <code>completion</code>,{" "}
+        <code>images</code> and <code>upstream_usd</code>.
+      </p>
+      <form method="post" action={`${CONSOLE}/usage`}>
+        <CsrfField session={session} />
+        <input type="hidden" name="month" value={month} />
+        <label>
+          Invoice
+          <textarea name="invoice" rows={8} required spellcheck={false} class="mono" />
+        </label>
+        <div class="fields">
+          <label>
+            Of
+            <select name="upstream">{upstreams.map((name) => <option value={name}>{name}</option>)}</select>
+          </label>
+          <label>
+            Tolerance, such as 0.1%
+            <input name="tolerance" value="0%" autocomplete="off" />
+          </label>
+          <button type="submit">Compare</button>
+        </div>
+      </form>
+    </details>
+  );
+}
+
+function ComparedTable({ lines }: { lines: readonly ComparedLine[] }): VNode {
+  const hasDays = lines.some(({ day }) => day !== null);
+  return (
+    <Table
+      columns={[...hasDays ? ["Day"] : [], "Model", "Number", "#Ours", "#Invoice", "#Difference", "Result"]}
+      rows={lines.map(({ day, model, what, ours, invoice, difference, within }) => [
+        ...hasDays ? [day ?? ""] : [],
+        model,
+        what.replaceAll("_", " "),
+        ours,
+        invoice,
+        difference,
+        <State state={within ? "ok" : "open"} text={within ? "within the tolerance" : "differs"} />,
+      ])}
+      empty="Neither the invoice nor the ledger has any numbers."
+    />
+  );
+}
+
+/** What a comparison cannot verify. */
+function unverifiedText(sums: readonly UpstreamSum[]): string {
+  const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
+  return `Not comparable one by one: ${
+    all(({ counted }) => counted)
+  } requests whose tokens the gateway counted itself, ` +
+    `${all(({ failed }) => failed)} that failed without reported tokens, and ` +
+    `${all(({ attempts, requests }) => attempts - requests)} earlier attempts.`;
+}

@@ -1,0 +1,116 @@
+/** The bill of a month by one or two things, as a page and as CSV. */
+import type { VNode } from "preact";
+import type { RequestTexts } from "../billing/reports/requests.ts";
+import { type UsageFigures, type UsageGrouping, type UsageLine, usageReport } from "../billing/reports/usage.ts";
+import { groupingsOf, usageCsv } from "../billing/reports/usage_csv.ts";
+import type { RouteContext } from "../server/router.ts";
+import { DAY_MS } from "../store/days.ts";
+import { DayChart } from "./chart.tsx";
+import { Cards, Count, Table, Usd } from "./format.tsx";
+import { csvResponse, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
+import { upstreamUsage } from "./upstream_usage.tsx";
+import { ChoiceForm, CsvLink, readChoice, TITLES, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
+
+/** `GET /admin/console/usage`; with `format=csv` as a file. */
+export function usagePage(request: Request, context: RouteContext): Promise<Response> {
+  return showPage(context, async (session) => {
+    const choice = readChoice(queryOf(request), context.gateway.now());
+    const { by } = choice;
+    const { signal } = request;
+    return by === UPSTREAM
+      ? await upstreamUsage(choice, { session, signal, context })
+      : await billPage({ ...choice, by }, { signal, context });
+  });
+}
+
+async function billPage(
+  choice: UsageChoice & { by: UsageGrouping },
+  { signal, context }: { signal: AbortSignal; context: RouteContext },
+): Promise<Page | Response> {
+  const { month, period, by, thenBy, isCsv } = choice;
+  const { store: { ledger, keys }, config } = context.gateway;
+  const groupings = { by, ...(thenBy !== undefined && { thenBy }) };
+  const report = await usageReport({ ledger, keys, config }, { ...period, ...groupings, signal });
+  if (isCsv) return csvResponse(usageCsv(report), `usage-${month}-${groupingsOf(report).join("-")}`);
+  const days = await usageReport({ ledger, keys, config }, { ...period, by: "day", signal });
+  const names = groupingsOf(report).map((by) => TITLES[by]);
+  const hasOverrun = report.total.overrun_usd !== "0";
+  const figures = (of: UsageFigures) => figureCells(of).slice(0, hasOverrun ? undefined : -1);
+  return {
+    title: "Usage",
+    body: (
+      <>
+        <ChoiceForm choice={choice} />
+        <Totals total={report.total} />
+        <figure>
+          <figcaption>Cost per day (UTC)</figcaption>
+          <DayChart days={days.lines} {...period} />
+        </figure>
+        <h2>{`By ${names.join(" and ").toLowerCase()}`}</h2>
+        <Table
+          columns={[...names, ...FIGURES.slice(0, hasOverrun ? undefined : -1)]}
+          rows={report.lines.map((line) => [...nameCells(line, choice), ...figures(line)])}
+          total={["Total", ...names.slice(1).map(() => ""), ...figures(report.total)]}
+          empty="No requests in this month."
+        />
+        <CsvLink choice={choice} />
+        {groupingsOf(report).includes("tag") && (
+          <p class="dim">A request with several tags is in the line of each; the total has it once.</p>
+        )}
+      </>
+    ),
+  };
+}
+
+const FIGURES = ["#Cost", "#Requests", "#Failed", "#Input", "#Cached", "#Output", "#Images", "#Overrun"] as const;
+
+function figureCells({ tokens, ...figures }: UsageFigures): VNode[] {
+  return [
+    <Usd usd={figures.cost_usd} />,
+    <Count value={figures.requests} />,
+    <Count value={figures.failed} />,
+    <Count value={tokens.prompt} />,
+    <Count value={tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h} />,
+    <Count value={tokens.completion} />,
+    <Count value={figures.images} />,
+    <Usd usd={figures.overrun_usd} />,
+  ];
+}
+
+/** The names of a line, each with a link to its requests. */
+function nameCells(
+  { id, name, then_id: thenId, then_name: thenName }: UsageLine,
+  { by, thenBy, period }: UsageChoice & { by: UsageGrouping },
+): (VNode | string)[] {
+  const first = filterOf(by, id ?? name);
+  const whole = { since: new Date(period.since).toISOString(), until: new Date(period.until).toISOString() };
+  const link = (name: string, filter: RequestTexts | undefined) =>
+    name === "" ? "–" : filter === undefined ? name : <a href={requestsPath({ ...whole, ...filter })}>{name}</a>;
+  if (thenBy === undefined || thenName === undefined) return [link(name, first)];
+  const second = filterOf(thenBy, thenId ?? thenName);
+  const both = first === undefined || second === undefined ? undefined : { ...first, ...second };
+  return [link(name, first), link(thenName, both)];
+}
+
+/** The search for the requests of a line; absent: requests without a name cannot be searched for. */
+function filterOf(by: UsageGrouping, name: string): RequestTexts | undefined {
+  if (name === "") return undefined;
+  if (by !== "day") return { [by]: name };
+  const since = Date.parse(name);
+  return { since: new Date(since).toISOString(), until: new Date(since + DAY_MS).toISOString() };
+}
+
+function Totals({ total: { tokens, ...total } }: { total: UsageFigures }): VNode {
+  return (
+    <Cards
+      cards={[
+        ["Cost", <Usd usd={total.cost_usd} />],
+        ["Requests", <Count value={total.requests} />],
+        ["Failed or refused", <Count value={total.failed} />],
+        ["Input tokens", <Count value={tokens.prompt + tokens.input_cache_read} />],
+        ["Output tokens", <Count value={tokens.completion} />],
+        ["Images", <Count value={total.images} />],
+      ]}
+    />
+  );
+}
