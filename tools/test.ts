@@ -80,7 +80,11 @@ export function groupsOf(all: boolean): Group[] {
       files: wanted.filter(isClients),
       isBundled: true,
     },
-    { name: "the browser", args: ["--config", "tests/browser/deno.json"], files: wanted.filter(isBrowser) },
+    {
+      name: "the browser",
+      args: ["--parallel", "--config", "tests/browser/deno.json"],
+      files: wanted.filter(isBrowser),
+    },
     { name: "WebAssembly", args: ["--config", "tools/wasm/deno.json"], files: testFiles("tools/wasm/") },
   ];
   return groups.filter(({ files }) => files.length > 0);

@@ -174,7 +174,7 @@ export async function runForm(
 }
 
 /** A file of rows that the browser saves. @param name without its ending */
-export function csvResponse(text: string, name: string): Response {
+export function csvResponse(text: string | ReadableStream<Uint8Array>, name: string): Response {
   return new Response(text, {
     headers: {
       ...SECURITY_HEADERS,

@@ -14,7 +14,7 @@ import {
 import { csvText } from "../csv.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Count, Moment, Table, Usd } from "./format.tsx";
-import { CONSOLE, queryOf, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
+import { CONSOLE, csvResponse, queryOf, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
 
 /** Filters of the form. */
 const FILTERS = [
@@ -93,13 +93,7 @@ export async function requestsCsv(request: Request, { gateway }: RouteContext): 
     },
     cancel: () => left.abort(),
   });
-  return new Response(body, {
-    headers: {
-      ...SECURITY_HEADERS,
-      "content-type": "text/csv; charset=utf-8",
-      "content-disposition": 'attachment; filename="requests.csv"',
-    },
-  });
+  return csvResponse(body, "requests");
 }
 
 /** Non-empty parameters of the query that a search knows. */

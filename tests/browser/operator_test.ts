@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import type { Page } from "puppeteer-core";
+import type { RunningDemo } from "./demo.ts";
 import { type ConsoleBrowser, NO_BROWSER, signIn, startBrowser, submit, textOf } from "./browser.ts";
 
 Deno.test({ name: "operators in the console", ignore: NO_BROWSER }, async (t) => {
@@ -48,28 +49,36 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
     assertEquals(tab.faults, []);
   },
 
-  async "the totals of a month are the sums of the ledger"({ open, operator, url, demo }) {
-    const month = new Date().toISOString().slice(0, 7);
-    const since = Date.parse(`${month}-01`);
+  async "the totals of a month are the sums of the ledger, on the page and in the CSV of the command line"(
+    { open, operator, url, demo },
+  ) {
+    // The month with most of the traffic.
+    const month = new Date(Date.now() - 15 * 86_400_000).toISOString().slice(0, 7);
     using db = new DatabaseSync(`${demo.folder}/data/sluice.db`, { readOnly: true });
     const read = db.prepare(
-      "SELECT model, sum(cost) AS cost, count(*) AS requests FROM entries WHERE at >= ? GROUP BY model ORDER BY 2 DESC",
+      "SELECT model, sum(cost) AS cost, count(*) AS requests FROM entries " +
+        "WHERE strftime('%Y-%m', at / 1000, 'unixepoch') = ? GROUP BY model ORDER BY 2 DESC",
     );
     read.setReadBigInts(true);
-    const sums = read.all(since).map(({ cost, requests }) => [usd(BigInt(String(cost))), String(requests)]);
+    const sums = read.all(month).map(({ cost, requests }) => [usd(BigInt(String(cost))), String(requests)]);
     await using tab = await open(operator);
-    await tab.page.goto(`${url}/usage?by=model&month=${month}`);
-    const shown = await tab.page.$$eval(
+    const { page } = tab;
+    await page.goto(`${url}/usage?by=model&month=${month}`);
+    const shown = await page.$$eval(
       "main tbody tr:not(.total)",
       (rows) =>
         rows.map((row) =>
-          [row.cells[1], row.cells[2]].map((cell) => cell?.querySelector("[title]")?.getAttribute("title") ?? "")
+          [...row.cells].slice(1, 3).map((cell) => cell.querySelector("[title]")?.getAttribute("title") ?? "")
         ),
     );
-    assertEquals(
-      shown.map(([cost = "", requests = ""]) => [cost.replace(" USD", ""), requests.replaceAll(",", "")]),
-      sums,
-    );
+    const exact = shown.map(([cost = "", requests = ""]) => [cost.replace(" USD", ""), requests.replaceAll(",", "")]);
+    assertEquals(exact, sums);
+    for (const by of ["group,model", "upstream"]) {
+      const [first = "", then = ""] = by.split(",");
+      const query = new URLSearchParams({ month, by: first, then, format: "csv" });
+      const csv = await page.evaluate(async (path) => await (await fetch(path)).text(), `${url}/usage?${query}`);
+      assertEquals(csv, await runSluice(["usage", "--month", month, "--by", by, "--csv"], demo));
+    }
   },
 
   async "names that are markup, quotes, right-to-left or very long are text"({ open, operator, url, demo }) {
@@ -174,10 +183,9 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
       text: time.textContent ?? "",
     }));
     assertEquals(title, `${iso.slice(0, 19).replace("T", " ")} UTC`);
-    const hour = new Intl.DateTimeFormat("en", { timeZone: "Asia/Tokyo", minute: "2-digit", hour: "2-digit" }).format(
-      new Date(iso),
-    );
-    assertStringIncludes(text, hour);
+    const japan = new Date(Date.parse(iso) + 9 * 3_600_000);
+    const hour = String(japan.getUTCHours() % 12 || 12).padStart(2, "0");
+    assertStringIncludes(text, `${hour}:${iso.slice(14, 16)}`);
   },
 };
 
@@ -206,6 +214,18 @@ async function tabTo(page: Page, text: string): Promise<void> {
 function usd(amount: bigint): string {
   const digits = amount.toString().padStart(13, "0");
   return `${digits.slice(0, -12)}.${digits.slice(-12)}`.replace(/\.?0+$/, "");
+}
+
+/** The output of a command of the demo's gateway. */
+async function runSluice(args: readonly string[], { folder }: RunningDemo): Promise<string> {
+  const root = `${import.meta.dirname}/../..`;
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-check", "--allow-all", "--config", `${root}/deno.json`, `${root}/main.ts`, ...args],
+    cwd: folder,
+    env: Object.fromEntries(["ADMIN_KEY", "VIEWER_KEY", "UPSTREAM_KEY"].map((name) => [name, `${name}-of-a-command`])),
+    stderr: "inherit",
+  }).output();
+  return new TextDecoder().decode(stdout);
 }
 
 /** Status of a list of models with a key. */
