@@ -8,11 +8,12 @@ const ROOT = new URL("..", import.meta.url).pathname;
 
 /** Files that `deno task test` leaves out, by reason. */
 export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
-  "Clusters, databases that stop, proxies, crashes": [
+  "Clusters, databases that stop, proxies, crashes, commands of the documentation": [
     "tests/e2e/nodes/",
     "tests/e2e/deploy/",
     "tests/e2e/fault/rehearsal_test.ts",
     "tests/e2e/program/",
+    "tests/e2e/docs/",
     "tests/limits/nodes_test.ts",
     "tests/limits/outages_test.ts",
     "tests/store/outage/journaled_postgres_test.ts",

@@ -1,0 +1,106 @@
+/** Turns a page of the documentation into a shell script that does what its reader does. */
+import type { CodeBlock, Page } from "../../../tools/markdown.ts";
+import { consoleCommands } from "../../support/documents.ts";
+
+/** Where a page's script runs. */
+export interface ScriptPlace {
+  /** Port of the clients, and that of the admin side. */
+  port: number;
+  adminPort: number;
+  /** Port for a server that the page starts itself. */
+  otherPort: number;
+  /** Origin of the server that plays all vendors. */
+  vendor: string;
+}
+
+/** A page's script, with the output that the page shows for each of its console commands. */
+export interface PageScript {
+  text: string;
+  /** Expected output, by the name of the file that the script writes the real one to. */
+  outputs: ReadonlyMap<string, string>;
+}
+
+/** A block that the test cannot run: services, containers, other machines. `sh -n` still reads it. */
+export const NOT_RUN = "no-run";
+
+/** Whether a block starts the gateway and nothing else. */
+const STARTS = /^(?:sluice(?: serve)?|npx -y deno@[\d.]+ task start)$/;
+
+/** The script of a page. It starts the gateway where the page does, else before the first command that needs it. */
+export function pageScript({ path, blocks }: Page, place: ScriptPlace): PageScript {
+  const outputs = new Map<string, string>();
+  const isTutorial = /tutorials|^README/.test(path);
+  const parts: string[] = isTutorial ? [] : [PRELUDE];
+  const shell = blocks.filter(({ language, note }) => language === "sh" && note !== NOT_RUN);
+  const startsItself = shell.some(({ text }) => lines(text).some((line) => STARTS.test(line)));
+  let isStarted = false;
+  for (const block of blocks) {
+    if (isConfiguration(block)) parts.push(`cat > sluice.jsonc <<'PAGE_END'\n${withVendor(block.text, place)}PAGE_END`);
+    if (!startsItself && !isStarted && /127\.0\.0\.1:8790|_BASE_URL/.test(block.text) && shell.includes(block)) {
+      parts.push(START);
+      isStarted = true;
+    }
+    if (shell.includes(block)) parts.push(shellPart(block, place));
+    if (block.language === "console") {
+      for (const { command, output } of consoleCommands(block.text)) {
+        const name = `shown-${outputs.size}`;
+        outputs.set(name, output);
+        parts.push(`{ ${command}\n} > ${name} 2>&1`);
+      }
+    }
+  }
+  const text = parts.join("\n").replaceAll("8790", String(place.port)).replaceAll("8791", String(place.adminPort))
+    .replaceAll("8795", String(place.otherPort));
+  return { text, outputs };
+}
+
+/** One request and a key, so that there is something to report, rotate and copy. */
+const PRELUDE = `export SLUICE_API_KEY=$(sluice keys add ci 2> /dev/null)
+start_gateway
+curl http://127.0.0.1:8790/v1/chat/completions -H "Authorization: Bearer $SLUICE_API_KEY" \\
+  -H "Content-Type: application/json" -d '{"model": "sluice/echo", "messages": [{"role": "user", "content": "Hello"}]}'
+stop_gateway`;
+
+const START = "start_gateway";
+
+function lines(text: string): string[] {
+  return text.split("\n").map((line) => line.replace(/\s+#.*$/, "").trim());
+}
+
+/** A block that the reader saves as the configuration. */
+function isConfiguration({ language, text }: CodeBlock): boolean {
+  return language === "jsonc" && text.startsWith("// sluice.jsonc\n");
+}
+
+/** Has every upstream be the server of the test. */
+function withVendor(text: string, { vendor }: ScriptPlace): string {
+  return text.replaceAll(/"base_url": "[^"]*",?/g, "").replaceAll(
+    /"vendor": "(?!embedded)([^"]+)"/g,
+    (member, name) => `${member}, "base_url": "${vendor}${name === "anthropic" ? "" : "/v1"}"`,
+  );
+}
+
+/** The commands as they are, with values for what the reader fills in, and the gateway in the background. */
+function shellPart({ text }: CodeBlock, place: ScriptPlace): string {
+  const filled = text.replaceAll(/(?<==\S*)…/g, "0123456789abcdef");
+  return withVendor(
+    filled.split("\n").filter((line) => !/^npx -y deno@[\d.]+ task test\b/.test(line)).map((line) =>
+      STARTS.test(lines(line)[0] ?? "") ? START : line
+    ).join("\n"),
+    place,
+  );
+}
+
+/** Two outputs are the same but for what differs with each run: numbers, ids, keys, times and the width of columns. */
+export function comparable(output: string): string {
+  return output.replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME").replaceAll(/\b(key|req)_(?:[\w-]|…)+/g, "$1")
+    .replaceAll(/sk-sluice-(?:[\w-]|…)+/g, "sk").replaceAll(/<?\b\d[\d.,]*\b/g, "N").replaceAll(/ +/g, " ")
+    .replaceAll(/ $/gm, "").trim();
+}
+
+/** Whether an output is as shown. A line `…` stands for any further lines. */
+export function isAsShown(output: string, shown: string): boolean {
+  const [actual, expected] = [comparable(output), comparable(shown)];
+  const [head = "", ...rest] = expected.split(/\n…$/);
+  return rest.length > 0 ? actual.startsWith(head) : actual === expected;
+}

@@ -1,0 +1,113 @@
+import { assert, assertEquals } from "@std/assert";
+import { readPages } from "../../../tools/docs.ts";
+import type { Page } from "../../../tools/markdown.ts";
+import { startServer } from "../../fault/start_server.ts";
+import { inFolder } from "../../support/program.ts";
+import { findProgram, skipIf } from "../../support/skip.ts";
+import { comparable, isAsShown, NOT_RUN, pageScript } from "./page_script.ts";
+
+const ROOT = new URL("../../../", import.meta.url).pathname;
+const PAGES = readPages();
+const MISSING = ["sh", "curl", "jq", "openssl", "base64"].filter((name) => findProgram(name) === undefined);
+const ignore = Deno.build.os === "windows" ||
+  skipIf(MISSING.length > 0, `${MISSING.join(", ")} for the commands of the documentation: not installed`);
+
+/** Commands of the shell that the script of every page begins with. */
+const FUNCTIONS = `set -e
+start_gateway() {
+  stop_gateway
+  sluice serve > serve.out 2> serve.log & gateway=$!
+  until sluice health > /dev/null 2>&1; do kill -0 $gateway || { cat serve.log; exit 1; }; sleep 0.1; done
+}
+stop_gateway() { if [ -n "$gateway" ]; then kill $gateway; wait $gateway || true; gateway=; fi; }
+trap '[ -z "$gateway" ] || kill $gateway' EXIT
+gateway=
+`;
+
+/** What pages run beside the tools of the system: sluice, npx for it, and a curl that fails as requests do. */
+async function installCommands(folder: string): Promise<void> {
+  await Deno.mkdir(`${folder}/bin`);
+  const program =
+    `${Deno.execPath()} run --quiet --no-check --no-prompt -A --config '${ROOT}deno.json' '${ROOT}main.ts'`;
+  const commands = {
+    sluice: `exec ${program} "$@"`,
+    npx: 'shift 3; case $1 in start) exec sluice serve;; sluice) shift; exec sluice "$@";; *) exit 64;; esac',
+    curl: `exec ${findProgram("curl")} --silent --show-error --fail-with-body "$@"`,
+  };
+  for (const [name, text] of Object.entries(commands)) {
+    await Deno.writeTextFile(`${folder}/bin/${name}`, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  }
+}
+
+/** Values for the variables that a page's configuration names. */
+function secretsOf({ blocks }: Page): Record<string, string> {
+  const names = blocks.flatMap(({ text }) => Array.from(text.matchAll(/"env": "(\w+)"/g), ([, name = ""]) => name));
+  return Object.fromEntries(
+    names.map((name) => [name, /WEBHOOK/.test(name) ? "http://127.0.0.1:9/" : name.padEnd(32, "0")]),
+  );
+}
+
+/** Free ports, none of them twice. */
+function freePorts(count: number): number[] {
+  const listeners = Array.from({ length: count }, () => Deno.listen({ hostname: "127.0.0.1", port: 0 }));
+  const ports = listeners.map(({ addr }) => addr.port);
+  for (const listener of listeners) listener.close();
+  return ports;
+}
+
+async function runPage(page: Page, folder: string): Promise<void> {
+  await using server = startServer();
+  const [port = 0, adminPort = 0, otherPort = 0] = freePorts(3);
+  const { text, outputs } = pageScript(page, { port, adminPort, otherPort, vendor: server.url });
+  await installCommands(folder);
+  const { success, stdout, stderr } = await new Deno.Command("sh", {
+    args: ["-c", FUNCTIONS + text],
+    cwd: folder,
+    env: {
+      ...secretsOf(page),
+      PATH: `${folder}/bin:${Deno.env.get("PATH")}`,
+      HOME: folder,
+      NO_COLOR: "1",
+      SLUICE_PORT: String(port),
+    },
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  const log = await Deno.readTextFile(`${folder}/serve.log`).catch(() => "");
+  assert(success, `${decoder.decode(stdout)}${decoder.decode(stderr)}\n${log.slice(-2_000)}`);
+  for (const [name, shown] of outputs) {
+    const output = await Deno.readTextFile(`${folder}/${name}`);
+    if (!isAsShown(output, shown)) assertEquals(comparable(output), comparable(shown));
+  }
+}
+
+for (const page of PAGES) {
+  const isRun = page.blocks.some(({ language, note }) => /^(?:sh|console)$/.test(language) && note !== NOT_RUN);
+  if (!/^(?:README\.md|docs\/(?:tutorials|how-to|reference|explanation)\/)/.test(page.path) || !isRun) continue;
+  Deno.test({
+    name: `the commands of ${page.path} work`,
+    ignore,
+    fn: () => inFolder((folder) => runPage(page, folder)),
+  });
+}
+
+Deno.test({
+  name: "the commands that tests cannot run are at least commands of a shell",
+  ignore,
+  async fn() {
+    for (const { path, blocks } of PAGES) {
+      for (const { text, line } of blocks.filter(({ language, note }) => language === "sh" && note === NOT_RUN)) {
+        const { success, stderr } = await new Deno.Command("sh", { args: ["-n", "-c", text] }).output();
+        assert(success, `${path}:${line}: ${new TextDecoder().decode(stderr)}`);
+      }
+    }
+  },
+});
+
+Deno.test("an output is compared but for numbers, ids, keys and times", () => {
+  const shown = "ID       NAME  COST\nkey_a-1  ci    0.5\nsk-sluice-…\n2026-11-21T04:18:08.408Z\n";
+  assert(isAsShown("ID    NAME  COST\nkey_B_2 ci    <0.0001\nsk-sluice-aB-_9\n2027-01-01T00:00:00Z\n", shown));
+  assert(!isAsShown("ID    NAME  COST\nkey_B_2 web    0.5\nsk-sluice-aB-_9\n2027-01-01T00:00:00Z\n", shown));
+  assert(isAsShown("one\ntwo\nthree\n", "one\n…\n"));
+  assert(!isAsShown("none\ntwo\n", "one\n…\n"));
+});
