@@ -19,6 +19,7 @@ import { createInFlightRequests, type InFlightRequests } from "./billing/in_flig
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { startCallSpan } from "./observe/trace.ts";
 import { Recall, type SharedResponses } from "./recall/recall.ts";
+import { ConversationTargets } from "./routing/affinity.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow, UpstreamProbe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
 import type { Store } from "./store/store.ts";
@@ -62,6 +63,8 @@ export interface Gateway {
   readonly observer: Observer;
   /** Circuit breakers, statistics and retry budgets of targets. */
   readonly health: Health;
+  /** Targets that answered recent conversations. */
+  readonly conversations: ConversationTargets;
   /** Work for clients that have disconnected. */
   readonly backgroundTasks: BackgroundTasks;
   /** Answers that are read to their end although their clients have left. */
@@ -158,6 +161,7 @@ export function createGateway(
     inFlight: createInFlightRequests(),
     observer,
     health: health ?? ownHealth({ ...built, observer, now, monotonic, random, log }),
+    conversations: new ConversationTargets(monotonic),
     backgroundTasks: createBackgroundTasks(),
     drains: createDrainedRequests(),
     uploads: createAdmissionQueue({

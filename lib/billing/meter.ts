@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { AdmittedRequest, LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
+  Affinity,
   BilledTokens,
   BudgetClaim,
   Ending,
@@ -104,8 +105,11 @@ export interface Meter {
   limitStatuses(): LimitStatus[];
   /** Records the end user and tags that the client named. */
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void;
-  /** Records the start of an attempt. `target`: the model there, with its prices if they are known. */
-  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void;
+  /**
+   * Records the start of an attempt. `target`: the model there, with its prices if they are known. `affinity`: absent where
+   * there was no choice of targets, or no conversation.
+   */
+  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void;
   /** Records the end of an attempt. */
   attempted(attempt: EntryAttempt): void;
   /** Records the members of the request that the upstream of the present attempt does not support. */
@@ -174,6 +178,7 @@ class RequestMeter implements Meter {
   #attempts = 0;
   #upstream = "";
   #target: Pick<Target, "model" | "pricing"> | undefined;
+  #affinity: Affinity | undefined;
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
   /** All attempts; `undefined` until one fails. */
   #attemptsMade: EntryAttempt[] | undefined;
@@ -315,8 +320,9 @@ class RequestMeter implements Meter {
     return this.#limits.limitStatuses();
   }
 
-  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">): void {
+  attempt(upstream: string, target?: Pick<Target, "model" | "pricing">, affinity?: Affinity): void {
     this.#attempts++;
+    this.#affinity = affinity;
     this.#upstream = upstream;
     this.#target = target;
   }
@@ -414,11 +420,13 @@ class RequestMeter implements Meter {
   #details(details: EntryDetails | undefined): EntryDetails | undefined {
     const attempts = this.#attemptsMade;
     const dropped = this.#dropped.length === 0 ? undefined : this.#dropped;
-    if (attempts === undefined && dropped === undefined && this.#attribution === undefined) return details;
+    const affinity = this.#affinity;
+    if ((attempts ?? dropped ?? affinity ?? this.#attribution) === undefined) return details;
     return {
       ...details,
       ...(attempts !== undefined && { attempts }),
       ...(dropped !== undefined && { dropped }),
+      ...(affinity !== undefined && { affinity }),
       ...this.#attribution,
     };
   }

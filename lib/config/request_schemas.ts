@@ -94,6 +94,11 @@ export const routingSchema = z.strictObject({
       "Most attempts per request, counted over all targets. Repeats at one target leave attempts for the targets that " +
         "were not tried yet",
     ),
+  affinity_minutes: z.number().int().min(0).max(1440).default(60)
+    .describe(
+      "How long requests of one conversation go to the target that answered its last one, in minutes, so that its prompt " +
+        "cache is used; 0: each request draws its target anew",
+    ),
   breaker: z.strictObject({
     window_ms: z.number().int().min(1000).max(600_000).default(30_000)
       .describe("Period over which the share of failed requests is measured, in milliseconds"),

@@ -55,7 +55,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
       choices: planChoices({
         models: [{ model, price: { prompt: 0n, completion: 0n } }],
         facts: (target) => plainFacts(target, { gateway, key }),
-        random,
+        draw: random,
       }).filter(({ target }) => imageUpstreams.has(target.upstream)),
       deadlineMs: gateway.config.images.total_ms,
       once: true,

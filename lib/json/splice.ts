@@ -167,19 +167,17 @@ function removeElement(text: string, index: number): string {
 }
 
 /** Positions of the elements of a JSON array; none where the text is no array. Does not parse the elements. */
-export function scanElements(text: string): Span[] {
-  const spans: Span[] = [];
+export function* scanElements(text: string): Generator<Span, void> {
   const open = skipSpace(text, 0);
-  if (text.charCodeAt(open) !== OPEN_ARRAY) return spans;
+  if (text.charCodeAt(open) !== OPEN_ARRAY) return;
   let start = skipSpace(text, open + 1);
   while (start < text.length && text.charCodeAt(start) !== CLOSE_ARRAY) {
     const end = valueEnd(text, start);
-    spans.push({ start, end });
+    yield { start, end };
     const comma = skipSpace(text, end);
-    if (text.charCodeAt(comma) !== COMMA) return spans;
+    if (text.charCodeAt(comma) !== COMMA) return;
     start = skipSpace(text, comma + 1);
   }
-  return spans;
 }
 
 /** Position of an array's element; `before` is its comma, or the offset after the bracket. */

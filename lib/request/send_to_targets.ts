@@ -50,13 +50,13 @@ export function sendForStream(choices: readonly Choice[], loop: StreamLoop, stat
   });
 }
 
-function sendToTargets<T>(
+async function sendToTargets<T>(
   choices: readonly Choice[],
   state: RequestState,
   ask: (attempt: Attempt) => Promise<T>,
 ): Promise<T> {
   const { context: { gateway, requestId }, key, signal, meter } = state;
-  return attemptTargets(
+  const answered = await attemptTargets(
     attemptsWith(gateway, {
       requestId,
       signal,
@@ -68,6 +68,12 @@ function sendToTargets<T>(
       isOver: () => signal.aborted || meter.ended || state.clientHasLeft,
     }),
   );
+  const { conversation, attempt } = state;
+  if (conversation !== undefined && attempt !== undefined) {
+    const forMs = 60_000 * gateway.config.routing.affinity_minutes;
+    gateway.conversations.remember(key, { id: conversation.id, target: attempt.target, forMs });
+  }
+  return answered;
 }
 
 /** Makes one attempt. @throws {GatewayError} where the target does not even begin to answer */

@@ -3,6 +3,7 @@ import type { RouteContext } from "../server/router.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { admitRequest } from "./admit_request.ts";
 import { findCandidates } from "./candidates.ts";
+import { findConversation } from "./conversation.ts";
 import { decodePrompt, readRequest } from "./read_request.ts";
 import { openStream } from "./open_stream.ts";
 import { sendForReply, sendForStream } from "./send_to_targets.ts";
@@ -25,7 +26,12 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
     // 6. Reserve limits and budget for the most that the request can use.
     const admitted = await admitRequest(candidates, body, state);
     // 7. Plan the targets, the best first.
-    const targets = planTargets(admitted, { gateway: context.gateway, preferences, key: state.key });
+    const targets = planTargets(admitted, {
+      gateway: context.gateway,
+      preferences,
+      key: state.key,
+      findConversation: () => state.conversation = findConversation(body.body, state),
+    });
     if (!prompt.stream) {
       // 8. Call one target after another until one returns a whole answer.
       const answer = await sendForReply(targets, state);

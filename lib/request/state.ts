@@ -11,6 +11,7 @@ import type { Attempt } from "../routing/retry.ts";
 import type { AdmittedModel, AdmittedModels } from "./admit_request.ts";
 import { beginDrain, ClientWatch, isCountable, type Shown } from "./client_leaves.ts";
 import { addLimitHeaders, failLeft, failStream, openRequestMeter, settleFailure } from "./request_meter.ts";
+import { affinityOf, type Conversation } from "./conversation.ts";
 import { headersOfAttempt, targetMs } from "./targets.ts";
 
 const NOTHING_SHOWN: Shown = { reasoning: false, input: false };
@@ -29,6 +30,8 @@ export class RequestState {
   readonly signal = this.#upstreamCall.signal;
   #isInterrupted = false;
   #admitted: AdmittedModels | undefined;
+  /** Its conversation, where there is a choice of targets. */
+  conversation: Conversation | undefined;
   /** The current or last attempt; undefined before the first. */
   attempt: Attempt | undefined;
   /** Parameters that the target of this attempt does not support. */
@@ -94,7 +97,8 @@ export class RequestState {
   beginAttempt(attempt: Attempt, dropped: UnsupportedParameters): void {
     this.attempt = attempt;
     this.#dropped = dropped;
-    this.meter.attempt(attempt.target.upstream, attempt.target);
+    const { target } = attempt;
+    this.meter.attempt(target.upstream, target, affinityOf(this.conversation, target));
   }
 
   /**

@@ -6,10 +6,13 @@ import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import { unitPrices } from "../billing/price.ts";
+import { drawOf } from "../routing/affinity.ts";
+import { targetName } from "../routing/by_target.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt } from "../routing/retry.ts";
 import { NO_PREFERENCES, type ProviderPreferences } from "../routing/preferences.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
+import type { Conversation } from "./conversation.ts";
 
 export { attemptsWith } from "./attempts.ts";
 
@@ -22,7 +25,13 @@ export type Routing = Pick<
 /** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */
 export function planTargets(
   candidates: readonly Candidate[],
-  { gateway, preferences, key }: { gateway: Routing; preferences: ProviderPreferences; key: string },
+  { gateway, preferences, key, findConversation }: {
+    gateway: Routing;
+    preferences: ProviderPreferences;
+    key: string;
+    /** Called where there is a choice. */
+    findConversation: () => Conversation | undefined;
+  },
 ): Choice[] {
   const [first, ...others] = candidates;
   if (first === undefined) return [];
@@ -32,11 +41,12 @@ export function planTargets(
     return [{ model: first.model, target }];
   }
   const issuers = issuersIn(first.prompt);
+  const conversation = findConversation();
   const choices = planChoices({
     models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
     preferences,
-    facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key }),
-    random: gateway.random,
+    facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key, conversation }),
+    draw: conversation === undefined ? gateway.random : (target) => drawOf(conversation.id, target),
   });
   if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
   return choices;
@@ -44,11 +54,12 @@ export function planTargets(
 
 function factsOf(
   target: Target,
-  { gateway, client, issuers, key }: {
+  { gateway, client, issuers, key, conversation }: {
     gateway: Routing;
     client: Prompt["protocol"];
     issuers: ReadonlySet<string>;
     key: string;
+    conversation: Conversation | undefined;
   },
 ): TargetFacts {
   const upstream = gateway.upstreams.get(target.upstream);
@@ -57,6 +68,7 @@ function factsOf(
     isUp: gateway.health.isUp(target, key),
     isNative: (upstream?.protocolFor?.(client, target) ?? client) === client,
     isIssuer: upstream !== undefined && issuers.size > 0 && issuers.has(upstream.issuerOf(target)),
+    isWarm: conversation?.warm !== undefined && conversation.warm === targetName(target),
     ...gateway.health.speed(target),
   };
 }
@@ -71,6 +83,7 @@ export function plainFacts(
     isUp: health.isUp(target, key),
     isNative: true,
     isIssuer: false,
+    isWarm: false,
     ...health.speed(target),
   };
 }

@@ -55,7 +55,7 @@ function compactsItself(
  */
 export function summaryBody(body: JsonBody, context: BodyContext): Promise<JsonBody> {
   const list = `[${inputItems(body)}]`;
-  const items = scanElements(list).map(({ start, end }) => list.slice(start, end)).filter((text) =>
+  const items = [...scanElements(list)].map(({ start, end }) => list.slice(start, end)).filter((text) =>
     !isTriggerText(text)
   );
   items.push(JSON.stringify({ role: "user", content: COMPACTION_PROMPT }));

@@ -20,7 +20,7 @@ export function planRetrievalTargets(
     models: admitted.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
     preferences,
     facts: (target) => plainFacts(target, { gateway, key }),
-    random: gateway.random,
+    draw: gateway.random,
   });
   if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
   return choices;

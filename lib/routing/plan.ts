@@ -1,4 +1,4 @@
-/** Plans the order in which targets are asked. Pure: random numbers and facts about targets are parameters. */
+/** Plans the order in which targets are asked. Pure: drawn numbers and facts about targets are parameters. */
 import type { Model, Target } from "../catalog/model.ts";
 import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
 
@@ -18,6 +18,8 @@ export interface TargetFacts {
   isNative: boolean;
   /** True if the target can read the signatures in the prompt. */
   isIssuer: boolean;
+  /** True if the target answered the last request of the conversation, and has its start in its prompt cache. */
+  isWarm: boolean;
   /** Milliseconds to the first event, and tokens per second, that this share of its requests meets. */
   firstMs(share: number): number | undefined;
   tokensPerSecond(share: number): number | undefined;
@@ -29,8 +31,8 @@ export interface PlanParts {
   models: readonly { model: Model; price: { prompt: bigint; completion: bigint } }[];
   preferences?: ProviderPreferences;
   facts: (target: Target) => TargetFacts;
-  /** Returns a number from 0 up to, not including, 1. */
-  random: () => number;
+  /** Returns a number from 0 up to, not including, 1: a random one, or that of a conversation and the target. */
+  draw: (target: Target) => number;
 }
 
 /** A choice with the facts that decide about its position. */
@@ -42,12 +44,13 @@ interface Ranked extends Choice {
 /**
  * Orders the choices, best first: model by model, unless the client wants them sorted together. Within a model the
  * client's `order` decides first, then whether a target is up and meets the preferences, then the client's `sort` or else
- * the priority. Equal targets are ordered by whether they can read the prompt's signatures, then at random by weight, and
- * of equal weights those of the client's protocol come first. A target of weight 0 comes last in its priority.
+ * the priority. Equal targets are ordered by whether they can read the prompt's signatures, whether they have the
+ * conversation in their cache, then as they are drawn by weight, and of equal weights those of the client's protocol come
+ * first. A target of weight 0 comes last in its priority.
  */
-export function planChoices({ models, preferences = NO_PREFERENCES, facts, random }: PlanParts): Choice[] {
+export function planChoices({ models, preferences = NO_PREFERENCES, facts, draw }: PlanParts): Choice[] {
   const byModel = models.map(({ model, price }) => {
-    const ranked = shuffle(model.targets.map((target) => ({ model, target, price, facts: facts(target) })), random);
+    const ranked = shuffle(model.targets.map((target) => ({ model, target, price, facts: facts(target) })), draw);
     return primaryOf(
       ranked.filter((choice) => isWanted(choice, preferences)).sort(comparator(preferences)),
       preferences,
@@ -80,6 +83,7 @@ function comparator(preferences: ProviderPreferences): Comparator {
   ];
   if (preferences.order === undefined && preferences.sort !== undefined) rules.push(bySort(preferences.sort.by));
   rules.push(by(({ target: { priority } }) => priority), by(({ facts: { isIssuer } }) => isIssuer ? 0 : 1));
+  rules.push(by(({ facts: { isWarm } }) => isWarm ? 0 : 1));
   return (a, b) => {
     for (const rule of rules) {
       const order = rule(a, b);
@@ -124,19 +128,21 @@ function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Draws without replacement. Of equal weights, choices of the client's own protocol take the first drawn positions. */
-function shuffle(choices: readonly Ranked[], random: () => number): Ranked[] {
-  const left = [...choices];
-  const drawn: Ranked[] = [];
-  while (left.length > 0) {
-    const total = left.reduce((sum, { target: { weight } }) => sum + weight, 0);
-    let point = random() * total;
-    const at = left.findIndex(({ target: { weight } }) => (point -= weight) < 0);
-    drawn.push(...left.splice(Math.max(0, at), 1));
-  }
+/**
+ * Orders choices as if they were drawn by weight without replacement: each gets an exponentially distributed time with its
+ * weight as the rate, the soonest comes first (Efraimidis and Spirakis, 2006). Of equal weights, choices of the client's
+ * own protocol take the first positions.
+ */
+function shuffle(choices: readonly Ranked[], draw: PlanParts["draw"]): Ranked[] {
+  const times = new Map(choices.map((choice) => [choice, timeOf(choice.target, draw)]));
+  const drawn = choices.toSorted(by((choice) => times.get(choice) ?? Infinity));
   const native = by(({ facts: { isNative } }) => isNative ? 0 : 1);
   const equals = (choice: Ranked) => `${choice.target.priority} ${choice.target.weight}`;
   const byWeight = Map.groupBy(drawn, equals);
   for (const group of byWeight.values()) group.sort(native).reverse();
   return drawn.flatMap((choice) => byWeight.get(equals(choice))?.pop() ?? []);
+}
+
+function timeOf(target: Target, draw: PlanParts["draw"]): number {
+  return target.weight === 0 ? Infinity : -Math.log(1 - draw(target)) / target.weight;
 }

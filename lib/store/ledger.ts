@@ -135,6 +135,9 @@ export interface EntryAttempt {
   request_id?: string;
 }
 
+/** How a request met the prompt cache of its conversation. */
+export type Affinity = "hit" | "miss" | "moved";
+
 /** Facts that few entries have. Stored as JSON text, so a new one needs no migration. */
 export interface EntryDetails {
   extras?: readonly BilledExtra[];
@@ -153,6 +156,11 @@ export interface EntryDetails {
   attempts?: readonly EntryAttempt[];
   /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
   dropped?: readonly string[];
+  /**
+   * Whether the target that has the conversation in its prompt cache answered: it did, no target had it, or another one
+   * answered. Absent where there was no choice of targets, or no conversation.
+   */
+  affinity?: Affinity;
   /** The client's name of the end user. */
   user?: string;
   /** The client's tags. */

@@ -18,6 +18,7 @@ const PLAIN: TargetFacts = {
   isUp: true,
   isNative: false,
   isIssuer: false,
+  isWarm: false,
   firstMs: () => undefined,
   tokensPerSecond: () => undefined,
 };
@@ -39,7 +40,7 @@ function planAll(models: PlanParts["models"], { preferences, facts = {}, random 
     models,
     preferences: { ...NO_PREFERENCES, ...preferences },
     facts: ({ upstream }) => ({ ...PLAIN, slugs: [upstream], ...facts[upstream] }),
-    random,
+    draw: random,
   });
 }
 

@@ -22,7 +22,7 @@ export function hideInResponse(text: string): string {
 }
 
 function hideInItems(list: string): string {
-  return `[${scanElements(list).map(({ start, end }) => hideInItem(list.slice(start, end))).join(",")}]`;
+  return `[${[...scanElements(list)].map(({ start, end }) => hideInItem(list.slice(start, end))).join(",")}]`;
 }
 
 /** Applies to reasoning only: compaction items have a member of this name, too. */

@@ -49,7 +49,7 @@ export class FrameKeeper {
 }
 
 function itemsOf(list: string): KeptItems {
-  return scanElements(list).map(({ start, end }) => itemOf(list.slice(start, end)));
+  return [...scanElements(list)].map(({ start, end }) => itemOf(list.slice(start, end)));
 }
 
 function itemOf(text: string): KeptItems[number] {
