@@ -108,6 +108,12 @@ const endedRequest = z.strictObject({
     .describe("Number of input tokens that its prices are for; null where the model has one price for all"),
   price_window: z.string().nullable().describe("The time window of its prices; null at the usual time"),
   tokens,
+  affinity: z.enum(["hit", "miss", "moved"]).nullable().describe(
+    "Whether the target that has the conversation in its prompt cache answered; null where there was no choice",
+  ),
+  cache_saved_usd: usd.nullable().describe(
+    "What the prompt cache saved, less what was paid for writing to it; null where it was not used",
+  ),
   source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
     "Where the numbers of tokens come from",
   ),

@@ -97,7 +97,7 @@ export const routingSchema = z.strictObject({
   affinity_minutes: z.number().int().min(0).max(1440).default(60)
     .describe(
       "How long requests of one conversation go to the target that answered its last one, in minutes, so that its prompt " +
-        "cache is used; 0: each request draws its target anew",
+        "cache is used; 0: off",
     ),
   breaker: z.strictObject({
     window_ms: z.number().int().min(1000).max(600_000).default(30_000)

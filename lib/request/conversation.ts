@@ -1,8 +1,7 @@
 /** Tells the requests of one conversation from others, for prompt-cache affinity. */
 import { type JsonDocument, memberText, scanElements } from "../json/mod.ts";
 import { conversationId } from "../routing/affinity.ts";
-import { targetName } from "../routing/by_target.ts";
-import type { TargetKey } from "../routing/health.ts";
+import { type TargetKey, targetName } from "../routing/health.ts";
 import { headOf, type JsonBody } from "../server/router.ts";
 import type { Affinity } from "../store/ledger.ts";
 import type { RequestState } from "./state.ts";

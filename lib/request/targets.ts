@@ -7,7 +7,7 @@ import type { Gateway } from "../gateway.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import { unitPrices } from "../billing/price.ts";
 import { drawOf } from "../routing/affinity.ts";
-import { targetName } from "../routing/by_target.ts";
+import { targetName } from "../routing/health.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt } from "../routing/retry.ts";
 import { NO_PREFERENCES, type ProviderPreferences } from "../routing/preferences.ts";

@@ -3,8 +3,7 @@
  * conversation gets its target by rendezvous hashing, so that all nodes choose the same one without shared state.
  */
 import { createHash } from "node:crypto";
-import { targetName } from "./by_target.ts";
-import type { TargetKey } from "./health.ts";
+import { type TargetKey, targetName } from "./health.ts";
 
 /** Conversations that are remembered for one API key, and for all. */
 const MOST_OF_KEY = 2_000;

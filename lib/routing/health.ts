@@ -47,6 +47,16 @@ export interface TargetKey extends Pick<Target, "upstream" | "model"> {
   readonly row?: string;
 }
 
+/** Names a target. Names of upstreams hold no slash. */
+export function targetName(target: TargetKey): string {
+  return `${target.upstream}/${targetModelName(target)}`;
+}
+
+/** Names the model of a target for operators, with its row where its health is kept apart. */
+export function targetModelName({ model, row }: TargetKey): string {
+  return row === undefined ? model : `${row}:${model}`;
+}
+
 /** A target among those of a model, and the client key whose request may go there. */
 export interface PermitRequest {
   model: { readonly id: Model["id"]; readonly targets: readonly TargetKey[] };

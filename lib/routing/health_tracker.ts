@@ -1,19 +1,21 @@
 /** Keeps the health of all targets in the memory of one process: permits, timers, and probes of upstreams. */
 import type { BreakerScope } from "./circuit_breaker.ts";
-import type {
-  BreakerOptions,
-  Health,
-  HealthChange,
-  HealthOptions,
-  HealthRow,
-  Permit,
-  PermitDecision,
-  PermitRequest,
-  TargetKey,
-  TargetOutcome,
-  TargetSpeed,
-  Unavailability,
-  UpstreamProbe,
+import {
+  type BreakerOptions,
+  type Health,
+  type HealthChange,
+  type HealthOptions,
+  type HealthRow,
+  type Permit,
+  type PermitDecision,
+  type PermitRequest,
+  type TargetKey,
+  targetModelName,
+  targetName,
+  type TargetOutcome,
+  type TargetSpeed,
+  type Unavailability,
+  type UpstreamProbe,
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
 import { TargetHealth } from "./target_health.ts";
@@ -297,14 +299,4 @@ function startUnrefTimer(ms: number, run: () => void): () => void {
   const timer = setTimeout(run, ms);
   Deno.unrefTimer(timer);
   return () => clearTimeout(timer);
-}
-
-/** Names a target. Names of upstreams hold no slash. */
-function targetName(target: TargetKey): string {
-  return `${target.upstream}/${targetModelName(target)}`;
-}
-
-/** Names the model of a target for operators, with its row where its health is kept apart. */
-function targetModelName({ model, row }: TargetKey): string {
-  return row === undefined ? model : `${row}:${model}`;
 }

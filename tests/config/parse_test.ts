@@ -78,6 +78,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     },
     routing: {
       attempts: 3,
+      affinity_minutes: 60,
       breaker: {
         window_ms: 30_000,
         least_requests: 10,

@@ -2,6 +2,7 @@
 import { type Amount, formatUsd, parseUsd } from "../money.ts";
 import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
 import type {
+  Affinity,
   BilledTokens,
   ContextTier,
   Ending,
@@ -70,6 +71,13 @@ export interface EndedRequest {
   /** The time window of its prices; `null` outside all windows. */
   price_window: string | null;
   tokens: BilledTokens;
+  /** Whether the target that has the conversation in its prompt cache answered; `null` where there was no choice. */
+  affinity: Affinity | null;
+  /**
+   * What the prompt cache saved: the difference to the price of prompt tokens, less what was paid for writing to it; `null`
+   * where it was not used.
+   */
+  cache_saved_usd: string | null;
   /** Source of the token counts. */
   source: UsageSource;
   /** Version of the prices it paid. */
@@ -153,6 +161,8 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     context_tier: entry.details?.context_tier ?? null,
     price_window: entry.details?.price_window ?? null,
     tokens: entry.tokens,
+    affinity: entry.details?.affinity ?? null,
+    cache_saved_usd: savedByCache(entry),
     source: entry.source,
     price_version: entry.priceVersion ?? null,
     lines: amounts.map(({ name, count, price, amount }) => ({
@@ -171,6 +181,14 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     why_free: whyFree(entry, sum),
     adds_up: sum === cost + overrun,
   };
+}
+
+function savedByCache({ sheet, tokens }: KeptEntry): string | null {
+  const used = (["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const)
+    .filter((name) => tokens[name] > 0);
+  if (sheet === undefined || used.length === 0) return null;
+  const saved = used.map((name) => BigInt(tokens[name]) * (unitPrice(sheet, "prompt") - unitPrice(sheet, name)));
+  return formatUsd(saved.reduce((sum, amount) => sum + amount));
 }
 
 /** The cost of each class of tokens and of the extras. */

@@ -1,5 +1,5 @@
 /** Formats the explanation of a request as text. */
-import type { ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
+import type { Affinity, ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
 import { attemptLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./explain.ts";
 
@@ -21,6 +21,13 @@ const SOURCES: Readonly<Record<UsageSource, string>> = {
   estimated: "the gateway counted them; those of images and files are an estimate",
   formula: "a formula gives them, by the size of the images",
   none: "there are none, as nothing is charged",
+};
+
+/** Descriptions of how a request met the prompt cache of its conversation. */
+const AFFINITIES: Readonly<Record<Affinity, string>> = {
+  hit: "hit, the target that answered this conversation before",
+  miss: "miss, the first request of this conversation, or the first after its time",
+  moved: "moved, another target than the one that answered this conversation before",
 };
 
 /** Formats an explanation as lines of text. `keyName` is printed with the id of the key. */
@@ -46,7 +53,7 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
 
 function endedFacts(request: EndedRequest): [string, string][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
-  const { service_tier, dropped, user, tags, context_tier, price_window } = request;
+  const { affinity, cache_saved_usd, service_tier, dropped, user, tags, context_tier, price_window } = request;
   // The process that served a lost request recorded neither its upstream nor its end.
   const isLost = ending === "lost";
   const time = `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${
@@ -67,12 +74,18 @@ function endedFacts(request: EndedRequest): [string, string][] {
     ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),
     ...(context_tier === null ? [] : [["Context tier", contextTierText(context_tier)] as [string, string]]),
     ...(price_window === null ? [] : [["Time window", price_window] as [string, string]]),
+    ...(affinity === null ? [] : [["Affinity", AFFINITIES[affinity]] as [string, string]]),
+    ...(cache_saved_usd === null ? [] : [["Prompt cache", cacheText(cache_saved_usd)] as [string, string]]),
     ...(tokens.reasoning > 0
       ? [["Reasoning", `${grouped(tokens.reasoning)} of the completion tokens`] as [string, string]]
       : []),
     ["Numbers", SOURCES[request.source]],
     ["Ledger", `entry ${seq}${request.price_version === null ? "" : `, price version ${request.price_version}`}`],
   ];
+}
+
+function cacheText(saved: string): string {
+  return saved.startsWith("-") ? `writing to it cost ${saved.slice(1)} USD more` : `saved ${saved} USD`;
 }
 
 function contextTierText({ above, up_to }: ContextTier): string {

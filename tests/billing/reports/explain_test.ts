@@ -23,7 +23,7 @@ Deno.test("explainRequest() shows the arithmetic of every class, exactly", async
     completion: 56,
     reasoning: 20,
   });
-  const { lines, sum_usd, charged_usd, adds_up } = await explain(entryOf({ tokens }));
+  const { lines, sum_usd, charged_usd, adds_up, cache_saved_usd } = await explain(entryOf({ tokens }));
   assertEquals(lines.map(({ class: name, tokens, amount_usd }) => [name, tokens, amount_usd]), [
     ["prompt", 1234, "0.001234"],
     ["input_cache_read", 400, "0.00004"],
@@ -32,6 +32,8 @@ Deno.test("explainRequest() shows the arithmetic of every class, exactly", async
     ["completion", 56, "0.000448"],
   ]);
   assertEquals([sum_usd, charged_usd, adds_up], ["0.001742", "0.001742", true]);
+  // 413 tokens as plain prompt tokens would be 0.000413 USD; the cache's classes are 0.00006 USD.
+  assertEquals(cache_saved_usd, "0.000353");
 });
 
 Deno.test("explanationText() writes one line of arithmetic per class", async () => {
@@ -41,6 +43,7 @@ Deno.test("explanationText() writes one line of arithmetic per class", async () 
       "Request:      req_r1",
       "Key:          ci (key_1)",
       "Time:         first output after 210 ms, end after 1,830 ms",
+      "Prompt cache: saved 0.00036 USD",
       "Reasoning:    20 of the completion tokens",
       "Numbers:      the upstream told them",
       "Ledger:       entry 1, price version 1",
