@@ -4,7 +4,7 @@ import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { normalizeFinish } from "../../lib/protocols/translate/normalize_finish.ts";
+import { normalizeFinish } from "../../lib/protocols/translate/restore_answer.ts";
 import { framesOf as chatFrames, STREAMS as CHAT } from "../protocols/chat/upstream_streams.ts";
 import { framesOf as geminiFrames, NAMES as GEMINI } from "../protocols/gemini/recorded_streams.ts";
 import { fixtureNames, framesOf as messagesFrames } from "../protocols/messages/upstream_answers.ts";

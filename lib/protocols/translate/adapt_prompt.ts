@@ -1,50 +1,101 @@
 /** Adapts a client's prompt to the capabilities of a target, and its answer back. */
-import type { Prompt } from "../canonical/types.ts";
+import type { ContentBlock, Machine, Prompt, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { fitCacheMarks } from "./cache_marks.ts";
-import { adaptMessages } from "./adapt_messages.ts";
-import { adaptTools } from "./adapt_tools.ts";
-import { chainMachines } from "./chain_machines.ts";
-import { flattenContent } from "./flatten_content.ts";
-import { normalizeFinish } from "./normalize_finish.ts";
-import { dropTrailingSignatures } from "./trailing_signatures.ts";
-import { splitTokenLimit } from "./split_token_limit.ts";
-import { fitReasoning } from "./fit_reasoning.ts";
-import { dropUnknownMembers } from "./drop_unknown_members.ts";
-import { fitSchemas } from "./fit_schemas.ts";
-import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
 import type { AdaptedPrompt, AdaptTarget } from "./adapt_target.ts";
+import { fitCacheMarks } from "./cache_marks.ts";
+import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
+import { dropUnknownMembers } from "./drop_unknown_members.ts";
+import {
+  dropEmpty,
+  dropUnreadableReasoning,
+  fitReasoning,
+  flattenContent,
+  legalizeCallIds,
+  moveMediaOutOfResults,
+} from "./fit_content.ts";
+import { fitSchemas } from "./fit_schemas.ts";
+import { orderMessages } from "./order_messages.ts";
+import { chainMachines, dropTrailingSignatures, normalizeFinish } from "./restore_answer.ts";
+import { selectTools } from "./select_tools.ts";
+import { enforceStopSequences, splitStopSequences } from "./stop_sequences.ts";
+import { renameTools } from "./tool_names.ts";
 
 /**
  * Adapts a prompt to its target. Deterministic and idempotent. Names what the target does not support in
- * `target.dropped`.
+ * `target.dropped`. Steps for rare contents run only for prompts that have them.
  * @throws {GatewayError} `invalid`, if leaving something out would change the meaning
  */
-export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt {
-  checkLength(prompt, target);
-  const local = dropUnknownMembers(flattenContent(prompt, target), target);
-  const { prompt: withTools, restore: restoreTools } = adaptTools(local, target);
-  const withMessages = adaptMessages(withTools, target);
-  const fitted = fitSchemas(fitCacheMarks(fitReasoning(withMessages, target), target), target);
-  const { prompt: limited, ours: limit } = splitTokenLimit(fitted, target);
-  const { prompt: adapted, ours } = splitStopSequences(limited, target);
+export function adaptPrompt(asked: Prompt, target: AdaptTarget): AdaptedPrompt {
+  const { dialect, dropped } = target;
+  if (asked.maxTokens === 0 && target.protocol !== "messages") throw tooFewTokens();
+  const restores: (() => Machine<ReplyEvent, ReplyEvent>)[] = [];
+  let prompt = asked;
+  let types = blockTypesIn(prompt.messages);
+  if (types.has("vendor_specific")) {
+    prompt = flattenContent(prompt, target);
+    types = blockTypesIn(prompt.messages);
+  }
+  prompt = dropUnknownMembers(prompt, target);
+
+  const hasCalls = types.has("tool_call") || types.has("tool_result");
+  const hasChoice = prompt.toolChoice !== undefined || prompt.parallelToolCalls !== undefined;
+  if (prompt.tools.length > 0 || hasChoice || hasCalls) {
+    const renamed = renameTools(selectTools(prompt, target), dialect);
+    restores.push(renamed.restore);
+    prompt = renamed.prompt;
+    if (!dialect.customTools) {
+      restores.push(unwrapCustomCalls);
+      prompt = wrapCustomTools(prompt);
+    }
+  }
+
+  if (types.has("reasoning")) prompt = dropUnreadableReasoning(prompt, target);
+  prompt = orderMessages(dropEmpty(prompt, target), target);
+  if (hasCalls) prompt = legalizeCallIds(prompt, dialect.callId);
+  if (hasCalls && types.has("media") && !dialect.mediaInResults) prompt = moveMediaOutOfResults(prompt);
+
+  if (prompt.reasoning !== undefined) prompt = fitReasoning(prompt, target);
+  prompt = fitSchemas(fitCacheMarks(prompt, target), target);
+
+  const { maxTokens } = prompt;
+  const isTooFew = maxTokens !== undefined && maxTokens < (dialect.leastTokens ?? 0);
+  if (isTooFew) {
+    // The client pays for the target's minimum.
+    dropped.add("max_completion_tokens");
+    prompt = { ...prompt, maxTokens: dialect.leastTokens ?? 0 };
+  }
+
+  if (prompt.stop.length > 0) {
+    const { prompt: limited, ours } = splitStopSequences(prompt, target);
+    prompt = limited;
+    if (ours.length > 0) restores.push(() => enforceStopSequences(ours));
+  }
+  restores.push(normalizeFinish);
+  if (asked.protocol === "messages") restores.push(dropTrailingSignatures);
   return {
-    prompt: adapted,
-    ...(limit !== undefined && { limit }),
-    restore: () =>
-      chainMachines([
-        ...restoreTools(),
-        ...(ours.length === 0 ? [] : [enforceStopSequences(ours)]),
-        normalizeFinish(),
-        ...(prompt.protocol === "messages" ? [dropTrailingSignatures()] : []),
-      ]),
+    prompt,
+    ...(isTooFew && { limit: maxTokens }),
+    restore: () => chainMachines(restores.map((restore) => restore())),
   };
 }
 
+/** Types of the blocks in messages, those inside of tool results included. */
+function blockTypesIn(
+  messages: readonly { readonly blocks: readonly ContentBlock[] }[],
+  types = new Set<ContentBlock["type"]>(),
+): ReadonlySet<ContentBlock["type"]> {
+  for (const { blocks } of messages) {
+    for (const block of blocks) {
+      types.add(block.type);
+      if (block.type === "tool_result") blockTypesIn([block], types);
+    }
+  }
+  return types;
+}
+
 /** A limit of 0 tokens fills a cache at Anthropic; no other vendor accepts it. */
-function checkLength({ maxTokens }: Prompt, { protocol }: AdaptTarget): void {
-  if (maxTokens !== 0 || protocol === "messages") return;
-  throw new GatewayError("invalid", "Cannot use max_tokens 0: this model's upstream requires at least 1", {
+function tooFewTokens(): GatewayError {
+  return new GatewayError("invalid", "Cannot use max_tokens 0: this model's upstream requires at least 1", {
     param: "max_tokens",
   });
 }

@@ -4,7 +4,7 @@ import type { Protocol, ReplyEvent } from "../../../lib/protocols/canonical/type
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
-import { normalizeFinish } from "../../../lib/protocols/translate/normalize_finish.ts";
+import { normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { restored } from "../../../lib/upstreams/answer_feeds.ts";
 import { UPSTREAM_CODECS } from "../../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, sideOf } from "../../golden/crossings.ts";

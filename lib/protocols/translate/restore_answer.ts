@@ -1,4 +1,40 @@
+/** Machines that change an answer after it was read from the target. */
 import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
+
+/** Chains machines: the output of each is the input of the next. After a finish or an error the chain is over. */
+export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
+  let over = false;
+
+  function run(events: ReplyEvent[], from: number): ReplyEvent[] {
+    let passed = events;
+    for (let at = from; at < machines.length && passed.length > 0; at++) passed = through(machines[at], passed);
+    return passed;
+  }
+
+  function cut(events: ReplyEvent[]): ReplyEvent[] {
+    const last = events.findIndex(isLast);
+    if (last < 0) return events;
+    over = true;
+    return events.slice(0, last + 1);
+  }
+
+  return {
+    push: (event) => over ? [] : cut(run([event], 0)),
+    end: () => over ? [] : cut(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
+  };
+}
+
+function through(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: ReplyEvent[]): ReplyEvent[] {
+  if (machine === undefined) return events;
+  const [event] = events;
+  // Usually there is one event.
+  if (events.length === 1 && event !== undefined) return machine.push(event);
+  return events.flatMap((event) => machine.push(event));
+}
+
+function isLast({ type }: ReplyEvent): boolean {
+  return type === "finish" || type === "error";
+}
 
 /**
  * Corrects the end of an answer: the reason is `tool_use` exactly if there is a tool call (`length` excepted), calls
@@ -69,4 +105,36 @@ function settle(reason: FinishReason, calls: number): FinishReason {
   if (reason === "length") return reason;
   if (calls > 0) return "tool_use";
   return reason === "tool_use" ? "end" : reason;
+}
+
+/**
+ * For clients of the messages protocol: drops hidden reasoning after the last text of an answer without tool calls.
+ * Chat and Gemini sign a streamed answer at its end, but Claude Code prints only the last block of an answer. Anthropic
+ * drops the same: reasoning from before the user's next message.
+ */
+export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
+  let hasText = false;
+  let hasCalls = false;
+  /** Index of the open hidden block. */
+  let hidden: number | undefined;
+  let held: ReplyEvent[] = [];
+
+  return {
+    push(event) {
+      if (event.type === "open") {
+        hasText ||= event.block.type === "text";
+        hasCalls ||= event.block.type === "tool_call";
+        const isLate = event.block.type === "reasoning" && event.block.hidden === true && hasText && !hasCalls;
+        hidden = isLate ? event.index : undefined;
+      }
+      if (hidden !== undefined && "index" in event && event.index === hidden) {
+        held.push(event);
+        return [];
+      }
+      const before = event.type === "finish" ? [] : held;
+      held = [];
+      return [...before, event];
+    },
+    end: () => [],
+  };
 }

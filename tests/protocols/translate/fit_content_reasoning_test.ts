@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { ContentBlock, Message, Reasoning, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
-import { dropUnreadableReasoning, fitReasoning } from "../../../lib/protocols/translate/fit_reasoning.ts";
+import { dropUnreadableReasoning, fitReasoning } from "../../../lib/protocols/translate/fit_content.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
 import { type Kind, targetOf } from "./targets.ts";
 

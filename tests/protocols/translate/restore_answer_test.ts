@@ -3,8 +3,7 @@ import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts"
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import type { ContentBlock, FinishReason, Machine, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { chainMachines } from "../../../lib/protocols/translate/chain_machines.ts";
-import { normalizeFinish } from "../../../lib/protocols/translate/normalize_finish.ts";
+import { chainMachines, normalizeFinish } from "../../../lib/protocols/translate/restore_answer.ts";
 import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stop_sequences.ts";
 import { seeded } from "../../support/random.ts";
 import { pieces } from "./random_prompt.ts";

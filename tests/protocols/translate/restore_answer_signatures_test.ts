@@ -3,7 +3,7 @@ import { checkGrammar } from "../../../lib/protocols/canonical/event_grammar.ts"
 import type { ContentBlock, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/aggregate_events.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { dropTrailingSignatures } from "../../../lib/protocols/translate/trailing_signatures.ts";
+import { dropTrailingSignatures } from "../../../lib/protocols/translate/restore_answer.ts";
 
 const SIGNATURE: ContentBlock = {
   type: "reasoning",

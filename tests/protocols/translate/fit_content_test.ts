@@ -11,8 +11,7 @@ import type {
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { fitCacheMarks } from "../../../lib/protocols/translate/cache_marks.ts";
-import { dropEmpty, flattenContent } from "../../../lib/protocols/translate/flatten_content.ts";
-import { moveMediaOutOfResults } from "../../../lib/protocols/translate/move_media.ts";
+import { dropEmpty, flattenContent, moveMediaOutOfResults } from "../../../lib/protocols/translate/fit_content.ts";
 import { requireAllParameters } from "../../../lib/protocols/translate/require_all_parameters.ts";
 import { dropUnknownMembers } from "../../../lib/protocols/translate/drop_unknown_members.ts";
 import { assistant, call, promptOf, result, system, text, user } from "../canonical/messages.ts";

@@ -1,5 +1,5 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import { legalCallId, legalizeCallIds } from "../../../lib/protocols/translate/call_ids.ts";
+import { legalCallId, legalizeCallIds } from "../../../lib/protocols/translate/fit_content.ts";
 import { hashText, isLegal } from "../../../lib/protocols/translate/legal_names.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
 import { DIALECTS } from "./targets.ts";

@@ -1,0 +1,143 @@
+/** Replaces, moves or drops contents that the target does not support. */
+import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
+import { flattenVendorSpecific } from "./flatten_vendor_specific.ts";
+import { mapPrompt, withMessages } from "./map_blocks.ts";
+import { type AdaptTarget, PARAMETER_NAMES } from "./adapt_target.ts";
+import type { TextRule } from "../upstream_codec.ts";
+import { hashText, isLegal } from "./legal_names.ts";
+
+/**
+ * Flattens blocks of other protocols into text and media, or drops and names them.
+ * @throws {GatewayError} `invalid`, if the model would have to read a block that cannot be flattened
+ */
+export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
+  const flatten = (block: ContentBlock, role: Message["role"]): ContentBlock | ContentBlock[] =>
+    block.type === "vendor_specific" && block.from !== target.protocol
+      ? flattenVendorSpecific(block, { role, protocol: prompt.protocol, dropped: target.dropped })
+      : block;
+  return mapPrompt(prompt, flatten);
+}
+
+/**
+ * Drops empty text, and messages with nothing else. Anthropic refuses white space alone, too. Reasoning without text
+ * stays for its signature.
+ */
+export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
+  const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
+  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] =>
+    (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : block;
+  const kept = mapPrompt(prompt, keep);
+  const isSilent = kept.messages.some(({ blocks }) => blocks.length === 0);
+  return isSilent ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
+}
+
+/**
+ * Drops reasoning that the target cannot read: signed by another issuer, or unsigned if the target does not take it.
+ * Empty reasoning is dropped without being named.
+ */
+export function dropUnreadableReasoning(prompt: Prompt, { issuer, dialect, dropped }: AdaptTarget): Prompt {
+  const names = PARAMETER_NAMES[prompt.protocol];
+  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] => {
+    if (block.type !== "reasoning") return block;
+    const { text, signature } = block;
+    if (signature === undefined ? text !== "" && dialect.unsignedReasoning : signature.issuer === issuer) {
+      return block;
+    }
+    if (text !== "" || signature !== undefined) dropped.add(signature === undefined ? names.unsigned : names.signed);
+    return [];
+  };
+  return mapPrompt(prompt, keep);
+}
+
+/**
+ * Disables reasoning for a request that Anthropic's manual thinking would refuse: a forced tool, or a last assistant
+ * message with tool calls that does not begin with its reasoning. Adaptive thinking accepts both.
+ */
+export function fitReasoning(prompt: Prompt, target: AdaptTarget): Prompt {
+  const { reasoning, toolChoice, protocol } = prompt;
+  if (target.protocol !== "messages" || !isManual(prompt, target)) return prompt;
+  const forced = toolChoice?.type === "tool" || toolChoice?.type === "required" ||
+    (toolChoice?.type === "allowed" && toolChoice.mode === "required");
+  if (!forced && !hasBareCall(prompt)) return prompt;
+  const byEffort = reasoning?.mode === undefined;
+  target.dropped.add(byEffort ? PARAMETER_NAMES[protocol].effort : PARAMETER_NAMES[protocol].reasoning);
+  return { ...prompt, reasoning: { mode: "off" } };
+}
+
+/** True if the request asks for thinking and the model's thinking takes a budget. */
+function isManual({ reasoning }: Prompt, { row }: AdaptTarget): boolean {
+  if (reasoning === undefined || reasoning.mode === "off") return false;
+  if (reasoning.mode === "manual") return true;
+  const asked = reasoning.mode === "adaptive" || (reasoning.effort !== undefined && reasoning.effort !== "none");
+  return asked && row.reasoning !== undefined && !row.reasoning.modes.includes("adaptive");
+}
+
+function hasBareCall({ messages }: Prompt): boolean {
+  const last = messages.findLast(({ role }) => role === "assistant");
+  return last !== undefined && last.blocks[0]?.type !== "reasoning" &&
+    last.blocks.some(({ type }) => type === "tool_call");
+}
+
+/**
+ * Moves media from tool results to the user message, directly after its last result. A line of text in both places
+ * tells the model which belongs where.
+ */
+export function moveMediaOutOfResults(prompt: Prompt): Prompt {
+  let moved: ContentBlock[] = [];
+  let count = 0;
+
+  function takeOut(block: ContentBlock): ContentBlock {
+    if (block.type !== "tool_result") return block;
+    const blocks = block.blocks.map((inner): ContentBlock => {
+      if (inner.type !== "media") return inner;
+      const label = `[Attachment ${++count} of the tool results${inner.name === undefined ? "" : `: ${inner.name}`}]`;
+      moved.push({ type: "text", text: label }, inner);
+      return { type: "text", text: label };
+    });
+    return { ...block, blocks };
+  }
+
+  const messages = prompt.messages.map((message, index): Message => {
+    if (message.role !== "user") return message;
+    const blocks = message.blocks.map(takeOut);
+    const next = prompt.messages[index + 1];
+    if (moved.length === 0 || (next !== undefined && hasResult(next))) return { ...message, blocks };
+    const after = blocks.findLastIndex(({ type }) => type === "tool_result") + 1;
+    const all = [...blocks.slice(0, after), ...moved, ...blocks.slice(after)];
+    moved = [];
+    count = 0;
+    return { ...message, blocks: all };
+  });
+  return { ...prompt, messages };
+}
+
+function hasResult({ role, blocks }: Message): boolean {
+  return role === "user" && blocks.some(({ type }) => type === "tool_result");
+}
+
+const PREFIX = "call_";
+/** About 142 bits. */
+const HASH_LENGTH = 24;
+
+/** Makes every call id legal. The new id is derived from the old one, so nothing has to be remembered. */
+export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
+  const legalize = (block: ContentBlock): ContentBlock => {
+    switch (block.type) {
+      case "tool_call":
+        return { ...block, id: legalCallId(block.id, rule) };
+      case "tool_result":
+        return { ...block, callId: legalCallId(block.callId, rule) };
+      default:
+        return block;
+    }
+  };
+  return mapPrompt(prompt, legalize);
+}
+
+/** Returns the id itself if it is legal, else one made of its hash. */
+export function legalCallId(id: string, rule: TextRule): string {
+  if (isLegal(id, rule)) return id;
+  if (rule.exact === true) return hashText(id, rule.max);
+  const prefix = isLegal(PREFIX, { ...rule, exact: false }) && rule.max > 2 * PREFIX.length ? PREFIX : "";
+  return prefix + hashText(id, Math.min(HASH_LENGTH, rule.max - prefix.length));
+}
