@@ -7,7 +7,7 @@ import { type TargetKey, targetName } from "./health.ts";
 
 /** Conversations that are remembered for one API key, and for all. */
 const MOST_OF_KEY = 2_000;
-const MOST_KEYS = 50;
+const MOST = 50_000;
 
 /** Hash of the texts that identify a conversation. */
 export function conversationId(texts: readonly string[]): string {
@@ -35,6 +35,7 @@ interface WarmTarget {
 export class ConversationTargets {
   readonly #monotonic: () => number;
   readonly #byKey = new Map<string, Map<string, WarmTarget>>();
+  #size = 0;
 
   /** @param monotonic milliseconds that only grow */
   constructor(monotonic: () => number) {
@@ -50,15 +51,28 @@ export class ConversationTargets {
   /** Remembers the target that answered. @param forMs how long, unless the conversation goes on */
   remember(keyId: string, { id, target, forMs }: { id: string; target: TargetKey; forMs: number }): void {
     const ofKey = this.#byKey.get(keyId) ?? new Map<string, WarmTarget>();
-    touch(this.#byKey, { key: keyId, value: ofKey, most: MOST_KEYS });
-    touch(ofKey, { key: id, value: { name: targetName(target), until: this.#monotonic() + forMs }, most: MOST_OF_KEY });
+    const before = ofKey.size;
+    // The last entry of a map is the most recently used one.
+    ofKey.delete(id);
+    ofKey.set(id, { name: targetName(target), until: this.#monotonic() + forMs });
+    if (ofKey.size > MOST_OF_KEY) ofKey.delete(firstOf(ofKey) ?? "");
+    this.#byKey.delete(keyId);
+    this.#byKey.set(keyId, ofKey);
+    this.#size += ofKey.size - before;
+    if (this.#size > MOST) this.#forgetOldest();
+  }
+
+  /** Forgets the oldest conversation of the key that was used least recently. */
+  #forgetOldest(): void {
+    const keyId = firstOf(this.#byKey);
+    const ofKey = keyId === undefined ? undefined : this.#byKey.get(keyId);
+    if (keyId === undefined || ofKey === undefined) return;
+    ofKey.delete(firstOf(ofKey) ?? "");
+    if (ofKey.size === 0) this.#byKey.delete(keyId);
+    this.#size--;
   }
 }
 
-/** Makes an entry the most recently used one. */
-function touch<T>(map: Map<string, T>, { key, value, most }: { key: string; value: T; most: number }): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= most) return;
-  for (const oldest of map.keys()) return void map.delete(oldest);
+function firstOf(map: ReadonlyMap<string, unknown>): string | undefined {
+  return map.keys().next().value;
 }
