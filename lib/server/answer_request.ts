@@ -11,6 +11,7 @@ import { addressOf, countConcurrent, refuseCredential } from "./client_tracker.t
 import { RequestBody } from "./body.ts";
 import { readTarget, type RouteHandler } from "./route_matcher.ts";
 import { METHODS, type RouteContext } from "./router.ts";
+import { startPage } from "./start_page.ts";
 
 /** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
 const SHOW = "x-sluice-show";
@@ -27,7 +28,12 @@ export async function answerRequest(exchange: Exchange, server: ServerState): Pr
   }
   const match = exchange.match ?? server.routes.find({ url: request.url, headers: head });
   head.check();
-  if (match === undefined) throw noSuchRoute(readTarget({ url: request.url, headers: head }).path);
+  if (match === undefined) {
+    const { path } = readTarget({ url: request.url, headers: head });
+    const page = startPage(exchange, { path, surface: server.surface });
+    if (page === undefined) throw noSuchRoute(path);
+    return page;
+  }
   const { route: { path, isForOperators, allowed, methods }, params } = match;
   if (isForOperators) {
     // Metrics are where the admin side is.
