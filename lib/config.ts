@@ -34,7 +34,7 @@ export const ENDPOINTS = [
 ] as const satisfies readonly Endpoint[];
 
 /** Spans of time a budget is for. Those of the calendar begin at midnight UTC. */
-const PERIODS = ["day", "week", "month", "total"] as const;
+export const PERIODS = ["day", "week", "month", "total"] as const;
 
 /** Names of groups, keys and upstreams. */
 export const nameSchema = z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, {

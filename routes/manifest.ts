@@ -50,6 +50,18 @@ export const routes: Route[] = [
     },
   },
   {
+    path: "/admin/console/groups",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/groups.ts")).GET),
+    },
+  },
+  {
+    path: "/admin/console/groups/[group]",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/groups/[group].ts")).GET),
+    },
+  },
+  {
     path: "/admin/console/keys",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/keys.ts")).GET),

@@ -91,6 +91,8 @@ export const ACCESS: AccessTable = {
   "GET /admin/console/keys/[key]": SESSION,
   "POST /admin/console/keys/[key]": SESSION,
   "GET /admin/console/budgets": SESSION,
+  "GET /admin/console/groups": SESSION,
+  "GET /admin/console/groups/[group]": SESSION,
   "GET /admin/console/models": SESSION,
   "GET /admin/console/usage": SESSION,
   "POST /admin/console/usage": SESSION,

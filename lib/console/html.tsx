@@ -24,7 +24,7 @@ export const CONSOLE = "/admin/console";
 /** Pages in the menu, in sections. */
 const MENU = [
   [["", "Overview"], ["/requests", "Requests"], ["/usage", "Usage"]],
-  [["/keys", "Keys"], ["/budgets", "Budgets"], ["/models", "Models"]],
+  [["/keys", "Keys"], ["/groups", "Groups"], ["/budgets", "Budgets"], ["/models", "Models"]],
   [["/node", "Node"], ["/configuration", "Configuration"], ["/changes", "Changes"]],
 ] as const;
 

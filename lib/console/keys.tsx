@@ -2,21 +2,18 @@
 import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import { changeKey, createKey, findKey, keyPages, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
-import { type KeyAction, keyAdmin, logKeyAction, readExpiry, readOverlap } from "../admin/keys.ts";
+import { type KeyAction, keyAdmin, logKeyAction, readOverlap } from "../admin/keys.ts";
 import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
-import { usageReport } from "../billing/reports/usage.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { DAY_MS } from "../store/days.ts";
-import { DayChart } from "./chart.tsx";
-import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
+import { Moment, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
+import { keyDetailPage } from "./key_page.tsx";
+import { readExpiryField, readRules, RuleFields } from "./key_rules.tsx";
 
 /** Keys that the page lists; the command line and the admin API list all. */
 const MOST_LISTED = 1_000;
-/** Days of a key's chart. */
-const CHART_DAYS = 30;
 
 /** `GET /admin/console/keys`. */
 export function keysPage(_request: Request, context: RouteContext): Promise<Response> {
@@ -39,12 +36,12 @@ export function keysPage(_request: Request, context: RouteContext): Promise<Resp
 /** `POST /admin/console/keys`: creates a key, whose secret the page shows once. */
 export function createFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (fields) => {
-    const { gateway } = context;
-    const expiry = fields.get("expires_at")?.trim() ?? "";
+    const expiresAt = readExpiryField(fields, context.gateway.now());
     const shown = await createKey(keyAdmin(context), {
       name: fields.get("name")?.trim() ?? "",
       group: fields.get("group") ?? "default",
-      ...(expiry !== "" && { expiresAt: readExpiry(expiry, gateway.now()) }),
+      rules: readRules(fields),
+      ...(expiresAt !== null && { expiresAt }),
     });
     logKeyAction(context, { action: "create_key", record: shown.record });
     return secretPage(shown);
@@ -53,7 +50,8 @@ export function createFromForm(request: Request, context: RouteContext): Promise
 
 /** `GET /admin/console/keys/[key]`. */
 export function keyPage({ signal }: Request, context: RouteContext): Promise<Response> {
-  return showPage(context, (session) => detailPage(context, { session, signal }));
+  const { gateway, params: { key: nameOrId = "" } } = context;
+  return showPage(context, (session) => keyDetailPage(gateway, { nameOrId, session, signal }));
 }
 
 /** `POST /admin/console/keys/[key]`: the change that the field `action` names. */
@@ -66,6 +64,23 @@ export function changeFromForm(request: Request, context: RouteContext): Promise
       return `${CONSOLE}/keys/${encodeURIComponent(record.id)}`;
     };
     switch (action) {
+      case "change": {
+        const { group, rules, expiresAt } = await findKey(gateway.store, key);
+        const wanted = {
+          group: fields.get("group") ?? group,
+          rules: readRules(fields),
+          expiresAt: fields.get("expires_at") === isoOf(expiresAt)
+            ? expiresAt ?? null
+            : readExpiryField(fields, gateway.now()),
+        };
+        // Members that the form leaves as they are must not be checked anew: an expiry may be over.
+        const change = {
+          ...(wanted.group !== group && { group: wanted.group }),
+          ...(!isEqualJson(wanted.rules, rules) && { rules: wanted.rules }),
+          ...(wanted.expiresAt !== (expiresAt ?? null) && { expiresAt: wanted.expiresAt }),
+        };
+        return done(await changeKey(keyAdmin(context), key, change), "change_key", Object.keys(change).join(" "));
+      }
       case "rotate": {
         const shown = await rotateKey(keyAdmin(context), key, {
           overlapMs: readOverlap(fields.get("overlap") ?? "24h"),
@@ -127,10 +142,12 @@ function NewKeyForm({ session, groups }: { session: ConsoleSession; groups: read
         Group
         <select name="group">{groups.map((group) => <option value={group}>{group}</option>)}</select>
       </label>
-      <label>
-        Expires (such as 90d; empty: never)
-        <input name="expires_at" maxLength={64} autocomplete="off" />
-      </label>
+      <details>
+        <summary>Rules, budget and expiry</summary>
+        <div>
+          <RuleFields />
+        </div>
+      </details>
       <button type="submit">Create key</button>
     </form>
   );
@@ -151,79 +168,20 @@ function secretPage({ key, record }: ShownKey): Page {
   };
 }
 
-async function detailPage(
-  { gateway, params }: RouteContext,
-  { session, signal }: { session: ConsoleSession; signal: AbortSignal },
-): Promise<Page> {
-  const { store: { keys, ledger }, config, now } = gateway;
-  const record = await findKey(gateway.store, params.key ?? "");
-  const [key] = await keysWithBudgets({ ledger, config }, [record], now());
-  if (key === undefined) throw new TypeError("Cannot show a key: there is no report of it");
-  const until = now() + 1;
-  const since = (Math.floor(until / DAY_MS) - CHART_DAYS + 1) * DAY_MS;
-  const usage = await usageReport({ ledger, keys, config }, {
-    since,
-    until,
-    by: "day",
-    only: { keyId: record.id },
-    signal,
-  });
-  return {
-    title: `Key ${key.name}`,
-    body: (
-      <>
-        <Cards
-          cards={[
-            ["State", <State state={key.state} />],
-            ["Group", key.group],
-            [`Cost in ${CHART_DAYS} days`, <Usd usd={usage.total.cost_usd} />],
-            [`Requests in ${CHART_DAYS} days`, <Count value={usage.total.requests} />],
-            ["Budget", key.budget === null ? "none" : <Usd usd={key.budget.budget_usd} />],
-            ["Left", key.budget === null ? "–" : <Usd usd={key.budget.left_usd} />],
-            ["Last used", <Moment iso={key.last_used_at} />],
-            ["Expires", <Moment iso={key.expires_at} />],
-          ]}
-        />
-        <DayChart days={usage.lines} since={since} until={until} />
-        <h2>Rules</h2>
-        <pre>{JSON.stringify(key.rules, null, 2)}</pre>
-        {session.role === "admin" && key.state !== "revoked" && <ChangeForms keyOf={key} session={session} />}
-      </>
-    ),
-  };
+/** The text that a form has for an expiry that it does not change. */
+function isoOf(time: number | undefined): string {
+  return time === undefined ? "" : new Date(time).toISOString();
 }
 
-function ChangeForms(
-  { keyOf: { id, name, state }, session }: { keyOf: KeyWithBudget; session: ConsoleSession },
-): VNode {
-  const action = `${CONSOLE}/keys/${encodeURIComponent(id)}`;
-  const isDisabled = state === "disabled";
-  return (
-    <>
-      <h2>Change</h2>
-      <form class="inline" method="post" action={action}>
-        <CsrfField session={session} />
-        <input type="hidden" name="action" value={isDisabled ? "enable" : "disable"} />
-        <button type="submit">{isDisabled ? "Enable" : "Disable"}</button>
-      </form>
-      <form class="inline" method="post" action={action}>
-        <CsrfField session={session} />
-        <input type="hidden" name="action" value="rotate" />
-        <label>
-          The present secret stays valid for
-          <input name="overlap" value="24h" size={6} />
-        </label>
-        <button type="submit">Rotate</button>
-      </form>
-      <form class="inline" method="post" action={action}>
-        <CsrfField session={session} />
-        <input type="hidden" name="action" value="revoke" />
-        <label>
-          {`Type "${name}" to revoke it permanently`}
-          <input name="confirm" required autocomplete="off" />
-        </label>
-        <button type="submit" class="danger">Revoke</button>
-      </form>
-    </>
-  );
+/** True for values of the same members, in whatever order. */
+function isEqualJson(a: unknown, b: unknown): boolean {
+  const sorted = (value: unknown): string =>
+    JSON.stringify(
+      value,
+      (_, member) =>
+        member !== null && typeof member === "object" && !Array.isArray(member)
+          ? Object.fromEntries(Object.entries(member).sort(([one], [other]) => one < other ? -1 : 1))
+          : member,
+    );
+  return sorted(a) === sorted(b);
 }

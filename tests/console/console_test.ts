@@ -4,7 +4,19 @@ import { ADMIN_KEY, startKeyed, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, csrfOf, startConsole } from "./browser.ts";
 import { freeEntryOf } from "../billing/reports/entries.ts";
 
-const PAGES = ["", "/requests", "/keys", "/budgets", "/models", "/usage", "/node", "/configuration", "/changes"];
+const PAGES = [
+  "",
+  "/requests",
+  "/keys",
+  "/groups",
+  "/groups/default",
+  "/budgets",
+  "/models",
+  "/usage",
+  "/node",
+  "/configuration",
+  "/changes",
+];
 
 Deno.test("the console shows its pages to an operator who signs in with the admin key", async () => {
   await using gateway = startConsole();

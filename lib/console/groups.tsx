@@ -1,0 +1,198 @@
+/** Groups: their limits, budgets and members. They are set in the configuration and only shown here. */
+import type { VNode } from "preact";
+import { keyPages } from "../access/key_admin.ts";
+import { type BudgetState, budgetStates, keysWithBudgets } from "../billing/reports/budget_report.ts";
+import { usageReport } from "../billing/reports/usage.ts";
+import { type Config, type Group, groupOf } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { groupLimitRequests } from "../limits/limit_requests.ts";
+import type { RouteContext } from "../server/router.ts";
+import { DAY_MS } from "../store/days.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import { DayChart } from "./chart.tsx";
+import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
+import { CONSOLE, type Page, showPage } from "./html.tsx";
+import { LimitTable, readLimits } from "./limits.tsx";
+
+/** Members that a page lists. */
+const MOST_LISTED = 1_000;
+/** Days of a group's chart. */
+const CHART_DAYS = 30;
+
+/** `GET /admin/console/groups`. */
+export function groupsPage(_request: Request, context: RouteContext): Promise<Response> {
+  return showPage(context, async () => {
+    const { gateway } = context;
+    const groups = Object.entries(gateway.config.groups);
+    const budgets = await readBudgets(gateway, groups);
+    const members = await countMembers(gateway);
+    return {
+      title: "Groups",
+      body: (
+        <>
+          <SetInConfiguration />
+          <Table
+            columns={[
+              "Name",
+              "#Keys",
+              "Models",
+              "#Price factor",
+              "Limits",
+              "#Spent",
+              "#Held",
+              "#Left",
+              "#Budget",
+              "Resets",
+            ]}
+            rows={groups.map(([name, group]) => {
+              const budget = budgets.get(name);
+              const usd = (amount: string | undefined) => amount === undefined ? "–" : <Usd usd={amount} />;
+              return [
+                <a href={`${CONSOLE}/groups/${encodeURIComponent(name)}`}>{name}</a>,
+                <Count value={members.get(name) ?? 0} />,
+                group.models.join(", "),
+                group.price_factor,
+                limitsText(group.limits),
+                usd(budget?.spent_usd),
+                usd(budget?.held_usd),
+                usd(budget?.left_usd),
+                budget === undefined ? "none" : <span>{usd(budget.budget_usd)} {`per ${budget.period}`}</span>,
+                <Moment iso={budget?.resets_at ?? null} />,
+              ];
+            })}
+            empty="There are no groups."
+          />
+          <p>
+            <a href={`${CONSOLE}/budgets`}>Budgets of groups and keys</a>
+          </p>
+        </>
+      ),
+    };
+  });
+}
+
+/** `GET /admin/console/groups/[group]`. */
+export function groupPage({ signal }: Request, context: RouteContext): Promise<Response> {
+  return showPage(context, () => detailPage(context, signal));
+}
+
+async function detailPage({ gateway, params: { group: name = "" } }: RouteContext, signal: AbortSignal): Promise<Page> {
+  const { config, store: { ledger, keys }, now } = gateway;
+  const group = groupOf(config, name);
+  if (group === undefined) {
+    throw new GatewayError("not_found", `Cannot find group "${name}": the configuration has no group of this name`);
+  }
+  const budget = (await readBudgets(gateway, [[name, group]])).get(name);
+  const until = now() + 1;
+  const since = (Math.floor(until / DAY_MS) - CHART_DAYS + 1) * DAY_MS;
+  const usage = await usageReport({ ledger, keys, config }, { since, until, by: "day", only: { group: name }, signal });
+  const limits = await readLimits(gateway, groupLimitRequests(name, group, { input: 0, output: 0 }));
+  return {
+    title: `Group ${name}`,
+    body: (
+      <>
+        <SetInConfiguration name={name} />
+        <Cards
+          cards={[
+            [`Cost in ${CHART_DAYS} days`, <Usd usd={usage.total.cost_usd} />],
+            [`Requests in ${CHART_DAYS} days`, <Count value={usage.total.requests} />],
+            ["Budget", budget === undefined ? "none" : <Usd usd={budget.budget_usd} />],
+            ["Spent", budget === undefined ? "–" : <Usd usd={budget.spent_usd} />],
+            ["Held", budget === undefined ? "–" : <Usd usd={budget.held_usd} />],
+            ["Left", budget === undefined ? "–" : <Usd usd={budget.left_usd} />],
+          ]}
+        />
+        <DayChart days={usage.lines} since={since} until={until} />
+        <h2>Limits of all its keys together</h2>
+        <LimitTable limits={limits} />
+        <h2>Members</h2>
+        {await membersTable(gateway, name)}
+        <h2>Configuration</h2>
+        <pre tabIndex={0}>{JSON.stringify(group, null, 2)}</pre>
+      </>
+    ),
+  };
+}
+
+/** Says where groups are changed. */
+function SetInConfiguration({ name }: { name?: string }): VNode {
+  return (
+    <p class="notice">
+      {name === undefined ? "Groups are" : "This group is"} set in the configuration:{" "}
+      <code>{name === undefined ? "groups" : `groups.${name}`}</code>. Change it there, and{" "}
+      <a href={`${CONSOLE}/configuration`}>reload the configuration</a>.
+    </p>
+  );
+}
+
+async function readBudgets(
+  { store, now }: Pick<Gateway, "store" | "now">,
+  groups: readonly (readonly [name: string, group: Group])[],
+): Promise<ReadonlyMap<string, BudgetState>> {
+  const owners = groups.flatMap(([id, { budget }]) =>
+    budget === undefined ? [] : [{ scope: "group" as const, id, budget }]
+  );
+  const states = await budgetStates(store.ledger, owners, now());
+  return new Map(states.map((state, index) => [owners[index]?.id ?? "", state]));
+}
+
+/** Keys in use by group, with those of the configuration. */
+async function countMembers(
+  { store, config }: Pick<Gateway, "store" | "config">,
+): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  const count = (group: string) => counts.set(group, (counts.get(group) ?? 0) + 1);
+  for (const { group } of config.keys) count(group);
+  for await (const page of keyPages(store.keys)) {
+    for (const { group, revokedAt } of page) if (revokedAt === undefined) count(group);
+  }
+  return counts;
+}
+
+/** Members of a group that are in use: those of the store, the newest first, and those of the configuration by name. */
+interface GroupMembers {
+  records: KeyRecord[];
+  configured: string[];
+}
+
+async function readMembers({ store, config }: Pick<Gateway, "store" | "config">, name: string): Promise<GroupMembers> {
+  const records: KeyRecord[] = [];
+  for await (const page of keyPages(store.keys)) {
+    records.push(...page.filter(({ group, revokedAt }) => group === name && revokedAt === undefined));
+  }
+  const configured = config.keys.filter(({ group }) => group === name).map((key) => key.name);
+  return { records: records.reverse().slice(0, MOST_LISTED), configured };
+}
+
+/** A table of the members. */
+async function membersTable(gateway: Gateway, name: string): Promise<VNode> {
+  const { store: { ledger }, config, now } = gateway;
+  const { records, configured } = await readMembers(gateway, name);
+  return (
+    <Table
+      columns={["Name", "State", "#Spent", "#Budget", "Last used"]}
+      rows={[
+        ...configured.map((key) => [key, "in the configuration", "–", "–", "–"]),
+        ...(await keysWithBudgets({ ledger, config }, records, now())).map((key) => [
+          <a href={`${CONSOLE}/keys/${encodeURIComponent(key.id)}`}>{key.name}</a>,
+          <State state={key.state} />,
+          key.budget === null ? "–" : <Usd usd={key.budget.spent_usd} />,
+          key.budget === null ? "none" : <Usd usd={key.budget.budget_usd} />,
+          <Moment iso={key.last_used_at} />,
+        ]),
+      ]}
+      empty="No key in use belongs to this group."
+    />
+  );
+}
+
+function limitsText(limits: Config["groups"][string]["limits"]): string {
+  if (limits === undefined) return "none";
+  const { requests_per_minute: requests, tokens_per_minute: tokens, concurrency } = limits;
+  return [
+    ...(requests === undefined ? [] : [`${requests} requests/min`]),
+    ...(tokens === undefined ? [] : [`${tokens} tokens/min`]),
+    ...(concurrency === undefined ? [] : [`${concurrency} at one time`]),
+  ].join(", ");
+}

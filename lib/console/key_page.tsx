@@ -1,0 +1,124 @@
+/** One key: its budget, limits and usage, and the forms that change it. */
+import type { VNode } from "preact";
+import type { ConsoleSession } from "../access/console_session.ts";
+import { findKey } from "../access/key_admin.ts";
+import { keysWithBudgets, type KeyWithBudget } from "../billing/reports/budget_report.ts";
+import { usageReport } from "../billing/reports/usage.ts";
+import { groupOf } from "../config.ts";
+import type { Gateway } from "../gateway.ts";
+import { callerLimitRequests } from "../limits/limit_requests.ts";
+import { DAY_MS } from "../store/days.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import { DayChart } from "./chart.tsx";
+import { Cards, Count, Moment, State, Usd } from "./format.tsx";
+import { CONSOLE, CsrfField, type Page } from "./html.tsx";
+import { RuleFields } from "./key_rules.tsx";
+import { LimitTable, type ReadLimits, readLimits } from "./limits.tsx";
+
+/** Days of a key's chart. */
+const CHART_DAYS = 30;
+
+/** The page of the key with this name or id. @throws {GatewayError} `not_found` */
+export async function keyDetailPage(
+  gateway: Gateway,
+  { nameOrId, session, signal }: { nameOrId: string; session: ConsoleSession; signal: AbortSignal },
+): Promise<Page> {
+  const { store: { keys, ledger }, config, now } = gateway;
+  const record = await findKey(gateway.store, nameOrId);
+  const [key] = await keysWithBudgets({ ledger, config }, [record], now());
+  if (key === undefined) throw new TypeError("Cannot show a key: there is no report of it");
+  const until = now() + 1;
+  const since = (Math.floor(until / DAY_MS) - CHART_DAYS + 1) * DAY_MS;
+  const only = { keyId: record.id };
+  const usage = await usageReport({ ledger, keys, config }, { since, until, by: "day", only, signal });
+  return {
+    title: `Key ${key.name}`,
+    body: (
+      <>
+        <Cards
+          cards={[
+            ["State", <State state={key.state} />],
+            ["Group", <a href={`${CONSOLE}/groups/${encodeURIComponent(key.group)}`}>{key.group}</a>],
+            [`Cost in ${CHART_DAYS} days`, <Usd usd={usage.total.cost_usd} />],
+            [`Requests in ${CHART_DAYS} days`, <Count value={usage.total.requests} />],
+            ["Budget", key.budget === null ? "none" : <Usd usd={key.budget.budget_usd} />],
+            ["Left", key.budget === null ? "–" : <Usd usd={key.budget.left_usd} />],
+            ["Last used", <Moment iso={key.last_used_at} />],
+            ["Expires", <Moment iso={key.expires_at} />],
+          ]}
+        />
+        <DayChart days={usage.lines} since={since} until={until} />
+        <p>
+          <a href={`${CONSOLE}/requests?key=${encodeURIComponent(key.id)}`}>Requests of this key</a>
+        </p>
+        <h2>Limits</h2>
+        <LimitTable limits={await readKeyLimits(gateway, record)} />
+        <h2>Rules</h2>
+        <pre tabIndex={0}>{JSON.stringify(key.rules, null, 2)}</pre>
+        {session.role === "admin" && key.state !== "revoked" && (
+          <ChangeForms keyOf={key} session={session} groups={Object.keys(config.groups)} />
+        )}
+      </>
+    ),
+  };
+}
+
+async function readKeyLimits(gateway: Gateway, { id, group: name, rules }: KeyRecord): Promise<ReadLimits> {
+  const group = groupOf(gateway.config, name);
+  if (group === undefined) return `The group "${name}" is not in the configuration, so the key cannot be used.`;
+  const caller = { keyId: id, groupName: name, group, rules };
+  return await readLimits(gateway, callerLimitRequests(caller, { input: 0, output: 0 }));
+}
+
+function ChangeForms(
+  { keyOf: { id, name, state, group, rules, expires_at }, session, groups }: {
+    keyOf: KeyWithBudget;
+    session: ConsoleSession;
+    groups: readonly string[];
+  },
+): VNode {
+  const action = `${CONSOLE}/keys/${encodeURIComponent(id)}`;
+  const isDisabled = state === "disabled";
+  return (
+    <>
+      <h2>Change</h2>
+      <form class="fields" method="post" action={action}>
+        <CsrfField session={session} />
+        <input type="hidden" name="action" value="change" />
+        <label>
+          Group
+          <select name="group">
+            {[...new Set([group, ...groups])].map((each) => (
+              <option value={each} selected={each === group}>{each}</option>
+            ))}
+          </select>
+        </label>
+        <RuleFields rules={rules} expiresAt={expires_at} />
+        <button type="submit">Save</button>
+      </form>
+      <form class="inline" method="post" action={action}>
+        <CsrfField session={session} />
+        <input type="hidden" name="action" value={isDisabled ? "enable" : "disable"} />
+        <button type="submit">{isDisabled ? "Enable" : "Disable"}</button>
+      </form>
+      <form class="inline" method="post" action={action}>
+        <CsrfField session={session} />
+        <input type="hidden" name="action" value="rotate" />
+        <label>
+          The present secret stays valid for
+          <input name="overlap" value="24h" size={6} />
+        </label>
+        <button type="submit">Rotate</button>
+      </form>
+      <form class="inline" method="post" action={action}>
+        <CsrfField session={session} />
+        <input type="hidden" name="action" value="revoke" />
+        <label>
+          {`Type "${name}" to revoke it permanently`}
+          <input name="confirm" required autocomplete="off" />
+        </label>
+        <button type="submit" class="danger">Revoke</button>
+      </form>
+    </>
+  );
+}

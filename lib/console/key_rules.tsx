@@ -1,0 +1,84 @@
+/** Fields of a form for the rules and the expiry of a key. */
+import type { VNode } from "preact";
+import { readExpiry } from "../admin/keys.ts";
+import type { PublicKey } from "../access/key_admin.ts";
+import { PERIODS } from "../config.ts";
+
+/** Fields by name, with their labels. Lists are separated by commas; an empty field sets nothing. */
+const LISTS = [
+  ["models", "Models, such as acme/*"],
+  ["endpoints", "Endpoints, such as chat, models"],
+  ["ips", "Client addresses, such as 10.0.0.0/8"],
+] as const;
+
+const LIMITS = [
+  ["requests_per_minute", "Requests per minute"],
+  ["tokens_per_minute", "Tokens per minute"],
+  ["concurrency", "Requests at one time"],
+] as const;
+
+/** The fields, with the present values of a key or empty. */
+export function RuleFields(
+  { rules, expiresAt }: Partial<{ rules: PublicKey["rules"]; expiresAt: string | null }>,
+): VNode {
+  const { limits, budget } = rules ?? {};
+  return (
+    <>
+      {LISTS.map(([name, label]) => (
+        <label>
+          {label}
+          <input name={name} value={rules?.[name]?.join(", ") ?? ""} autocomplete="off" />
+        </label>
+      ))}
+      {LIMITS.map(([name, label]) => (
+        <label>
+          {label}
+          <input name={name} value={limits?.[name] ?? ""} inputMode="numeric" autocomplete="off" />
+        </label>
+      ))}
+      <label>
+        Budget, USD
+        <input name="budget_usd" value={budget?.usd ?? ""} inputMode="decimal" autocomplete="off" />
+      </label>
+      <label>
+        Budget of each
+        <select name="budget_period">
+          {PERIODS.map((period) => (
+            <option value={period} selected={period === (budget?.period ?? "month")}>{period}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Expires (such as 90d or 2027-01-01; empty: never)
+        <input name="expires_at" value={expiresAt ?? ""} maxLength={64} autocomplete="off" />
+      </label>
+      <label>
+        <input type="checkbox" name="report_only" checked={limits?.report_only ?? false} />
+        Only report what exceeds the limits
+      </label>
+    </>
+  );
+}
+
+/** Reads the rules of a form, which are checked where the key is changed. */
+export function readRules(fields: URLSearchParams): Record<string, unknown> {
+  const rules: Record<string, unknown> = {};
+  for (const [name] of LISTS) {
+    const items = (fields.get(name) ?? "").split(/[\s,]+/).filter((item) => item !== "");
+    if (items.length > 0) rules[name] = items;
+  }
+  const limits = LIMITS.flatMap(([name]) => {
+    const text = fields.get(name)?.trim() ?? "";
+    return text === "" ? [] : [[name, /^\d{1,15}$/.test(text) ? Number(text) : text]];
+  });
+  if (limits.length > 0) rules.limits = { ...Object.fromEntries(limits), report_only: fields.has("report_only") };
+  const usd = fields.get("budget_usd")?.trim() ?? "";
+  if (usd !== "") rules.budget = { usd, period: fields.get("budget_period") ?? "month" };
+  return rules;
+}
+
+/** Reads the expiry of a form; `null`: never. @throws {GatewayError} `invalid` */
+export function readExpiryField(fields: URLSearchParams, now: number): number | null {
+  const text = fields.get("expires_at")?.trim() ?? "";
+  return text === "" ? null : readExpiry(text, now);
+}

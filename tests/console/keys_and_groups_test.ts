@@ -1,0 +1,176 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { formatUsd } from "../../lib/billing/money.ts";
+import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { startGateway } from "../support/gateway.ts";
+import { Browser, startConsole } from "./browser.ts";
+
+/** A model whose answers cost something. */
+const PRICED = {
+  id: "acme/echo",
+  created: 0,
+  context_length: 1_000,
+  pricing: { prompt: "0.001", completion: "0.002" },
+  targets: [{ upstream: "embedded", model: "echo" }],
+};
+
+const BODY = { model: "acme/echo", max_tokens: 16, messages: [{ role: "user", content: "one two" }] };
+
+async function signedIn(gateway: Pick<KeyedGateway, "adminUrl">, key = ADMIN_KEY): Promise<Browser> {
+  const browser = new Browser(gateway);
+  await browser.signIn(key);
+  return browser;
+}
+
+/** The value of a field of the form that changes a key. */
+function valueOf(html: string, name: string): string | undefined {
+  const tag = new RegExp(`<input[^>]* name="${name}"[^>]*>|<input name="${name}"[^>]*>`).exec(html)?.[0] ?? "";
+  return / value="([^"]*)"/.exec(tag)?.[1];
+}
+
+Deno.test("a form changes group, rules, budget and expiry of a key, and keeps what it does not name", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const { id } = await gateway.addKey({ rules: { models: ["sluice/*"] } });
+  const path = `/keys/${id}`;
+  const form = {
+    action: "change",
+    group: "poor",
+    models: "sluice/*, acme/one",
+    endpoints: "chat models",
+    ips: "10.0.0.0/8",
+    requests_per_minute: "7",
+    tokens_per_minute: "",
+    concurrency: "2",
+    report_only: "on",
+    budget_usd: "1.5",
+    budget_period: "week",
+    expires_at: "30d",
+  };
+  assertEquals((await browser.post(path, form)).path, path);
+  const changed = await gateway.store.keys.find(id);
+  assertEquals(changed?.group, "poor");
+  assertEquals(changed?.rules, {
+    models: ["sluice/*", "acme/one"],
+    endpoints: ["chat", "models"],
+    ips: ["10.0.0.0/8"],
+    limits: { requests_per_minute: 7, concurrency: 2, report_only: true },
+    budget: { usd: "1.5", period: "week" },
+  });
+  assert(Math.abs((changed?.expiresAt ?? 0) - Date.now() - 30 * 86_400_000) < 60_000);
+
+  const { html } = await browser.get(path);
+  const shown = ["models", "endpoints", "ips", "requests_per_minute", "tokens_per_minute", "budget_usd"];
+  assertEquals(shown.map((name) => valueOf(html, name)), [
+    "sluice/*, acme/one",
+    "chat, models",
+    "10.0.0.0/8",
+    "7",
+    "",
+    "1.5",
+  ]);
+  const expires_at = valueOf(html, "expires_at") ?? "";
+  await browser.post(path, { ...form, group: "poor", expires_at });
+  assertEquals(await gateway.store.keys.find(id), changed, "the same form again changes nothing");
+  const emptied = {
+    ...form,
+    models: "",
+    endpoints: "",
+    ips: "",
+    requests_per_minute: "",
+    concurrency: "",
+    budget_usd: "",
+  };
+  await browser.post(path, { ...emptied, expires_at: "" });
+  const last = await gateway.store.keys.find(id);
+  assertEquals([last?.rules, last?.expiresAt], [{}, undefined]);
+
+  const actions = (await gateway.store.operators.changes({ limit: 9 })).map(({ action, before }) => [action, before]);
+  assertEquals(actions.filter(([action]) => action === "change_key").length, 2, "no entry where nothing changes");
+});
+
+Deno.test("what is wrong in the form of a key is said, and changes nothing", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const { id } = await gateway.addKey();
+  const before = await gateway.store.keys.find(id);
+  const cases: [fields: Record<string, string>, text: string][] = [
+    [{ group: "nobody" }, "unknown group"],
+    [{ requests_per_minute: "many" }, "limits.requests_per_minute"],
+    [{ budget_usd: "-1" }, "budget.usd"],
+    [{ budget_usd: "1", budget_period: "hour" }, "budget.period"],
+    [{ endpoints: "nothing" }, "endpoints"],
+    [{ ips: "<script>" }, "ips"],
+    [{ expires_at: "2001-01-01" }, "must be in the future"],
+    [{ expires_at: "soon" }, "soon"],
+  ];
+  for (const [fields, text] of cases) {
+    const { status, html } = await browser.post(`/keys/${id}`, { action: "change", group: "default", ...fields });
+    assertEquals(status, 400, text);
+    assertStringIncludes(html, text);
+    assert(!html.includes("<script>"));
+  }
+  assertEquals(await gateway.store.keys.find(id), before);
+});
+
+Deno.test("a key can be made with rules, a budget and an expiry", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const fields = { name: "ci", group: "default", requests_per_minute: "5", budget_usd: "2", budget_period: "day" };
+  assertStringIncludes((await browser.post("/keys", { ...fields, expires_at: "90d" })).html, '<pre id="secret">');
+  const { rules } = await gateway.store.keys.find("ci") ?? {};
+  assertEquals(rules, {
+    limits: { requests_per_minute: 5, report_only: false },
+    budget: { usd: "2", period: "day" },
+  });
+});
+
+Deno.test("the page of a key shows how much of each limit is used now, and the requests of the key", async () => {
+  await using gateway = startGateway({
+    admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } },
+    models: [PRICED],
+    groups: { default: { limits: { tokens_per_minute: 1_000 }, budget: { usd: "9" } } },
+  }, { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: Date.now });
+  const key = await gateway.addKey({
+    rules: {
+      limits: { requests_per_minute: 5, concurrency: 3, report_only: false },
+      budget: { usd: "1", period: "day" },
+    },
+  });
+  for (let count = 0; count < 2; count++) await (await gateway.ask("chat", BODY, { key })).body?.cancel();
+  await gateway.gateway.ledger.flush();
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  const { html } = await browser.get(`/keys/${key.id}`);
+  assertMatch(html, /this key<\/td><td[^>]*>Requests in 60 s<\/td>.*?title="5".*?title="2".*?title="2 of 5"/);
+  assertMatch(html, /this key<\/td><td[^>]*>Requests at one time<\/td>.*?title="3".*?title="0"/);
+  assertMatch(html, /group default<\/td><td[^>]*>Tokens in 60 s<\/td>.*?title="1,000"/);
+  assertStringIncludes(html, `/admin/console/requests?key=${key.id}`);
+  assert(!html.includes('name="action"'), "a viewer gets no form");
+
+  const group = (await browser.get("/groups/default")).html;
+  const { data } = await (await fetch(`${gateway.adminUrl}/admin/v1/budgets`, {
+    headers: { authorization: `Bearer ${VIEWER_KEY}` },
+  })).json();
+  const spent = data.find(({ scope }: { scope: string }) => scope === "group").spent_usd;
+  assert(spent !== "0" && spent !== formatUsd(0n));
+  assertStringIncludes(group, `title="${spent} USD"`);
+  assertStringIncludes(group, `/admin/console/keys/${key.id}"`);
+  assertStringIncludes(group, "<code>groups.default</code>");
+  assertMatch(group, /group default<\/td><td[^>]*>Tokens in 60 s/);
+});
+
+Deno.test("groups are listed with members, limits and budgets, and are changed in the configuration alone", async () => {
+  await using gateway = startConsole({
+    keys: [{ name: "env", key: { env: "UPSTREAM_KEY" }, group: "poor" }],
+  });
+  const viewer = await signedIn(gateway, VIEWER_KEY);
+  const { html } = await viewer.get("/groups");
+  for (const name of ["default", "poor", "speechless"]) assertStringIncludes(html, `/groups/${name}">${name}</a>`);
+  assertMatch(html, /groups\/poor">poor<\/a><\/td><td[^>]*><span title="2">/, "one of the store and one of the file");
+  assertStringIncludes(html, "Groups are set in the configuration");
+  assertStringIncludes((await viewer.get("/groups/poor")).html, "<td >env</td><td >in the configuration</td>");
+  const missing = await viewer.get("/groups/%3Cimg%20src=x%3E");
+  assertEquals(missing.status, 404);
+  assert(!missing.html.includes("<img"));
+  const admin = await signedIn(gateway);
+  assertEquals((await admin.post("/groups/poor", { price_factor: "0" })).status, 405);
+});
