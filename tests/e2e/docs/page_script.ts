@@ -83,12 +83,9 @@ function withVendor(text: string, { vendor }: ScriptPlace): string {
 /** The commands as they are, with values for what the reader fills in, and the gateway in the background. */
 function shellPart({ text }: CodeBlock, place: ScriptPlace): string {
   const filled = text.replaceAll(/(?<==\S*)…/g, "0123456789abcdef");
-  return withVendor(
-    filled.split("\n").filter((line) => !/^npx -y deno@[\d.]+ task test\b/.test(line)).map((line) =>
-      STARTS.test(lines(line)[0] ?? "") ? START : line
-    ).join("\n"),
-    place,
-  );
+  const pointed = filled.replaceAll(/sluice init\b/g, `sluice init --base-url ${place.vendor}/v1`);
+  return pointed.split("\n").filter((line) => !/^npx -y deno@[\d.]+ task test\b/.test(line))
+    .map((line) => STARTS.test(lines(line)[0] ?? "") ? START : line).join("\n");
 }
 
 /** Two outputs are the same but for what differs with each run: numbers, ids, keys, times and the width of columns. */
