@@ -14,8 +14,8 @@ import { commandsOf } from "./shell_words.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 
-/** Pages whose prose is checked. Records of decisions stay as they were written. */
-const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\/(?!decisions\/|observability\.md)/;
+/** Pages whose prose is checked. */
+const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\/(?!observability\.md)/;
 
 /** Most words of a sentence, and on average over a page. */
 const LONGEST = 36;
