@@ -1,11 +1,19 @@
-/** Writes docs/reference/ from the schemas and tables of the code. */
+/** Writes the generated pages of docs/reference/ from the schemas and tables of the code. */
+import { adminApiPage } from "./reference/admin_api.ts";
+import { cliPage } from "./reference/cli.ts";
 import { configurationPage } from "./reference/configuration.ts";
+import { headersPage } from "./reference/headers.ts";
 import { logEventsPage } from "./reference/log_events.ts";
+import { metricsPage } from "./reference/metrics.ts";
 
 /** The generated pages: how each is made, by its path from the root of the repository. */
 export const PAGES: Readonly<Record<string, () => string>> = {
+  "docs/reference/admin-api.md": adminApiPage,
+  "docs/reference/cli.md": cliPage,
   "docs/reference/configuration.md": configurationPage,
+  "docs/reference/headers.md": headersPage,
   "docs/reference/log-events.md": logEventsPage,
+  "docs/reference/metrics.md": metricsPage,
 };
 
 if (import.meta.main) {

@@ -44,9 +44,9 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /admin/v1/keys": { summary: "Make a key", body: newKeySchema, reply: shownKeySchema, status: 201 },
   "GET /admin/v1/keys/[key]": { summary: "Get a key by its name or id", reply: keyWithBudgetSchema, others: [404] },
   "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: keySchema },
-  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key for ever", reply: keySchema, others: [404] },
+  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key permanently", reply: keySchema, others: [404] },
   "POST /admin/v1/keys/[key]/rotate": {
-    summary: "Give a key a new secret; the present one stays good for a while",
+    summary: "Give a key a new secret; the old one stays valid for a while",
     body: rotationSchema,
     bodyIsOptional: true,
     reply: shownKeySchema,
@@ -108,14 +108,17 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: explanationSchema,
     others: [404],
   },
-  "GET /admin/v1/health": { summary: "Everything at one glance", reply: gatewayHealthSchema },
+  "GET /admin/v1/health": {
+    summary: "Show the state of upstreams, stores, keys and budgets",
+    reply: gatewayHealthSchema,
+  },
   "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: configStateSchema },
   "POST /admin/v1/reload": {
-    summary: "Read the configuration anew; one with mistakes is refused, and they are told",
+    summary: "Read the configuration again; one with mistakes is refused, and the answer lists them",
     reply: reloadSchema,
     others: [400],
   },
-  "POST /admin/v1/audit": { summary: "Recompute the whole ledger and compare", reply: auditSchema },
+  "POST /admin/v1/audit": { summary: "Recalculate the whole ledger and list every difference", reply: auditSchema },
 };
 
 let document: JsonObject | undefined;

@@ -54,7 +54,7 @@ export interface RequestMetrics {
 /** Declares the metrics of requests. */
 export function requestMetrics(registry: Registry): RequestMetrics {
   const requests = registry.counter("sluice_requests_total", {
-    help: "Requests that are over, by how they ended.",
+    help: "Ended requests, by their ending.",
     labels: ["endpoint", "model", "upstream", "status_class", "ending"],
   });
   const errors = registry.counter("sluice_errors_total", {
@@ -66,7 +66,7 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     labels: ["model", "class"],
   });
   const cost = registry.amounts("sluice_cost_usd_total", {
-    help: "What customers pay, in USD.",
+    help: "Cost of requests at clients' prices, in USD.",
     labels: ["group", "model"],
     write: formatUsd,
   });
@@ -81,15 +81,15 @@ export function requestMetrics(registry: Registry): RequestMetrics {
     buckets: BUCKETS,
   });
   const dropped: Counter = registry.counter("sluice_dropped_parameters_total", {
-    help: "Members of requests that were not passed on.",
+    help: "Parameters of requests that were not sent to the upstream.",
     labels: ["member"],
   });
   const refusals = registry.counter("sluice_limit_refusals_total", {
-    help: "Requests refused by a limit or a budget, by whose it is and what it counts.",
+    help: "Requests refused by a limit or a budget, by its owner and unit; unit `usd` is a budget.",
     labels: ["owner", "unit"],
   });
   const reportOnly = registry.counter("sluice_report_only_exceeded_total", {
-    help: "Requests that a limit would have refused if it did not only report.",
+    help: "Requests that a limit with `report_only` would have refused.",
   });
   const attempts = registry.counter("sluice_upstream_attempts_total", {
     help: "Attempts at upstreams, by their outcome.",
@@ -186,36 +186,47 @@ const MOST_GROUP_READINGS = 40;
 export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   const gauge = (name: string, help: string, value: () => number) =>
     registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
-  gauge("sluice_open_requests", "Requests under way, streams included.", vitals.openRequests);
-  gauge("sluice_open_streams", "Streams of events under way.", vitals.openStreams);
+  gauge("sluice_open_requests", "Running requests, streams included.", vitals.openRequests);
+  gauge("sluice_open_streams", "Running streams.", vitals.openStreams);
   gauge("sluice_request_body_bytes", "Bytes of request bodies held in memory.", vitals.heldBytes);
   gauge("sluice_recent_response_bytes", "Bytes of recent responses held in memory.", vitals.keptBytes);
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
   gauge("sluice_store_up", "1 while the store of keys and bills answers, else 0.", () => vitals.storeUp() ? 1 : 0);
   gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", vitals.journalEntries);
-  gauge("sluice_limits_store_up", "1 while limits hold for all nodes, else 0.", () => vitals.limitsStoreUp() ? 1 : 0);
+  gauge(
+    "sluice_limits_store_up",
+    "1 while limits are shared by all nodes, else 0.",
+    () => vitals.limitsStoreUp() ? 1 : 0,
+  );
   gauge("sluice_config_version", "Number of the configuration in force.", vitals.configVersion);
   gauge(
     "sluice_config_healthy",
-    "1 while the configuration in force is the one that shall be, else 0.",
+    "1 while the configuration in force is the latest, else 0.",
     () => vitals.configCurrent() ? 1 : 0,
   );
   registry.read("sluice_breaker_state", {
-    help: "Targets: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined.",
+    help: "Targets: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined. The 150 worst.",
+    labels: ["upstream", "model"],
     type: "gauge",
     most: MOST_BREAKERS,
     from: vitals.breakers,
   });
-  const ofGroups = (name: string, help: string, from: () => readonly Reading[]) =>
-    registry.read(name, { help, type: "gauge", most: MOST_GROUP_READINGS, from });
-  ofGroups("sluice_group_budget_usd", "Budgets of groups, in USD.", vitals.groupBudgets);
-  ofGroups("sluice_group_budget_left_usd", "What is left of them, in USD.", vitals.groupBudgetsLeft);
-  ofGroups("sluice_group_limit", "Limits of groups, by unit.", vitals.groupLimits);
-  ofGroups("sluice_group_limit_left", "What is left of them now.", vitals.groupLimitsLeft);
+  const ofGroups = (name: string, labels: readonly string[], help: string, from: () => readonly Reading[]) =>
+    registry.read(name, { help, labels, type: "gauge", most: MOST_GROUP_READINGS, from });
+  const limitLabels = ["group", "unit"];
+  ofGroups("sluice_group_budget_usd", ["group"], "Budgets of groups, in USD. The 40 most used.", vitals.groupBudgets);
+  ofGroups(
+    "sluice_group_budget_left_usd",
+    ["group"],
+    "Rest of the budgets of groups after spent and held amounts, in USD.",
+    vitals.groupBudgetsLeft,
+  );
+  ofGroups("sluice_group_limit", limitLabels, "Limits of groups, by unit. The 40 most used.", vitals.groupLimits);
+  ofGroups("sluice_group_limit_left", limitLabels, "Present rest of the limits of groups.", vitals.groupLimitsLeft);
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
   registry.read("sluice_log_lines_lost_total", {
-    help: "Lines of the log that were lost because nobody read them fast enough.",
+    help: "Log lines lost because their reader was too slow.",
     type: "counter",
     from: () => [{ value: vitals.linesLost() }],
   });
@@ -224,6 +235,7 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   gauge("sluice_uptime_seconds", "Time since the start.", vitals.uptime);
   registry.read("sluice_build_info", {
     help: "Always 1; the version is a label.",
+    labels: ["version"],
     type: "gauge",
     from: () => [{ labels: { version: vitals.version }, value: 1 }],
   });

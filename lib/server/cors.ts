@@ -1,33 +1,14 @@
 /** Cross-origin access: off, but for the origins the operator lists. */
 
 import type { HeaderValues } from "./head.ts";
+import { EXPOSED_HEADERS } from "./header_list.ts";
 import type { AnswerHeader } from "./router.ts";
 
 /** Time for which a browser may cache a preflight, in seconds. */
 const MAX_AGE_SECONDS = 7200;
 
 /** Headers a page's script may read. */
-const EXPOSED = [
-  "x-request-id",
-  "request-id",
-  "retry-after",
-  "retry-after-ms",
-  "x-should-retry",
-  "x-sluice-dropped",
-  "x-sluice-cost",
-  "x-sluice-image-size",
-  "x-sluice-idempotent-replay",
-  "x-sluice-max-tokens",
-  "x-sluice-model",
-  "x-sluice-upstream",
-  "x-sluice-attempts",
-  ...["requests", "tokens"].flatMap((unit) =>
-    ["limit", "remaining", "reset"].map((what) => `x-ratelimit-${what}-${unit}`)
-  ),
-  ...["requests", "tokens"].flatMap((unit) =>
-    ["limit", "remaining", "reset"].map((what) => `anthropic-ratelimit-${unit}-${what}`)
-  ),
-].join(", ");
+const EXPOSED = EXPOSED_HEADERS.join(", ");
 
 const VARY: AnswerHeader = ["vary", "origin"];
 

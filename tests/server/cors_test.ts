@@ -56,7 +56,8 @@ Deno.test("a listed origin gets its preflight answered and reads every response"
         "x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, " +
         "anthropic-ratelimit-requests-limit, anthropic-ratelimit-requests-remaining, " +
         "anthropic-ratelimit-requests-reset, anthropic-ratelimit-tokens-limit, anthropic-ratelimit-tokens-remaining, " +
-        "anthropic-ratelimit-tokens-reset",
+        "anthropic-ratelimit-tokens-reset, anthropic-ratelimit-unified-status, anthropic-ratelimit-unified-reset, " +
+        "x-sluice-upstream-request-id",
       vary: "origin",
     }, start);
   }

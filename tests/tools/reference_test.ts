@@ -1,7 +1,11 @@
 import { assert, assertEquals } from "@std/assert";
 import { loadConfig } from "../../lib/config/load.ts";
+import { readExposition } from "../e2e/observe/exposition.ts";
 import { startGateway } from "../support/gateway.ts";
 import { LOG_EVENTS } from "../../lib/log_events.ts";
+import { REQUEST_HEADERS, RESPONSE_HEADERS } from "../../lib/server/header_list.ts";
+import { VARIABLES } from "../../tools/reference/cli.ts";
+import { declaredMetrics } from "../../tools/reference/metrics.ts";
 import { PAGES } from "../../tools/reference.ts";
 import { EXAMPLES } from "../../tools/reference/configuration_texts.ts";
 import { configJsonSchema } from "../../tools/schema.ts";
@@ -66,4 +70,41 @@ Deno.test("the page of log events names every member of a request's line", async
   assert(members.length > 20);
   const isNamed = (member: string) => page.includes(`\`${member}\``) || /^(level|event|tokens_.*)$/.test(member);
   assertEquals(members.filter((member) => !isNamed(member)), []);
+});
+
+Deno.test("the list of headers has every header of ours that the code names, and no other", async () => {
+  const isApart = (path: string) =>
+    /^lib\/(conform|doctor|upstreams|http1|protocols\/quirks)\/|header_list\.ts$/.test(path);
+  const text = (await readSources("lib")).filter(({ path }) => !isApart(path)).map(({ text }) => text).join("\n");
+  const listed = new Set([...Object.keys(REQUEST_HEADERS), ...Object.keys(RESPONSE_HEADERS)]);
+  const named = new Set(
+    [...text.matchAll(/"((?:x-sluice|x-ratelimit|anthropic)-[a-z-]*[a-z])"/g)].map(([, name = ""]) => name),
+  );
+  assert(named.size > 20);
+  assertEquals([...named].filter((name) => !listed.has(name)), []);
+  assertEquals([...listed].filter((name) => /^(x-sluice|x-ratelimit|anthropic)-/.test(name) && !named.has(name)), [
+    // Set in lib/upstreams, which is left out above.
+    ...["x-sluice-upstream-request-id"],
+  ]);
+});
+
+Deno.test("the page of metrics has every metric of /metrics with its labels, and no other", async () => {
+  const limits = { requests_per_minute: 5 };
+  await using gateway = startGateway({ groups: { default: { budget: { usd: "5" }, limits } } });
+  const families = readExposition(await (await fetch(`${gateway.url}/metrics`)).text());
+  const declared = new Map(declaredMetrics().map(({ name, options }) => [name, options.labels ?? []]));
+  assertEquals([...declared.keys()].sort(), [...families.keys()].sort());
+  for (const [name, { samples }] of families) {
+    for (const { labels } of samples.slice(0, 1)) {
+      assertEquals(Object.keys(labels).filter((label) => label !== "le"), [...declared.get(name) ?? []], name);
+    }
+  }
+});
+
+Deno.test("the page of the command line names every SLUICE_ variable that the code reads", async () => {
+  const text = (await readSources("lib")).map(({ text }) => text).join("\n");
+  const read = [...text.matchAll(/env\("(SLUICE_[A-Z_]+)"\)|"(SLUICE_CONFIG_TEXT|SLUICE_EPHEMERAL)"/g)];
+  const names = new Set(VARIABLES.map(([name]) => name));
+  assert(read.length >= 4);
+  assertEquals(read.map(([, name, other]) => name ?? other ?? "").filter((name) => !names.has(name)), []);
 });
