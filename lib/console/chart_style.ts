@@ -2,13 +2,14 @@
 
 /** Added to `console.css`. Each part has a contrast of at least 3:1 to the background (WCAG 2.2, 1.4.11). */
 export const CHART_STYLE = `
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; margin: 0 0 1rem; }
 figure { margin: 0; min-width: 0; background: var(--surface); border: 1px solid var(--line); padding: .6rem .9rem;
   border-radius: var(--radius); }
 figcaption { font-weight: 600; font-size: .9rem; }
-svg.chart { width: 100%; height: auto; display: block; max-width: 45rem; }
+svg.chart { width: 100%; height: auto; display: block; max-width: 45rem; overflow: visible; }
 svg.chart line { stroke: var(--line); }
 svg.chart text { fill: var(--dim); font-size: 11px; }
+@media (max-width: 30rem) { svg.chart text { font-size: 15px; } }
 svg.chart path.part { fill: var(--part); }
 svg.chart path.line { fill: none; stroke: var(--part); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round; }
 svg.chart rect.target { fill: transparent; }

@@ -28,6 +28,35 @@ export function Count({ value }: { value: number }): VNode {
   return <span title={NUMBER.format(value)}>{value < 10_000 ? NUMBER.format(value) : SHORT.format(value)}</span>;
 }
 
+/** A span of time: milliseconds below a second, else seconds with three digits, or minutes. @param ms null: none */
+export function Duration({ ms }: { ms: number | null }): VNode {
+  if (ms === null) return <span class="dim">–</span>;
+  const text = ms < 1000
+    ? `${ms} ms`
+    : ms < 100_000
+    ? `${SECONDS.format(ms / 1000)} s`
+    : `${Math.round(ms / 60_000)} min`;
+  return <span title={`${NUMBER.format(ms)} ms`}>{text}</span>;
+}
+
+const SECONDS = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+/** An HTTP status in the color of its class. @param status null: unknown */
+export function HttpStatus({ status }: { status: number | null }): VNode {
+  if (status === null) return <span class="dim">–</span>;
+  return <span class={status < 300 ? "good" : status < 500 ? "warn" : "bad"}>{status}</span>;
+}
+
+/** A used share as a bar with its number. @param percent may be above 100 */
+export function Share({ percent, of }: { percent: number; of: string }): VNode {
+  return (
+    <>
+      <meter min={0} max={100} low={80} high={95} optimum={0} value={Math.min(100, percent)} aria-label={of} />{" "}
+      {`${percent}%`}
+    </>
+  );
+}
+
 /**
  * A moment: UTC, which the console's script replaces by the viewer's time.
  * @param iso ISO 8601; null: none

@@ -7,9 +7,9 @@ import { readLatencies } from "../billing/reports/latencies.ts";
 import { readTimeSeries, SERIES_BY, type TimeSeriesQuery } from "../billing/reports/time_series.ts";
 import { keyNames, usageReport } from "../billing/reports/usage.ts";
 import type { Gateway } from "../gateway.ts";
-import { healthRows, readiness } from "../request/health.ts";
+import { failureTest, healthRows, readiness } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Moment, State, Table, Usd } from "./format.tsx";
+import { Moment, Share, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
 import { figureCells, OverviewCharts, type OverviewData } from "./overview_charts.tsx";
 
@@ -158,10 +158,10 @@ function NearBudgets({ budgets }: { budgets: readonly BudgetLine[] }): VNode {
     .sort((a, b) => b.percent - a.percent);
   return (
     <Table
-      columns={["Budget of", "#Used", "#Left", "Resets"]}
+      columns={["Budget of", "Used", "#Left", "Resets"]}
       rows={near.slice(0, LINES).map(({ scope, name, percent, left_usd, resets_at }) => [
         <a href={requestsPath({ [scope]: name, sort: "cost" })}>{`${scope} ${name}`}</a>,
-        `${percent}%`,
+        <Share percent={percent} of={`Used part of the budget of ${name}`} />,
         <Usd usd={left_usd} />,
         <Moment iso={resets_at} />,
       ])}
@@ -181,10 +181,11 @@ function TroubledTargets({ gateway }: { gateway: Gateway }): VNode {
   return (
     <Table
       columns={["Upstream", "Model", "State", "#Answered of last attempts"]}
-      rows={healthRows(gateway).filter(({ state }) => state !== "closed").map((row) => [
+      rows={healthRows(gateway).filter(failureTest(gateway.config.routing.breaker)).map((row) => [
         <a href={requestsPath({ upstream: row.upstream })}>{row.upstream}</a>,
         row.model,
-        <State state={row.state} />,
+        // A target can fail too often before its breaker opens.
+        row.state === "closed" ? <State state="open" text="failing" /> : <State state={row.state} />,
         `${row.recent_answers} of ${row.recent_attempts}`,
       ])}
       empty="None."

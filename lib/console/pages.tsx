@@ -3,7 +3,7 @@ import { readHealth } from "../admin/health.ts";
 import { listBudgets } from "../billing/reports/budget_report.ts";
 import { healthRows } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Cards, Count, Moment, State, Table, Usd } from "./format.tsx";
+import { Cards, Count, Moment, Share, State, Table, Usd } from "./format.tsx";
 import { showPage } from "./html.tsx";
 import { usedPercent } from "./overview.tsx";
 
@@ -16,7 +16,7 @@ export function budgetsPage({ signal }: Request, context: RouteContext): Promise
       <>
         <p class="dim">Budgets and limits of groups are set in the configuration file.</p>
         <Table
-          columns={["Budget of", "Group", "Period", "#Budget", "#Spent", "#Held", "#Left", "#Used", "Resets"]}
+          columns={["Budget of", "Group", "Period", "#Budget", "#Spent", "#Held", "#Left", "Used", "Resets"]}
           rows={(await listBudgets({ ledger, keys, config }, { now: now(), signal })).map((line) => [
             `${line.scope} ${line.name}`,
             line.group,
@@ -25,7 +25,7 @@ export function budgetsPage({ signal }: Request, context: RouteContext): Promise
             <Usd usd={line.spent_usd} />,
             <Usd usd={line.held_usd} />,
             <Usd usd={line.left_usd} />,
-            `${usedPercent(line)}%`,
+            <Share percent={usedPercent(line)} of={`Used part of the budget of ${line.name}`} />,
             <Moment iso={line.resets_at} />,
           ])}
           empty="No group and no key has a budget."

@@ -13,23 +13,27 @@ import {
 } from "../billing/reports/requests.ts";
 import { csvText } from "../csv.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Count, Moment, Table, Usd } from "./format.tsx";
+import { Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";
 import { CONSOLE, csvResponse, queryOf, requestsPath, SECURITY_HEADERS, showPage } from "./html.tsx";
 
-/** Filters of the form. */
+/** Filters of the form, with an example of each. */
 const FILTERS = [
-  ["key", "Key"],
-  ["group", "Group"],
-  ["model", "Model"],
-  ["upstream", "Upstream"],
-  ["status", "Status, such as 429 or 5xx"],
-  ["reason", "Reason, such as limit"],
-  ["user", "End user"],
-  ["tag", "Tag"],
-  ["since", "Since, such as 2h or 2026-11-01"],
-  ["until", "Until"],
-  ["min_cost_usd", "Minimum cost, USD"],
-  ["min_ms", "Minimum duration, ms"],
+  ["key", "Key", ""],
+  ["model", "Model", ""],
+  ["status", "Status", "429 or 5xx"],
+  ["since", "Since", "2h or 2026-11-01"],
+] as const;
+
+/** Filters that the form shows when they are asked for. */
+const MORE_FILTERS = [
+  ["until", "Until", "1h or 2026-11-02"],
+  ["group", "Group", ""],
+  ["upstream", "Upstream", ""],
+  ["reason", "Reason", "limit"],
+  ["user", "End user", ""],
+  ["tag", "Tag", ""],
+  ["min_cost_usd", "Minimum cost, USD", "0.5"],
+  ["min_ms", "Minimum duration, ms", "10000"],
 ] as const;
 
 /** Requests that are read at once for CSV. */
@@ -122,14 +126,17 @@ function streamPath(texts: RequestTexts): string {
 }
 
 function FilterForm({ texts }: { texts: RequestTexts }): VNode {
+  const fields = (filters: typeof FILTERS | typeof MORE_FILTERS) =>
+    filters.map(([name, label, example]) => (
+      <label>
+        {label}
+        <input name={name} value={texts[name] ?? ""} placeholder={example} autocomplete="off" />
+      </label>
+    ));
+  const isMore = texts.failed !== undefined || MORE_FILTERS.some(([name]) => texts[name] !== undefined);
   return (
     <form class="fields" method="get" action={`${CONSOLE}/requests`}>
-      {FILTERS.map(([name, label]) => (
-        <label>
-          {label}
-          <input name={name} value={texts[name] ?? ""} autocomplete="off" />
-        </label>
-      ))}
+      {fields(FILTERS)}
       <label>
         Sort by
         <select name="sort">
@@ -138,11 +145,17 @@ function FilterForm({ texts }: { texts: RequestTexts }): VNode {
           ))}
         </select>
       </label>
-      <label>
-        <input type="checkbox" name="failed" value="true" checked={texts.failed !== undefined} />
-        Only failed or refused
-      </label>
       <button type="submit">Find</button>
+      <details open={isMore}>
+        <summary>More filters</summary>
+        <div class="fields">
+          {fields(MORE_FILTERS)}
+          <label>
+            <input type="checkbox" name="failed" value="true" checked={texts.failed !== undefined} />
+            Only failed or refused
+          </label>
+        </div>
+      </details>
     </form>
   );
 }
@@ -150,17 +163,17 @@ function FilterForm({ texts }: { texts: RequestTexts }): VNode {
 function RequestTable({ requests }: { requests: readonly RequestLine[] }): VNode {
   return (
     <Table
-      columns={["Request", "Arrived", "Key", "Model", "Upstream", "#Status", "#Cost", "#Output", "#ms", "Reason"]}
+      columns={["Request", "Arrived", "Key", "Model", "Upstream", "#Status", "#Cost", "#Output", "#Duration", "Reason"]}
       rows={requests.map((request) => [
         <a href={`${CONSOLE}/requests/${request.id}`} title={request.id}>{`…${request.id.slice(-8)}`}</a>,
         <Moment iso={request.at} seconds />,
         request.key,
         request.model ?? "–",
         request.upstream ?? "–",
-        request.status ?? "–",
+        <HttpStatus status={request.status} />,
         <Usd usd={request.cost_usd} />,
         <Count value={request.completion_tokens} />,
-        request.total_ms,
+        <Duration ms={request.total_ms} />,
         <span title={request.why ?? undefined}>{request.reason?.replaceAll("_", " ") ?? ""}</span>,
       ])}
       empty="No requests match."

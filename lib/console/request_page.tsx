@@ -7,7 +7,7 @@ import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { AttemptTimeline } from "./attempt_timeline.tsx";
 import { Copyable } from "./copy.tsx";
-import { Cards, Count, Moment, Table, Usd } from "./format.tsx";
+import { Cards, Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";
 import { CONSOLE, type Page, requestsPath, showPage } from "./html.tsx";
 
 /** `GET /admin/console/requests/[request_id]`. */
@@ -67,10 +67,10 @@ function endedPage(request: EndedRequest, key: string): Page {
             ["Model", model === null ? "–" : <a href={requestsPath({ model })}>{model}</a>],
             ["Upstream", upstream === null ? "–" : <a href={requestsPath({ upstream })}>{upstream}</a>],
             ["Endpoint", request.endpoint],
-            ["Status", request.status || "–"],
+            ["Status", <HttpStatus status={request.status} />],
             ["Ending", request.ending.replaceAll("_", " ")],
-            ["First token", request.first_ms === null ? "–" : `${request.first_ms} ms`],
-            ["Duration", request.ending === "lost" ? "–" : `${request.total_ms} ms`],
+            ["First token", <Duration ms={request.first_ms} />],
+            ["Duration", <Duration ms={request.ending === "lost" ? null : request.total_ms} />],
             ["Cost", <Usd usd={request.charged_usd} />],
             ["End user", request.user ?? "–"],
             ["Tags", request.tags.join(", ") || "–"],

@@ -42,7 +42,7 @@ header nav a[aria-current] { background: var(--raised); font-weight: 600; color:
 header form, header .role { margin: 0 .6rem; }
 header .role { font-size: .85rem; }
 main { overflow-wrap: anywhere; padding: 1.5rem 2rem 3rem; max-width: 84rem; width: 100%; margin: 0 auto; }
-main > nav { margin: 0 0 1rem; display: flex; flex-wrap: wrap; gap: .3rem; }
+main > nav { margin: 0 1.25rem 1rem 0; display: inline-flex; flex-wrap: wrap; gap: .3rem; }
 main > nav a { padding: .2rem .6rem; border: 1px solid var(--line); border-radius: 1rem; text-decoration: none;
   background: var(--surface); }
 main > nav a[aria-current] { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
@@ -68,8 +68,8 @@ details > summary { padding: .2rem 0; }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: .75rem; margin: 0 0 1.25rem; }
 .cards div { background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius);
   padding: .65rem .9rem; min-width: 0; }
-.cards dt { color: var(--dim); font-size: .85rem; }
-.cards dd { margin: .1rem 0 0; font-size: 1.25rem; font-weight: 600; font-variant-numeric: tabular-nums;
+.cards dt { color: var(--dim); font-size: .8rem; }
+.cards dd { margin: .1rem 0 0; font-size: 1.15rem; font-weight: 600; font-variant-numeric: tabular-nums;
   overflow-wrap: anywhere; }
 .cards dd a { color: inherit; text-decoration-color: var(--line); }
 .cards dd time, .cards dd .state { font-size: 1rem; font-weight: 500; }
@@ -86,7 +86,8 @@ details > summary { padding: .2rem 0; }
 form.fields, div.fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .75rem; align-items: end;
   margin: 0 0 1.25rem; }
 form.fields > details, form.fields > .links { grid-column: 1 / -1; }
-form.fields > details > div { display: grid; grid-template-columns: inherit; gap: .75rem; padding-top: .6rem; }
+form.fields > details { margin: 0; }
+form.fields > details > div { margin: .6rem 0 0; }
 form.fields > .links { margin: 0; display: flex; gap: 1rem; }
 textarea { width: 100%; resize: vertical; }
 form.inline { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: end; margin: 0 1.25rem .75rem 0; }
@@ -95,6 +96,7 @@ label { display: grid; gap: .2rem; color: var(--dim); font-size: .9rem; min-widt
 input, select, textarea, button { font: inherit; font-size: 14px; color: var(--text); background: var(--surface);
   border: 1px solid var(--field); border-radius: .35rem; padding: .35rem .6rem; min-width: 0; height: 2.25rem; }
 textarea { height: auto; }
+::placeholder { color: var(--dim); opacity: .85; }
 input[type="checkbox"], input[type="radio"] { width: 1rem; height: 1rem; accent-color: var(--accent); }
 label:has(> input[type="checkbox"]), label:has(> input[type="radio"]) { display: flex; gap: .5rem; align-items: center; }
 button, a.button { background: var(--accent); color: var(--on-accent); border-color: var(--accent); font-weight: 600;
@@ -104,7 +106,7 @@ button:hover, a.button:hover { filter: brightness(1.08); }
 button.quiet, a.quiet { background: transparent; color: var(--text); border: 1px solid var(--field); font-weight: 500; }
 button.danger { background: var(--bad); border-color: var(--bad); }
 summary { cursor: pointer; color: var(--accent); }
-meter { width: 100%; min-width: 5rem; max-width: 9rem; height: .6rem; vertical-align: middle; }
+meter { width: 6rem; height: .8rem; vertical-align: middle; }
 ul.plain { list-style: none; margin: 0; padding: 0; overflow-wrap: anywhere; }
 
 @media (max-width: 56rem) {

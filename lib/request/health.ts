@@ -138,7 +138,7 @@ export function healthRows({ health }: Gateway & { readonly health?: Pick<Health
 }
 
 /** A target that goes on failing counts as failing also where its breaker may not open. */
-function failureTest({ consecutive_failures: most }: Config["routing"]["breaker"]): (row: HealthRow) => boolean {
+export function failureTest({ consecutive_failures: most }: Config["routing"]["breaker"]): (row: HealthRow) => boolean {
   return ({ state, consecutive_failures }) =>
     state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= most;
 }

@@ -188,7 +188,7 @@ function clientNamed(name: string): DemoClient {
 
 /** An agent that went round in circles for two hours nine days ago, until its limit slowed it down. */
 function runawayAgent(now: number, random: Random): DemoArrival[] {
-  const client = { ...clientNamed("alice-laptop"), input: 140_000, output: 2600, cached: 0.3 };
+  const client = { ...clientNamed("alice-laptop"), input: 70_000, output: 1500, cached: 0.5 };
   const begin = (Math.floor(now / DAY_MS) - 9) * DAY_MS + 15 * HOUR_MS;
   return Array.from({ length: 260 }, (_, index): DemoArrival => {
     const at = begin + Math.floor(index * 2 * HOUR_MS / 260) + random.below(9_000);
@@ -198,7 +198,7 @@ function runawayAgent(now: number, random: Random): DemoArrival[] {
       id: client.group,
       unit: "tokens",
       limit: 20_000_000,
-      needed: 148_192,
+      needed: 78_192,
       remaining: random.below(140_000),
       free_after_ms: 1_000 + random.below(20_000),
     } as const;

@@ -20,7 +20,7 @@ export interface Vendors extends AsyncDisposable {
 }
 
 /** The model that one vendor cannot serve at present. */
-const OVERLOADED = "kestrel-70b";
+const BROKEN = "kestrel-70b";
 
 const ANSWER =
   "This answer comes from a vendor that does not exist. It reads no prompt, so it says the same every time: " +
@@ -29,7 +29,7 @@ const ANSWER =
 /** Starts both. @param pauseMs milliseconds between two pieces of a streamed answer */
 export function startVendors({ pauseMs = 30 } = {}): Vendors {
   const borealis = startUpstream((request) => {
-    if (request.json.model === OVERLOADED) return overloaded();
+    if (request.json.model === BROKEN) return broken();
     return request.path.endsWith("/embeddings") ? embeddings(request) : answer(request, pauseMs);
   });
   const meridian = startUpstream((request) => answer(request, pauseMs));
@@ -43,9 +43,9 @@ export function startVendors({ pauseMs = 30 } = {}): Vendors {
   };
 }
 
-function overloaded(): ScriptedAnswer {
-  const message = "The engine is currently overloaded, please try again later";
-  return json({ error: { message, type: "server_error", param: null, code: null } }, { status: 503 });
+function broken(): ScriptedAnswer {
+  const message = "The server had an error while processing your request";
+  return json({ error: { message, type: "server_error", param: null, code: null } }, { status: 500 });
 }
 
 function answer(request: UpstreamRequest, pauseMs: number): ScriptedAnswer {

@@ -1,0 +1,97 @@
+// deno-lint-ignore-file no-console
+/**
+ * Measures how long the console's pages take with many requests in the ledger: `deno task bench:console`;
+ * `--rows=100000` sets their number. Each page is loaded in turn, and the median is told.
+ */
+import { parseArgs } from "node:util";
+import { start } from "../tests/support/program.ts";
+import { loadAverage } from "./suite/proc.ts";
+import { seedEntries, seedKeys } from "./suite/seed.ts";
+import { short, table } from "./suite/tables.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    rows: { type: "string", default: "1000000" },
+    rounds: { type: "string", default: "5" },
+  },
+});
+
+/** Longest time that a page may take, in milliseconds. */
+const AIM_MS = 300;
+const ADMIN_KEY = "admin-key-of-the-bench";
+const MONTH = new Date().toISOString().slice(0, 7);
+const KEY = "key_seeded_7";
+
+/** Pages by name. What follows `Reports` reads every request of its month. */
+const PAGES: Readonly<Record<string, string>> = {
+  "Overview, an hour": "?period=1h",
+  "Overview, a day by key": "?period=24h&by=key",
+  "Overview, 7 days": "",
+  "Overview, 30 days by upstream": "?period=30d&by=upstream",
+  "Overview, a year": "?period=1y",
+  "Requests": "/requests",
+  "Requests of a key": `/requests?key=${KEY}`,
+  "Requests that failed": "/requests?failed=true",
+  "Requests of a user": "/requests?user=user-7777",
+  "Requests of 7 days by cost": "/requests?since=7d&sort=cost",
+  "Requests of 7 days by duration": "/requests?since=7d&sort=duration",
+  "Requests with a tag that none has": "/requests?tag=none",
+  "Keys": "/keys",
+  "A key": `/keys/${KEY}`,
+  "Budgets": "/budgets",
+  "Models": "/models",
+  "Usage by model": `/usage?month=${MONTH}`,
+  "Usage by day and key": `/usage?month=${MONTH}&by=day&then=key`,
+  "Usage by user": `/usage?month=${MONTH}&by=user`,
+  "Usage by upstream": `/usage?month=${MONTH}&by=upstream`,
+  "Node": "/node",
+  "Configuration": "/configuration",
+  "Changes": "/changes",
+};
+
+/** Milliseconds of one load, to the last byte. */
+async function load(url: string, cookie: string): Promise<number> {
+  const begun = performance.now();
+  const response = await fetch(url, { headers: { cookie } });
+  await response.bytes();
+  if (response.status !== 200) throw new Error(`Cannot measure ${url}: ${response.status}`);
+  return performance.now() - begun;
+}
+
+async function signIn(origin: string): Promise<string> {
+  const response = await fetch(`${origin}/admin/console/sign-in`, {
+    method: "POST",
+    body: new URLSearchParams({ key: ADMIN_KEY }),
+    headers: { origin },
+    redirect: "manual",
+  });
+  await response.body?.cancel();
+  return response.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+}
+
+const folder = await Deno.makeTempDir({ prefix: "sluice-bench-" });
+await Deno.mkdir(`${folder}/data`);
+const config = { admin: { key: { env: "ADMIN_KEY" } }, log: { requests: "none" } };
+await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+const path = `${folder}/data/sluice.db`;
+const before = await loadAverage();
+await seedEntries(path, { count: Number(flags.rows), now: Date.now() });
+seedKeys(path, 100);
+const gateway = await start(["serve"], { folder, env: { ADMIN_KEY } });
+const url = `${gateway.origin}/admin/console`;
+const cookie = await signIn(gateway.origin);
+const newest = /\/requests\/(req_[^"]+)"/.exec(await (await fetch(`${url}/requests`, { headers: { cookie } })).text());
+const pages = { ...PAGES, "A request": `/requests/${newest?.[1]}` };
+const rows: string[][] = [];
+for (const [name, page] of Object.entries(pages)) {
+  const first = await load(url + page, cookie);
+  const times: number[] = [];
+  for (let round = 0; round < Number(flags.rounds); round++) times.push(await load(url + page, cookie));
+  const median = times.sort((a, b) => a - b)[Math.floor(times.length / 2)] ?? first;
+  rows.push([name, short(median), short(first), median <= AIM_MS ? "held" : "MISSED"]);
+}
+console.log(`${flags.rows} requests, load average ${before} before and ${await loadAverage()} after\n`);
+console.log(table(["page", "ms", "first time, ms", `at most ${AIM_MS} ms`], rows));
+gateway.kill("SIGTERM");
+await gateway.ended;
+await Deno.remove(folder, { recursive: true });
