@@ -1,6 +1,6 @@
 /** Finds the caller of a request by its credential headers. */
 import { GatewayError } from "../errors.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller } from "./permissions.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import type { KeyRing } from "./keys.ts";
 import { isWithin } from "./networks.ts";

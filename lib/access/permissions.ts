@@ -1,8 +1,8 @@
 /** Permissions of a caller: its group and its key must both allow a request. */
 import { GatewayError } from "../errors.ts";
-import type { Caller } from "./caller.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
 import type { Endpoint } from "./access_table.ts";
+import type { Group, KeyRules } from "../config.ts";
 
 /** A group and the rules of a key. For a group alone the rules are `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;
@@ -86,4 +86,21 @@ function matchesGlob(glob: string, text: string): boolean {
     at = found + part.length;
   }
   return true;
+}
+
+/** An authenticated key with the rules of its group and its own. */
+export interface Caller {
+  /** Id of the key, not the key. */
+  keyId: string;
+  keyName: string;
+  groupName: string;
+  group: Group;
+  /** Rules of the key, which narrow those of its group. */
+  rules: KeyRules;
+}
+
+/** Returns the caller of a route that needs a key. @throws {GatewayError} `unauthenticated` */
+export function requireCaller(caller: Caller | undefined): Caller {
+  if (caller === undefined) throw new GatewayError("unauthenticated", "This request needs an API key");
+  return caller;
 }

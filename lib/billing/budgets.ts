@@ -1,5 +1,5 @@
 /** Budget periods, the budgets that a request counts against, and the error when a budget is exhausted. */
-import type { Caller } from "../access/caller.ts";
+import type { Caller } from "../access/permissions.ts";
 import type { Budget } from "../config.ts";
 import { type BudgetRefusal, GatewayError } from "../errors.ts";
 import { dayName, dayOf } from "../store/days.ts";

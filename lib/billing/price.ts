@@ -1,7 +1,7 @@
 /** Price sheets: the prices that a request pays, and the cost of its tokens. */
 import type { Model } from "../catalog/model.ts";
 import type { Pricing, TieredPrices, TokenPrices } from "../catalog/price_schema.ts";
-import { pricingAt } from "../catalog/pricing.ts";
+import { pricingAt } from "../catalog/catalog.ts";
 import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 

@@ -1,7 +1,7 @@
 /** Cost of a request at its upstream: the same tokens and calls, at the prices of the target. */
 import type { Target } from "../catalog/model.ts";
 import type { Pricing } from "../catalog/price_schema.ts";
-import { windowAt } from "../catalog/pricing.ts";
+import { windowAt } from "../catalog/catalog.ts";
 import type { BilledExtra, BilledTokens } from "../store/ledger.ts";
 import { billUsed, type UsedExtras } from "./extras.ts";
 import type { Amount } from "./money.ts";

@@ -1,7 +1,7 @@
 /** Formats a catalog row for `/v1/models`. */
 import type { JsonObject } from "../json/mod.ts";
 import type { Model } from "./model.ts";
-import { pricingAt } from "./pricing.ts";
+import { pricingAt } from "./catalog.ts";
 
 /** Formats a model for the compatible list, with the prices at `now` and without its targets. */
 export function compatibleModel(model: Model, now: number): JsonObject {

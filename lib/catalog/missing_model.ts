@@ -1,6 +1,5 @@
 /** The error for a model that does not exist or may not be used. */
-import type { Caller } from "../access/caller.ts";
-import { mayUse } from "../access/permissions.ts";
+import { type Caller, mayUse } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { type Catalog, isExpired } from "./catalog.ts";
 import type { Model } from "./model.ts";

@@ -1,7 +1,6 @@
 /** The catalog endpoints in both formats. A caller sees only models that it may call. */
 import type { Endpoint } from "../access/access_table.ts";
-import { requireCaller } from "../access/caller.ts";
-import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
+import { mayCall, mayUse, type Permitted, requireCaller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";

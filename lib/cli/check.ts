@@ -1,8 +1,7 @@
 /** `check`: what the configuration would serve, and every warning. Its mistakes were reported when it was loaded. */
 import { mayUse } from "../access/permissions.ts";
-import { createCatalog } from "../catalog/catalog.ts";
+import { createCatalog, pricingAt } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
-import { pricingAt } from "../catalog/pricing.ts";
 import type { Config, Group } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
 import { writtenPath } from "../config/expand_models.ts";

@@ -2,7 +2,7 @@
 import { formatUsd, parseUsd } from "../billing/money.ts";
 import type { Model } from "../catalog/model.ts";
 import type { TieredPrices } from "../catalog/price_schema.ts";
-import { pricingAt } from "../catalog/pricing.ts";
+import { pricingAt } from "../catalog/catalog.ts";
 
 /** Prices in force, per million tokens: `USD per million tokens: prompt 1.25, completion 10`. */
 export function priceText(model: Model, now: number): string {

@@ -1,9 +1,9 @@
 /** Admits an image request and starts it at a target. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
-import { pricingAt } from "../catalog/pricing.ts";
+import { pricingAt } from "../catalog/catalog.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
-import { memberNames } from "../observe/member_names.ts";
+import { memberNames } from "../observe/request_record.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { admitImages } from "../request/admit_images.ts";
 import type { RouteContext } from "../server/router.ts";

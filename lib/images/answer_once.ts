@@ -1,5 +1,5 @@
 /** Answers of requests with an Idempotency-Key: the work is done once, and repeats get its answer. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import type { Meter } from "../billing/meter.ts";
 import { toGatewayError } from "../errors.ts";
 import { admitReplay } from "../request/admit_images.ts";

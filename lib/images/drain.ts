@@ -1,5 +1,5 @@
 /** Decides whether an image request continues after its client has left. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { sheetAt } from "../billing/price.ts";
 import { beginDrain } from "../request/client_leaves.ts";
 import type { ImageWork } from "./image_work.ts";

@@ -1,5 +1,5 @@
 /** Finds the limits that a request counts against, and its cost in each. */
-import type { Caller } from "../access/caller.ts";
+import type { Caller } from "../access/permissions.ts";
 import type { Limits, Model } from "../catalog/model.ts";
 import type { LimitRequest } from "./limiter.ts";
 

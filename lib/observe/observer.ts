@@ -1,6 +1,6 @@
 /** Observes requests from arrival to end: one log line each, metrics, and a span. */
 import type { Log } from "../log_events.ts";
-import { memberName } from "./member_names.ts";
+import { isProbe, memberName, type RequestRecord } from "./request_record.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
@@ -13,7 +13,6 @@ import {
   vitalMetrics,
   type Vitals,
 } from "./metrics.ts";
-import { isProbe, type RequestRecord } from "./request_record.ts";
 import { createRegistry } from "./registry.ts";
 import { requestLogLine } from "./request_line.ts";
 import { observeBody } from "./observed_body.ts";

@@ -1,5 +1,5 @@
 /** Admits image requests: limits and budgets are taken. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
 import type { RouteContext } from "../server/router.ts";
 import { limitRequestsOf } from "../limits/limit_requests.ts";

@@ -1,5 +1,5 @@
 /** Admits a text request: limits and budgets are reserved, and each model that may answer gets the request as it sees it. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import { GatewayError } from "../errors.ts";
 import { type JsonObject, scanMembers, spliceMembers } from "../json/mod.ts";

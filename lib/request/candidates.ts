@@ -1,5 +1,5 @@
 /** The models that may answer a request: the one it asks for, then those it names to try next. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller, requireModel } from "../access/permissions.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, ModelKind } from "../catalog/model.ts";
@@ -10,7 +10,6 @@ import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing
 import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import { checkModelRules } from "./rules.ts";
-import { requireModel } from "../access/permissions.ts";
 import { isExpired, kindOf } from "../catalog/catalog.ts";
 import { missingModel } from "../catalog/missing_model.ts";
 

@@ -1,5 +1,5 @@
 /** Counts the input of a messages request, without answering it. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { countPrompt } from "../billing/count_prompt.ts";

@@ -1,6 +1,5 @@
 /** Permissions of a key for vendor features besides tokens, and the features that a request uses. */
-import type { Caller } from "../access/caller.ts";
-import { mayCall } from "../access/permissions.ts";
+import { type Caller, mayCall } from "../access/permissions.ts";
 import type { Extras, HostedTool } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type JsonObject } from "../json/mod.ts";

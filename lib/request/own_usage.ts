@@ -1,5 +1,5 @@
 /** Reports to the holder of a key: its spending, and the rest of its limits and budgets. */
-import { type Caller, requireCaller } from "../access/caller.ts";
+import { type Caller, requireCaller } from "../access/permissions.ts";
 import {
   type BudgetOwner,
   type BudgetState,

@@ -1,5 +1,5 @@
 /** Reads a text request: its body within limits, without what its key may not ask for, and its canonical prompt. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import type { Prompt, Protocol } from "../protocols/canonical/types.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import type { Gateway } from "../gateway.ts";

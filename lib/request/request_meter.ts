@@ -1,12 +1,12 @@
 /** The meter of a request: every request that may cost something has one, whatever comes of it. */
-import { type Caller, requireCaller } from "../access/caller.ts";
+import { type Caller, requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
 import { writeLimitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../billing/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { EntryReason, MeteredEndpoint, ReasonCode } from "../store/ledger.ts";
-import { memberName } from "../observe/member_names.ts";
+import { memberName } from "../observe/request_record.ts";
 import { isObject, type Json } from "../json/mod.ts";
 import { plainText } from "../text.ts";
 import { stringOf } from "../protocols/members.ts";

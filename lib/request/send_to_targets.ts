@@ -4,7 +4,7 @@ import { ReplyAggregator } from "../protocols/canonical/aggregate_events.ts";
 import type { Reply } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import type { Meter } from "../billing/meter.ts";
-import { memberNames } from "../observe/member_names.ts";
+import { memberNames } from "../observe/request_record.ts";
 import type { Choice } from "../routing/plan.ts";
 import { type Attempt, attemptTargets } from "../routing/retry.ts";
 import type { Answer, EventFeed } from "../upstreams/upstream.ts";

@@ -14,7 +14,7 @@ import { mostCostOfTools } from "../billing/extras.ts";
 import type { Amount } from "../billing/money.ts";
 import { sheetFor } from "../billing/price.ts";
 import type { BudgetClaim, PriceSheet } from "../store/ledger.ts";
-import type { Caller } from "../access/caller.ts";
+import type { Caller } from "../access/permissions.ts";
 import { limitRequestsOf } from "../limits/limit_requests.ts";
 import type { LimitRequest } from "../limits/limiter.ts";
 import type { Candidate } from "./candidates.ts";

@@ -1,5 +1,5 @@
 /** The state of one text request: the values that the steps in serve.ts share. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";

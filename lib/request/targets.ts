@@ -1,6 +1,5 @@
 /** Which targets a text request is sent to, and what is learned from each. */
 import type { Prompt } from "../protocols/canonical/types.ts";
-import { ownTimeouts } from "../catalog/timeouts.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
@@ -105,7 +104,7 @@ function issuersIn(prompt: Prompt): Set<string> {
 export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { upstreams, images }: Config): number {
   const row = upstreams[target.upstream];
   if (row === undefined || row.vendor === "embedded") return images.total_ms;
-  return ownTimeouts({ model, target }).total_ms ?? row.timeouts.total_ms;
+  return target.timeouts?.total_ms ?? model.timeouts?.total_ms ?? row.timeouts.total_ms;
 }
 
 /** How long after its arrival a request may be tried once more: as long as its first target may take. */

@@ -1,5 +1,5 @@
 /** `POST /v1/responses/input_tokens`: counts the input of a request without answering it. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/prompt_parts.ts";
 import { documentSize } from "../json/mod.ts";

@@ -1,5 +1,5 @@
 /** WebSockets on `/v1/responses`: each `response.create` message becomes a request, and its events become messages. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { LocalResponses } from "../recall/recall.ts";
 import { bodyTooLarge } from "../server/head.ts";

@@ -1,6 +1,6 @@
 /** Serves responses requests, and resolves references to earlier responses first. */
 import { readBearerKey } from "../access/authenticate.ts";
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { serve } from "../request/serve.ts";
 import { headOf, type JsonBody, type RouteContext } from "../server/router.ts";

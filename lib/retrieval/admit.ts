@@ -1,5 +1,5 @@
 /** Admits requests for embeddings and reranking: reserves limits and holds budgets. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { budgetClaims } from "../billing/budgets.ts";
 import type { Amount } from "../billing/money.ts";
 import type { Meter } from "../billing/meter.ts";

@@ -1,7 +1,7 @@
 /** Prices of requests for embeddings and reranking. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import type { Model } from "../catalog/model.ts";
-import { pricingAt } from "../catalog/pricing.ts";
+import { pricingAt } from "../catalog/catalog.ts";
 import type { Amount } from "../billing/money.ts";
 import { costOfExtras, type ExtraPrices, extraPricesAt, sheetAt } from "../billing/price.ts";
 import { mostCost } from "../billing/token_bound.ts";

@@ -1,7 +1,7 @@
 /** Sends a request for embeddings or reranking to one target after another. */
-import { requireCaller } from "../access/caller.ts";
+import { requireCaller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
-import { memberNames } from "../observe/member_names.ts";
+import { memberNames } from "../observe/request_record.ts";
 import { UnsupportedParameters } from "../protocols/canonical/unsupported_parameters.ts";
 import { ClientWatch } from "../request/client_leaves.ts";
 import { droppedHeader } from "../request/write_response.ts";

@@ -1,5 +1,5 @@
 /** Clients of the process: credentials that they try, and concurrency per address. */
-import type { Caller } from "../access/caller.ts";
+import type { Caller } from "../access/permissions.ts";
 import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
 import { clientNetwork, isAddress, isWithin } from "../access/networks.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";

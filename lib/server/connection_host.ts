@@ -1,5 +1,5 @@
 /** Services for handlers that keep the connection open after the request. */
-import type { Caller } from "../access/caller.ts";
+import type { Caller } from "../access/permissions.ts";
 import type { BodyReservation } from "./body_limits.ts";
 import type { Drain } from "./drain.ts";
 import type { Exchange, ServerState } from "./exchange.ts";

@@ -1,8 +1,7 @@
 /** Authenticates and authorizes requests. */
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
-import type { Caller } from "../access/caller.ts";
-import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
+import { type Caller, requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access, Credential } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";

@@ -1,6 +1,6 @@
 /** The form of a route file, and the router that finds the route of a request. */
 import type { ConsoleSession } from "../access/console_session.ts";
-import type { Caller } from "../access/caller.ts";
+import type { Caller } from "../access/permissions.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonDocument, JsonObject, ScanPlan } from "../json/mod.ts";

@@ -1,6 +1,12 @@
 import { assertEquals, assertLess, assertThrows } from "@std/assert";
-import type { Caller } from "../../lib/access/caller.ts";
-import { mayCall, mayUse, requireEndpoint, requireModel, requireProtocol } from "../../lib/access/permissions.ts";
+import {
+  type Caller,
+  mayCall,
+  mayUse,
+  requireEndpoint,
+  requireModel,
+  requireProtocol,
+} from "../../lib/access/permissions.ts";
 import { ENDPOINTS, type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { ACCESS, type Endpoint, isOperatorCredential } from "../../lib/access/access_table.ts";
 import { GatewayError } from "../../lib/errors.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Caller } from "../../lib/access/caller.ts";
+import type { Caller } from "../../lib/access/permissions.ts";
 import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
 import { budgetClaims, budgetError, periodEnd, periodStart } from "../../lib/billing/budgets.ts";
 import { parseUsd } from "../../lib/billing/money.ts";

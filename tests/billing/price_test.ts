@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
-import { pricingAt } from "../../lib/catalog/pricing.ts";
+import { pricingAt } from "../../lib/catalog/catalog.ts";
 import { computeCharge, readUsage } from "../../lib/billing/charge.ts";
 import { formatUsd, parseFactor, parseUsd, timesFactor } from "../../lib/billing/money.ts";
 import { listPostings, recomputeCharge } from "../../lib/billing/ledger_postings.ts";

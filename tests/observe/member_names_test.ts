@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { editSchema } from "../../lib/images/read_edit.ts";
 import { generationSchema } from "../../lib/images/read_generation.ts";
-import { memberName, memberNames } from "../../lib/observe/member_names.ts";
+import { memberName, memberNames } from "../../lib/observe/request_record.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";

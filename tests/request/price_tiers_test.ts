@@ -4,7 +4,7 @@ import { billUsed } from "../../lib/billing/extras.ts";
 import { costOfExtras, costOfTokens, extraPricesAt, sheetAt } from "../../lib/billing/price.ts";
 import { mostTokens } from "../../lib/billing/token_bound.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
-import { pricingAt } from "../../lib/catalog/pricing.ts";
+import { pricingAt } from "../../lib/catalog/catalog.ts";
 import type { Gateway } from "../../lib/gateway.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { Prompt } from "../../lib/protocols/canonical/types.ts";

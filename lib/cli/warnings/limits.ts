@@ -1,8 +1,7 @@
 /** Warnings about limits that admit nothing, and budgets that pay for nothing. */
 import { mayUse } from "../../access/permissions.ts";
-import { createCatalog } from "../../catalog/catalog.ts";
+import { createCatalog, pricingAt } from "../../catalog/catalog.ts";
 import type { Limits, Model } from "../../catalog/model.ts";
-import { pricingAt } from "../../catalog/pricing.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { outputTokens } from "../../billing/image_tokens.ts";

@@ -1,6 +1,5 @@
 /** Warnings about models: where they go and what they cost. */
-import { isExpired, kindOf } from "../../catalog/catalog.ts";
-import { pricingAt } from "../../catalog/pricing.ts";
+import { isExpired, kindOf, pricingAt } from "../../catalog/catalog.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
 import type { Warning } from "./warning.ts";

@@ -35,3 +35,8 @@ export function unknownMembersOf(
 
 /** Unread members; undefined if there are none, as nearly always. */
 type Left = [string, Json | undefined][];
+
+/** True for a request with the deprecated `functions`, whose answer has a `function_call`. */
+export function usesLegacyFunctions(body: JsonObject): boolean {
+  return Array.isArray(body.functions);
+}

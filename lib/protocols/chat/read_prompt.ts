@@ -6,10 +6,10 @@ import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { plainPrompt, plainSizes, type ToolList } from "../plain_contents.ts";
-import { optional, unknownMembersOf } from "./members.ts";
+import { optional, unknownMembersOf, usesLegacyFunctions } from "./members.ts";
 import { readMessages } from "./read_messages.ts";
 import { readReasoningOptions } from "./read_reasoning_options.ts";
-import { readToolChoice, readTools, usesLegacyFunctions } from "./read_tools.ts";
+import { readToolChoice, readTools } from "./read_tools.ts";
 
 /** Members of the body that the canonical form models. */
 const MODELLED = [
@@ -72,13 +72,15 @@ export function readPlainPrompt(head: JsonObject, sizes: ContentSizes, body: () 
 function readSettings(body: JsonObject, tools: ToolList): Omit<Prompt, "messages" | "tools"> {
   const stream = body.stream === true;
   const endUser = stringOf(body.safety_identifier);
+  const hasChoice = body.tool_choice !== undefined || body.function_call !== undefined;
+  const asksForReasoning = (body.reasoning ?? body.reasoning_effort ?? body.include_reasoning) !== undefined;
   return {
     ...present({
-      toolChoice: readToolChoice(body, tools),
+      toolChoice: hasChoice ? readToolChoice(body, tools) : undefined,
       // `functions` allow one call per answer.
       parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
       maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
-      reasoning: readReasoningOptions(body),
+      reasoning: asksForReasoning ? readReasoningOptions(body) : undefined,
       format: readFormat(body.response_format),
       n: numberOf(body.n),
       includeUsage: readIncludeUsage(body, stream),

@@ -11,8 +11,7 @@ import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
 import { ChatReplyReader } from "./chat_reply_reader.ts";
 import { readError } from "./read_error.ts";
-import { type ChatFinish, readFinish } from "./read_finish.ts";
-import { readUsage } from "./read_chat_usage.ts";
+import { type ChatFinish, readFinish, readUsage } from "./read_finish.ts";
 
 /** Longest id that is kept. */
 const MAX_ID = 256;

@@ -5,12 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
 import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { ToolList } from "../plain_contents.ts";
-import { optional, unknownMembersOf } from "./members.ts";
-
-/** True for a request with the deprecated `functions`, whose answer has a `function_call`. */
-export function usesLegacyFunctions(body: JsonObject): boolean {
-  return Array.isArray(body.functions);
-}
+import { optional, unknownMembersOf, usesLegacyFunctions } from "./members.ts";
 
 /**
  * Reads `tools`, or the deprecated `functions`.

@@ -5,7 +5,7 @@ import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning } from "./write_reply.ts";
-import { usesLegacyFunctions } from "./read_tools.ts";
+import { usesLegacyFunctions } from "./members.ts";
 
 /** Turns events between start and end into deltas. */
 export interface DeltaWriter {

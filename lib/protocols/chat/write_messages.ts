@@ -3,9 +3,16 @@ import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.t
 import type { JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import { separateCallSignatures, writeCallSignature } from "./call_signatures.ts";
-import { type ChatWriteContext, isPlain, writeCache, writeContent, writePart } from "./write_parts.ts";
+import {
+  type ChatWriteContext,
+  isPlain,
+  ownUnknownMembers,
+  withUnknownMembers,
+  writeCache,
+  writeContent,
+  writePart,
+} from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 
 /** Writes the conversation. Tool results become messages of their own, before the other content of their message. */
 export function writeMessages(context: ChatWriteContext): JsonObject[] {

@@ -1,11 +1,11 @@
 /** Writes message content: a string for one plain text, else parts. */
 import { decodeTextFile, modalityOf, writeMediaUrl } from "../canonical/media.ts";
-import type { CacheMark, ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
+import type { CacheMark, ContentBlock, ContentBlockOf, Prompt, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json/mod.ts";
+import { isObject, type Json, type JsonObject } from "../../json/mod.ts";
 import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
+import type { UnsupportedParameters } from "../canonical/unsupported_parameters.ts";
 
 /** A prompt and its target. */
 export interface ChatWriteContext {
@@ -96,4 +96,24 @@ function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }
   // OpenAI requires a name; other protocols do not.
   const filename = name ?? (own ? undefined : "document");
   return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
+}
+
+/** Returns the members of chat itself. Those of another protocol are named instead. */
+export function ownUnknownMembers(
+  unknownMembers: UnknownMembers | undefined,
+  dropped: UnsupportedParameters,
+): JsonObject {
+  if (unknownMembers === undefined || unknownMembers.from === "chat") return unknownMembers?.members ?? {};
+  for (const name of Object.keys(unknownMembers.members)) dropped.add(name);
+  return {};
+}
+
+/** Puts unknown members back: beside the written members, and inside objects among them. */
+export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {
+  const members = new Map<string, Json | undefined>(Object.entries(written));
+  for (const [name, value] of Object.entries(unknownMembers)) {
+    const had = members.get(name);
+    members.set(name, isObject(had) && isObject(value) ? { ...had, ...value } : value);
+  }
+  return Object.fromEntries(members);
 }

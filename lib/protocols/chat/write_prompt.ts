@@ -5,9 +5,8 @@ import type { Json, JsonObject } from "../../json/mod.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import type { ChatWriteContext } from "./write_parts.ts";
+import { type ChatWriteContext, ownUnknownMembers, withUnknownMembers } from "./write_parts.ts";
 import { writeEffort } from "./write_reasoning.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**

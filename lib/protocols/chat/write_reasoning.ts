@@ -5,8 +5,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import { objectsOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import type { ChatWriteContext } from "./write_parts.ts";
-import { ownUnknownMembers } from "./write_unknown_members.ts";
+import { type ChatWriteContext, ownUnknownMembers } from "./write_parts.ts";
 
 /** Parameter names of the clients' protocols. */
 const NAMES: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {

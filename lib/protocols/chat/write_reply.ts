@@ -4,7 +4,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import { usesLegacyFunctions } from "./read_tools.ts";
+import { usesLegacyFunctions } from "./members.ts";
 import { writeUsage } from "./write_chat_usage.ts";
 
 /** Writes a `chat.completion` object. */

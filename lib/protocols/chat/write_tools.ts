@@ -1,8 +1,7 @@
 /** Writes the tools and the tool choice of a chat request. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/mod.ts";
-import { type ChatWriteContext, writeCache } from "./write_parts.ts";
-import { ownUnknownMembers, withUnknownMembers } from "./write_unknown_members.ts";
+import { type ChatWriteContext, ownUnknownMembers, withUnknownMembers, writeCache } from "./write_parts.ts";
 
 /** Writes the tools and what belongs to them, for spreading. Vendors refuse a choice without tools. */
 export function writeTools(context: ChatWriteContext): JsonObject {

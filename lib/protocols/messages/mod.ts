@@ -6,17 +6,16 @@ import { anthropicErrorReply } from "../error_bodies.ts";
 import { messagesExtras } from "./extras.ts";
 import { plainContents } from "./plain_contents.ts";
 import { readPlainPrompt, readPrompt } from "./read_prompt.ts";
-import { writeReply } from "./write_reply.ts";
+import { writeReply, writeUsage } from "./write_reply.ts";
 import { schema } from "./schema.ts";
 import { streamWriter } from "./write_stream.ts";
 import { writeInputs } from "./tool_input.ts";
-import { writeUsage } from "./write_messages_usage.ts";
 import { checkVersion } from "./version.ts";
 
 export { readCountPrompt } from "./read_prompt.ts";
 export { countTokensSchema } from "./schema.ts";
 export { writeInputs } from "./tool_input.ts";
-export { writeCount } from "./write_messages_usage.ts";
+export { writeCount } from "./write_reply.ts";
 export { checkVersion };
 
 export const messages: Codec = {

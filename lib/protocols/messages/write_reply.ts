@@ -1,11 +1,10 @@
 /** Writes whole answers. */
 import { writeSignature } from "../canonical/signature.ts";
-import type { ContentBlock, ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, FinishReason, Reply, TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/mod.ts";
 import type { Echo } from "../codec.ts";
 import { isRedacted } from "./redacted_thinking.ts";
 import { writeInput } from "./tool_input.ts";
-import { writeUsage } from "./write_messages_usage.ts";
 
 const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
   end: "end_turn",
@@ -81,4 +80,36 @@ function writeReasoning(block: ContentBlockOf<"reasoning">, omitted: boolean): J
   }
   const thinking = omitted || block.hidden === true ? "" : block.text;
   return thinking === "" && signature === "" ? undefined : { type: "thinking", thinking, signature };
+}
+
+/**
+ * Writes token counts. Clients add up the input classes and the output, so unknown counts are 0; unknown reasoning is
+ * omitted.
+ */
+export function writeUsage(usage: TokenUsage): JsonObject {
+  const short = usage.input_cache_write_5m ?? 0;
+  const long = usage.input_cache_write_1h ?? 0;
+  return {
+    input_tokens: usage.prompt ?? 0,
+    cache_creation_input_tokens: short + long,
+    cache_read_input_tokens: usage.input_cache_read ?? 0,
+    cache_creation: { ephemeral_5m_input_tokens: short, ephemeral_1h_input_tokens: long },
+    output_tokens: usage.completion ?? 0,
+    ...(usage.reasoning !== undefined && { output_tokens_details: { thinking_tokens: usage.reasoning } }),
+    service_tier: "standard",
+  };
+}
+
+/**
+ * Writes the token counts at the start. Cache writes are divided only if they are known: SDKs replace these counts by
+ * the later ones, but not their division.
+ */
+export function writeStartUsage(usage: TokenUsage): JsonObject {
+  const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;
+  return known ? writeUsage(usage) : { ...writeUsage(usage), cache_creation: null };
+}
+
+/** Writes the answer of `/v1/messages/count_tokens`. */
+export function writeCount(tokens: number): JsonObject {
+  return { input_tokens: tokens };
 }

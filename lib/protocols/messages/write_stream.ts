@@ -6,8 +6,7 @@ import type { JsonObject } from "../../json/mod.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
 import { isRedacted } from "./redacted_thinking.ts";
-import { omitsThinking, writeHead, writeStop } from "./write_reply.ts";
-import { writeStartUsage, writeUsage } from "./write_messages_usage.ts";
+import { omitsThinking, writeHead, writeStartUsage, writeStop, writeUsage } from "./write_reply.ts";
 
 /** JSON around the input of a custom tool. */
 const CUSTOM_HEAD = '{"input":"';

@@ -9,7 +9,7 @@
  * holds, at the operator's expense and never at the customer's.
  */
 import type { Log } from "../../log_events.ts";
-import { assertEntry } from "../entry_check.ts";
+import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";

@@ -1,7 +1,7 @@
 // deno-lint-ignore-file require-await -- calls that throw must reject
 /** The ledger in a Postgres database, which several nodes write at once. */
 import { lostEntry } from "../sqlite/accounts.ts";
-import { assertEntry } from "../entry_check.ts";
+import { assertEntry } from "../entry_row.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 import { createServerClock } from "./ledger_clock.ts";

@@ -1,6 +1,6 @@
 /** Holds in the database. Concurrent requests for holds are decided one after the other in one statement. */
 import { dayOf } from "../days.ts";
-import { assertHold } from "../entry_check.ts";
+import { assertHold } from "../entry_row.ts";
 import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 import type { ServerClock } from "./ledger_clock.ts";

@@ -5,8 +5,7 @@
  */
 import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
-import { assertEntry, assertHold } from "../entry_check.ts";
-import { checkSum, sheetText } from "../entry_row.ts";
+import { assertEntry, assertHold, checkSum, sheetText } from "../entry_row.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet, Spender, Spending } from "../ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, type Reports } from "./ledger.ts";

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { type Json, parseJson } from "../../../lib/json/mod.ts";
-import { readUsage } from "../../../lib/protocols/chat/read_chat_usage.ts";
+import { readUsage } from "../../../lib/protocols/chat/read_finish.ts";
 
 Deno.test("readUsage() parts what every vendor counts together in its own way", () => {
   const cases: [name: string, usage: Json, read: TokenUsage | undefined][] = [
