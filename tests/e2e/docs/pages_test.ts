@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { readPages } from "../../../tools/docs.ts";
 import type { Page } from "../../../tools/markdown.ts";
 import { startServer } from "../../fault/start_server.ts";
+import { freshDatabase, HAS_POSTGRES, HAS_REDIS, someRedis } from "../../support/databases.ts";
 import { inFolder } from "../../support/program.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { comparable, isAsShown, NOT_RUN, pageScript } from "./page_script.ts";
@@ -55,10 +56,17 @@ function freePorts(count: number): number[] {
   return ports;
 }
 
+/** Whether the commands of a page that are run need Postgres and Redis. */
+function needsDatabases({ blocks }: Page): boolean {
+  return blocks.some(({ language, note, text }) => language === "sh" && note !== NOT_RUN && /postgres:/.test(text));
+}
+
 async function runPage(page: Page, folder: string): Promise<void> {
   await using server = startServer();
+  await using database = needsDatabases(page) ? await freshDatabase() : undefined;
+  const databases = { postgres: database?.url ?? "", redis: database === undefined ? "" : await someRedis() };
   const [port = 0, adminPort = 0, otherPort = 0] = freePorts(3);
-  const { text, outputs } = pageScript(page, { port, adminPort, otherPort, vendor: server.url });
+  const { text, outputs } = pageScript(page, { port, adminPort, otherPort, vendor: server.url, ...databases });
   await installCommands(folder);
   const { success, stdout, stderr } = await new Deno.Command("sh", {
     args: ["-c", FUNCTIONS + text],
