@@ -94,7 +94,7 @@ for (const page of PAGES) {
   if (!/^(?:README\.md|docs\/(?:tutorials|how-to|reference|explanation)\/)/.test(page.path) || !isRun) continue;
   Deno.test({
     name: `the commands of ${page.path} work`,
-    ignore,
+    ignore: ignore || (needsDatabases(page) && !(HAS_POSTGRES && HAS_REDIS)),
     fn: () => inFolder((folder) => runPage(page, folder)),
   });
 }
