@@ -15,7 +15,7 @@ import { commandsOf } from "./shell_words.ts";
 const ROOT = new URL("..", import.meta.url).pathname;
 
 /** Pages whose prose is checked. */
-const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\/(?!observability\.md)/;
+const PROSE = /^(?:README|CONTRIBUTING)\.md$|^docs\//;
 
 /** Most words of a sentence, and on average over a page. */
 const LONGEST = 36;
