@@ -132,12 +132,12 @@ function ringOf(
     },
     async flush() {
       if (noted.used.size === 0) return;
-      const taken = noted.used;
+      const uses = noted.used;
       noted.used = new Map();
       try {
-        await store.touch(taken);
+        await store.touch(uses);
       } catch (error) {
-        noted.used = new Map([...taken, ...noted.used]);
+        noted.used = new Map([...uses, ...noted.used]);
         throw error;
       }
     },

@@ -14,7 +14,7 @@ import { sendAlert } from "./webhook.ts";
 import { Worker } from "./worker.ts";
 
 /** Interval of checks of budgets and due alerts, in milliseconds. */
-const LOOK_MS = 5_000;
+const CHECK_MS = 5_000;
 
 /** Interval of pruning, in milliseconds. */
 const PRUNE_MS = 3_600_000;
@@ -115,14 +115,14 @@ class AlertLoops {
     const { current } = parts;
     this.#parts = parts;
     this.#collector = this.#worker("collect", () => this.#publishLines());
-    this.#watcher = this.#worker("budgets", () => this.#lookAtBudgets());
+    this.#watcher = this.#worker("budgets", () => this.#checkBudgets());
     this.#pruner = this.#worker("prune", () => prune(current()));
     const stores = [() => current().store.alerts, () => this.#fallback];
     this.#senders = stores.map((store): Worker => {
       const worker: Worker = this.#worker("deliver", () => this.#deliver(store(), () => worker.wake()));
       return worker;
     });
-    this.#repeat(LOOK_MS, [this.#collector, this.#watcher, ...this.#senders]);
+    this.#repeat(CHECK_MS, [this.#collector, this.#watcher, ...this.#senders]);
     this.#repeat(PRUNE_MS, [this.#pruner]);
   }
 
@@ -165,11 +165,11 @@ class AlertLoops {
     for (const sender of this.#senders) sender.wake();
   }
 
-  async #lookAtBudgets(): Promise<void> {
+  async #checkBudgets(): Promise<void> {
     const parts = this.#publisher();
     if (parts === undefined) return;
     let isNew = false;
-    await this.#parts.budgets.look(this.#parts.current(), async (draft, isSent) => {
+    await this.#parts.budgets.check(this.#parts.current(), async (draft, isSent) => {
       await publish(draft, parts, isSent);
       isNew ||= isSent;
     });

@@ -11,7 +11,7 @@ import { type BudgetClaim, type LedgerStore, SPENDERS_AT_ONCE, type Spending } f
 import type { AlertDraft } from "./event.ts";
 
 /** Age of entries checked at start, in milliseconds: the previous process may have missed them. */
-const FIRST_LOOK_MS = 3_600_000;
+const FIRST_CHECK_MS = 3_600_000;
 
 /** 100 percent. */
 const WHOLE = 100;
@@ -40,7 +40,7 @@ export class BudgetWatch {
   /** Keys and groups with an exhausted budget, such as `key key_1`. */
   readonly #exhausted = new Set<string>();
   #after: number | undefined;
-  #lookedAt: number | undefined;
+  #checkedAt: number | undefined;
 
   /** Reads a log line: a budget that refuses requests counts as exhausted, although a small rest is unspent. */
   read({ event, scope, id }: LogEntry): void {
@@ -48,7 +48,7 @@ export class BudgetWatch {
   }
 
   /** Checks budgets with charges since the last check. @throws the store's errors */
-  async look({ config, store, now }: Watched, publish: Publish): Promise<void> {
+  async check({ config, store, now }: Watched, publish: Publish): Promise<void> {
     const percents = config.alerts?.budget_percent ?? [];
     if (percents.length === 0) return;
     const at = now();
@@ -61,7 +61,7 @@ export class BudgetWatch {
     }
     const holders = await holdersOf({ keys: [...keys], groups: [...groups] }, { config, store });
     // A period that ended between two checks is checked once more.
-    for (const moment of new Set([this.#lookedAt ?? at, at])) {
+    for (const moment of new Set([this.#checkedAt ?? at, at])) {
       const claims = holders.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now: moment }));
       const amounts = claims.length === 0 ? [] : await store.ledger.spending(claims);
       for (const [index, holder] of holders.entries()) {
@@ -73,7 +73,7 @@ export class BudgetWatch {
     }
     // Updated last, so that a failed check is repeated.
     this.#after = seq;
-    this.#lookedAt = at;
+    this.#checkedAt = at;
     for (const spender of exhausted) this.#exhausted.delete(spender);
   }
 
@@ -97,7 +97,7 @@ export class BudgetWatch {
 
 /** The seq to start after: before the first entry of the last hour, else the last seq. */
 async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
-  const [first] = await ledger.entriesWithin({ since: now - FIRST_LOOK_MS, after: 0, until: now + 1, limit: 1 });
+  const [first] = await ledger.entriesWithin({ since: now - FIRST_CHECK_MS, after: 0, until: now + 1, limit: 1 });
   return first === undefined ? (await ledger.spenders({})).seq : first.seq - 1;
 }
 
@@ -148,11 +148,11 @@ function budgetAlert(
   const { scope, id, name, group, budget: { period } } = holder;
   const { budget, since, until } = claim;
   const spent = formatUsd(spending.charged);
-  const whose = scope === "key" ? `Key "${name}"` : `Group "${name}"`;
+  const owner = scope === "key" ? `Key "${name}"` : `Group "${name}"`;
   const whole = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
   const what = isExhausted
-    ? `${whose}: a request was refused because it may cost more than is left of its budget; spent`
-    : `${whose} has reached ${percent}% of its budget:`;
+    ? `${owner}: a request was refused because it may cost more than is left of its budget; spent`
+    : `${owner} has reached ${percent}% of its budget:`;
   return {
     type: "budget.threshold",
     // The amount is part of the subject: after a raise, all thresholds apply again.

@@ -76,7 +76,7 @@ export function budgetError(
   { claim, left, onHold }: Extract<HoldAnswer, { held: false }>,
   { most }: { most: Amount },
 ): GatewayError {
-  const whose = claim.scope === "key" ? "this API key" : `group "${claim.id}"`;
+  const owner = claim.scope === "key" ? "this API key" : `group "${claim.id}"`;
   const amount = `${formatUsd(claim.budget)} USD ${periodText(claim)}`;
   const state = claim.scope === "key" ? `, of which ${leftText(left, onHold)}` : "";
   const renewal = claim.until === undefined
@@ -95,7 +95,7 @@ export function budgetError(
   return new GatewayError(
     "limited",
     `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +
-      `${whose} (${amount}${state}). ${renewal}`,
+      `${owner} (${amount}${state}). ${renewal}`,
     { code: "insufficient_quota", final: true, refusal: { budget: refusal } },
   );
 }

@@ -63,8 +63,8 @@ export async function countMessages(prompt: Prompt, counter: TokenCounter): Prom
 export async function countReply(blocks: ContentBlock[], counter: TokenCounter): Promise<ReplyTokens> {
   const tally = new Tally(counter);
   const reasoning = await tally.count(blockParts(blocks.filter((block) => block.type === "reasoning")));
-  const said = await tally.count(blockParts(blocks.filter((block) => block.type !== "reasoning")));
-  return { completion: reasoning + said, reasoning };
+  const visible = await tally.count(blockParts(blocks.filter((block) => block.type !== "reasoning")));
+  return { completion: reasoning + visible, reasoning };
 }
 
 /** Counts parts and yields to the event loop after each slice of work. */

@@ -53,7 +53,7 @@ function read(at: ByteAt): ImageSize | undefined {
 }
 
 /** Returns whether the ASCII text is at the offset. */
-function says(at: ByteAt, offset: number, text: string): boolean {
+function hasText(at: ByteAt, offset: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (at(offset + i) !== text.charCodeAt(i)) return false;
   return true;
 }
@@ -81,7 +81,7 @@ function little(at: ByteAt, offset: number, length: number): number {
 }
 
 function readPng(at: ByteAt): ImageSize | undefined {
-  if (!says(at, 0, "\x89PNG\r\n\x1a\n") || big(at, 8, 4) !== 13 || !says(at, 12, "IHDR")) return undefined;
+  if (!hasText(at, 0, "\x89PNG\r\n\x1a\n") || big(at, 8, 4) !== 13 || !hasText(at, 12, "IHDR")) return undefined;
   const width = big(at, 16, 4);
   const height = big(at, 20, 4);
   // PNG limits both sides to 31 bits.
@@ -89,7 +89,7 @@ function readPng(at: ByteAt): ImageSize | undefined {
 }
 
 function readGif(at: ByteAt): ImageSize | undefined {
-  if (!says(at, 0, "GIF87a") && !says(at, 0, "GIF89a")) return undefined;
+  if (!hasText(at, 0, "GIF87a") && !hasText(at, 0, "GIF89a")) return undefined;
   return { type: "gif", width: little(at, 6, 2), height: little(at, 8, 2) };
 }
 
@@ -122,15 +122,15 @@ function readJpeg(at: ByteAt): ImageSize | undefined {
 }
 
 function readWebp(at: ByteAt): ImageSize | undefined {
-  if (!says(at, 0, "RIFF") || !says(at, 8, "WEBP")) return undefined;
-  if (says(at, 12, "VP8X")) return { type: "webp", width: little(at, 24, 3) + 1, height: little(at, 27, 3) + 1 };
-  if (says(at, 12, "VP8L")) {
+  if (!hasText(at, 0, "RIFF") || !hasText(at, 8, "WEBP")) return undefined;
+  if (hasText(at, 12, "VP8X")) return { type: "webp", width: little(at, 24, 3) + 1, height: little(at, 27, 3) + 1 };
+  if (hasText(at, 12, "VP8L")) {
     const bits = little(at, 21, 4);
     if (at(20) !== 0x2f || Number.isNaN(bits)) return undefined;
     return { type: "webp", width: (bits & 0x3fff) + 1, height: (bits >>> 14 & 0x3fff) + 1 };
   }
   // A key frame has a clear lowest bit, and a start code after its tag.
-  if (!says(at, 12, "VP8 ") || (at(20) & 1) !== 0 || !says(at, 23, "\x9d\x01\x2a")) return undefined;
+  if (!hasText(at, 12, "VP8 ") || (at(20) & 1) !== 0 || !hasText(at, 23, "\x9d\x01\x2a")) return undefined;
   const width = little(at, 26, 2);
   const height = little(at, 28, 2);
   if (Number.isNaN(width) || Number.isNaN(height)) return undefined;

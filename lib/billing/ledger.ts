@@ -107,9 +107,9 @@ export function createLedger(
     enter: (entry) => queue.enter(entry),
     note,
     hold: (hold, forMs) => leases.hold(hold, forMs),
-    left: (claim) => told(() => store.left(claim)),
-    spending: (spenders) => told(() => store.spending(spenders)),
-    find: (id) => told(() => store.find(id)),
+    left: (claim) => retryable(() => store.left(claim)),
+    spending: (spenders) => retryable(() => store.spending(spenders)),
+    find: (id) => retryable(() => store.find(id)),
     sweep: () => leases.sweep(),
     flush: () => queue.flush(),
     async close() {
@@ -121,7 +121,7 @@ export function createLedger(
 }
 
 /** Maps the error of an unreachable store to one that a client may retry. */
-async function told<T>(call: () => Promise<T>): Promise<T> {
+async function retryable<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {

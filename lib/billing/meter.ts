@@ -213,15 +213,15 @@ class RequestMeter implements Meter {
     this.#terms = terms;
     this.#limits.forget();
     if (terms.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
-    const taking = this.#take(terms);
-    if (taking !== undefined) return this.#admitAfter(taking, terms);
+    const reserving = this.#take(terms);
+    if (reserving !== undefined) return this.#admitAfter(reserving, terms);
     this.#admitted = true;
     this.#models.push(terms.model);
     return undefined;
   }
 
-  async #admitAfter(taking: Promise<void>, terms: AdmissionTerms): Promise<void> {
-    await this.#during(taking);
+  async #admitAfter(reserving: Promise<void>, terms: AdmissionTerms): Promise<void> {
+    await this.#during(reserving);
     this.#admitted = true;
     this.#models.push(terms.model);
   }
@@ -249,20 +249,20 @@ class RequestMeter implements Meter {
       const id = `${this.#arrival.id}/${this.#models.length}`;
       // Once for each request: an earlier reservation already carries these facts.
       const running = terms.limitRequests.length > 0 || this.#held > 0n ? undefined : this.#runningOn(model);
-      const taking = needed.length > 0
+      const reserving = needed.length > 0
         ? this.#limits.take({ id, limitRequests: needed, forMs: terms.forMs, skipStatuses: true, running })
         : undefined;
-      if (taking !== undefined) await this.#during(taking);
+      if (reserving !== undefined) await this.#during(reserving);
       this.#models.push(model);
     }
     this.#terms = { ...terms, model, sheet, extraPrices, limitRequests: [...terms.limitRequests, ...needed] };
   }
 
   /** Runs `reserve` and remembers it, so that a request that ends meanwhile releases it too. */
-  async #during(taking: Promise<void>): Promise<void> {
-    this.#admitting = taking;
+  async #during(reserving: Promise<void>): Promise<void> {
+    this.#admitting = reserving;
     try {
-      await taking;
+      await reserving;
     } finally {
       this.#admitting = undefined;
     }
@@ -277,10 +277,10 @@ class RequestMeter implements Meter {
     const skipStatuses = whole && !needsHold;
     // A request with a budget hold is entered as lost when its hold runs out.
     const running = needsHold ? undefined : this.#runningOn(terms.model);
-    const taking = limitRequests.length > 0
+    const reserving = limitRequests.length > 0
       ? this.#limits.take({ id: this.#arrival.id, limitRequests, forMs, skipStatuses, running })
       : undefined;
-    return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? terms : undefined);
+    return reserving === undefined && !needsHold ? undefined : this.#takeAll(reserving, needsHold ? terms : undefined);
   }
 
   async #takeAll(limits: Promise<void> | undefined, held: AdmissionTerms | undefined): Promise<void> {

@@ -33,7 +33,7 @@ export class Reservation {
   readonly #parts: ReservationParts;
   readonly #request: string;
   /** Ids that may be reserved. */
-  #taken: string[] = [];
+  #ids: string[] = [];
   /** Ids that were released before the request's entry was durable. */
   readonly #unentered: string[] = [];
   /** Limit statuses by id, with the monotonic time of their receipt. */
@@ -53,32 +53,32 @@ export class Reservation {
   take(request: AdmissionRequest): Promise<void> | undefined {
     const { id } = request;
     // Noted before the answer, so that the reservation is released even if the answer is lost.
-    this.#taken.push(id);
-    const taking = this.#parts.limiter.take(request);
-    if (taking instanceof Promise) return taking.then((taking) => this.#took(id, taking));
-    this.#took(id, taking);
+    this.#ids.push(id);
+    const decision = this.#parts.limiter.take(request);
+    if (decision instanceof Promise) return decision.then((decision) => this.#record(id, decision));
+    this.#record(id, decision);
     return undefined;
   }
 
-  #took(id: string, taking: LimitDecision): void {
+  #record(id: string, decision: LimitDecision): void {
     const { log, observer } = this.#parts;
     // The refusal of an alternative model does not concern the model that answers.
-    if (taking.admitted || id === this.#request) this.#keep(id, taking.statuses);
-    if (!taking.admitted) {
-      this.#taken.pop();
-      const refusing = taking.over.find(({ reportOnly }) => !reportOnly);
+    if (decision.admitted || id === this.#request) this.#keep(id, decision.statuses);
+    if (!decision.admitted) {
+      this.#ids.pop();
+      const refusing = decision.over.find(({ reportOnly }) => !reportOnly);
       if (refusing !== undefined) observer?.refused(limitOwnerOf(refusing).type, refusing.unit);
-      throw createLimitError(taking);
+      throw createLimitError(decision);
     }
-    if (taking.over.length > 0) observer?.exceeded();
-    for (const { name, unit, limit } of taking.over) {
+    if (decision.over.length > 0) observer?.exceeded();
+    for (const { name, unit, limit } of decision.over) {
       log({ level: "warn", event: "limit_exceeded", request_id: this.#request, name, unit, limit, report_only: true });
     }
   }
 
   /** Releases everything as if the request had never been made. Never rejects. */
   async undo(): Promise<void> {
-    for (const id of this.#taken.splice(0)) {
+    for (const id of this.#ids.splice(0)) {
       try {
         await this.#parts.limiter.undo(id);
         this.#keep(id, (this.#received.find((found) => found.id === id)?.statuses ?? []).map(withoutCost));
@@ -95,13 +95,13 @@ export class Reservation {
    * @returns absent if that finished synchronously
    */
   end(tokens: number, options: EndOptions = {}): Promise<unknown> | undefined {
-    const taken = this.#taken;
-    const [first] = taken;
+    const ids = this.#ids;
+    const [first] = ids;
     if (first === undefined) return undefined;
-    this.#taken = [];
-    return taken.length === 1
+    this.#ids = [];
+    return ids.length === 1
       ? this.#end(first, tokens, options)
-      : Promise.all(taken.map((id) => this.#end(id, tokens, options)));
+      : Promise.all(ids.map((id) => this.#end(id, tokens, options)));
   }
 
   /** Lets other nodes forget the request, because its entry is durable or never will be. */

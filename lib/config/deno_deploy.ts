@@ -25,8 +25,8 @@ const DRAIN_SECONDS = 3;
 
 /** Returns whether the program runs on Deno Deploy. */
 export function isOnDeploy(env: ReadEnvironment): boolean {
-  const said = env("DENO_DEPLOY") ?? "";
-  return said !== "" && said !== "0" && said !== "false";
+  const value = env("DENO_DEPLOY") ?? "";
+  return value !== "" && value !== "0" && value !== "false";
 }
 
 /** The environment, with the attached database as the default store and `REDIS_URL` as the default limits store. */

@@ -61,7 +61,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     return latest;
   }
 
-  async function look(): Promise<SharedConfig | undefined> {
+  async function readLatest(): Promise<SharedConfig | undefined> {
     try {
       const found = await configs.latest();
       latest = found?.version ?? latest;
@@ -77,7 +77,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
 
   /** Loads the store's text; the node's own if there is none or it is unusable. */
   async function start(): Promise<LoadedConfig> {
-    const found = await look();
+    const found = await readLatest();
     if (found === undefined) {
       const version = await put(ownText);
       log({ level: "info", event: "shared_config_stored", version });
@@ -111,7 +111,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
         const own = await read(found);
         return loaded = { ...own, shared: await put(textOf(found)) };
       }
-      const shared = await look();
+      const shared = await readLatest();
       // An emptied store changes nothing for running nodes.
       return loaded = shared === undefined ? loaded : await readShared(shared);
     },

@@ -193,11 +193,11 @@ function tierProblems({ pricing, price_changes, targets }: JsonObject, path: Pat
 
 function thresholdProblems(holder: unknown, path: Path): string[] {
   if (!isObject(holder) || !Array.isArray(holder.context_tiers)) return [];
-  const taken = new Map<number, number>();
+  const indices = new Map<number, number>();
   return holder.context_tiers.flatMap((tier, index) => {
     if (!isObject(tier) || typeof tier.above !== "number") return [];
-    const first = taken.get(tier.above);
-    if (first === undefined) taken.set(tier.above, index);
+    const first = indices.get(tier.above);
+    if (first === undefined) indices.set(tier.above, index);
     return first === undefined
       ? []
       : [formatProblem([...path, index, "above"], `${tier.above} is already that of context_tiers[${first}]`)];
@@ -223,7 +223,7 @@ function windowProblems(windows: readonly unknown[], path: Path): string[] {
     if (from === until) problems.push(formatProblem([...path, index, "until"], "The window has no minute"));
     const length = (until - from + 1440) % 1440;
     const all = Array.from({ length }, (_, minute) => (from + minute) % 1440);
-    const other = all.map((minute) => minutes.get(minute)).find((taken) => taken !== undefined);
+    const other = all.map((minute) => minutes.get(minute)).find((index) => index !== undefined);
     if (other !== undefined) {
       problems.push(formatProblem([...path, index], `It overlaps with time_windows[${other}]`));
     } else for (const minute of all) minutes.set(minute, index);
@@ -234,12 +234,12 @@ function windowProblems(windows: readonly unknown[], path: Path): string[] {
 /** Rejects two changes at the same time as ambiguous. */
 function changeProblems({ price_changes }: JsonObject, path: Path): string[] {
   const problems: string[] = [];
-  const taken = new Map<number, number>();
+  const indices = new Map<number, number>();
   for (const [index, change] of Array.isArray(price_changes) ? price_changes.entries() : []) {
     const from = isObject(change) && typeof change.from === "string" ? Date.parse(change.from) : NaN;
     if (Number.isNaN(from)) continue;
-    const first = taken.get(from);
-    if (first === undefined) taken.set(from, index);
+    const first = indices.get(from);
+    if (first === undefined) indices.set(from, index);
     else {problems.push(
         formatProblem([...path, index, "from"], `The same moment is already that of price_changes[${first}]`),
       );}

@@ -83,13 +83,13 @@ function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
     const variable = variableOf(row.api_key);
     const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
     if (wrong !== undefined) problems.push(formatProblem([...path, "api_key", "env"], wrong));
-    const spoken: readonly string[] = spokenBy(vendor);
+    const supported: readonly string[] = spokenBy(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
-      if (typeof protocol !== "string" || spoken.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
+      if (typeof protocol !== "string" || supported.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
       problems.push(
         formatProblem(
           [...path, "protocols"],
-          `Vendor "${row.vendor}" does not speak "${protocol}"; it speaks: ${spoken.join(", ")}`,
+          `Vendor "${row.vendor}" does not speak "${protocol}"; it speaks: ${supported.join(", ")}`,
         ),
       );
     }
@@ -118,10 +118,10 @@ function modelProblems(file: JsonObject): string[] {
 
 /** Requires that each id, canonical slug or alias belongs to one row. Ids take precedence over the other names. */
 function modelNameProblems(file: JsonObject): string[] {
-  const taken = new Map<string, string>();
+  const holders = new Map<string, string>();
   if (file.embedded_models !== false) {
     for (const { id } of EMBEDDED_MODELS) {
-      taken.set(id, 'an embedded model (set "embedded_models" to false to replace it)');
+      holders.set(id, 'an embedded model (set "embedded_models" to false to replace it)');
     }
   }
   const models = [...objects(file.models)];
@@ -138,9 +138,9 @@ function modelNameProblems(file: JsonObject): string[] {
   const problems: string[] = [];
   for (const [path, name] of names) {
     if (typeof name !== "string") continue;
-    const holder = taken.get(name);
+    const holder = holders.get(name);
     if (holder !== undefined) problems.push(formatProblem(path, `"${name}" is already ${holder}`));
-    else taken.set(name, pathText(path.slice(0, 2)));
+    else holders.set(name, pathText(path.slice(0, 2)));
   }
   return problems;
 }
@@ -203,12 +203,12 @@ function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path
 
 function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
   const problems: string[] = [];
-  const spoken = protocolsOf(upstream);
-  if (typeof target.protocol === "string" && !spoken.includes(target.protocol)) {
+  const supported = protocolsOf(upstream);
+  if (typeof target.protocol === "string" && !supported.includes(target.protocol)) {
     problems.push(
       formatProblem(
         [...path, "protocol"],
-        `Upstream "${target.upstream}" does not speak "${target.protocol}"; it speaks: ${spoken.join(", ")}`,
+        `Upstream "${target.upstream}" does not speak "${target.protocol}"; it speaks: ${supported.join(", ")}`,
       ),
     );
   }

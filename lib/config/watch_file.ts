@@ -14,7 +14,7 @@ export interface WatchFileOptions {
   /** Time without changes after which the file counts as written, in milliseconds. */
   settleMs?: number;
   /** Time between two checks of the file, in milliseconds. */
-  lookMs?: number;
+  checkMs?: number;
 }
 
 /** Editors and tools write a file in several steps, which are done by then. */
@@ -22,10 +22,10 @@ const SETTLE_MS = 100;
 /** A file that is written continuously is reported after this many checks. */
 const MOST_SETTLES = 4;
 /** With the above, a change is noticed within a second. A check takes some microseconds. */
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 
 /** Watches a file, which may not exist yet or be a symbolic link that changes. Returns a function that stops it. */
-export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_MS }: WatchFileOptions): () => void {
+export function watchFile({ path, changed, settleMs = SETTLE_MS, checkMs = CHECK_MS }: WatchFileOptions): () => void {
   let over = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -36,17 +36,17 @@ export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_M
   }
 
   async function watch(): Promise<void> {
-    let told: string | undefined = await stateOf(path);
+    let reported: string | undefined = await stateOf(path);
     while (!over) {
-      await pause(lookMs);
+      await pause(checkMs);
       let state = await stateOf(path);
-      if (over || state === told) continue;
-      told = undefined;
-      for (let looks = 0; looks < MOST_SETTLES && !over && told === undefined; looks++) {
+      if (over || state === reported) continue;
+      reported = undefined;
+      for (let checks = 0; checks < MOST_SETTLES && !over && reported === undefined; checks++) {
         await pause(settleMs);
         const next = await stateOf(path);
         // An unsettled file is reported now and checked again: it may change within one tick of its timestamps.
-        if (next === state) told = next;
+        if (next === state) reported = next;
         state = next;
       }
       if (!over) changed();

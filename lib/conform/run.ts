@@ -71,14 +71,14 @@ export async function runSuite({ only, concurrency, ...subject }: RunOptions): P
     for (const [index, check] of queue) {
       const { run: _, ...rest } = check;
       const named = missing.get(check.part);
-      results[index] = { ...rest, ...(named ?? await judge(check, context)) };
+      results[index] = { ...rest, ...(named ?? await runCheck(check, context)) };
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, concurrency) }, work));
   return { results: results.map((result) => withoutKey(result, subject.key)), requests: context.requests };
 }
 
-async function judge(check: Check, context: SuiteContext): Promise<Outcome> {
+async function runCheck(check: Check, context: SuiteContext): Promise<Outcome> {
   try {
     const note = await check.run(context);
     return { outcome: "pass", ...(typeof note === "string" && { note }) };

@@ -107,9 +107,9 @@ export class RequestReader {
     while (this.#bytes.length < count) {
       if (!await this.#fill(count - this.#bytes.length)) return undefined;
     }
-    const taken = this.#bytes.slice(0, count);
+    const bytes = this.#bytes.slice(0, count);
     this.#bytes = this.#bytes.slice(count);
-    return taken;
+    return bytes;
   }
 
   async #chunks(): Promise<string | undefined> {

@@ -133,7 +133,7 @@ class IdempotencyService implements Idempotency {
   /** By scope and key. A single entry prevents concurrent work for one key. */
   readonly #running = new Map<string, Running>();
   /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
-  readonly #looking = new Map<string, Promise<void>>();
+  readonly #lookups = new Map<string, Promise<void>>();
   readonly #closing = new AbortController();
 
   constructor(parts: IdempotencyParts) {
@@ -162,13 +162,13 @@ class IdempotencyService implements Idempotency {
     while (true) {
       signal.throwIfAborted();
       const current = this.#running.get(name);
-      const look = this.#looking.get(name);
+      const lookup = this.#lookups.get(name);
       let answer: StoredAnswer | undefined;
       if (current !== undefined) {
         if (current.requestHash !== requestHash) throw otherRequest();
         answer = await this.#join(current, signal);
-      } else if (look !== undefined) {
-        await abortable(look, signal);
+      } else if (lookup !== undefined) {
+        await abortable(lookup, signal);
       } else {
         answer = await this.#first(name, request);
       }
@@ -233,7 +233,7 @@ class IdempotencyService implements Idempotency {
   }
 
   /** Looks for a stored answer and claims the request for this node if there is none. */
-  async #look({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
+  async #find({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
     const answer = await asked(() => this.#cache.find(scope, key));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
@@ -308,7 +308,7 @@ class IdempotencyService implements Idempotency {
   }
 
   /** Waits for another node's answer; `undefined` if it ended without one. */
-  async #elsewhere({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
+  async #awaitOtherNode({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
       await this.#pause(ms, stop);
       const found = await asked(() => this.#cache.find(scope, key));
@@ -337,7 +337,7 @@ class IdempotencyService implements Idempotency {
     if ("claim" in found) return (stop) => this.#make(request, { claim: found.claim, stop });
     const hash = "answer" in found ? found.answer.requestHash : found.otherHash;
     if (hash !== request.requestHash) throw otherRequest();
-    if ("otherHash" in found) return (stop) => this.#elsewhere(request, stop);
+    if ("otherHash" in found) return (stop) => this.#awaitOtherNode(request, stop);
     return () => Promise.resolve(replay(storedAnswer(found.answer)));
   }
 
@@ -348,9 +348,9 @@ class IdempotencyService implements Idempotency {
   async #first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
     const { requestHash, signal } = request;
     const looked = Promise.withResolvers<void>();
-    this.#looking.set(name, looked.promise);
+    this.#lookups.set(name, looked.promise);
     let answer: Promise<StoredAnswer | undefined>;
-    const found = this.#look(request);
+    const found = this.#find(request);
     try {
       const what = await abortable(found, signal);
       signal.throwIfAborted();
@@ -363,7 +363,7 @@ class IdempotencyService implements Idempotency {
       void found.then((what) => "claim" in what ? what.claim.release() : undefined, () => {});
       throw error;
     } finally {
-      this.#looking.delete(name);
+      this.#lookups.delete(name);
       looked.resolve();
     }
     return await answer;

@@ -35,7 +35,7 @@ function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
     if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda) || (marker <= 0xcf && marker !== 0xc4)) return undefined;
     const length = view.getUint16(at + 2);
     if (length < 2) return undefined;
-    if (marker === 0xe1 && says(view, at + 4, "Exif\0\0")) return part(view, at + 10, at + 2 + length);
+    if (marker === 0xe1 && hasText(view, at + 4, "Exif\0\0")) return part(view, at + 10, at + 2 + length);
     at += 2 + length;
   }
   return undefined;
@@ -44,12 +44,12 @@ function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
 /** TIFF block of a PNG, which precedes the pixels. */
 function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!says(view, 0, "\x89PNG\r\n\x1a\n")) return undefined;
+  if (!hasText(view, 0, "\x89PNG\r\n\x1a\n")) return undefined;
   let at = 8;
   for (let parts = 0; parts < MOST_PARTS && at + 8 <= view.byteLength; parts++) {
     const length = view.getUint32(at);
-    if (says(view, at + 4, "IDAT")) return undefined;
-    if (says(view, at + 4, "eXIf")) return part(view, at + 8, at + 8 + length);
+    if (hasText(view, at + 4, "IDAT")) return undefined;
+    if (hasText(view, at + 4, "eXIf")) return part(view, at + 8, at + 8 + length);
     at += 12 + length;
   }
   return undefined;
@@ -58,19 +58,21 @@ function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
 /** TIFF block of a WebP, which follows the pixels. Some writers prefix it with a JPEG segment header. */
 function exifOfWebp(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!says(view, 0, "RIFF") || !says(view, 8, "WEBPVP8X")) return undefined;
+  if (!hasText(view, 0, "RIFF") || !hasText(view, 8, "WEBPVP8X")) return undefined;
   let at = 12;
   for (let parts = 0; parts < MOST_PARTS && at + 8 <= view.byteLength; parts++) {
     const length = view.getUint32(at + 4, true);
-    if (says(view, at, "EXIF")) return part(view, at + (says(view, at + 8, "Exif\0\0") ? 14 : 8), at + 8 + length);
+    if (hasText(view, at, "EXIF")) {
+      return part(view, at + (hasText(view, at + 8, "Exif\0\0") ? 14 : 8), at + 8 + length);
+    }
     at += 8 + length + length % 2;
   }
   return undefined;
 }
 
 function readOrientation(exif: DataView): number | undefined {
-  const little = says(exif, 0, "II*\0");
-  if (!little && !says(exif, 0, "MM\0*") || exif.byteLength < 8) return undefined;
+  const little = hasText(exif, 0, "II*\0");
+  if (!little && !hasText(exif, 0, "MM\0*") || exif.byteLength < 8) return undefined;
   const directory = exif.getUint32(4, little);
   if (directory + 2 > exif.byteLength) return undefined;
   const entries = Math.min(exif.getUint16(directory, little), MOST_ENTRIES);
@@ -90,7 +92,7 @@ function part(view: DataView<ArrayBuffer>, from: number, to: number): DataView |
 }
 
 /** Returns whether the ASCII text is at the offset. */
-function says(view: DataView, offset: number, text: string): boolean {
+function hasText(view: DataView, offset: number, text: string): boolean {
   if (offset + text.length > view.byteLength) return false;
   for (let i = 0; i < text.length; i++) if (view.getUint8(offset + i) !== text.charCodeAt(i)) return false;
   return true;

@@ -4,13 +4,13 @@ import type { ImageRequest, InputImage } from "./types.ts";
 
 /** SHA-256 in hexadecimal. Boundaries, file names and the order of members do not affect it. */
 export async function hashRequest({ images, mask, rest, ...request }: ImageRequest): Promise<string> {
-  const said: Json = [
+  const canonical: Json = [
     sortMembers({ ...request, size: { ...request.size } }),
     sortMembers(rest),
     await Promise.all(images.map(hashImage)),
     mask === undefined ? null : await hashImage(mask),
   ];
-  return await hashBytes(Uint8Array.from(new TextEncoder().encode(writeJson(said))));
+  return await hashBytes(Uint8Array.from(new TextEncoder().encode(writeJson(canonical))));
 }
 
 function hashImage({ bytes }: InputImage): Promise<string> {

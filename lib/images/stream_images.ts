@@ -149,20 +149,20 @@ async function* writeSteps(
   reader: PatientReader,
 ): AsyncGenerator<Iterable<string>, void> {
   const { request, counter } = stream;
-  let said = false;
+  let hasSent = false;
   let complete = false;
   try {
     for (let event = await reader.read(); event !== undefined; event = await reader.read()) {
       const text = event === "silence" ? [KEEP_ALIVE] : await writeEvent(event, stream);
       if (text === undefined) continue;
-      said = true;
+      hasSent = true;
       yield text;
       complete = counter.count === request.n;
     }
     if (counter.count === 0) throw counter.failure;
     await stream.charge();
   } catch (thrown) {
-    if (!said) throw thrown;
+    if (!hasSent) throw thrown;
     if (complete) return;
     await stream.charge().catch(() => {});
     yield [writeError(toGatewayError(thrown))];

@@ -15,7 +15,7 @@ export interface MemoryLimiter extends Limiter {
 type Counts = Readonly<Record<LimitUnit, Window>>;
 
 /** An admitted request. */
-interface Taken {
+interface Reserved {
   limitRequests: readonly LimitRequest[];
   /** End of its requests and tokens in the window. */
   windowEnd: number;
@@ -32,16 +32,16 @@ const SWEPT = 2;
 /** Creates an empty limiter. @param monotonic monotonic clock in milliseconds */
 export function createMemoryLimiter({ monotonic }: { monotonic: () => number }): MemoryLimiter {
   const windows = new LimitWindows();
-  const requests = new Map<string, Taken>();
+  const requests = new Map<string, Reserved>();
   const sweepRequests = createSweep(requests, isForgotten);
 
   /** Whole milliseconds, so that every wait is exact. */
   const clock = () => Math.floor(monotonic());
 
-  function forget(id: string, now: number): Taken | undefined {
-    const taken = requests.get(id);
+  function forget(id: string, now: number): Reserved | undefined {
+    const reserved = requests.get(id);
     requests.delete(id);
-    return taken === undefined || isForgotten(taken, now) ? undefined : taken;
+    return reserved === undefined || isForgotten(reserved, now) ? undefined : reserved;
   }
 
   return {
@@ -56,25 +56,25 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
         (limitRequest) => windows.waitFor(limitRequest, now),
       );
       if (admitted && limitRequests.length > 0) {
-        const taken = { limitRequests, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
-        windows.addAll(taken, now);
-        requests.set(id, taken);
+        const reserved = { limitRequests, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
+        windows.addAll(reserved, now);
+        requests.set(id, reserved);
       }
       const statuses = admitted && skipStatuses ? [] : windows.statuses(limitRequests, now);
       return { admitted, over, retryAfterMs, statuses };
     },
     end(id, tokens) {
       const now = clock();
-      const taken = forget(id, now);
-      if (taken === undefined) return [];
-      windows.freeSlots(taken);
+      const reserved = forget(id, now);
+      if (reserved === undefined) return [];
+      windows.freeSlots(reserved);
       if (!isAmount(tokens)) throw new RangeError(`Cannot end "${id}": ${tokens} is not a number of tokens`);
-      windows.correctTokens(taken, { tokens, now });
-      return windows.statuses(taken.limitRequests, now);
+      windows.correctTokens(reserved, { tokens, now });
+      return windows.statuses(reserved.limitRequests, now);
     },
     undo(id) {
-      const taken = forget(id, clock());
-      if (taken !== undefined) windows.removeAll(taken);
+      const reserved = forget(id, clock());
+      if (reserved !== undefined) windows.removeAll(reserved);
       return Promise.resolve();
     },
     statuses: (limitRequests) => Promise.resolve(windows.statuses(limitRequests, clock())),
@@ -111,26 +111,26 @@ class LimitWindows {
     return statuses;
   }
 
-  addAll(taken: Taken, now: number): void {
-    for (const limitRequest of taken.limitRequests) {
-      this.#findOrAdd(limitRequest, now).add(limitRequest.cost, endOf(limitRequest, taken));
+  addAll(reserved: Reserved, now: number): void {
+    for (const limitRequest of reserved.limitRequests) {
+      this.#findOrAdd(limitRequest, now).add(limitRequest.cost, endOf(limitRequest, reserved));
     }
   }
 
-  removeAll(taken: Taken): void {
-    for (const limitRequest of taken.limitRequests) {
-      this.#find(limitRequest)?.remove(limitRequest.cost, endOf(limitRequest, taken));
+  removeAll(reserved: Reserved): void {
+    for (const limitRequest of reserved.limitRequests) {
+      this.#find(limitRequest)?.remove(limitRequest.cost, endOf(limitRequest, reserved));
     }
   }
 
-  freeSlots({ limitRequests, leaseEnd }: Taken): void {
+  freeSlots({ limitRequests, leaseEnd }: Reserved): void {
     for (const limitRequest of limitRequests) {
       if (limitRequest.unit === "concurrency") this.#find(limitRequest)?.remove(limitRequest.cost, leaseEnd);
     }
   }
 
   /** Replaces estimated by actual tokens. */
-  correctTokens({ limitRequests, windowEnd }: Taken, { tokens, now }: { tokens: number; now: number }): void {
+  correctTokens({ limitRequests, windowEnd }: Reserved, { tokens, now }: { tokens: number; now: number }): void {
     for (const limitRequest of limitRequests) {
       if (limitRequest.unit !== "tokens") continue;
       const window = tokens > limitRequest.cost ? this.#findOrAdd(limitRequest, now) : this.#find(limitRequest);
@@ -152,11 +152,11 @@ class LimitWindows {
   }
 }
 
-function endOf({ unit }: LimitRequest, { windowEnd, leaseEnd }: Taken): number {
+function endOf({ unit }: LimitRequest, { windowEnd, leaseEnd }: Reserved): number {
   return unit === "concurrency" ? leaseEnd : windowEnd;
 }
 
-function isForgotten({ leaseEnd }: Taken, now: number): boolean {
+function isForgotten({ leaseEnd }: Reserved, now: number): boolean {
   return leaseEnd + LATE_MS <= now;
 }
 

@@ -114,9 +114,9 @@ export function createRedisCommands({ connection, node, clock }: RedisCommandsOp
       return nodes ?? 1;
     },
     async renew(leaseMs, storeHeardMs) {
-      const heard = storeHeardMs === undefined ? "" : Math.round(storeHeardMs);
+      const sinceAnswer = storeHeardMs === undefined ? "" : Math.round(storeHeardMs);
       const [nodes = 0, more, others = -1, lost = 0] = numbers(
-        await connection.run("beat", [now(), node, leaseMs, heard]),
+        await connection.run("beat", [now(), node, leaseMs, sinceAnswer]),
       );
       if (nodes < 0) return undefined;
       return { nodes, more: more === 1, lost, ...(others >= 0 && { othersHeardMs: others }) };

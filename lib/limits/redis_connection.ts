@@ -43,7 +43,7 @@ const HANG_UP_MS = 100;
 const PARTS = 5;
 
 /** Event loop turns after the timeout in which replies that have already arrived are still read. */
-const LOOKS = 10;
+const CHECKS = 10;
 
 /** Opens a connection with all scripts loaded. @throws {RedisUnreachable} with the cause in one word as its message */
 export async function openRedisConnection(url: Secret, options: RedisConnectionOptions): Promise<RedisConnection> {
@@ -110,13 +110,13 @@ class ScriptConnection implements RedisConnection {
   #within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       const wait = (parts: number): void => {
-        if (parts === 0) look({ looks: LOOKS, seen: -1 });
+        if (parts === 0) check({ checksLeft: CHECKS, seen: -1 });
         else timer = setTimeout(() => wait(parts - 1), ms / PARTS);
       };
-      const look = ({ looks, seen }: { looks: number; seen: number }): void => {
-        if (looks === 0 || seen === this.#answered) return this.#lose("timeout");
+      const check = ({ checksLeft, seen }: { checksLeft: number; seen: number }): void => {
+        if (checksLeft === 0 || seen === this.#answered) return this.#lose("timeout");
         const now = this.#answered;
-        timer = setTimeout(() => look({ looks: looks - 1, seen: now }), 0);
+        timer = setTimeout(() => check({ checksLeft: checksLeft - 1, seen: now }), 0);
       };
       const settle = (): void => {
         this.#answered++;

@@ -65,7 +65,7 @@ export function createRegistry(most = MOST_SERIES): Registry {
 class SeriesRegistry implements Registry {
   readonly #most: number;
   readonly #families = new Map<string, () => string>();
-  #taken = 0;
+  #reserved = 0;
 
   constructor(most: number) {
     this.#most = most;
@@ -163,10 +163,10 @@ class SeriesRegistry implements Registry {
   #declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
     if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
-    if (this.#taken + lines > this.#most) {
+    if (this.#reserved + lines > this.#most) {
       throw new RangeError(`Cannot have another metric "${name}": there is no room`);
     }
-    this.#taken += lines;
+    this.#reserved += lines;
     this.#families.set(name, () => head + body());
   }
 
@@ -191,8 +191,8 @@ class SeriesRegistry implements Registry {
     const add = (values: readonly string[]): S => {
       // Its lines were reserved at the declaration.
       const isOther = values.every((value) => value === OTHER);
-      if (isOther || this.#taken + lines > this.#most) return rest ??= insert(labels.map(() => OTHER));
-      this.#taken += lines;
+      if (isOther || this.#reserved + lines > this.#most) return rest ??= insert(labels.map(() => OTHER));
+      this.#reserved += lines;
       return insert(values);
     };
 

@@ -35,6 +35,6 @@ export function drainRetrieval(
   meter: Meter,
   context: RouteContext,
 ): boolean {
-  const wish = model.on_disconnect === "auto" ? most > 0n ? "drain" : "cancel" : model.on_disconnect;
-  return beginDrain({ model: { on_disconnect: wish }, sheet, isCountable: () => false, meter }, context);
+  const policy = model.on_disconnect === "auto" ? most > 0n ? "drain" : "cancel" : model.on_disconnect;
+  return beginDrain({ model: { on_disconnect: policy }, sheet, isCountable: () => false, meter }, context);
 }

@@ -34,14 +34,14 @@ class WatchedStore {
   }
 
   /** Texts of what a look publishes; those that are not sent in brackets. */
-  async look(groups: JsonObject = GROUPS, alerts: JsonObject = {}): Promise<string[]> {
+  async check(groups: JsonObject = GROUPS, alerts: JsonObject = {}): Promise<string[]> {
     const file = {
       groups,
       alerts: { webhook: { env: "URL" }, format: "slack", ...alerts },
     };
     const config = parseConfig(file, () => "http://127.0.0.1:1/");
     this.#published.length = 0;
-    await this.#watch.look({ config, store: this.store, now: () => this.now }, (draft, isSent) => {
+    await this.#watch.check({ config, store: this.store, now: () => this.now }, (draft, isSent) => {
       this.#published.push([draft, isSent]);
       return Promise.resolve();
     });
@@ -68,38 +68,38 @@ async function watched(): Promise<WatchedStore> {
 
 Deno.test("thresholds are published once, the highest of several, for the key and the group", async () => {
   const world = await watched();
-  assertEquals(await world.look(), []);
+  assertEquals(await world.check(), []);
   await world.charge("4.99");
-  assertEquals(await world.look(), []);
+  assertEquals(await world.check(), []);
   await world.charge("0.01");
-  assertEquals(await world.look(), ["ci 50% 5"]);
+  assertEquals(await world.check(), ["ci 50% 5"]);
   await world.charge("1");
-  assertEquals(await world.look(), []);
+  assertEquals(await world.check(), []);
   await world.charge("44");
-  assertEquals(await world.look(), ["ci 100% 50", "(ci 80% 50)", "team 50% 50"]);
+  assertEquals(await world.check(), ["ci 100% 50", "(ci 80% 50)", "team 50% 50"]);
   await world.charge("1000", "free");
-  assertEquals(await world.look(), []);
+  assertEquals(await world.check(), []);
 });
 
 Deno.test("a new period and another amount have thresholds of their own, and the period that ended is looked at", async () => {
   const world = await watched();
   await world.charge("5");
-  assertEquals(await world.look(), ["ci 50% 5"]);
+  assertEquals(await world.check(), ["ci 50% 5"]);
   await world.charge("3");
   world.now += 2 * 60_000;
   // Charged before midnight, seen after it.
-  assertEquals(await world.look(), ["ci 80% 8"]);
+  assertEquals(await world.check(), ["ci 80% 8"]);
   await world.charge("6");
-  assertEquals(await world.look(), ["ci 50% 6"]);
+  assertEquals(await world.check(), ["ci 50% 6"]);
   await world.charge("0.5");
   const raised = { team: { key_budget: { usd: "13", period: "day" } } };
-  assertEquals(await world.look(raised), ["ci 50% 6.5"]);
+  assertEquals(await world.check(raised), ["ci 50% 6.5"]);
   assertEquals(world.subjects(), [`budget of key ${world.key.id}, 13 USD from day ${EVENING / DAY_MS + 1 | 0}: 50%`]);
 });
 
 Deno.test("a look goes through all entries since the last one", async () => {
   const world = await watched();
-  assertEquals(await world.look(), []);
+  assertEquals(await world.check(), []);
   const free = Array.from(
     { length: SPENDERS_AT_ONCE - 1 },
     (_, index) => entryOf({ id: `free${index}`, at: world.now, keyId: "key_other", group: "free", cost: 1n }),
@@ -107,20 +107,20 @@ Deno.test("a look goes through all entries since the last one", async () => {
   await world.store.ledger.append(free);
   await world.charge("5");
   await world.charge("90");
-  assertEquals(await world.look(), ["ci 100% 95", "(ci 80% 95)", "(ci 50% 95)", "team 80% 95", "(team 50% 95)"]);
+  assertEquals(await world.check(), ["ci 100% 95", "(ci 80% 95)", "(ci 50% 95)", "team 80% 95", "(team 50% 95)"]);
 });
 
 Deno.test("a budget that refuses a request is used up", async () => {
   const world = await watched();
   await world.charge("9");
-  assertEquals(await world.look(), ["ci 80% 9", "(ci 50% 9)"]);
+  assertEquals(await world.check(), ["ci 80% 9", "(ci 50% 9)"]);
   world.refuse("key", world.key.id);
-  assertEquals(await world.look(), ["ci 100% 9"]);
+  assertEquals(await world.check(), ["ci 100% 9"]);
   world.refuse("key", world.key.id);
-  assertEquals(await world.look(), []);
+  assertEquals(await world.check(), []);
   world.refuse("group", "team");
-  assertEquals(await world.look(GROUPS, { budget_percent: [90] }), ["team 90% 9"]);
-  assertEquals(await world.look(GROUPS, { budget_percent: [] }), []);
+  assertEquals(await world.check(GROUPS, { budget_percent: [90] }), ["team 90% 9"]);
+  assertEquals(await world.check(GROUPS, { budget_percent: [] }), []);
 });
 
 Deno.test("a new process looks at the last hour, and a look that failed is repeated", async () => {
@@ -129,7 +129,7 @@ Deno.test("a new process looks at the last hour, and a look that failed is repea
   const { ledger } = world.store;
   const broken = { ...world.store, ledger: { ...ledger, spending: () => Promise.reject(new Error("away")) } };
   Object.assign(world, { store: broken });
-  await world.look().then(() => Promise.reject(new Error("It did not fail")), () => {});
+  await world.check().then(() => Promise.reject(new Error("It did not fail")), () => {});
   Object.assign(world, { store: { ...broken, ledger } });
-  assertEquals(await world.look(), ["ci 100% 60", "(ci 80% 60)", "(ci 50% 60)", "team 50% 60"]);
+  assertEquals(await world.check(), ["ci 100% 60", "(ci 80% 60)", "(ci 50% 60)", "team 50% 60"]);
 });

@@ -28,7 +28,7 @@ async function inFolder(test: (folder: string) => Promise<void>): Promise<void> 
 }
 
 /** Time between two looks, in milliseconds. */
-const LOOK_MS = 10;
+const CHECK_MS = 10;
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
@@ -39,7 +39,7 @@ Deno.test("many writes at once are told as one change, other files of the folder
     const path = `${folder}/sluice.jsonc`;
     await Deno.writeTextFile(path, "0");
     const { changed, count, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 40, lookMs: LOOK_MS });
+    const end = watchFile({ path, changed, settleMs: 40, checkMs: CHECK_MS });
     for (let number = 0; number < 20; number++) {
       await Deno.writeTextFile(`${folder}/other`, String(number));
     }
@@ -61,7 +61,7 @@ Deno.test("a file that is written without a pause is told meanwhile", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;
     const { changed, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 40, lookMs: LOOK_MS });
+    const end = watchFile({ path, changed, settleMs: 40, checkMs: CHECK_MS });
     let over = false;
     const told = next().then(() => over = true);
     while (!over) {
@@ -81,7 +81,7 @@ Deno.test("a link that is turned to another folder is told, as a ConfigMap's is"
     await Deno.symlink("one", `${folder}/..data`);
     await Deno.symlink("..data/sluice.jsonc", `${folder}/sluice.jsonc`);
     const { changed, next } = counter();
-    const end = watchFile({ path: `${folder}/sluice.jsonc`, changed, settleMs: 10, lookMs: LOOK_MS });
+    const end = watchFile({ path: `${folder}/sluice.jsonc`, changed, settleMs: 10, checkMs: CHECK_MS });
     const told = next();
     await Deno.symlink("two", `${folder}/..data_tmp`);
     await Deno.rename(`${folder}/..data_tmp`, `${folder}/..data`);
@@ -93,7 +93,7 @@ Deno.test("a folder that is not there yet is no hindrance, nor is a file that go
   inFolder(async (folder) => {
     const path = `${folder}/later/sluice.jsonc`;
     const { changed, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 5, lookMs: LOOK_MS });
+    const end = watchFile({ path, changed, settleMs: 5, checkMs: CHECK_MS });
     await pause(20);
     let told = next();
     await Deno.mkdir(`${folder}/later`);
@@ -123,12 +123,12 @@ Deno.test({
         );
       assertEquals(await isLocked(), true);
       const { changed, count, next } = counter();
-      const end = watchFile({ path, changed, settleMs: 5, lookMs: LOOK_MS });
+      const end = watchFile({ path, changed, settleMs: 5, checkMs: CHECK_MS });
       // By another process: this one must not close the file itself.
       await new Deno.Command("cat", { args: [`${folder}/store.db`], stdout: "null" }).output();
       await new Deno.Command("touch", { args: [`${folder}/store.db`] }).output();
       const told = next();
-      await pause(2 * LOOK_MS);
+      await pause(2 * CHECK_MS);
       await Deno.writeTextFile(path, "1");
       await told;
       assertEquals([await isLocked(), count()], [true, 1]);

@@ -117,12 +117,12 @@ function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {
 function differs({ after, made }: Readings): Difference {
   const { day, keyId, group, model } = made;
   const kept = figuresOf(after);
-  const told = figuresOf(made).flatMap(([name, text], index) => {
+  const differences = figuresOf(made).flatMap(([name, text], index) => {
     const other = kept[index]?.[1];
     return text === other ? [] : [`${name} is ${other}, the entries make ${text}`];
   });
-  const whose = `${dateOf(day)}, key "${keyId}", group "${group}", model "${model}"`;
-  return { kind: "day_sum", message: `${whose}: ${told.join("; ")}` };
+  const label = `${dateOf(day)}, key "${keyId}", group "${group}", model "${model}"`;
+  return { kind: "day_sum", message: `${label}: ${differences.join("; ")}` };
 }
 
 /** Formats a day as `2026-11-21`; days outside the calendar as their number. */

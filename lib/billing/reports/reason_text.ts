@@ -148,9 +148,9 @@ export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
       ...(message === undefined ? [] : [`"${message}"`]),
       ...(request_id === undefined ? [] : [`request id ${request_id}`]),
     ];
-    const said = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
+    const details = facts.length === 0 ? "" : ` (${facts.join(", ")})`;
     const then = next === undefined ? "" : `; ${nextText(attempt, next)}`;
-    return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${said}${then}`;
+    return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${details}${then}`;
   });
 }
 

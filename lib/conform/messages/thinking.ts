@@ -12,18 +12,18 @@ const MODES: readonly [JsonObject, JsonObject] = [
   { thinking: { type: "enabled", budget_tokens: 1024 } },
 ];
 
-/** The API does not show which of the two a model has. */
+/** The answer does not show which of the two is the cause. */
 const UNSIGNED = "it came without a signature: the model's host gives none, or the gateway lost it";
 
 const ROOM = { max_tokens: 4096 };
 
-interface Thought {
-  said: MessageAnswer;
+interface ThinkingAnswer {
+  answer: MessageAnswer;
   mode: JsonObject;
 }
 
 /** An answer with thinking, in the mode that the model accepts. */
-function thought(context: SuiteContext): Promise<Thought> {
+function thinkingAnswer(context: SuiteContext): Promise<ThinkingAnswer> {
   return context.once("messages thinking", async () => {
     const ask = (mode: JsonObject) => ({
       path: context.path("messages"),
@@ -31,10 +31,10 @@ function thought(context: SuiteContext): Promise<Thought> {
     });
     const [adaptive, manual] = MODES;
     try {
-      return { said: readWhole(await context.good(ask(adaptive))), mode: adaptive };
+      return { answer: readWhole(await context.good(ask(adaptive))), mode: adaptive };
     } catch (error) {
       if (!(error instanceof Mismatch)) throw error;
-      return { said: readWhole(await context.good(ask(manual), "reasoning")), mode: manual };
+      return { answer: readWhole(await context.good(ask(manual), "reasoning")), mode: manual };
     }
   });
 }
@@ -46,7 +46,7 @@ function isThought({ type }: MessageBlock): boolean {
 /** Checks of thinking. */
 export const MESSAGES_THINKING: Checks = {
   async "thinking.whole"(context) {
-    const { content } = (await thought(context)).said;
+    const { content } = (await thinkingAnswer(context)).answer;
     const at = content.findIndex(isThought);
     const block = content[at];
     if (block === undefined) throw new Skip("the model did not think");
@@ -54,8 +54,8 @@ export const MESSAGES_THINKING: Checks = {
     if (block.type === "thinking" && block.signature === "") throw new Skip(UNSIGNED);
   },
   async "thinking.stream"(context) {
-    const { said, mode } = await thought(context);
-    if (!said.content.some(({ type }) => type === "thinking")) throw new Skip("the model did not think");
+    const { answer, mode } = await thinkingAnswer(context);
+    if (!answer.content.some(({ type }) => type === "thinking")) throw new Skip("the model did not think");
     const body = MESSAGES.body(context, READY, { ...ROOM, ...mode, ...streaming("messages") });
     const events = readEvents(await context.stream({ path: context.path("messages"), body }));
     const start = events.find(({ content_block }) => Object(content_block).type === "thinking");
@@ -73,11 +73,11 @@ export const MESSAGES_THINKING: Checks = {
     must(kinds.at(-2) === "signature_delta", { expected: "signature_delta before the stop", seen: kinds.slice(-3) });
   },
   async "thinking.back"(context) {
-    const { said, mode } = await thought(context);
-    if (!said.content.some(isThought)) throw new Skip("the model did not think");
+    const { answer, mode } = await thinkingAnswer(context);
+    if (!answer.content.some(isThought)) throw new Skip("the model did not think");
     const messages = [
       { role: "user", content: READY },
-      { role: "assistant", content: said.body.content ?? [] },
+      { role: "assistant", content: answer.body.content ?? [] },
       { role: "user", content: READY },
     ];
     const body = { ...MESSAGES.body(context, READY, { ...ROOM, ...mode }), messages };

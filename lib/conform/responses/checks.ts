@@ -47,10 +47,10 @@ const ANSWERS: Checks = {
   "whole.open": async (context) => has(OPEN, readWhole(await wholeOf(RESPONSES, context)).body),
   "whole.usage": async (context) => void checkUsage(readWhole(await wholeOf(RESPONSES, context)).usage),
   async instructions(context) {
-    const said = await whole(context, { body: RESPONSES.body(context, READY, { instructions: SYSTEM }) });
-    must(said.body.instructions === SYSTEM, { expected: "the instructions", seen: said.body.instructions });
+    const answer = await whole(context, { body: RESPONSES.body(context, READY, { instructions: SYSTEM }) });
+    must(answer.body.instructions === SYSTEM, { expected: "the instructions", seen: answer.body.instructions });
     const without = checkUsage(readWhole(await wholeOf(RESPONSES, context)).usage).input_tokens;
-    const seen = checkUsage(said.usage).input_tokens;
+    const seen = checkUsage(answer.usage).input_tokens;
     must(seen > without, { expected: `more than ${without} input tokens`, seen });
   },
   async items(context) {
@@ -72,9 +72,9 @@ const ANSWERS: Checks = {
     await whole(context, { body: { model: context.subject.model, input, store: false } });
   },
   async "length.whole"(context) {
-    const said = await whole(context, { body: RESPONSES.body(context, LONG, { max_output_tokens: SHORT }) });
-    checkCut(said);
-    const { output_tokens } = checkUsage(said.usage);
+    const answer = await whole(context, { body: RESPONSES.body(context, LONG, { max_output_tokens: SHORT }) });
+    checkCut(answer);
+    const { output_tokens } = checkUsage(answer.usage);
     must(output_tokens <= SHORT, { expected: `at most ${SHORT} output tokens`, seen: output_tokens });
   },
   async "length.stream"(context) {

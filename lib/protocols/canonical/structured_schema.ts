@@ -45,11 +45,11 @@ function rewrite(schema: JsonObject): JsonObject {
     }
   }
   if (isObjectType(type)) written.additionalProperties = false;
-  const says = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
-  if (moved.length > 0) says.push(`{${moved.join(", ")}}`);
+  const descriptions = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
+  if (moved.length > 0) descriptions.push(`{${moved.join(", ")}}`);
   return {
     ...anything(written),
-    ...(says.length > 0 && { description: says.join("\n\n") }),
+    ...(descriptions.length > 0 && { description: descriptions.join("\n\n") }),
     ...definitions,
   };
 }
@@ -105,6 +105,6 @@ function isObjectType(type: Json | undefined): boolean {
 
 /** Every schema must have a type or values: a schema that allows anything becomes a list of the plain types. */
 function anything(schema: JsonObject): JsonObject {
-  const says = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
-  return says ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
+  const isTyped = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
+  return isTyped ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
 }

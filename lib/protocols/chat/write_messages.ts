@@ -45,12 +45,12 @@ function writeResult(result: ContentBlockOf<"tool_result">, context: ChatWriteCo
   const plain = parts.every(isPlain);
   // Chat has no flag for a failed tool.
   const mark = result.isError === true ? "[tool error] " : "";
-  const said = parts.map((part) => stringOf(part.text) ?? "").join("\n");
+  const joined = parts.map((part) => stringOf(part.text) ?? "").join("\n");
   const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
   const message: JsonObject = {
     role: "tool",
     tool_call_id: result.callId,
-    content: !plain ? marked : said === "" ? mark.trimEnd() : mark + said,
+    content: !plain ? marked : joined === "" ? mark.trimEnd() : mark + joined,
     ...writeCache(result.cache, target),
   };
   return withUnknownMembers(message, ownUnknownMembers(result.unknownMembers, target.dropped));
@@ -59,7 +59,7 @@ function writeResult(result: ContentBlockOf<"tool_result">, context: ChatWriteCo
 /** Writes one message: chat has no order between text and calls. */
 function writeAssistant({ blocks, unknownMembers }: Message, context: ChatWriteContext): JsonObject {
   const { target } = context;
-  const said: ContentBlock[] = [];
+  const visible: ContentBlock[] = [];
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
   const reasoning: ContentBlock[] = [];
@@ -68,15 +68,15 @@ function writeAssistant({ blocks, unknownMembers }: Message, context: ChatWriteC
     if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), context));
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
-    else said.push(block);
+    else visible.push(block);
   }
-  const parts = said.flatMap((block) => writePart(block, context));
+  const parts = visible.flatMap((block) => writePart(block, context));
   // Text that was streamed as one is joined without a separator.
-  const words = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
-  const silent = words.length === 0 && (calls.length > 0 || refusals.length > 0);
+  const joined = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
+  const isEmpty = joined.length === 0 && (calls.length > 0 || refusals.length > 0);
   const message: JsonObject = {
     role: "assistant",
-    content: silent ? null : words,
+    content: isEmpty ? null : joined,
     ...writePastReasoning(reasoning, context),
     ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
     ...(calls.length > 0 && { tool_calls: calls }),

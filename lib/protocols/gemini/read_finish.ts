@@ -26,15 +26,15 @@ const FAILED_CALLS: ReadonlySet<string> = new Set([
  * @param said the number of blocks, and of calls among them
  * @throws {GatewayError} `upstream`, if there is no answer: a malformed call, `OTHER` and unknown reasons without content
  */
-export function readFinish(reason: string, said: { blocks: number; calls: number }): FinishReason {
+export function readFinish(reason: string, counts: { blocks: number; calls: number }): FinishReason {
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
-  if (said.calls > 0) return "tool_use";
-  if (reason === "MALFORMED_FUNCTION_CALL" && said.blocks === 0) {
+  if (counts.calls > 0) return "tool_use";
+  if (reason === "MALFORMED_FUNCTION_CALL" && counts.blocks === 0) {
     throw new GatewayError("upstream", "The model returned nothing but a malformed function call");
   }
   if (FAILED_CALLS.has(reason)) return "length";
   if (REFUSALS.has(reason)) return "refusal";
-  if (reason !== "STOP" && said.blocks === 0) {
+  if (reason !== "STOP" && counts.blocks === 0) {
     throw new GatewayError("upstream", "The model returned neither content nor a known finish reason");
   }
   return "end";

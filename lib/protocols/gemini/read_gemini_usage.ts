@@ -12,10 +12,12 @@ export function readUsage(metadata: JsonObject): TokenUsage {
   const fedBack = countOf(metadata.toolUsePromptTokenCount) ?? 0;
   const thoughts = countOf(metadata.thoughtsTokenCount);
   const total = countOf(metadata.totalTokenCount);
-  const said = countOf(metadata.candidatesTokenCount);
-  const answered = said !== undefined || thoughts !== undefined ? (said ?? 0) + (thoughts ?? 0) : undefined;
+  const candidateTokens = countOf(metadata.candidatesTokenCount);
+  const answered = candidateTokens !== undefined || thoughts !== undefined
+    ? (candidateTokens ?? 0) + (thoughts ?? 0)
+    : undefined;
   const left = total !== undefined && prompt !== undefined ? Math.max(0, total - prompt - fedBack) : undefined;
-  const completion = said === undefined ? left ?? answered : answered;
+  const completion = candidateTokens === undefined ? left ?? answered : answered;
   // Cached tokens cannot exceed the prompt: such counts are not usable.
   const isInputAbsurd = prompt !== undefined && cached !== undefined && cached > prompt;
   return {

@@ -149,10 +149,10 @@ export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, Repl
   }
 
   function finish(): ReplyEvent[] {
-    const said = { blocks: index + 1, calls: calls.count };
+    const totals = { blocks: index + 1, calls: calls.count };
     const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
     if (reason === undefined) throw new GatewayError("upstream", "The model's answer ended before it was complete");
-    return [...closeBlock(), { type: "finish", reason: readFinish(reason, said), usage: usage() }];
+    return [...closeBlock(), { type: "finish", reason: readFinish(reason, totals), usage: usage() }];
   }
 
   /** Returns the events of a step. After a failure the answer is over. */

@@ -122,18 +122,18 @@ function readToolUse(
   if (typeof name !== "string" || name === "") return undefined;
   const whole = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
   keep(whole.length);
-  let said = false;
+  let hasInput = false;
   sequence.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });
   return {
     delta({ type, partial_json }) {
       if (type !== "input_json_delta") return false;
-      if (typeof partial_json !== "string" || (!said && partial_json.trim() === "")) return true;
-      said = true;
+      if (typeof partial_json !== "string" || (!hasInput && partial_json.trim() === "")) return true;
+      hasInput = true;
       sequence.delta(partial_json);
       return true;
     },
     stop() {
-      if (!said) sequence.delta(whole);
+      if (!hasInput) sequence.delta(whole);
       sequence.end();
     },
   };

@@ -17,7 +17,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   }
   const machine = eventReader(origin);
   const folder = new ReplyAggregator();
-  for (const said of streamOf(body, body.content)) folder.pushAll(machine.push(said));
+  for (const event of streamOf(body, body.content)) folder.pushAll(machine.push(event));
   folder.pushAll(machine.end());
   return folder.end();
 }

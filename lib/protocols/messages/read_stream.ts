@@ -154,8 +154,8 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
       sequence.delta(explanation);
       sequence.end();
     }
-    const said = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
-    const reason = said !== "length" && calls > 0 ? "tool_use" : said;
+    const reported = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
+    const reason = reported !== "length" && calls > 0 ? "tool_use" : reported;
     const named = reason === "stop_sequence" && typeof stop_sequence === "string";
     over = true;
     emit({ type: "finish", reason, ...(named && { stopSequence: stop_sequence }), usage: usage.total() });

@@ -1,15 +1,15 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import type { Said, TemplateRule } from "../frame_template.ts";
+import type { TemplateRule, VariableMember } from "../frame_template.ts";
 
 /** Members of a delta with text. */
-const SAID = ["text", "thinking", "partial_json"] as const;
+const TEXT_MEMBERS = ["text", "thinking", "partial_json"] as const;
 
 /** Applies to deltas of text, thinking and input. */
 export const messagesTemplateRule: TemplateRule = {
-  said(event: JsonObject): Said | undefined {
+  variableMember(event: JsonObject): VariableMember | undefined {
     const { delta, ...others } = event;
     if (!isObject(delta) || hasObject(others) || hasObject(delta)) return undefined;
-    const name = SAID.find((name) => typeof delta[name] === "string" && delta[name] !== "");
+    const name = TEXT_MEMBERS.find((name) => typeof delta[name] === "string" && delta[name] !== "");
     return name === undefined ? undefined : { holder: delta, name };
   },
   unread: [],

@@ -11,6 +11,6 @@ export interface ItemReader {
 }
 
 /** Returns the part of the whole text that is still missing; nothing if the two do not agree. */
-export function remainder(whole: string | undefined, said: string): string {
-  return whole !== undefined && whole.startsWith(said) ? whole.slice(said.length) : "";
+export function remainder(whole: string | undefined, sent: string): string {
+  return whole !== undefined && whole.startsWith(sent) ? whole.slice(sent.length) : "";
 }

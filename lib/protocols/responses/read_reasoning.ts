@@ -27,8 +27,8 @@ export function reasoningReader(sequence: BlockSequence, issuer: string): ItemRe
 
   /** Adds the missing text of a part. A part that others follow gets no more text, because its order would be wrong. */
   function complete(from: Source, index: number, whole: string | undefined): void {
-    const said = texts.get(index);
-    if (said === undefined || index === current) say(from, index, remainder(whole, said ?? ""));
+    const sent = texts.get(index);
+    if (sent === undefined || index === current) say(from, index, remainder(whole, sent ?? ""));
   }
 
   function takeWhole(item: JsonObject): void {

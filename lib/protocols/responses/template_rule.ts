@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from "../../json/mod.ts";
-import type { Said, TemplateRule } from "../frame_template.ts";
+import type { TemplateRule, VariableMember } from "../frame_template.ts";
 
 /** Applies to events with a text delta: text, reasoning and arguments. */
 export const responsesTemplateRule: TemplateRule = {
-  said(event: JsonObject): Said | undefined {
+  variableMember(event: JsonObject): VariableMember | undefined {
     if (Object.values(event).some(isObject)) return undefined;
     return typeof event.delta === "string" && event.delta !== "" ? { holder: event, name: "delta" } : undefined;
   },

@@ -13,14 +13,14 @@ const LOGPROBS = "message.output_text.logprobs";
 export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
   const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias, topLogprobs } = sampling;
   const { dropped, row } = target;
-  const taken = (name: string): boolean => {
+  const supports = (name: string): boolean => {
     const known = row.supported_parameters.includes(name);
     if (!known) dropped.add(name);
     return known;
   };
   // The penalties exist in Open Responses; OpenAI refuses them.
   const penalty = (name: string): boolean => {
-    if (own) return taken(name);
+    if (own) return supports(name);
     dropped.add(name);
     return false;
   };
@@ -29,11 +29,11 @@ export function writeSampling({ sampling, stop }: Prompt, { own, target, names }
   if (logitBias !== undefined) dropped.add("logit_bias");
   if (stop.length > 0) dropped.add(names.stop);
   return {
-    ...(temperature !== undefined && taken("temperature") && { temperature }),
-    ...(topP !== undefined && taken("top_p") && { top_p: topP }),
+    ...(temperature !== undefined && supports("temperature") && { temperature }),
+    ...(topP !== undefined && supports("top_p") && { top_p: topP }),
     ...(frequencyPenalty !== undefined && penalty("frequency_penalty") && { frequency_penalty: frequencyPenalty }),
     ...(presencePenalty !== undefined && penalty("presence_penalty") && { presence_penalty: presencePenalty }),
-    ...(topLogprobs !== undefined && taken("top_logprobs") && { top_logprobs: topLogprobs }),
+    ...(topLogprobs !== undefined && supports("top_logprobs") && { top_logprobs: topLogprobs }),
   };
 }
 

@@ -56,11 +56,13 @@ export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
     ? unknownMembers
     : carryBody(unknownMembers, target);
   const thinking = reasoning && localReasoning(reasoning, target);
-  const said = mapPrompt(prompt, localBlock);
-  const messages = mapEach<Message>(said.messages, local);
-  const tools = mapEach<Tool>(said.tools, local);
-  if (thinking === reasoning && body === unknownMembers && tools === said.tools) return withMessages(said, messages);
-  const { unknownMembers: _, reasoning: __, ...others } = said;
+  const localized = mapPrompt(prompt, localBlock);
+  const messages = mapEach<Message>(localized.messages, local);
+  const tools = mapEach<Tool>(localized.tools, local);
+  if (thinking === reasoning && body === unknownMembers && tools === localized.tools) {
+    return withMessages(localized, messages);
+  }
+  const { unknownMembers: _, reasoning: __, ...others } = localized;
   return {
     ...others,
     messages,

@@ -61,8 +61,8 @@ function mergeRound(round: readonly Message[]): Message[] {
   const users = round.filter(({ role }) => role === "user");
   const results = resultsFor(assistant === undefined ? [] : [assistant], users).map(({ block }) => block);
   const user = merge(users);
-  const said = user?.blocks.filter(({ type }) => type !== "tool_result") ?? [];
-  const answer = [...results, ...said];
+  const others = user?.blocks.filter(({ type }) => type !== "tool_result") ?? [];
+  const answer = [...results, ...others];
   return [
     ...(assistant === undefined ? [] : [assistant]),
     ...(answer.length === 0 ? [] : [{ role: "user" as const, ...user, blocks: answer }]),
@@ -170,9 +170,9 @@ function endOf(messages: Message[], { dialect, protocol, dropped }: AdaptTarget)
   if (at < messages.length - 1) {
     if (prefill) return messages;
     // A final system message becomes a user message, so that it can be answered.
-    const said = messages.slice(at + 1).map((message): Message => ({ ...message, role: "user" }));
-    const merged = alternates ? merge(said) : undefined;
-    return [...messages.slice(0, at + 1), ...(merged === undefined ? said : [merged])];
+    const following = messages.slice(at + 1).map((message): Message => ({ ...message, role: "user" }));
+    const merged = alternates ? merge(following) : undefined;
+    return [...messages.slice(0, at + 1), ...(merged === undefined ? following : [merged])];
   }
   if (!prefill) {
     dropped.add("prefill");

@@ -49,7 +49,7 @@ export interface Reach {
 const ANSWER_MS = 2_000;
 
 /** Probe interval in milliseconds, and its jitter, which spreads the probes of the nodes. */
-const LOOK_MS = 1_000;
+const PROBE_MS = 1_000;
 const JITTER = 0.25;
 
 /** Time a change lasts before it is logged, in milliseconds: a flapping store is one outage. */
@@ -128,7 +128,7 @@ class StoreReachability implements Reach {
   #heardAt: number;
   #why: unknown;
   #isClosed = false;
-  #looking: Promise<void> | undefined;
+  #probing: Promise<void> | undefined;
   #cancel = () => {};
   readonly #outages: Outages;
   /** Functions that end each pending wait. */
@@ -139,7 +139,7 @@ class StoreReachability implements Reach {
     this.#since = parts.monotonic();
     this.#heardAt = this.#since;
     this.#outages = createOutages({ ...parts, isUp: () => this.#isUp });
-    this.#schedule(parts.hasWork() ? 0 : LOOK_MS);
+    this.#schedule(parts.hasWork() ? 0 : PROBE_MS);
   }
 
   get isUp(): boolean {
@@ -197,22 +197,22 @@ class StoreReachability implements Reach {
     this.#cancel();
     this.#outages.close();
     for (const give of this.#waiting) give();
-    await this.#looking;
+    await this.#probing;
   }
 
   #schedule(ms: number): void {
     this.#cancel();
-    if (this.#isClosed || this.#looking !== undefined) return;
+    if (this.#isClosed || this.#probing !== undefined) return;
     this.#cancel = this.#parts.later(() => {
-      this.#looking = this.#look().finally(() => {
-        this.#looking = undefined;
-        this.#schedule(LOOK_MS);
+      this.#probing = this.#probe().finally(() => {
+        this.#probing = undefined;
+        this.#schedule(PROBE_MS);
       });
     }, ms * (1 - JITTER + 2 * JITTER * this.#parts.random()));
   }
 
-  async #look(): Promise<void> {
-    if (this.#isUp && !this.#parts.hasWork() && this.#parts.monotonic() - this.#heardAt < LOOK_MS) return;
+  async #probe(): Promise<void> {
+    if (this.#isUp && !this.#parts.hasWork() && this.#parts.monotonic() - this.#heardAt < PROBE_MS) return;
     try {
       await this.within(this.#parts.probe());
       this.#heardAt = this.#parts.monotonic();

@@ -7,8 +7,8 @@ import { readChangedKeys, type ReadKey } from "./keys.ts";
 const CHANNEL = "sluice_changes";
 
 /** Poll interval in milliseconds, while the database answers and while it does not. */
-const LOOK_MS = 1_000;
-const DOWN_LOOK_MS = 500;
+const POLL_MS = 1_000;
+const DOWN_POLL_MS = 500;
 
 /** Timeout of a poll, in milliseconds: a stalled database answers nothing. */
 const ANSWER_MS = 1_500;
@@ -18,7 +18,7 @@ const MOST_CHANGES = 1_000n;
 
 /** Parts of the change feed. */
 export interface ChangesParts {
-  /** A single listening connection. The pool calls `heard` and `ended`. */
+  /** A single listening connection. The pool calls `notified` and `disconnected`. */
   pool: Pool;
   /** True behind a pooler, which would deliver notifications to another client. */
   isPooled: boolean;
@@ -50,13 +50,13 @@ export interface Changes {
   /** Milliseconds since the last successful poll: all earlier changes have been reported. */
   ageMs(): number;
   /** Polls now. Resolves after a poll that began after the call. @throws the error of the poll */
-  look(): Promise<void>;
+  poll(): Promise<void>;
   /** Waits for the current poll, or else a new one, and returns whether the database is up. */
-  judge(): Promise<boolean>;
+  checkNow(): Promise<boolean>;
   /** Called for a notification on the channel. */
-  heard(): void;
+  notified(): void;
   /** Called when the connection has ended. */
-  ended(): void;
+  disconnected(): void;
   watch(watch: ChangesWatch): void;
   /** Stops polling. The pool stays open. */
   close(): void;
@@ -81,7 +81,7 @@ class ChangeFeed implements Changes {
   #heardAt = -Infinity;
   #downSince: number | undefined;
   #failure: unknown;
-  #looking: Promise<void> | undefined;
+  #polling: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isClosed = false;
@@ -106,8 +106,8 @@ class ChangeFeed implements Changes {
     return this.#parts.monotonic() - this.#heardAt;
   }
 
-  async look(): Promise<void> {
-    this.#next ??= (this.#looking ?? Promise.resolve()).then(() => {
+  async poll(): Promise<void> {
+    this.#next ??= (this.#polling ?? Promise.resolve()).then(() => {
       this.#next = undefined;
       return this.#begin();
     });
@@ -115,16 +115,16 @@ class ChangeFeed implements Changes {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  async judge(): Promise<boolean> {
+  async checkNow(): Promise<boolean> {
     await this.#begin();
     return this.#downSince === undefined;
   }
 
-  heard(): void {
-    this.look().catch(() => {});
+  notified(): void {
+    this.poll().catch(() => {});
   }
 
-  ended(): void {
+  disconnected(): void {
     this.#isListening = false;
   }
 
@@ -148,15 +148,15 @@ class ChangeFeed implements Changes {
     } catch (error) {
       if (!this.#isClosed) this.#fail(error);
     } finally {
-      this.#looking = undefined;
+      this.#polling = undefined;
       if (!this.#isClosed) {
-        this.#timer = setTimeout(() => void this.#begin(), this.#downSince === undefined ? LOOK_MS : DOWN_LOOK_MS);
+        this.#timer = setTimeout(() => void this.#begin(), this.#downSince === undefined ? POLL_MS : DOWN_POLL_MS);
       }
     }
   }
 
   #begin(): Promise<void> {
-    return this.#looking ??= this.#run();
+    return this.#polling ??= this.#run();
   }
 
   /** Polls again on a new connection: a lost connection does not mean that the database is down. */

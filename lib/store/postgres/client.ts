@@ -16,9 +16,9 @@ export interface ConnectOptions {
   /** True behind a transaction pooler, which accepts few startup parameters. */
   isPooled?: boolean;
   /** Called for every notification on a channel that a connection listens to. */
-  heard?: () => void;
+  notified?: () => void;
   /** Called when a connection has ended. */
-  ended?: () => void;
+  disconnected?: () => void;
 }
 
 /** Connect timeout in seconds, unless the address sets one. */
@@ -41,11 +41,11 @@ const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout
 export function connect(
   url: Secret,
   connections: number,
-  { isPooled = false, heard, ended }: ConnectOptions = {},
+  { isPooled = false, notified, disconnected }: ConnectOptions = {},
 ): Sql {
   const { server, options, connection } = readPostgresAddress(url);
   // The driver supports `onnotify`, but its types do not.
-  const listening = { onnotify: () => heard?.(), onclose: () => ended?.() };
+  const listening = { onnotify: () => notified?.(), onclose: () => disconnected?.() };
   const all = {
     types: { bigint: postgres.BigInt },
     max: connections,

@@ -97,9 +97,9 @@ class CachedKeys implements KeyStore {
     if (this.#unknown.has(hash) && this.#parts.changes.isUp && this.#parts.changes.ageMs() <= FRESH_MS) {
       return undefined;
     }
-    if (key === undefined) return judged(await this.#readUnknown(asked), asked);
+    if (key === undefined) return validKey(await this.#readUnknown(asked), asked);
     const isSure = !key.isDoubtful && this.#parts.changes.ageMs() <= FRESH_MS;
-    return judged(isSure ? key.record : await this.#readKnown(key, asked), asked);
+    return validKey(isSure ? key.record : await this.#readKnown(key, asked), asked);
   }
 
   list(): Promise<KeyRecord[]> {
@@ -134,8 +134,8 @@ class CachedKeys implements KeyStore {
     return isAdded;
   }
 
-  change(id: string, wish: KeyChange, origin?: ChangeOrigin): Promise<boolean> {
-    return this.#change(id, () => this.#parts.keys.change(id, wish, origin));
+  change(id: string, changes: KeyChange, origin?: ChangeOrigin): Promise<boolean> {
+    return this.#change(id, () => this.#parts.keys.change(id, changes, origin));
   }
 
   revoke(id: string, at: number, origin?: ChangeOrigin): Promise<boolean> {
@@ -248,7 +248,7 @@ class CachedKeys implements KeyStore {
     try {
       return await this.#inTurn(() => this.#read(asked));
     } catch (error) {
-      if (!isOutOfReach(error) || !await this.#parts.changes.judge()) throw error;
+      if (!isOutOfReach(error) || !await this.#parts.changes.checkNow()) throw error;
       return await this.#inTurn(() => this.#read(asked));
     }
   }
@@ -259,7 +259,7 @@ class CachedKeys implements KeyStore {
         return await this.#read(asked);
       } catch (error) {
         if (!isOutOfReach(error)) throw error;
-        void this.#parts.changes.judge();
+        void this.#parts.changes.checkNow();
       }
     }
     if (this.#parts.changes.ageMs() > this.#parts.keyAgeMs) throw outOfReach();
@@ -275,7 +275,7 @@ class CachedKeys implements KeyStore {
     } finally {
       this.#note(id, LAST);
       this.#forget(id);
-      void this.#parts.changes.look().catch(() => {}).then(() => {
+      void this.#parts.changes.poll().catch(() => {}).then(() => {
         if (this.#changing.get(id) === mine) this.#changing.delete(id);
       });
     }
@@ -300,7 +300,7 @@ class CachedKeys implements KeyStore {
 }
 
 /** Returns a copy of the key if the hash is its current one, or a previous one that is valid at `now`. */
-function judged(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecord | undefined {
+function validKey(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecord | undefined {
   if (record === undefined) return undefined;
   const isGood = record.hash === hash || (record.former?.hash === hash && record.former.until > now);
   return isGood ? structuredClone(record) : undefined;

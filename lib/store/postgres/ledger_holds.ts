@@ -12,7 +12,7 @@ import { assertInstant, assertTexts } from "./ledger_texts.ts";
 const MOST_AT_ONCE = 256;
 
 /** A requested hold and its pending answer. */
-interface Wish {
+interface PendingHold {
   hold: Hold;
   answered: PromiseWithResolvers<HoldAnswer>;
 }
@@ -33,13 +33,13 @@ interface Spender {
 }
 
 /** Result of `ledger_hold` for one request. */
-type Judged =
+type HoldOutcome =
   | { place: number; outcome: "held" | "entered" }
   | { place: number; outcome: "refused"; claim: number; room: string; on_hold: string };
 
 /** Returns `LedgerStore.hold`. */
 export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promise<HoldAnswer> {
-  let waiting: Wish[] = [];
+  let waiting: PendingHold[] = [];
   let running = false;
 
   async function run(): Promise<void> {
@@ -49,7 +49,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
     while (waiting.length > 0) {
       const batch = takeBatch();
       try {
-        await judge(batch);
+        await decide(batch);
       } catch (error) {
         for (const { answered } of batch) answered.reject(error);
       }
@@ -58,29 +58,29 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
   }
 
   /** Takes each request id once: a second call with the same id waits for the next batch. */
-  function takeBatch(): Wish[] {
-    const batch = new Map<string, Wish>();
-    const later: Wish[] = [];
-    for (const wish of waiting) {
-      if (batch.size < MOST_AT_ONCE && !batch.has(wish.hold.id)) batch.set(wish.hold.id, wish);
-      else later.push(wish);
+  function takeBatch(): PendingHold[] {
+    const batch = new Map<string, PendingHold>();
+    const later: PendingHold[] = [];
+    for (const request of waiting) {
+      if (batch.size < MOST_AT_ONCE && !batch.has(request.hold.id)) batch.set(request.hold.id, request);
+      else later.push(request);
     }
     waiting = later;
     return [...batch.values()];
   }
 
-  async function judge(batch: readonly Wish[]): Promise<void> {
+  async function decide(batch: readonly PendingHold[]): Promise<void> {
     const ahead = await clock.ahead();
     const holds = batch.map(({ hold }) => hold);
-    const [accounts, spenders, wishes] = [accountsOf(holds), spendersOf(holds), wishesOf(holds, ahead)]
+    const [accounts, spenders, rows] = [accountsOf(holds), spendersOf(holds), holdRows(holds, ahead)]
       .map((rows) => JSON.stringify(rows));
-    const judged = await retryConflicts(() =>
-      sql<Judged[]>`
+    const outcomes = await retryConflicts(() =>
+      sql<HoldOutcome[]>`
         SELECT * FROM ledger_hold(${accounts ?? ""}::text::json, ${spenders ?? ""}::text::json, ${
-        wishes ?? ""
+        rows ?? ""
       }::text::json)`
     );
-    const answers = new Map(judged.map((each) => [each.place, each]));
+    const answers = new Map(outcomes.map((each) => [each.place, each]));
     for (const [index, { hold, answered }] of batch.entries()) {
       const answer = answers.get(index + 1);
       switch (answer?.outcome) {
@@ -109,14 +109,14 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
       ...hold.claims.map(({ id }) => id),
     ]);
     for (const time of [hold.at, hold.leaseUntil]) assertInstant(`hold for "${hold.id}"`, time);
-    const wish = { hold, answered: Promise.withResolvers<HoldAnswer>() };
-    waiting.push(wish);
+    const request = { hold, answered: Promise.withResolvers<HoldAnswer>() };
+    waiting.push(request);
     if (!running) void run();
-    return await wish.answered.promise;
+    return await request.answered.promise;
   };
 }
 
-function refusal({ claims }: Hold, { claim: place, room, on_hold }: Judged & { outcome: "refused" }): HoldAnswer {
+function refusal({ claims }: Hold, { claim: place, room, on_hold }: HoldOutcome & { outcome: "refused" }): HoldAnswer {
   const claim = claims[place - 1];
   if (claim === undefined) throw new Error("Cannot hold: the database names a budget that nobody claimed");
   return { held: false, claim, left: BigInt(room), onHold: BigInt(on_hold) };
@@ -140,7 +140,7 @@ function spendersOf(holds: readonly Hold[]): Spender[] {
 }
 
 /** Returns the holds as rows, with the budgets that limit them and the accounts that they add to. */
-function wishesOf(holds: readonly Hold[], ahead: bigint): object[] {
+function holdRows(holds: readonly Hold[], ahead: bigint): object[] {
   const spenders = spendersOf(holds);
   const places = new Map(spenders.map((spender) => [spenderName(spender), spender.place]));
   return holds.map((hold, index) => {

@@ -92,7 +92,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
   const pool = closing(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
   // A separate pool, so that reading a key never waits for a report.
   const keyPool = closing(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
-  const listener = { heard: () => changes.heard(), ended: () => changes.ended() };
+  const listener = { notified: () => changes.notified(), disconnected: () => changes.disconnected() };
   const changes = createChanges({
     pool: closing(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
     isPooled,
@@ -112,7 +112,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     keyAgeMs,
   });
   const configs = openPostgresConfigs(keyPool.sql, changes);
-  await changes.look();
+  await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
   const ledger = closing(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
   return {
@@ -154,20 +154,20 @@ function closing<T extends { close(): void | Promise<void> }>(opened: AsyncDispo
 }
 
 /** Prepares the tables. Returns whether a pooler is in between, which accepts few startup parameters. */
-async function prepare(url: Secret, look: (sql: Sql) => Promise<void>): Promise<boolean> {
+async function prepare(url: Secret, work: (sql: Sql) => Promise<void>): Promise<boolean> {
   try {
-    await over(connect(url, 1), look);
+    await over(connect(url, 1), work);
     return false;
   } catch (error) {
     if (!isPoolerRefusal(error)) throw error;
   }
-  await over(connect(url, 1, { isPooled: true }), look);
+  await over(connect(url, 1, { isPooled: true }), work);
   return true;
 }
 
-async function over(sql: Sql, look: (sql: Sql) => Promise<void>): Promise<void> {
+async function over(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> {
   try {
-    await look(sql);
+    await work(sql);
   } finally {
     await sql.end({ timeout: 0 });
   }

@@ -71,7 +71,7 @@ Deno.test({
     await using other = await openNode(database.url);
     await one.keys.add(key());
     await cutListeners(one);
-    await one.changes.look();
+    await one.changes.poll();
     await until(async () => (await countListeners(one)) === 2);
     await other.keys.findByHash(hash("a"), 0);
     await one.keys.revoke("key_1", 7);
@@ -107,7 +107,7 @@ Deno.test({
     });
     await begun.promise;
     const all = ids.slice(1).map((id, index) => (index % 2 === 0 ? one : other).keys.change(id, { disabled: true }));
-    await third.changes.look();
+    await third.changes.poll();
     held.resolve();
     await Promise.all([slow, ...all]);
     const ms = await until(async () => {
@@ -223,7 +223,7 @@ Deno.test({
     await node.keys.findByHash(hash("a"), 0);
     // The count of changes cannot be read any more.
     await node.sql`ALTER TABLE changes RENAME TO hidden`;
-    await node.changes.look().catch(() => {});
+    await node.changes.poll().catch(() => {});
     await node.sql`ALTER TABLE keys DISABLE TRIGGER keys_change`;
     await node.sql`UPDATE keys SET disabled = true`;
     assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, false);
@@ -232,7 +232,7 @@ Deno.test({
     assert(node.changes.isUp);
     assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unreadable", "42P01"]]);
     await node.sql`ALTER TABLE hidden RENAME TO changes`;
-    await node.changes.look();
+    await node.changes.poll();
     const { reads } = node;
     await node.keys.findByHash(hash("a"), 0);
     await node.keys.findByHash(hash("a"), 0);

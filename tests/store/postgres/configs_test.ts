@@ -81,7 +81,7 @@ Deno.test({
     await one.configs.put("first");
     assertEquals((await other.configs.latest())?.version, 1);
     await one.configs.put("second");
-    await other.changes.look();
+    await other.changes.poll();
     let told = 0;
     other.configs.watch(() => told++);
     assertLess(await until(() => told === 1), 500);

@@ -143,7 +143,7 @@ for (const revoker of ["itself", "another"]) {
       const early = node.keys.findByHash(hash("a"), 0);
       await read.promise;
       await (revoker === "itself" ? node : other).keys.revoke("key_1", 7);
-      await node.changes.look();
+      await node.changes.poll();
       assertEquals((await node.keys.findByHash(hash("a"), 0))?.revokedAt, 7);
       handOver.resolve();
       assertEquals((await early)?.revokedAt, undefined);

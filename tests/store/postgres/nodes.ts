@@ -44,7 +44,7 @@ export async function openNode(
   const lines: LogEntry[] = [];
   let ahead = 0;
   let reads = 0;
-  const listener = { heard: () => isDeaf || changes.heard(), ended: () => changes.ended() };
+  const listener = { notified: () => isDeaf || changes.notified(), disconnected: () => changes.disconnected() };
   const feed = openPool(() => connect(url, 1, listener));
   const changes = createChanges({
     pool: feed,
@@ -65,7 +65,7 @@ export async function openNode(
     ...(mostKeys !== undefined && { mostKeys }),
   });
   const configs = openPostgresConfigs(pool.sql, changes);
-  await changes.look();
+  await changes.poll();
   return {
     keys,
     configs,
