@@ -97,7 +97,7 @@ export function createAdmissionQueue(
 }
 
 function tooManyUploads(): GatewayError {
-  return new GatewayError("limited", "Cannot take another upload now: too many are being read", {
+  return new GatewayError("limited", "Too many uploads are in progress: try again later", {
     retryAfterMs: RETRY_MS,
     // The unread body makes the connection unusable for another request.
     headers: { connection: "close" },

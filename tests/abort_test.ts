@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { abortable, delay } from "../lib/abort.ts";
 
-Deno.test("abortable() gives what a promise gives, and ends with the signal's reason once it is aborted", async () => {
+Deno.test("abortable() settles like its promise, or rejects with the signal's reason", async () => {
   const control = new AbortController();
   const { signal } = control;
   assertEquals(await abortable(Promise.resolve(1), signal), 1);
@@ -19,7 +19,7 @@ Deno.test("abortable() gives what a promise gives, and ends with the signal's re
   await new Promise((resolve) => setTimeout(resolve, 0));
 });
 
-Deno.test("delay() resolves after its time, and ends with the signal's reason once it is aborted", async () => {
+Deno.test("delay() resolves after its time, or rejects with the signal's reason", async () => {
   const control = new AbortController();
   await delay(1, control.signal);
   const waiting = delay(60_000, control.signal);

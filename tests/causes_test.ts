@@ -34,7 +34,7 @@ async function dialFault(hostname: string, { port, tls }: { port: number; tls: b
   return faultOf(error);
 }
 
-Deno.test("faults of connections have names: refused, no such name, no TLS, not trusted", async () => {
+Deno.test("faultOf() names connection errors: refused, unknown name, no TLS, untrusted", async () => {
   assertEquals(await dialFault("127.0.0.1", { port: closedPort(), tls: false }), "connection refused");
   assertEquals(await dialFault("no-such-host.invalid", { port: 1, tls: false }), "name not found");
   assertEquals(await dialFault("169.254.169.254", { port: 80, tls: false }), "address not allowed");
@@ -48,7 +48,7 @@ Deno.test("faults of connections have names: refused, no such name, no TLS, not 
   assertEquals(other, "certificate not trusted");
 });
 
-Deno.test("the log names the fault of a target, over both clients", async () => {
+Deno.test("the log names the fault of a target, for both clients", async () => {
   for (const transport of ["http1", "fetch"]) {
     const faults: Record<string, unknown> = {};
     for (
@@ -66,7 +66,7 @@ Deno.test("the log names the fault of a target, over both clients", async () => 
   }
 });
 
-Deno.test("faults of the disk have names and a path, and no cause is a bare type", async () => {
+Deno.test("faultOf() names disk errors with their path, and never only a type", async () => {
   const missing = await assertRejects(() => Deno.writeTextFile("/proc/sluice-test", ""));
   assertEquals(describeCause(missing).path ?? pathOf(missing), "/proc/sluice-test");
   const cases: [string, string][] = [

@@ -24,7 +24,7 @@ Deno.test("every member of the configuration is described", () => {
   }
 });
 
-Deno.test("the example configuration loads without any environment", async () => {
+Deno.test("the example configuration loads without environment variables", async () => {
   const { config, path } = await loadConfig({
     flags: { config: "sluice.example.jsonc" },
     env: () => undefined,
@@ -35,7 +35,7 @@ Deno.test("the example configuration loads without any environment", async () =>
   assertEquals(Object.keys(config.groups), ["default", "acme-only"]);
 });
 
-Deno.test("groupOf() does not find inherited members", () => {
+Deno.test("groupOf() ignores inherited members", () => {
   assertEquals(groupOf({ groups: {} }, "constructor"), undefined);
   assertEquals(groupOf({ groups: {} }, "__proto__"), undefined);
 });

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { PhaseTimers, type Timer } from "../lib/phase_timers.ts";
 import { simulateTime } from "./support/simulated_time.ts";
 
-Deno.test("timers expire in time and once, and not where they were cleared", async () => {
+Deno.test("timers fire once and in time, and not after they were cleared", async () => {
   using time = simulateTime(0);
   const timers = new PhaseTimers();
   timers.hold();
@@ -26,7 +26,7 @@ Deno.test("timers expire in time and once, and not where they were cleared", asy
   timers.release();
 });
 
-Deno.test("a timer that is set by a timer rings, and one that is cleared by another does not", async () => {
+Deno.test("a timer set by a timer fires, and one cleared by another does not", async () => {
   const timers = new PhaseTimers();
   const done = Promise.withResolvers<void>();
   const rung: number[] = [];
@@ -45,7 +45,7 @@ Deno.test("a timer that is set by a timer rings, and one that is cleared by anot
   assertEquals(rung, [10]);
 });
 
-Deno.test("the timer stops with the last timer where nobody is there, and runs on where somebody is", () => {
+Deno.test("the process timer stops with the last timer if idle", () => {
   const timers = new PhaseTimers();
   timers.clear(timers.set(60_000, () => {}));
   timers.hold();
@@ -58,7 +58,7 @@ Deno.test("the timer stops with the last timer where nobody is there, and runs o
   timers.clear(left);
 });
 
-Deno.test("a stream is in one phase at a time, which expires once, 200 ms late at most and never early", async () => {
+Deno.test("a stream is in one phase at a time, which expires once, up to 200 ms late and never early", async () => {
   using time = simulateTime(0);
   const timers = new PhaseTimers();
   const stream = timers.stream();

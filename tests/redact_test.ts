@@ -12,7 +12,7 @@ function escapeAll(text: string, write: (code: number) => string): string {
 
 const hex = (code: number) => code.toString(16).padStart(2, "0");
 
-Deno.test("a secret is removed in every spelling", () => {
+Deno.test("redact() removes a secret in every spelling", () => {
   const spellings: readonly [name: string, text: string][] = [
     ["as it is", KEY],
     ["with a scheme", `Bearer ${KEY}`],
@@ -41,7 +41,7 @@ Deno.test("a secret is removed in every spelling", () => {
   }
 });
 
-Deno.test("errors lose beginnings of more than eight characters, and what stands for the rest", () => {
+Deno.test("redact() removes prefixes of more than eight characters", () => {
   const cases: [string, string][] = [
     ["wrong: token-xyz", "wrong: [key]"],
     ["wrong: token-xyz789***", "wrong: [key]"],
@@ -56,7 +56,7 @@ Deno.test("errors lose beginnings of more than eight characters, and what stands
   assertEquals(redactWholeSecrets("token-xyz789 is a name"), "token-xyz789 is a name");
 });
 
-Deno.test("no member of an error holds a secret", () => {
+Deno.test("redact() cleans every member of an error", () => {
   const error = new GatewayError("invalid", `No ${KEY}`, {
     param: `headers.${KEY}`,
     code: KEY,
@@ -71,7 +71,7 @@ Deno.test("no member of an error holds a secret", () => {
   });
 });
 
-Deno.test("of an address the password alone is a secret, also a short one", () => {
+Deno.test("of an address only the password is secret, even a short one", () => {
   rememberSecret("postgres://sluice:hunter2@db.test/sluice");
   rememberSecret("redis://:p%40ss-word-77@cache.test");
   assertEquals(redactWholeSecrets("postgres://sluice:hunter2@db.test/sluice"), "postgres://sluice[key]db.test/sluice");
@@ -93,7 +93,7 @@ Deno.test("secrets of the environment are known: proxies, exporters, Postgres", 
   assertEquals(redactWholeSecrets("acme"), "acme");
 });
 
-Deno.test("what looks like a key or an address is removed, and an id of the client's stays", () => {
+Deno.test("redactShapes() removes keys and addresses, and keeps the client's ids", () => {
   const cases: [string, string][] = [
     ["use sk-proj-abcdef", "use [key]"],
     ["Authorization: Basic dXNlcjpwYXNz1=", "Authorization: [key]"],
@@ -106,7 +106,7 @@ Deno.test("what looks like a key or an address is removed, and an id of the clie
   for (const [text, expected] of cases) assertEquals(redactShapes(text, 1_000), expected);
 });
 
-Deno.test("what models say loses the whole key, and no word that is used as a key", () => {
+Deno.test("redactShapes() removes whole keys from model output, and no ordinary words", () => {
   const filter = contentFilter(new Secret(KEY));
   assertEquals(filter?.(`{"content":"${KEY} and token-xyz789/very"}`), '{"content":"[key] and token-xyz789/very"}');
   assertEquals(filter?.(`{"a":"${KEY.replaceAll("/", "\\/")}"}`), '{"a":"[key]"}');

@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import { mapSliced, runSliced, runSlicedNow, sortSliced, yieldToEventLoop } from "../lib/scheduler.ts";
 import { seeded } from "./support/random.ts";
 
-Deno.test("sortSliced() sorts as the runtime does, and leaves what is equal in its order", async () => {
+Deno.test("sortSliced() sorts stably like the runtime", async () => {
   const { below } = seeded(7);
   for (const length of [0, 1, 2, 255, 256, 257, 511, 512, 513, 1000, 5000]) {
     const items = Array.from({ length }, (_, place) => ({ place, value: below(50) }));
@@ -13,7 +13,7 @@ Deno.test("sortSliced() sorts as the runtime does, and leaves what is equal in i
   }
 });
 
-Deno.test("mapSliced() makes something of each item in its order, and rejects with what is thrown", async () => {
+Deno.test("mapSliced() maps items in order, and rejects with the error thrown", async () => {
   for (const length of [0, 1, 256, 257, 3000]) {
     const items = Array.from({ length }, (_, place) => place);
     assertEquals(await mapSliced(items, (place) => place * 2), items.map((place) => place * 2));
@@ -28,7 +28,7 @@ Deno.test("mapSliced() makes something of each item in its order, and rejects wi
   );
 });
 
-Deno.test("mapSliced() lets others have their turn in long work", async () => {
+Deno.test("mapSliced() yields to the event loop during long work", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
   try {
@@ -42,7 +42,7 @@ Deno.test("mapSliced() lets others have their turn in long work", async () => {
   assertEquals(turns >= 2, true, `${turns} turns`);
 });
 
-Deno.test("runSlicedNow() ends short work at once, and gives others their turn in long work", async () => {
+Deno.test("runSlicedNow() finishes short work synchronously, and yields during long work", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
   const waiting = Array.from({ length: 50 }, () => yieldToEventLoop());
@@ -58,7 +58,7 @@ Deno.test("runSlicedNow() ends short work at once, and gives others their turn i
   }
 });
 
-Deno.test("work in slices that is given up ends before the next of them, with the reason", async () => {
+Deno.test("runSliced() ends aborted work before its next slice, with the reason", async () => {
   for (const run of [runSliced, runSlicedNow]) {
     const stop = new AbortController();
     let steps = 0;

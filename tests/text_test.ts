@@ -12,7 +12,7 @@ function told(read: () => string): string {
   }
 }
 
-Deno.test("decodeUtf8Steps() reads and refuses what decodeUtf8() does, wherever the pieces end", () => {
+Deno.test("decodeUtf8Steps() agrees with decodeUtf8(), split anywhere", () => {
   const { below } = seeded(3);
   const parts = ["a", "é", "字", "😀", "\ufeff", "\ufffd"].map((text) => new TextEncoder().encode(text));
   const wrong = [[0xff], [0xc3], [0xe5, 0xad], [0xf0, 0x9f, 0x98], [0x80], [0xed, 0xa0, 0x80], [
@@ -79,7 +79,7 @@ Deno.test("firstBadByte() agrees with the decoder on every sequence of up to thr
   }
 });
 
-Deno.test("firstBadByte() names the first byte of a sequence that breaks off", () => {
+Deno.test("firstBadByte() returns the first byte of an incomplete sequence", () => {
   const text = [...new TextEncoder().encode("a\u00e9\u20ac\u{1f600}")];
   assertEquals(firstBadByte(Uint8Array.from(text)), text.length);
   for (const [length, at] of [[2, 1], [4, 3], [5, 3], [7, 6], [9, 6]] as const) {
@@ -87,7 +87,7 @@ Deno.test("firstBadByte() names the first byte of a sequence that breaks off", (
   }
 });
 
-Deno.test("encodeUtf8() makes the bytes that the encoder makes, wherever the pieces end", () => {
+Deno.test("encodeUtf8() equals TextEncoder, split anywhere", () => {
   const { below } = seeded(9);
   const characters = ["a", "é", "字", "😀", "\ud83d", "\ude00"];
   for (let round = 0; round < 5_000; round++) {
@@ -96,7 +96,7 @@ Deno.test("encodeUtf8() makes the bytes that the encoder makes, wherever the pie
   }
 });
 
-Deno.test("utf8Decoder() reads what the decoder reads of the whole, wherever the pieces end", () => {
+Deno.test("utf8Decoder() equals TextDecoder, split anywhere", () => {
   for (const text of ["", "\ufeff", "a\ufeffé\ufeff\ufeff😀", "\ufeffa\ufeff", "\ufeff\ufeffa"]) {
     const bytes = new TextEncoder().encode(text);
     for (let first = 0; first <= bytes.length; first++) {

@@ -98,7 +98,14 @@ const LAYERS: Layers = {
     "lib/store",
   ],
   "lib/access": [...DATA, "lib/catalog", "lib/protocols/canonical", "lib/store"],
-  "lib/billing/reports": ["lib/access", "lib/cli/duration.ts", "lib/config.ts", "lib/billing", "lib/store"],
+  "lib/billing/reports": [
+    "lib/access",
+    "lib/cli/duration.ts",
+    "lib/config.ts",
+    "lib/billing",
+    "lib/limits/errors.ts",
+    "lib/store",
+  ],
   "lib/upstreams": [
     "lib/o200k",
     "lib/access/networks.ts",

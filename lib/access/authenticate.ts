@@ -39,7 +39,7 @@ function checkKey(record: KeyRecord | undefined, { keys, address }: Authenticati
   if (expiresAt !== undefined && expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
   if (record.disabled) throw new GatewayError("forbidden", "This API key is disabled");
   const group = keys.group(record.group);
-  if (group === undefined) throw new GatewayError("forbidden", "The group of this API key does not exist any more");
+  if (group === undefined) throw new GatewayError("forbidden", "The group of this API key no longer exists");
   if (group.ips !== undefined || rules.ips !== undefined) requireAddress([group.ips, rules.ips], address);
   keys.note(id);
   return { keyId: id, keyName: name, groupName: record.group, group, rules };
@@ -70,7 +70,7 @@ function readCredential(headers: Pick<Headers, "get">, credential: Credential): 
   throw refuse(
     apiKey === undefined
       ? `Missing API key: ${INSTRUCTIONS[credential]}`
-      : `Cannot take the API key from "x-api-key" here: ${INSTRUCTIONS[credential]}`,
+      : `The API key cannot be sent in "x-api-key" here: ${INSTRUCTIONS[credential]}`,
   );
 }
 

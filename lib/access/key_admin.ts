@@ -60,10 +60,10 @@ export async function createKey(
   const what = `Cannot add a key "${name}"`;
   const checked = nameSchema.safeParse(name);
   if (!checked.success) {
-    throw invalid(`${what}: ${checked.error.issues[0]?.message ?? "this is no name"}`, "name");
+    throw invalid(`${what}: ${checked.error.issues[0]?.message ?? "invalid name"}`, "name");
   }
   if (config.keys.some((key) => key.name === name)) {
-    throw invalid(`${what}: the configuration has a key of this name`, "name");
+    throw invalid(`${what}: the configuration has a key with this name`, "name");
   }
   requireGroup(config, group, what);
   if (expiresAt !== undefined) requireFuture(expiresAt, { now: now(), what });
@@ -74,7 +74,7 @@ export async function createKey(
     now: now(),
     ...(expiresAt !== undefined && { expiresAt }),
   });
-  if (!await store.keys.add(shown.record, origin)) throw invalid(`${what}: a key of this name is in use`, "name");
+  if (!await store.keys.add(shown.record, origin)) throw invalid(`${what}: another key has this name`, "name");
   return shown;
 }
 
@@ -224,7 +224,7 @@ function readRules(rules: unknown, what: string): KeyRules {
   if (checked.success) return checked.data;
   const problems = schemaProblems(keyRulesSchema, checked.error, rules);
   throw invalid(
-    `${what}: its rules are wrong: ${problems.join("; ")}`,
+    `${what}: its rules are invalid: ${problems.join("; ")}`,
     pathText(["rules", ...checked.error.issues[0]?.path ?? []]),
   );
 }
@@ -238,5 +238,5 @@ function revoked(what: string): GatewayError {
 }
 
 function notFound(what: string): never {
-  throw new GatewayError("not_found", `${what}: there is no key of this name or id`);
+  throw new GatewayError("not_found", `${what}: there is no key with this name or id`);
 }

@@ -54,11 +54,11 @@ export function readKeyLines(text: string): KeyRecord[] {
     throw refused([
       version.success && version.data.version > VERSION
         ? `they were exported by a newer version of Sluice (format ${version.data.version}, known up to ${VERSION})`
-        : "the first line is not the head of exported keys",
+        : "the first line is not the header of a key export",
     ]);
   }
   const found = lines.length - 1;
-  if (found !== head.data.keys) throw refused([`the file is not whole: ${found} of ${head.data.keys} keys are there`]);
+  if (found !== head.data.keys) throw refused([`the file is incomplete: ${found} of ${head.data.keys} keys are there`]);
   const parsed = lines.slice(1).map((line) => ({ line, ...keySchema.safeParse(line) }));
   const problems = parsed.flatMap(({ line, error }, index) =>
     error === undefined ? [] : schemaProblems(keySchema, error, line).map((problem) => `line ${index + 2}: ${problem}`)
@@ -87,7 +87,9 @@ export async function importKeys(
   if (known.problems.length > 0) throw refused(known.problems);
   for (const record of missing) {
     if (await store.keys.add(record, origin)) continue;
-    throw refused([`another process added the name or the secret of key "${record.name}" meanwhile: import again`]);
+    throw refused([
+      `another process added a key with the name or secret of "${record.name}" in the meantime: import again`,
+    ]);
   }
   return { added: missing.length, present: records.length - missing.length };
 }
@@ -123,12 +125,12 @@ class KnownKeys {
 
   #newProblem(record: KeyRecord): string | undefined {
     const twin = hashesOf(record).map((hash) => this.#byHash.get(hash)).find((key) => key !== undefined);
-    if (twin !== undefined) return `it has the secret of the key "${twin.name}" (${twin.id})`;
+    if (twin !== undefined) return `it has the same secret as key "${twin.name}" (${twin.id})`;
     if (record.revokedAt !== undefined) return undefined;
     const namesake = this.#byName.get(record.name);
-    if (namesake !== undefined) return `its name is in use by ${namesake.id}`;
+    if (namesake !== undefined) return `its name is used by ${namesake.id}`;
     const { keys, groups } = this.#config;
-    if (keys.some(({ name }) => name === record.name)) return "the configuration has a key of this name";
+    if (keys.some(({ name }) => name === record.name)) return "the configuration has a key with this name";
     if (groupOf(this.#config, record.group) !== undefined) return undefined;
     return `unknown group "${record.group}"; known: ${Object.keys(groups).join(", ")}`;
   }
@@ -144,7 +146,9 @@ function differenceText(record: KeyRecord, present: KeyRecord): string | undefin
   const differing = (Object.keys(imported) as (keyof KeyLine)[]).filter((name) =>
     name !== "last_used_at" && JSON.stringify(imported[name]) !== JSON.stringify(stored[name])
   );
-  return differing.length === 0 ? undefined : `the key of this id has another ${differing.join(", ")} in the store`;
+  return differing.length === 0
+    ? undefined
+    : `the key with this id has a different ${differing.join(", ")} in the store`;
 }
 
 function toLine(record: KeyRecord): KeyLine {

@@ -45,7 +45,7 @@ const reasonSchema = z.strictObject({
     upstream: z.string(),
     model: z.string(),
     why: z.enum(["open", "cooling", "quarantined"])
-      .describe("Its breaker was open, it had asked for a pause, or it refused the gateway's key"),
+      .describe("Its breaker was open, it had asked for a delay, or it refused the gateway's key"),
     wait_ms: count,
   })).readonly().optional().describe("Targets that could not be asked"),
   set_by: z.enum(["key", "group"]).optional().describe("Whose setting the limit or budget of the key is"),

@@ -75,7 +75,7 @@ const figures = {
   tokens,
   images: count,
   cost_usd: usd,
-  overrun_usd: usd.describe("Costs beyond what was held: paid by the house"),
+  overrun_usd: usd.describe("Costs beyond what was held: paid by the operator"),
 };
 
 const period = { since: time, until: time.describe("Not part of the period") };

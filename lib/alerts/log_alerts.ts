@@ -92,7 +92,7 @@ function storeAlert(store: "store" | "limits_store", begins: boolean): AlertDraf
     subject: store,
     begins,
     ...(begins && { repeatMs: REPEAT_MS }),
-    text: begins ? `${what} is out of reach` : `${what} is in reach again`,
+    text: begins ? `${what} is out of reach` : `${what} is reachable again`,
     data: { store },
   };
 }

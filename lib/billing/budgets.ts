@@ -79,9 +79,7 @@ export function budgetError(
   const owner = claim.scope === "key" ? "this API key" : `group "${claim.id}"`;
   const amount = `${formatUsd(claim.budget)} USD ${periodText(claim)}`;
   const state = claim.scope === "key" ? `, of which ${leftText(left, onHold)}` : "";
-  const renewal = claim.until === undefined
-    ? "It never starts anew"
-    : `It starts anew on ${dayName(claim.until)} at 00:00 UTC`;
+  const renewal = claim.until === undefined ? "It does not reset" : `It resets on ${dayName(claim.until)} at 00:00 UTC`;
   const refusal: BudgetRefusal = {
     scope: claim.scope,
     id: claim.id,

@@ -26,9 +26,9 @@ export function listPostings(
   const wrong = held < 0n || cost < 0n || overrun < 0n
     ? "an amount is negative"
     : held > 0n && cost > held
-    ? "it costs more than was held"
+    ? "it costs more than its hold"
     : overrun > 0n && cost !== held
-    ? "the house pays although not all that was held is spent"
+    ? "the operator pays although part of the hold is unspent"
     : undefined;
   if (wrong !== undefined) throw new RangeError(`Cannot post the entry "${id}": ${wrong}`);
   const payer = held > 0n ? "customer:held" : "customer:available";

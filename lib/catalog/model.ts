@@ -25,7 +25,7 @@ export const limitsSchema = z.strictObject({
       "Most tokens within any 60 seconds, estimated when a request begins and exact when it ends. Absent: no limit",
     ).meta({ examples: [200_000] }),
   concurrency: z.number().int().min(1).max(1_000_000).optional()
-    .describe("Most requests at one time. Absent: no limit").meta({ examples: [10] }),
+    .describe("Most concurrent requests. Absent: no limit").meta({ examples: [10] }),
   report_only: z.boolean().default(false)
     .describe("Whether to write a log line `limit_exceeded` instead of refusing a request"),
 });

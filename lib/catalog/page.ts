@@ -41,6 +41,6 @@ function readLimit(text: string | null): number {
 
 function indexOf(models: readonly Model[], { id, param }: { id: string; param: string }): number {
   const index = models.findIndex((model) => model.id === id);
-  if (index < 0) throw new GatewayError("invalid", "The list has no model with this id", { param });
+  if (index < 0) throw new GatewayError("invalid", "No model in the list has this id", { param });
   return index;
 }

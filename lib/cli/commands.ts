@@ -21,7 +21,7 @@ export const VALUE_FLAGS = {
   ips: ["NETWORKS", 'Client addresses it is valid for, such as "10.0.0.0/8,2001:db8::1"'],
   rpm: ["N", "Most requests per minute, instead of the group's key_limits"],
   tpm: ["N", "Most tokens per minute, instead of the group's key_limits"],
-  concurrency: ["N", "Most requests at one time, instead of the group's key_limits"],
+  concurrency: ["N", "Most concurrent requests, instead of the group's key_limits"],
   budget: ["USD", "Budget of each period, instead of the group's key_budget"],
   period: ["PERIOD", "Period of the budget: day, week, month or total"],
   overlap: ["TIME", "How long the old secret stays valid, such as 90s or 30d (default: 24h)"],

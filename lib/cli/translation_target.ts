@@ -40,7 +40,7 @@ export function translationTarget(
   const known: Vendor = vendorOf(vendorName);
   const spoken = spokenBy(known);
   if (!spoken.includes(protocol)) {
-    return `Vendor "${name}" does not speak "${to}"; it speaks: ${spoken.join(", ")}`;
+    return `Vendor "${name}" does not support protocol "${to}"; it supports: ${spoken.join(", ")}`;
   }
   return { codec: CODECS[from as Protocol], protocol, vendorName, vendor: known, quirk: QUIRKS[vendorName] };
 }

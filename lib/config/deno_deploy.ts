@@ -70,13 +70,13 @@ export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   if (env("SLUICE_EPHEMERAL") === "yes") return problems;
   if (config.store.kind !== "postgres") {
     problems.push(
-      "store: On Deno Deploy keys and bills would end with each instance: attach a Postgres database or set " +
+      "store: On Deno Deploy keys and ledger would be lost with each instance: attach a Postgres database or set " +
         "SLUICE_STORE to its address (SLUICE_EPHEMERAL=yes allows it for a trial)",
     );
   }
   if (config.limits_store.kind !== "redis" && hasLimits(config)) {
     problems.push(
-      "limits_store: On Deno Deploy each instance would count limits for itself: set SLUICE_LIMITS_STORE or REDIS_URL " +
+      "limits_store: On Deno Deploy each instance would count limits separately: set SLUICE_LIMITS_STORE or REDIS_URL " +
         "to the address of a Redis server (SLUICE_EPHEMERAL=yes allows it for a trial)",
     );
   }

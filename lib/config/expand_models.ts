@@ -50,7 +50,7 @@ function dateProblems({ catalog_date }: JsonObject, { date }: CatalogSnapshot): 
   return [
     formatProblem(
       ["catalog_date"],
-      `The catalog is of ${date}, not of ${catalog_date}: look at "sluice models list", then set the date`,
+      `The catalog is dated ${date}, not ${catalog_date}: review it with "sluice models list", then update catalog_date`,
     ),
   ];
 }
@@ -91,7 +91,7 @@ class Expansion {
       if (REQUIRED.every((name) => model[name] === undefined)) {
         this.problems.push(formatProblem(
           ["models", index, "id"],
-          `"${String(model.id)}" is not in the catalog, which "sluice models list" shows: write it out`,
+          `"${String(model.id)}" is not in the catalog (see "sluice models list"): configure it in full`,
         ));
       }
       return model;
@@ -111,7 +111,7 @@ class Expansion {
     if (matching.length === 0) {
       this.problems.push(formatProblem(
         ["models", index],
-        `"${glob}" matches no model of the catalog, which "sluice models list" shows`,
+        `"${glob}" matches no model in the catalog (see "sluice models list")`,
       ));
     }
     const reachable = matching.filter(({ vendor }) => this.#upstreamsOf(vendor).length > 0);

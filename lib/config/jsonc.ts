@@ -62,7 +62,7 @@ class JsoncParser {
       this.#at += source.length;
       return value;
     } catch {
-      this.#fail("The string holds an escape or a control character that JSON does not know");
+      this.#fail("The string has an escape or a control character that JSON does not allow");
     }
   }
 
@@ -102,7 +102,7 @@ class JsoncParser {
       if (this.#peek() !== '"') this.#fail('Expected the name of a member in "…"');
       const start = this.#at;
       const name = this.#readString();
-      if (members.has(name)) this.#fail(`The member "${name}" stands here twice`, start);
+      if (members.has(name)) this.#fail(`The member "${name}" appears twice`, start);
       if (this.#peek() !== ":") this.#fail(`Expected ":" after "${name}"`);
       this.#at++;
       members.set(name, this.#readValue(depth + 1));

@@ -184,7 +184,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
   pick("admin-port", (value, name) => {
     const port = readPort(value, name);
     if (port === undefined) return;
-    if (!isObject(file.admin)) problems.push(`${name}: There is no admin side to give a port: set \`admin\``);
+    if (!isObject(file.admin)) problems.push(`${name}: The admin listener is not configured: set \`admin\``);
     else merged.admin = { ...file.admin, listen: { ...(isObject(file.admin.listen) && file.admin.listen), port } };
   });
   pick("store", (value, name) => {

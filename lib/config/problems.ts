@@ -59,7 +59,7 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     case "unrecognized_keys":
       return issue.keys.map((
         key,
-      ) => [[...path, key], `Unknown member; known here: ${membersOf(schema, found).join(", ")}`]);
+      ) => [[...path, key], `Unknown member; expected one of: ${membersOf(schema, found).join(", ")}`]);
     case "invalid_type":
       return [[path, `Expected ${typeText(issue.expected, schema)}, not ${showOther(found, issue.expected)}`]];
     case "invalid_value":

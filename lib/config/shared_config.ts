@@ -55,7 +55,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
     try {
       latest = await configs.put(text);
     } catch (cause) {
-      throw new ConfigStoreError("Cannot put the configuration into the store: it is out of reach", { cause });
+      throw new ConfigStoreError("Cannot write the configuration to the store: it is unreachable", { cause });
     }
     ownText = text;
     return latest;
@@ -67,7 +67,7 @@ export async function openSharedConfig({ configs, find, read, log }: SharedConfi
       latest = found?.version ?? latest;
       return found;
     } catch (cause) {
-      throw new ConfigStoreError("Cannot read the configuration of all nodes: the store is out of reach", { cause });
+      throw new ConfigStoreError("Cannot read the shared configuration: the store is unreachable", { cause });
     }
   }
 

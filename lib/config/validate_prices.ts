@@ -200,7 +200,7 @@ function thresholdProblems(holder: unknown, path: Path): string[] {
     if (first === undefined) indices.set(tier.above, index);
     return first === undefined
       ? []
-      : [formatProblem([...path, index, "above"], `${tier.above} is already that of context_tiers[${first}]`)];
+      : [formatProblem([...path, index, "above"], `${tier.above} is already used by context_tiers[${first}]`)];
   });
 }
 
@@ -220,7 +220,7 @@ function windowProblems(windows: readonly unknown[], path: Path): string[] {
       typeof time === "string" && /^\d\d:\d\d$/.test(time) ? minutesOf(time) : NaN
     );
     if (from === undefined || until === undefined || !(from <= 1440 && until <= 1440)) continue;
-    if (from === until) problems.push(formatProblem([...path, index, "until"], "The window has no minute"));
+    if (from === until) problems.push(formatProblem([...path, index, "until"], "The window is empty"));
     const length = (until - from + 1440) % 1440;
     const all = Array.from({ length }, (_, minute) => (from + minute) % 1440);
     const other = all.map((minute) => minutes.get(minute)).find((index) => index !== undefined);
@@ -241,7 +241,7 @@ function changeProblems({ price_changes }: JsonObject, path: Path): string[] {
     const first = indices.get(from);
     if (first === undefined) indices.set(from, index);
     else {problems.push(
-        formatProblem([...path, index, "from"], `The same moment is already that of price_changes[${first}]`),
+        formatProblem([...path, index, "from"], `The same time is already used by price_changes[${first}]`),
       );}
   }
   return problems;

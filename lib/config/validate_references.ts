@@ -35,7 +35,7 @@ function nodeProblems({ nodes, store }: JsonObject): string[] {
   if (!isObject(nodes) || nodes.config !== "store") return [];
   if (isPostgres(store)) return [];
   return [
-    formatProblem(["nodes", "config"], '"store" needs a store that nodes share: set `store` to a Postgres database'),
+    formatProblem(["nodes", "config"], '"store" needs a shared store: set `store` to a Postgres database'),
   ];
 }
 
@@ -45,19 +45,19 @@ function reusePortProblems({ listen, store, limits_store }: JsonObject): string[
   const problems: string[] = [];
   if (listen.port === 0) {
     problems.push(
-      formatProblem(["listen", "port"], "Processes cannot share port 0, which takes a free one: name a port"),
+      formatProblem(["listen", "port"], "Processes cannot share port 0 (any free port): set a port"),
     );
   }
   if (!isPostgres(store)) {
     problems.push(formatProblem(
       ["listen", "reuse_port"],
-      "Processes that share a port need a store that they share: set `store` to a Postgres database",
+      "Processes that share a port need a shared store: set `store` to a Postgres database",
     ));
   }
   if (typeof limits_store !== "string" || !/^rediss?:/.test(limits_store)) {
     problems.push(formatProblem(
       ["listen", "reuse_port"],
-      "Processes that share a port would each count limits alone: set `limits_store` to a Redis server",
+      "Processes that share a port would count limits separately: set `limits_store` to a Redis server",
     ));
   }
   return problems;
@@ -75,10 +75,10 @@ function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
     const path: Path = ["upstreams", name];
     const vendor = vendorOf(row.vendor as VendorName);
     if (row.base_url === undefined && vendor.baseUrl === undefined) {
-      problems.push(formatProblem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no address of its own`));
+      problems.push(formatProblem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no default address`));
     }
     if (row.api_key === undefined && vendor.keyless !== true) {
-      problems.push(formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" wants a key`));
+      problems.push(formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" requires a key`));
     }
     const variable = variableOf(row.api_key);
     const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
@@ -89,7 +89,7 @@ function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
       problems.push(
         formatProblem(
           [...path, "protocols"],
-          `Vendor "${row.vendor}" does not speak "${protocol}"; it speaks: ${supported.join(", ")}`,
+          `Vendor "${row.vendor}" does not support protocol "${protocol}"; it supports: ${supported.join(", ")}`,
         ),
       );
     }
@@ -208,7 +208,9 @@ function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path
     problems.push(
       formatProblem(
         [...path, "protocol"],
-        `Upstream "${target.upstream}" does not speak "${target.protocol}"; it speaks: ${supported.join(", ")}`,
+        `Upstream "${target.upstream}" does not support protocol "${target.protocol}"; it supports: ${
+          supported.join(", ")
+        }`,
       ),
     );
   }
@@ -324,7 +326,7 @@ function keyProblems(file: JsonObject, env: ReadEnvironment): string[] {
     if (wrong !== undefined) problems.push(formatProblem([...path, "key", "env"], wrong));
     if (value === undefined || wrong !== undefined) continue;
     const first = values.get(value);
-    if (first !== undefined) problems.push(formatProblem([...path, "key"], `The same key is already keys[${first}]`));
+    if (first !== undefined) problems.push(formatProblem([...path, "key"], `The same key as keys[${first}]`));
     else values.set(value, index);
   }
   return problems;
@@ -348,13 +350,13 @@ function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
       const other = variableOf(key);
       if (other === undefined || env(other) !== value) continue;
       problems.push(
-        formatProblem(["admin", name], `The same key is already keys[${index}]: a client would be the operator`),
+        formatProblem(["admin", name], `The same key as keys[${index}]: that client would have admin access`),
       );
     }
   }
   const [key, viewerKey] = [variableOf(admin.key), variableOf(admin.viewer_key)];
   if (key !== undefined && viewerKey !== undefined && env(key) === env(viewerKey)) {
-    problems.push(formatProblem(["admin", "viewer_key"], "The same key as `key`: a viewer could change everything"));
+    problems.push(formatProblem(["admin", "viewer_key"], "The same key as `key`: viewers would have admin access"));
   }
   if (isObject(admin.listen) && isSameAddress(admin.listen, isObject(file.listen) ? file.listen : {})) {
     problems.push(

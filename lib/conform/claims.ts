@@ -8,7 +8,7 @@ import type { Check, CheckFunction, Checks, SuitePart } from "./check.ts";
 const CLAIMS = `
 models.list | The catalog is a list of models with id, object, created and owned_by | SDKs declare these types
 models.unique | Every id is in the catalog once, and the model of this run is in it | Users choose a model from it
-models.rich | SuiteContext length, prices and modalities, where they are shown, have their forms | Clients compute costs and choose models by them
+models.rich | Context length, prices and modalities are well-formed where present | Clients compute costs and choose models by them
 models.one | One model can be retrieved, with the slash of its id escaped, as SDKs do | SDKs escape it
 models.none | A model that does not exist is 404, in OpenAI's form | It distinguishes a wrong name from a broken gateway
 models.key | A wrong key does not see the catalog: 401 | Clients test a key with it

@@ -78,7 +78,7 @@ export const EMBEDDINGS: Checks = {
   async tokens(context) {
     const ask = { path: context.path("embeddings"), body: body(context, { input: [[1, 2, 3], [4]] }) };
     const answer = await context.ask(ask);
-    if (answer.status === 400) throw new Skip("the model takes no tokens: 400");
+    if (answer.status === 400) throw new Skip("the model does not accept token inputs: 400");
     const { data } = shaped(listForm, objectOf(answer.text, "the answer"));
     must(data.length === 2, { expected: "2 vectors", seen: data.length });
   },

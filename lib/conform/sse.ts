@@ -49,7 +49,7 @@ export function readWire(text: string): WireStream {
         if (data.length > 0) faults.add("an event with several data lines");
         data.push(value);
       } else name = value;
-    } else faults.add(`a line that is no event: "${show(line).slice(0, 40)}"`);
+    } else faults.add(`a line that is not an event: "${show(line).slice(0, 40)}"`);
   }
   if (rest !== "" || data.length > 0) faults.add("a last event without its blank line");
   if (data.length > 0) stream.events.push({ ...(name !== undefined && { name }), data: data.join("\n") });

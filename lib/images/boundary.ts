@@ -18,7 +18,7 @@ export function readBoundary(headers: Headers): string {
     );
   }
   const boundary = boundaryOf(type);
-  if (boundary === undefined) throw invalid("its Content-Type names no boundary");
+  if (boundary === undefined) throw invalid("its Content-Type has no boundary");
   if (!BOUNDARY.test(boundary)) throw invalid("its boundary is not 1 to 70 of the characters that RFC 2046 allows");
   return boundary;
 }

@@ -45,7 +45,7 @@ export function openDecoder(): Decoder {
         });
       });
       if (pixels.width !== header.width || pixels.height !== header.height) {
-        throw new GatewayError("invalid", "Cannot decode the image: it is not of the size its header says", {
+        throw new GatewayError("invalid", "Cannot decode the image: its size differs from its header", {
           param: "image",
         });
       }

@@ -77,7 +77,7 @@ export function runJob<T extends CodecTask["type"]>(
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     if (waiting.length >= MOST_WAITING) {
-      return reject(new GatewayError("overloaded", "Too many images are being made", { retryAfterMs: RETRY_MS }));
+      return reject(new GatewayError("overloaded", "Too many images are being generated", { retryAfterMs: RETRY_MS }));
     }
     const task: Task = {
       job,

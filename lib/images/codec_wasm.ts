@@ -90,7 +90,7 @@ function encodeWith(
   options: Readonly<Record<string, number | boolean>>,
 ): Uint8Array<ArrayBuffer> {
   const file = encoder.encode(data, width, height, options);
-  if (file === null || file.length === 0) throw new Error("the encoder made no file");
+  if (file === null || file.length === 0) throw new Error("the encoder returned no file");
   return file;
 }
 

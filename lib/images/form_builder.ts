@@ -53,7 +53,7 @@ export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): 
     form,
     begin(next) {
       if (names !== undefined && !names.has(next.name)) {
-        throw new GatewayError("invalid", `Cannot use field "${next.name}": there is no such field here`, {
+        throw new GatewayError("invalid", `Unknown field "${next.name}"`, {
           param: next.name,
         });
       }

@@ -409,13 +409,13 @@ function replay(answer: StoredAnswer): StoredAnswer {
 function otherRequest(): GatewayError {
   return new GatewayError(
     "invalid",
-    "Cannot use this Idempotency-Key: it was used for another request; take a new key",
+    "Cannot use this Idempotency-Key: it was used for another request; use a new key",
     { code: "idempotency_key_reused" },
   );
 }
 
 function stillRunning(): GatewayError {
-  return new GatewayError("limited", "Cannot wait for the first request with this Idempotency-Key: it still runs", {
+  return new GatewayError("limited", "The first request with this Idempotency-Key is still running", {
     retryAfterMs: RETRY_MS,
   });
 }

@@ -82,7 +82,11 @@ export async function claimRequest(
 }
 
 function givenUp(): GatewayError {
-  return new GatewayError("overloaded", "Cannot go on with the request: this node was out of touch for too long", {
-    retryAfterMs: RETRY_MS,
-  });
+  return new GatewayError(
+    "overloaded",
+    "Cannot continue the request: this node lost its connection to the store for too long",
+    {
+      retryAfterMs: RETRY_MS,
+    },
+  );
 }

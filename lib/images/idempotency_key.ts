@@ -16,7 +16,7 @@ export function readIdempotencyKey(headers: Headers, { stream }: { stream: boole
     throw new GatewayError("invalid", "Cannot use this Idempotency-Key: expected 1 to 255 printable ASCII characters");
   }
   if (stream) {
-    throw new GatewayError("invalid", "Cannot use an Idempotency-Key with stream: leave one of them out", {
+    throw new GatewayError("invalid", "Cannot use an Idempotency-Key with stream: omit one of them", {
       param: "stream",
     });
   }

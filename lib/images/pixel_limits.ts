@@ -50,7 +50,7 @@ export function createPixelQueue({ limits }: Config): AdmissionQueue {
     waiting: MOST_WAITING,
     waitMs: limits.image_wait_ms,
     busy: () =>
-      new GatewayError("overloaded", "Cannot make more images now: too many are being made", {
+      new GatewayError("overloaded", "Too many images are being generated: try again later", {
         retryAfterMs: RETRY_MS,
       }),
   });

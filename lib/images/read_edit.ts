@@ -69,7 +69,7 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
 
 /** Size of the displayed image, or the most similar valid size. */
 function sizeOfOriginal(image: InputImage | undefined): Size {
-  if (image === undefined) throw new RangeError("Cannot take the size of the original: there is none");
+  if (image === undefined) throw new RangeError("Cannot use the size of the original: there is no image");
   return fittingSize(image);
 }
 

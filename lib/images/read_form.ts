@@ -19,7 +19,7 @@ export async function readForm(
     throw new GatewayError(
       "invalid",
       "Cannot read the body: expected multipart/form-data with the image as a file in the field `image`; " +
-        "JSON and URLs of images are not taken here",
+        "JSON and image URLs are not supported here",
     );
   }
   const { uploads } = gateway.config.images;

@@ -33,7 +33,7 @@ export const sharedFields = {
   }).nullish().describe("Default auto"),
   moderation: z.enum(["auto", "low"]).nullish(),
   response_format: z.literal("b64_json", {
-    error: 'Expected "b64_json": images are sent as base64, there are no URLs',
+    error: 'Expected "b64_json": images are returned as base64, URLs are not supported',
   }).nullish(),
   stream: z.boolean().nullish().describe("Answer as server-sent events; default false"),
   partial_images: z.number().int().min(0).max(3).nullish().describe("Previews per image of a stream; default 0"),
@@ -86,7 +86,7 @@ export function readShared(
   const stream = body.stream ?? false;
   const partialImages = body.partial_images ?? 0;
   if (partialImages > 0 && !stream) {
-    throw new GatewayError("invalid", "Cannot send partial images in a whole answer: they need stream: true", {
+    throw new GatewayError("invalid", "Partial images need stream: true", {
       param: "partial_images",
     });
   }

@@ -143,7 +143,7 @@ export function watchRequest({ client, drains, interrupted, totalMs }: RequestWa
   else interrupted.addEventListener("abort", interrupt);
   const timer = setTimeout(() => {
     control.abort(
-      new GatewayError("timeout", `Cannot wait for the images any longer: ${totalMs / 1000} s have gone by`, {
+      new GatewayError("timeout", `The images were not ready within ${totalMs / 1000} s`, {
         final: true,
       }),
     );

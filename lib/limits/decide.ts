@@ -18,10 +18,12 @@ export function assertAdmissionRequest(
   { id, limitRequests, forMs }: AdmissionRequest,
   { known }: { known: boolean },
 ): void {
-  if (known) throw new RangeError(`Cannot take for "${id}": it has taken before`);
+  if (known) throw new RangeError(`Cannot reserve limits for "${id}": it has a reservation already`);
   const areAmounts = limitRequests.every(({ cost, limit }) => isAmount(cost) && isAmount(limit));
   if (!(forMs >= 0 && forMs < Infinity && areAmounts)) {
-    throw new RangeError(`Cannot take for "${id}": a cost, a limit or its time is not a number of at least 0`);
+    throw new RangeError(
+      `Cannot reserve limits for "${id}": a cost, a limit or its duration is negative or not a number`,
+    );
   }
 }
 

@@ -10,11 +10,15 @@ const CODES: Readonly<Record<LimitUnit, string>> = {
   concurrency: "concurrency_limit",
 };
 
-const UNIT_TEXTS: Readonly<Record<LimitUnit, string>> = {
-  requests: "requests per minute",
-  tokens: "tokens per minute",
-  concurrency: "requests at one time",
-};
+/** Describes a limit, such as `1 request per minute`. */
+export function limitText(limit: number, unit: LimitUnit): string {
+  if (unit === "concurrency") return counted(limit, "concurrent request");
+  return `${counted(limit, unit === "tokens" ? "token" : "request")} per minute`;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
 
 /**
  * Creates the error for a refused request. It names the limit with the longest wait. The error is final if the request
@@ -33,17 +37,15 @@ export function createLimitError(
   if (status !== undefined) facts.remaining = status.remaining;
   if (retryAfterMs !== Infinity) facts.free_after_ms = Math.ceil(retryAfterMs);
   const refusal = { limit: facts };
-  const rule = `${describeOwner(refusing)} is limited to ${limit} ${UNIT_TEXTS[unit]}`;
+  const rule = `${describeOwner(refusing)} is limited to ${limitText(limit, unit)}`;
   if (retryAfterMs === Infinity) {
-    return new GatewayError("limited", `Cannot take this request: it needs ${cost} ${unit}, and ${rule}`, {
-      code,
-      final: true,
-      refusal,
-    });
+    const needed = counted(cost, unit === "tokens" ? "token" : "request");
+    const text = `This request needs ${needed}, but ${rule}`;
+    return new GatewayError("limited", text, { code, final: true, refusal });
   }
   // Codex and other clients search the text for these words and for seconds.
   const wait = `Please try again in ${Math.ceil(retryAfterMs) / 1000}s`;
-  return new GatewayError("limited", `Cannot take this request now: ${rule}. ${wait}`, { code, retryAfterMs, refusal });
+  return new GatewayError("limited", `Rate limit reached: ${rule}. ${wait}`, { code, retryAfterMs, refusal });
 }
 
 /** A client has one key and need not know its id. */

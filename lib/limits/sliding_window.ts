@@ -120,6 +120,6 @@ export class Window {
 /** Checks an amount: `NaN` would corrupt the sum. */
 function checkAmount(amount: number): void {
   if (!Number.isSafeInteger(amount) || amount < 0) {
-    throw new RangeError(`Cannot count ${amount}: it is not a whole number of at least 0`);
+    throw new RangeError(`Cannot count ${amount}: it is not a non-negative integer`);
   }
 }

@@ -164,7 +164,7 @@ class SeriesRegistry implements Registry {
     if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
     if (this.#families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
     if (this.#reserved + lines > this.#most) {
-      throw new RangeError(`Cannot have another metric "${name}": there is no room`);
+      throw new RangeError(`Cannot add metric "${name}": too many series`);
     }
     this.#reserved += lines;
     this.#families.set(name, () => head + body());

@@ -222,7 +222,7 @@ export const ownUsageSchema = z.strictObject({
   limits: z.array(z.strictObject({
     owner: z.enum(["key", "group"]),
     unit: z.enum(["requests", "tokens", "concurrency"])
-      .describe("Requests or tokens of any 60 seconds, or requests at one time"),
+      .describe("Requests or tokens of any 60 seconds, or concurrent requests"),
     limit: z.number().int().min(0),
     left: z.number().int().min(0),
     resets_at: z.iso.datetime().nullable()

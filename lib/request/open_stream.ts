@@ -124,7 +124,7 @@ export class TargetMeasurement {
     }
   }
 
-  /** The answer broke off. */
+  /** The answer was cut short. */
   broken(error: unknown): void {
     const { health, pass, isAborted } = this.#stream;
     if (this.#firstAt !== undefined && !isAborted()) health.report(pass, classifyFailure(error).outcome);

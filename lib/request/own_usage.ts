@@ -23,7 +23,7 @@ export interface OwnBudget extends Omit<BudgetState, "spent_usd" | "held_usd"> {
 /** A limit that applies to a key. Limits that only report and those of models are left out. */
 export interface OwnLimit {
   owner: "key" | "group";
-  /** Requests and tokens of any 60 seconds, or requests at one time. */
+  /** Requests and tokens of any 60 seconds, or concurrent requests. */
   unit: LimitUnit;
   limit: number;
   left: number;

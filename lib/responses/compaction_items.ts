@@ -53,7 +53,7 @@ export async function openCompaction(
 ): Promise<JsonObject> {
   const opened = await unseal(secret, { purpose: PURPOSE, place: "", sealed: bytesOf(String(encrypted_content)) });
   if (opened === undefined) {
-    throw new GatewayError("invalid", "Cannot open this compaction item: it was made for another API key", { param });
+    throw new GatewayError("invalid", "Cannot decrypt this compaction item: it belongs to another API key", { param });
   }
   const text = SUMMARY_START + new TextDecoder().decode(opened);
   return { type: "message", role: "user", content: [{ type: "input_text", text }] };

@@ -135,14 +135,14 @@ function itemGone(id: string, { index, memory }: { index: number; memory: Respon
 }
 
 function tooManyCompactions(index: number): GatewayError {
-  return new GatewayError("invalid", `Cannot open more than ${MOST_COMPACTIONS} compaction items of one request`, {
+  return new GatewayError("invalid", `Cannot decrypt more than ${MOST_COMPACTIONS} compaction items of one request`, {
     param: `input[${index}]`,
   });
 }
 
 function whyGone({ limits }: ResponseMemory): string {
   const why = limits === null
-    ? "this gateway keeps no responses"
+    ? "this gateway does not store responses"
     : `responses are kept for ${limits.minutes} minutes after their last use, for the key that made them, as long as ` +
       "there is room";
   return `${why}. Send the items themselves; a client whose requests say "store": false does so`;

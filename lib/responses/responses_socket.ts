@@ -48,7 +48,7 @@ export function openResponsesSocket(request: Request, context: RouteContext): Re
   const { connection, gateway } = context;
   const { config: { responses: { websocket }, limits }, recall, monotonic } = gateway;
   if (connection === undefined) throw plainRequest();
-  if (websocket === null || recall.limits === null) throw noSockets("this gateway has none");
+  if (websocket === null || recall.limits === null) throw noSockets("they are disabled");
   const { keyId } = requireCaller(context.caller);
   if (connection.drain.connections("socket") >= websocket.connections) throw noSockets("too many are open");
   if (connection.drain.connections("socket", keyId) >= websocket.connections_per_key) {
@@ -139,7 +139,9 @@ class ResponsesSocket {
     }
     const isFull = waiting !== undefined &&
       (waiting.length >= MOST_WAITING || this.#waitingBytes + memoryOf(message) > this.#options.mostBytes);
-    if (isFull) return this.#refuse("Cannot take the message: too many wait for the response before it", streamId);
+    if (isFull) {
+      return this.#refuse("Cannot accept the message: too many are waiting for an earlier response", streamId);
+    }
     if (this.#options.monotonic() - this.#openedAt > LIFE_MS) return this.#expire(streamId);
     if (waiting === undefined) {
       void this.#run(message);
@@ -186,7 +188,7 @@ class ResponsesSocket {
       await this.#drained();
     } catch {
       // The answer was cut short without an error event.
-      if (this.#isOpen) this.#socket.close(FAILED, "The answer broke off");
+      if (this.#isOpen) this.#socket.close(FAILED, "The answer was cut short");
     } finally {
       this.#requests.delete(abort);
       completed.resolve();
@@ -238,11 +240,11 @@ class ResponsesSocket {
 
   #expire(streamId: string | undefined): void {
     const minutes = LIFE_MS / 60_000;
-    const error = new GatewayError("invalid", `Cannot go on: this connection is ${minutes} minutes old, open another`, {
+    const error = new GatewayError("invalid", `This connection is ${minutes} minutes old, open another`, {
       code: "websocket_connection_limit_reached",
     });
     this.#send(writeMessageError(error), streamId);
-    if (this.#streams.size === 0) this.#socket.close(NORMAL, "The connection is too old");
+    if (this.#streams.size === 0) this.#socket.close(NORMAL, "The connection reached its maximum age");
   }
 
   #startIdle(): void {

@@ -42,7 +42,7 @@ function toArray(base64: string): string {
   const bytes = Buffer.from(base64, "base64");
   const numbers = Array.from({ length: bytes.length >> 2 }, (_, index) => bytes.readFloatLE(index * 4));
   if (!numbers.every(Number.isFinite)) {
-    throw new GatewayError("upstream", "Cannot read the upstream's answer: a vector has a value that is no number");
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: a vector has a value that is not a number");
   }
   return JSON.stringify(numbers);
 }

@@ -94,17 +94,17 @@ export function requireCurrent(version: number, current: number): void {
   if (version === current) return;
   throw new Error(
     version === 0
-      ? "it has no tables yet: start the gateway, or make a key, first"
-      : `it is of an older version of Sluice (shape ${version}, this one needs ${current}): start the gateway of this ` +
-        "version, which brings it up to date",
+      ? "it has no tables yet: start the gateway or create a key first"
+      : `it has an older schema (version ${version}, this one needs ${current}): start the gateway of this ` +
+        "version to migrate it",
   );
 }
 
 /** Explains that a newer version wrote the store. @param version applied steps @param current known steps */
 export function newerStore(version: number, current: number): Error {
   return new Error(
-    `it was written by a newer version of Sluice (shape ${version}, known up to ${current}): start that version, or ` +
-      "restore a copy of the store as it was before",
+    `it was written by a newer version of Sluice (schema version ${version}, known up to ${current}): start that version or ` +
+      "restore an older backup",
   );
 }
 

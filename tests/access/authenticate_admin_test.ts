@@ -6,7 +6,7 @@ import { GatewayError } from "../../lib/errors.ts";
 const KEY = "the-admin-key-of-this-test";
 const ADMIN = { hash: hashKey(KEY) };
 
-Deno.test("authenticateAdmin() lets the admin key in, however bearer is spelled", () => {
+Deno.test('authenticateAdmin() accepts the admin key with any spelling of "Bearer"', () => {
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     authenticateAdmin(new Headers({ authorization: `${scheme} ${KEY}` }), ADMIN);
   }
@@ -30,7 +30,7 @@ Deno.test("authenticateAdmin() compares whole hashes", () => {
   assertThrows(() => authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}` }), short), GatewayError);
 });
 
-Deno.test("authenticateAdmin() tells how to send the key where none is sent as a bearer", () => {
+Deno.test("authenticateAdmin() explains how to send the key if there is no bearer token", () => {
   for (const headers of [{}, { authorization: KEY }, { authorization: `Basic ${KEY}` }, { "x-api-key": KEY }]) {
     const error = assertThrows(
       () => authenticateAdmin(new Headers(headers as Record<string, string>), ADMIN),

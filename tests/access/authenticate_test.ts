@@ -59,7 +59,7 @@ async function decide(headers: HeadersInit, credential: Credential, from?: strin
   }
 }
 
-Deno.test("authenticate() tells who asks, with the rules of the group and of the key", async () => {
+Deno.test("authenticate() returns the caller with the rules of its group and key", async () => {
   assertEquals(await ask({ authorization: `Bearer ${good.key}` }, "bearer"), {
     keyId: good.id,
     keyName: "good",
@@ -71,7 +71,7 @@ Deno.test("authenticate() tells who asks, with the rules of the group and of the
   assertEquals(caller.rules, { ips: ["192.0.2.1"] });
 });
 
-Deno.test("authenticate() decides by the state of the key, whichever header brings it", async () => {
+Deno.test("authenticate() decides by the state of the key, in either header", async () => {
   const cases: [string, string][] = [
     [good.key, "good"],
     [off.key, "403 -"],
@@ -93,7 +93,7 @@ Deno.test("authenticate() decides by the state of the key, whichever header brin
   }
 });
 
-Deno.test("authenticate() lets a key be used from addresses that its group and it allow", async () => {
+Deno.test("authenticate() accepts a key only from addresses that its group and the key allow", async () => {
   const cases: [string, string, string][] = [
     // key, address, decision; an empty address is one that nobody knows
     [office.key, "10.9.9.9", "office"],
@@ -113,7 +113,7 @@ Deno.test("authenticate() lets a key be used from addresses that its group and i
   }
 });
 
-Deno.test("authenticate() says that a key has expired, also of one that is disabled", async () => {
+Deno.test("authenticate() reports an expired key as expired, even if it is disabled", async () => {
   const message = async () =>
     (await assertRejects(() => ask({ "x-api-key": old.key }, "api_key"), GatewayError)).message;
   assertEquals(await message(), "The API key has expired");
@@ -121,7 +121,7 @@ Deno.test("authenticate() says that a key has expired, also of one that is disab
   assertEquals(await message(), "The API key has expired");
 });
 
-Deno.test("authenticate() notes the use of keys it lets pass, to the minute, and the ring writes it once", async () => {
+Deno.test("authenticate() records the use of accepted keys, to the minute, and flush() writes it once", async () => {
   const touched: Map<string, number>[] = [];
   let now = 600_000;
   let fail: (() => Promise<void>) | undefined;
@@ -165,7 +165,7 @@ Deno.test("authenticate() notes the use of keys it lets pass, to the minute, and
   assertEquals(touched, [new Map([[other.id, 660_000], [good.id, 600_000], [fresh.id, 600_000]])]);
 });
 
-Deno.test("authenticate() takes the headers of each family and no others", async () => {
+Deno.test("authenticate() reads only the headers of the credential kind", async () => {
   const cases: [Record<string, string>, string, string][] = [
     // headers, decision under /v1, decision under /anthropic
     [{}, "401 -", "401 -"],
@@ -189,7 +189,7 @@ Deno.test("authenticate() takes the headers of each family and no others", async
   }
 });
 
-Deno.test("authenticate() refuses headers that were sent twice", async () => {
+Deno.test("authenticate() rejects repeated headers", async () => {
   for (const credential of BOTH) {
     const twice = new Headers();
     twice.append("authorization", `Bearer ${good.key}`);
@@ -202,7 +202,7 @@ Deno.test("authenticate() refuses headers that were sent twice", async () => {
   }
 });
 
-Deno.test("authenticate() says how to send a key, and the same of every wrong one", async () => {
+Deno.test("authenticate() explains how to send a key, and gives every wrong key the same error", async () => {
   const message = (headers: HeadersInit, credential: Credential) =>
     assertRejects(() => ask(headers, credential), GatewayError);
   assertEquals(
@@ -215,7 +215,7 @@ Deno.test("authenticate() says how to send a key, and the same of every wrong on
   );
   assertEquals(
     (await message({ "x-api-key": good.key }, "bearer")).message,
-    'Cannot take the API key from "x-api-key" here: send it in the header "Authorization: Bearer <API_KEY>"',
+    'The API key cannot be sent in "x-api-key" here: send it in the header "Authorization: Bearer <API_KEY>"',
   );
   const wrong = await Promise.all(
     [gone.key, mintKey(), "nonsense"].map((key) => message({ authorization: `Bearer ${key}` }, "bearer")),

@@ -10,7 +10,7 @@ function fail(failures: FailedAttempts, address: string | undefined, times: numb
   return Array.from({ length: times }, () => failures.failed(address));
 }
 
-Deno.test("after 20 wrong keys of an address, further ones have to wait until the minute is over", () => {
+Deno.test("FailedAttempts throttles an address after 20 wrong keys until the minute is over", () => {
   let now = 1000;
   const failures = createFailedAttempts({ monotonic: () => now });
   assertEquals(fail(failures, "192.0.2.1", 19), Array(19).fill({}));
@@ -24,7 +24,7 @@ Deno.test("after 20 wrong keys of an address, further ones have to wait until th
   assertEquals(fail(failures, "192.0.2.1", 20), [...Array(19).fill({}), { isLast: true }]);
 });
 
-Deno.test("addresses are counted as their owners are: an IPv6 network of 64 bits is one, mapped IPv4 is IPv4", () => {
+Deno.test("FailedAttempts counts an IPv6 /64 as one address, and mapped IPv4 as IPv4", () => {
   const cases: [counted: string, asks: string, same: boolean][] = [
     ["2001:db8::1", "2001:db8::ffff:2", true],
     ["2001:db8::1", "2001:db8:0:1::1", false],
@@ -41,7 +41,7 @@ Deno.test("addresses are counted as their owners are: an IPv6 network of 64 bits
   }
 });
 
-Deno.test("the machine itself and addresses that nobody knows are not counted", () => {
+Deno.test("FailedAttempts does not count local and unknown addresses", () => {
   const failures = createFailedAttempts({ monotonic: () => 0 });
   for (const address of ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", undefined]) {
     fail(failures, address, 100);
@@ -49,7 +49,7 @@ Deno.test("the machine itself and addresses that nobody knows are not counted", 
   }
 });
 
-Deno.test("at most 10,000 addresses are watched: the oldest goes, the others stay", () => {
+Deno.test("FailedAttempts watches at most 10,000 addresses and evicts the oldest", () => {
   const failures = createFailedAttempts({ monotonic: () => 0 });
   const address = (at: number) => `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`;
   for (let at = 0; at < 10_000; at++) fail(failures, address(at), 20);
@@ -60,7 +60,7 @@ Deno.test("at most 10,000 addresses are watched: the oldest goes, the others sta
   assert(isThrottled(failures, address(10_000)));
 });
 
-Deno.test("an address that is new pushes out those whose minute is over, and no other", () => {
+Deno.test("FailedAttempts evicts only addresses whose minute is over for a new one", () => {
   let now = 1_000_000;
   const failures = createFailedAttempts({ monotonic: () => now });
   fail(failures, "192.0.2.1", 20);

@@ -29,7 +29,7 @@ async function refusal(act: () => Promise<unknown>): Promise<[kind: string, para
   return [error.kind, error.param, error.message];
 }
 
-Deno.test("createKey() keeps rules whole and shows the key, which then opens", async () => {
+Deno.test("createKey() stores complete rules and returns a working key", async () => {
   const admin = open();
   const { key, record } = await createKey(admin, {
     name: "ci",
@@ -47,15 +47,15 @@ Deno.test("createKey() keeps rules whole and shows the key, which then opens", a
   assertEquals(await ring.find(key), record);
 });
 
-Deno.test("createKey() refuses what cannot be, and says which member", async () => {
+Deno.test("createKey() rejects invalid input and names the member", async () => {
   const admin = open();
   await createKey(admin, { name: "taken", group: "default" });
   const cases: [Parameters<typeof createKey>[1], string, string][] = [
     [{ name: "a b", group: "ops" }, "name", 'Cannot add a key "a b": Expected a name of letters'],
     [{ name: "", group: "ops" }, "name", 'Cannot add a key "": Expected a name'],
     [{ name: "x".repeat(65), group: "ops" }, "name", "Cannot add a key"],
-    [{ name: "env", group: "ops" }, "name", 'Cannot add a key "env": the configuration has a key of this name'],
-    [{ name: "taken", group: "ops" }, "name", 'Cannot add a key "taken": a key of this name is in use'],
+    [{ name: "env", group: "ops" }, "name", 'Cannot add a key "env": the configuration has a key with this name'],
+    [{ name: "taken", group: "ops" }, "name", 'Cannot add a key "taken": another key has this name'],
     [{ name: "x", group: "nobody" }, "group", 'Cannot add a key "x": unknown group "nobody"; known: ops, default'],
     [{ name: "x", group: "constructor" }, "group", 'Cannot add a key "x": unknown group'],
     [
@@ -68,7 +68,7 @@ Deno.test("createKey() refuses what cannot be, and says which member", async () 
     [
       { name: "x", group: "ops", rules: { modles: [] } },
       "rules",
-      "modles: Unknown member; known here: models, endpoints",
+      "modles: Unknown member; expected one of: models, endpoints",
     ],
     [{ name: "x", group: "ops", rules: { models: ["a", "a b"] } }, "rules.models[1]", "models[1]: Expected a model id"],
     [{ name: "x", group: "ops", rules: { ips: ["10.0.0.0/33"] } }, "rules.ips[0]", "ips[0]: Expected an IP address"],
@@ -88,7 +88,7 @@ Deno.test("createKey() refuses what cannot be, and says which member", async () 
   assertEquals((await admin.store.keys.list()).length, 1);
 });
 
-Deno.test("changeKey() changes what is named, by name or id", async () => {
+Deno.test("changeKey() changes only the given members, by name or id", async () => {
   const admin = open();
   const { record } = await createKey(admin, { name: "ci", group: "ops", rules: { models: ["a/*"] } });
   assertEquals(await changeKey(admin, "ci", { disabled: true }), { ...record, disabled: true });
@@ -109,7 +109,7 @@ Deno.test("changeKey() changes what is named, by name or id", async () => {
   assertEquals((await refusal(() => changeKey(admin, "ci", { rules: { models: "a" } })))[1], "rules.models");
 });
 
-Deno.test("keys that are not there, have ended or are configured cannot be changed", async () => {
+Deno.test("missing, revoked and configured keys cannot be changed", async () => {
   const admin = open();
   const { record } = await createKey(admin, { name: "ci", group: "ops" });
   assertEquals((await revokeKey(admin, "ci")).revokedAt, NOW);
@@ -125,7 +125,7 @@ Deno.test("keys that are not there, have ended or are configured cannot be chang
     [record.id, "invalid", "it is revoked"],
     ["env", "invalid", "it comes from the configuration"],
     ["config:env", "invalid", "it comes from the configuration"],
-    ["nobody", "not_found", "there is no key of this name or id"],
+    ["nobody", "not_found", "there is no key with this name or id"],
   ];
   for (const [verb, act] of acts) {
     for (const [name, kind, why] of cases) {
@@ -135,11 +135,11 @@ Deno.test("keys that are not there, have ended or are configured cannot be chang
   assertEquals(await refusal(() => findKey(admin.store, "nobody")), [
     "not_found",
     undefined,
-    'Cannot find key "nobody": there is no key of this name or id',
+    'Cannot find key "nobody": there is no key with this name or id',
   ]);
 });
 
-Deno.test("findKey() prefers the id, then the key in use, then the last that had the name", async () => {
+Deno.test("findKey() prefers the id, then the active key, then the last key with that name", async () => {
   const admin = open();
   const first = (await createKey(admin, { name: "ci", group: "ops" })).record;
   await revokeKey(admin, "ci");
@@ -153,7 +153,7 @@ Deno.test("findKey() prefers the id, then the key in use, then the last that had
   assertEquals((await findKey(admin.store, shadow.id)).id, shadow.id);
 });
 
-Deno.test("rotateKey() gives a new secret; the old one ends after the overlap", async () => {
+Deno.test("rotateKey() returns a new secret, and the old one expires after the overlap", async () => {
   const admin = open();
   const { key: old, record } = await createKey(admin, { name: "ci", group: "ops", expiresAt: NOW + 1000 });
   const ring = createKeyRing({ config: admin.config, store: admin.store.keys, now: admin.now });
@@ -174,7 +174,7 @@ Deno.test("rotateKey() gives a new secret; the old one ends after the overlap", 
   assertEquals((await refusal(() => rotateKey(admin, "ci", { overlapMs: 0 })))[0], "invalid");
 });
 
-Deno.test("publicKey() shows everything but the hashes", async () => {
+Deno.test("publicKey() contains everything except the hashes", async () => {
   const admin = open();
   const { record } = await createKey(admin, {
     name: "ci",

@@ -7,13 +7,13 @@ import type { KeyStore } from "../../lib/store/keys.ts";
 
 const FIXED = mintKey((bytes) => bytes.forEach((_, index) => bytes[index] = index));
 
-Deno.test("mintKey() makes prefix, 256 random bits and a checksum", () => {
+Deno.test("mintKey() returns a prefix, 256 random bits and a checksum", () => {
   assertEquals(FIXED.slice(0, -6), "sk-sluice-AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8");
   assertMatch(mintKey(), /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/);
   assertNotEquals(mintKey(), mintKey());
 });
 
-Deno.test("mintKey() ends in the CRC-32 of what comes before, in base 62", () => {
+Deno.test("mintKey() appends the CRC-32 of the rest in base 62", () => {
   // CRC-32 of the first 53 characters by zlib.
   let value = 0;
   for (const digit of FIXED.slice(-6)) {
@@ -22,7 +22,7 @@ Deno.test("mintKey() ends in the CRC-32 of what comes before, in base 62", () =>
   assertEquals(value, 2_670_629_992);
 });
 
-Deno.test("isIssued() refuses every key with one character changed, added or removed", () => {
+Deno.test("isIssued() rejects a key with any character changed, added or removed", () => {
   assert(isIssued(FIXED));
   for (let at = 0; at < FIXED.length; at++) {
     const other = FIXED[at] === "x" ? "y" : "x";
@@ -34,7 +34,7 @@ Deno.test("isIssued() refuses every key with one character changed, added or rem
   assertEquals(isIssued(""), false);
 });
 
-Deno.test("the key ring finds keys of the store and of the configuration, until they are revoked", async () => {
+Deno.test("KeyRing finds stored and configured keys until they are revoked", async () => {
   const secret = "from-the-environment";
   const config = parseConfig(
     { keys: [{ name: "ci", key: { env: "CI" }, models: ["acme/*"], budget: { usd: "5" } }] },
@@ -60,7 +60,7 @@ Deno.test("the key ring finds keys of the store and of the configuration, until 
   assertEquals(ring.group("constructor"), undefined);
 });
 
-Deno.test("the key ring finds a rotated key by its former secret until the overlap is over", async () => {
+Deno.test("KeyRing finds a rotated key by its previous secret until the overlap is over", async () => {
   const { inner, store } = versioned();
   let now = 100;
   const ring = createKeyRing({ config: parseConfig({}), store, now: () => now });
@@ -83,7 +83,7 @@ function versioned(inner = openMemoryStore().keys) {
   return { inner, store, told };
 }
 
-Deno.test("the key ring reads a key once for each version of the store, a wrong one too", async () => {
+Deno.test("KeyRing reads each key, valid or wrong, once per store version", async () => {
   const { inner, store, told } = versioned();
   const ring = createKeyRing({ config: parseConfig({}), store, now: () => 100 });
   const [one, two] = ["one", "two"].map((name) => issueKey({ name, group: "default", now: 5 }));
@@ -115,7 +115,7 @@ Deno.test("the key ring reads a key once for each version of the store, a wrong 
   assertEquals(await ring.renewed({ ...parseConfig({}), admin }).find(two.key), undefined);
 });
 
-Deno.test("the key ring takes nothing as read that changed while it was read, or where the store cannot tell", async () => {
+Deno.test("KeyRing caches no key that changed during the read, and nothing without a store version", async () => {
   const { inner, store, told } = versioned();
   const { key, record } = issueKey({ name: "one", group: "default", now: 5 });
   await inner.add(record);
@@ -147,7 +147,7 @@ Deno.test("the key ring takes nothing as read that changed while it was read, or
   assertEquals((await other.find(key))?.id, record.id);
 });
 
-Deno.test("the key ring remembers 10,000 keys, and no wrong one in the place of a good one", async () => {
+Deno.test("KeyRing caches 10,000 keys, and wrong keys never evict valid ones", async () => {
   const { store, told } = versioned();
   const record = (id: string) => issueKey({ name: id, group: "default", now: 5 }).record;
   let isGood = true;
@@ -169,7 +169,7 @@ Deno.test("the key ring remembers 10,000 keys, and no wrong one in the place of 
   assertEquals([await asks(0), await asks(9_999), await asks(10_000), await asks(1), await asks(0)], [0, 0, 1, 0, 1]);
 });
 
-Deno.test("the key ring asks the store only about keys that were issued, and a failing store is no wrong key", async () => {
+Deno.test("KeyRing looks up only issued keys in the store, and reports a failing store as an error", async () => {
   const failing: KeyStore = {
     ...openMemoryStore().keys,
     findByHash: () => Promise.reject(new Error("disk I/O error")),
@@ -182,7 +182,7 @@ Deno.test("the key ring asks the store only about keys that were issued, and a f
   await createKeyRing({ config: parseConfig({}), store: openMemoryStore().keys, now: () => 0 }).check();
 });
 
-Deno.test("issueKey() keeps nothing of the key but its hash", () => {
+Deno.test("issueKey() stores only the hash of the key", () => {
   const { key, record } = issueKey({ name: "one", group: "default", now: 5 });
   assert(isIssued(key));
   assertEquals(record.hash, hashKey(key));
@@ -198,7 +198,7 @@ Deno.test("issueKey() keeps nothing of the key but its hash", () => {
   });
 });
 
-Deno.test("issueKey() keeps rules and expiry", () => {
+Deno.test("issueKey() stores rules and expiry", () => {
   const more = { rules: { models: ["acme/*"] }, expiresAt: 9 };
   const { record } = issueKey({ name: "one", group: "default", now: 5, ...more });
   assertEquals([record.rules, record.expiresAt], [more.rules, more.expiresAt]);

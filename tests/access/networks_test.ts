@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { isNetwork, isWithin } from "../../lib/access/networks.ts";
 
-Deno.test("isNetwork() takes addresses and networks of both families, and nothing else", () => {
+Deno.test("isNetwork() accepts only IPv4 and IPv6 addresses and networks", () => {
   const good = [
     "10.0.0.1",
     "10.0.0.0/8",

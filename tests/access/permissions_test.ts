@@ -44,7 +44,7 @@ Deno.test("mayUse() matches whole ids, with * for any text", () => {
   for (const [models, id, may] of cases) assertEquals(mayUse(caller({ models }), id), may, `${models} ${id}`);
 });
 
-Deno.test("mayUse() takes no time for a glob made to take long", () => {
+Deno.test("mayUse() takes constant time for a hostile glob", () => {
   const slow = caller({ models: [`${"*a".repeat(100)}*b`] });
   const start = performance.now();
   for (let round = 0; round < 1000; round++) {
@@ -53,7 +53,7 @@ Deno.test("mayUse() takes no time for a glob made to take long", () => {
   assertLess(performance.now() - start, 2000);
 });
 
-Deno.test("a key narrows its group, and never widens it", () => {
+Deno.test("the rules of a key narrow those of its group and never extend them", () => {
   const cases: [string[], string[] | undefined, string, boolean][] = [
     // the group's models, the key's, an id
     [["*"], undefined, "acme/one", true],
@@ -71,7 +71,7 @@ Deno.test("a key narrows its group, and never widens it", () => {
   }
 });
 
-Deno.test("mayCall() wants the endpoint of group and key, and the protocol it speaks", () => {
+Deno.test("mayCall() requires the endpoint in group and key, and its protocol", () => {
   const cases: [Partial<Group>, KeyRules, Endpoint[]][] = [
     [{}, {}, ["models", "chat", "responses", "messages", "images", "embeddings", "rerank", "openapi", "usage"]],
     [{ endpoints: ["chat", "images"] }, {}, ["chat", "images"]],
@@ -99,7 +99,7 @@ Deno.test("requireProtocol() refuses with 403 and names the protocol", () => {
   assertEquals(error.status, 403);
 });
 
-Deno.test("everything under /anthropic belongs to its protocol, and the text endpoints to theirs", () => {
+Deno.test("routes under /anthropic require the messages protocol, and text endpoints their own", () => {
   for (const [route, { credential, endpoint, protocol }] of Object.entries(ACCESS)) {
     if (credential === "none" || isOperatorCredential(credential)) continue;
     const native = route.includes(" /anthropic/");
@@ -108,7 +108,7 @@ Deno.test("everything under /anthropic belongs to its protocol, and the text end
   }
 });
 
-Deno.test("requireEndpoint() lets pass what the group names, or everything for *", () => {
+Deno.test("requireEndpoint() accepts the endpoints of the group, or all for *", () => {
   requireEndpoint(caller({}), "chat");
   requireEndpoint(caller({ endpoints: ["models", "chat"] }), "chat");
   const error = assertThrows(() => requireEndpoint(caller({ endpoints: ["models"] }), "chat"), GatewayError, '"chat"');

@@ -5,7 +5,7 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./admin_client.ts";
 
-Deno.test("the audit tells what it checked and that all is well", async () => {
+Deno.test("GET audit reports what was checked and that no differences were found", async () => {
   await using gateway = startAdmin();
   for (const content of ["one", "two", "three"]) {
     const response = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -23,7 +23,7 @@ Deno.test("the audit tells what it checked and that all is well", async () => {
   assertEquals(headers.get("cache-control"), "no-store");
 });
 
-Deno.test("shareAudit() runs one audit at a time, and a new one when that has ended", async () => {
+Deno.test("shareAudit() runs one audit at a time, and a new one after the previous has ended", async () => {
   const ledger = openMemoryStore().ledger;
   let reads = 0;
   const counted = Object.assign(Object.create(ledger), {
@@ -41,7 +41,7 @@ Deno.test("shareAudit() runs one audit at a time, and a new one when that has en
   assertEquals(reads, 2 * once);
 });
 
-Deno.test("shareAudit() goes on while anybody waits; when the last has left it ends, and who comes then has another", async () => {
+Deno.test("shareAudit() ends when the last waiting caller has left, and then starts a new audit for the next", async () => {
   const ledger = openMemoryStore().ledger;
   await ledger.append(someEntries(10_000));
   let reads = 0;

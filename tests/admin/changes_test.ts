@@ -6,7 +6,7 @@ import { ADMIN_KEY, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, startConsole } from "../console/browser.ts";
 import { ask, errorOf } from "./admin_client.ts";
 
-Deno.test("each change of a key is logged with who, when, from where and what, over the admin API and the console", async () => {
+Deno.test("each change of a key is logged with operator, time, address and members, for the admin API and the console", async () => {
   await using gateway = startConsole({ trusted_proxies: ["127.0.0.0/8"] });
   const from = { "x-forwarded-for": "192.0.2.7" };
   const { key, id } = (await ask(gateway, "POST /keys", { name: "ci" }, from)).body;
@@ -45,7 +45,7 @@ Deno.test("each change of a key is logged with who, when, from where and what, o
   for (const hidden of [String(key), secret, ADMIN_KEY, VIEWER_KEY]) assert(!text.includes(hidden));
 });
 
-Deno.test("the log of changes is read a page at a time, over the admin API and the console", async () => {
+Deno.test("the change log is read page by page, by the admin API and the console", async () => {
   await using gateway = startConsole();
   for (let at = 1; at <= 60; at++) {
     await gateway.store.operators.logChange({ author: "gateway", at, action: "sign_in", subject: `number ${at}` });
@@ -92,7 +92,7 @@ Deno.test("the log of changes is read a page at a time, over the admin API and t
   }
 });
 
-Deno.test("configDifferences() names the members that differ, rows by their ids, and no secrets", () => {
+Deno.test("configDifferences() names changed members, with rows by id, and no secrets", () => {
   const env = (name: string) => `secret-value-of-${name}`;
   const model = (id: string, prompt: string) => ({
     id,

@@ -6,7 +6,7 @@ import { KEY_STATES } from "../support/keyed_gateway.ts";
 
 const DAY_MS = 86_400_000;
 
-Deno.test("the life of a key: each step binds at the client's next request", async () => {
+Deno.test("each step in the life of a key takes effect at the client's next request", async () => {
   await using gateway = startAdmin();
   const made = await ask(gateway, "POST /keys", { name: "ci" });
   assertEquals([made.status, made.body.name, made.body.group, made.body.state], [201, "ci", "default", "active"]);
@@ -58,14 +58,14 @@ Deno.test("the life of a key: each step binds at the client's next request", asy
   assertEquals([reborn.status, reborn.body.id === id], [201, false]);
 });
 
-Deno.test("a rotation without a body leaves the present key good for a day", async () => {
+Deno.test("a rotation without a body keeps the current secret valid for a day", async () => {
   await using gateway = startAdmin();
   const { body } = await ask(gateway, "POST /keys/good/rotate");
   assert(Math.abs(Date.parse(String(body.former_until)) - Date.now() - DAY_MS) < 60_000);
   assertEquals(await statusOf(gateway, gateway.keys.good), 200);
 });
 
-Deno.test("lists and single keys tell everything but the key and its hash", async () => {
+Deno.test("lists and single keys show everything except the key and its hash", async () => {
   await using gateway = startAdmin();
   const rules = { models: ["sluice/*"], limits: { requests_per_minute: 5 }, budget: { usd: "0.30", period: "day" } };
   const expires_at = new Date(Date.now() + DAY_MS).toISOString();
@@ -90,7 +90,7 @@ Deno.test("lists and single keys tell everything but the key and its hash", asyn
   }
 });
 
-Deno.test("what is done to keys is logged with the key's id, what is only looked at is not", async () => {
+Deno.test("changes of keys are logged with the key's id, reads are not", async () => {
   await using gateway = startAdmin();
   const { id } = (await ask(gateway, "POST /keys", { name: "ci" })).body;
   await ask(gateway, "GET /keys");
@@ -110,7 +110,7 @@ Deno.test("what is done to keys is logged with the key's id, what is only looked
   assert(gateway.logs.every(({ request_id }) => typeof request_id === "string"));
 });
 
-Deno.test("a request that is wrong says which parameter, and changes nothing", async () => {
+Deno.test("an invalid request names the parameter and changes nothing", async () => {
   await using gateway = startAdmin();
   const before = (await ask(gateway, "GET /keys")).body;
   const cases: [name: string, body: Json, param: string | null, message: string][] = [
@@ -119,7 +119,7 @@ Deno.test("a request that is wrong says which parameter, and changes nothing", a
     ["POST /keys", { name: "" }, "name", 'Cannot add a key ""'],
     ["POST /keys", { name: "a b" }, "name", "letters, digits"],
     ["POST /keys", { name: "x".repeat(300) }, "name", "Invalid value for name"],
-    ["POST /keys", { name: "good" }, "name", "a key of this name is in use"],
+    ["POST /keys", { name: "good" }, "name", "another key has this name"],
     [
       "POST /keys",
       { name: "ci", group: "nobody" },
@@ -165,13 +165,13 @@ Deno.test("a request that is wrong says which parameter, and changes nothing", a
   assertEquals(gateway.logs, []);
 });
 
-Deno.test("a body of the admin side is small", async () => {
+Deno.test("the body of an admin request has a small limit", async () => {
   await using gateway = startAdmin();
   const { status } = await ask(gateway, "POST /keys", { name: "ci", group: "x".repeat(65_536) });
   assertEquals(status, 413);
 });
 
-Deno.test("two requests at once: one name goes to one key, one end is one end", async () => {
+Deno.test("of two concurrent requests for one name or one revocation, one succeeds", async () => {
   await using gateway = startAdmin();
   const twins = await Promise.all(
     Array.from({ length: 8 }, () => ask(gateway, "POST /keys", { name: "ci" })),

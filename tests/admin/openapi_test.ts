@@ -9,7 +9,7 @@ function statusesOf(name: string): string[] {
   return Object.keys(OPERATIONS.get(name)?.responses as JsonObject);
 }
 
-Deno.test("the description has every row of the admin side and nothing else, all behind the admin key", () => {
+Deno.test("the admin description lists exactly the admin routes, all with the admin key", () => {
   const rows = Object.entries(ACCESS).filter(([, { credential }]) => credential === "admin").map(([name]) => name);
   assertEquals([...OPERATIONS.keys()].sort(), rows.sort());
   for (const [name, operation] of OPERATIONS) {
@@ -34,7 +34,7 @@ async function chat({ url, keys }: KeyedGateway, model: string): Promise<string>
   return response.headers.get("x-request-id") ?? "";
 }
 
-Deno.test("what the admin side answers has the shapes and the statuses that are described", async () => {
+Deno.test("admin responses have the described schemas and statuses", async () => {
   await using gateway = startAdmin();
   const [good, failed] = [await chat(gateway, "sluice/echo"), await chat(gateway, "nobody/nothing")];
   const rules = { models: ["*"], limits: { concurrency: 1 }, budget: { usd: "1" } };

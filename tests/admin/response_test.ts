@@ -3,7 +3,7 @@ import { adminResponse, streamedAdminResponse } from "../../lib/admin/response.t
 
 const item = (place: number) => ({ place, name: `ключ "${place}" 😀`, none: undefined, list: [null, [place]] });
 
-Deno.test("streamedAdminResponse() says what adminResponse() says, however long it is", async () => {
+Deno.test("streamedAdminResponse() sends the same body as adminResponse(), at any length", async () => {
   const long = Array.from({ length: 1001 }, (_, place) => item(place));
   const values: Record<string, object> = {
     "nothing": {},

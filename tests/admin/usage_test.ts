@@ -48,7 +48,7 @@ async function chat({ url, keys }: KeyedGateway, model: string): Promise<{ id: s
   return { id: response.headers.get("x-request-id") ?? "", usage };
 }
 
-Deno.test("what a client was told it used is what the operator reads, in sum and line by line", async () => {
+Deno.test("the admin's sums and lines equal the usage reported to clients", async () => {
   await using gateway = startKeyed({ ...APART, models: [PRICED] });
   const { id, usage } = await chat(gateway, "acme/priced");
   const [prompt, completion] = [Number(usage.prompt_tokens), Number(usage.completion_tokens)];
@@ -67,7 +67,7 @@ Deno.test("what a client was told it used is what the operator reads, in sum and
   }
 });
 
-Deno.test("sums are of the period asked for, by what is asked for, exact to the last decimal", async () => {
+Deno.test("sums cover exactly the requested period and grouping", async () => {
   await using gateway = startAdmin();
   await gateway.store.ledger.append([
     entry("a", { at: "2026-03-01T00:00:00Z", cost: 1n }),
@@ -93,7 +93,7 @@ Deno.test("sums are of the period asked for, by what is asked for, exact to the 
   }
 });
 
-Deno.test("by upstream a line is what one of its models did on one day, and pruned days cannot be asked for", async () => {
+Deno.test("by upstream, lines are per model and day, and pruned days are rejected", async () => {
   await using gateway = startAdmin();
   const { ledger } = gateway.store;
   await ledger.append([
@@ -154,12 +154,12 @@ Deno.test("by upstream a line is what one of its models did on one day, and prun
   ]);
 });
 
-Deno.test("a question about usage that is wrong says which parameter", async () => {
+Deno.test("an invalid usage query names the parameter", async () => {
   await using gateway = startAdmin();
   const cases: [query: string, param: string, message: string][] = [
     ["by=hour", "by", "known: key, group, model, day, user, tag, upstream"],
     ["by=group,hour", "by", "known: key, group, model, day, user, tag, upstream"],
-    ["by=day,day", "by", "expected one or two different ones"],
+    ["by=day,day", "by", "expected one or two different of"],
     ["since=yesterday", "since", 'Cannot read the moment "yesterday"'],
     ["until=7x", "until", 'Cannot read the time "7x"'],
     ["since=2026-03-02&until=2026-03-01", "until", "the period ends at 2026-03-01"],
@@ -174,8 +174,8 @@ Deno.test("a question about usage that is wrong says which parameter", async () 
     ["by=key&by=day", "by", 'two values of "by"'],
     ["upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
     ["by=key&upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
-    ["by=upstream&upstream=nobody", "upstream", 'Cannot find an upstream "nobody": none is configured'],
-    ["by=upstream&upstream=", "upstream", 'Cannot find an upstream ""'],
+    ["by=upstream&upstream=nobody", "upstream", 'Cannot find upstream "nobody": it is not configured'],
+    ["by=upstream&upstream=", "upstream", 'Cannot find upstream ""'],
     ["by=upstream&until=7x", "until", 'Cannot read the time "7x"'],
   ];
   for (const [query, param, message] of cases) {

@@ -66,7 +66,7 @@ async function watched(): Promise<WatchedStore> {
   return world;
 }
 
-Deno.test("thresholds are published once, the highest of several, for the key and the group", async () => {
+Deno.test("BudgetWatch reports the highest exceeded threshold once, for the key and the group", async () => {
   const world = await watched();
   assertEquals(await world.check(), []);
   await world.charge("4.99");
@@ -81,7 +81,7 @@ Deno.test("thresholds are published once, the highest of several, for the key an
   assertEquals(await world.check(), []);
 });
 
-Deno.test("a new period and another amount have thresholds of their own, and the period that ended is looked at", async () => {
+Deno.test("BudgetWatch resets thresholds for a new period or amount, and checks the ended period", async () => {
   const world = await watched();
   await world.charge("5");
   assertEquals(await world.check(), ["ci 50% 5"]);
@@ -97,7 +97,7 @@ Deno.test("a new period and another amount have thresholds of their own, and the
   assertEquals(world.subjects(), [`budget of key ${world.key.id}, 13 USD from day ${EVENING / DAY_MS + 1 | 0}: 50%`]);
 });
 
-Deno.test("a look goes through all entries since the last one", async () => {
+Deno.test("BudgetWatch.check() reads all entries since the last check", async () => {
   const world = await watched();
   assertEquals(await world.check(), []);
   const free = Array.from(
@@ -110,7 +110,7 @@ Deno.test("a look goes through all entries since the last one", async () => {
   assertEquals(await world.check(), ["ci 100% 95", "(ci 80% 95)", "(ci 50% 95)", "team 80% 95", "(team 50% 95)"]);
 });
 
-Deno.test("a budget that refuses a request is used up", async () => {
+Deno.test("BudgetWatch reports a budget that refuses a request as exhausted", async () => {
   const world = await watched();
   await world.charge("9");
   assertEquals(await world.check(), ["ci 80% 9", "(ci 50% 9)"]);
@@ -123,7 +123,7 @@ Deno.test("a budget that refuses a request is used up", async () => {
   assertEquals(await world.check(GROUPS, { budget_percent: [] }), []);
 });
 
-Deno.test("a new process looks at the last hour, and a look that failed is repeated", async () => {
+Deno.test("BudgetWatch starts with the last hour, and repeats a failed check", async () => {
   const world = await watched();
   await world.charge("60", "team", EVENING - 30 * 60_000);
   const { ledger } = world.store;

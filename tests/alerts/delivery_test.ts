@@ -52,7 +52,7 @@ async function deliverAll(
   return log;
 }
 
-Deno.test("a webhook is signed over its time and its body", async () => {
+Deno.test("a webhook signs its time and body", async () => {
   await using receiver = startReceiver();
   assertEquals(await sendAlert(BODY, { alerts: alertsTo(receiver) }, { ...OPTIONS, now: Date.now() }), 204);
   const [webhook] = receiver.received;
@@ -66,7 +66,7 @@ Deno.test("a webhook is signed over its time and its body", async () => {
   );
 });
 
-Deno.test("a webhook of the format slack has a text alone", async () => {
+Deno.test("a webhook of format slack contains only a text", async () => {
   await using receiver = startReceiver();
   await sendAlert(BODY, { alerts: alertsTo(receiver, "slack") }, OPTIONS);
   assertEquals(receiver.received.map(({ text }) => JSON.parse(text)), [
@@ -74,7 +74,7 @@ Deno.test("a webhook of the format slack has a text alone", async () => {
   ]);
 });
 
-Deno.test("a webhook follows no redirect, and reaches no closed address", async () => {
+Deno.test("a webhook follows no redirect and reaches no forbidden address", async () => {
   await using receiver = startReceiver();
   await using other = startReceiver();
   receiver.answer = () => new Response(null, { status: 307, headers: { location: other.url } });
@@ -84,7 +84,7 @@ Deno.test("a webhook follows no redirect, and reaches no closed address", async 
   assertEquals(other.received, []);
 });
 
-Deno.test("an alert that fails is sent again with the same id until it is accepted", async () => {
+Deno.test("a failed alert is sent again with the same id until it is accepted", async () => {
   await using receiver = startReceiver();
   const statuses = [500, 302, 429, 404, 200];
   receiver.answer = () => new Response(null, { status: statuses.shift() ?? 500 });
@@ -101,7 +101,7 @@ Deno.test("an alert that fails is sent again with the same id until it is accept
   assertEquals(await store.claim(0), undefined);
 });
 
-Deno.test("a receiver that is gone gets no second attempt, and one that hangs gets another", async () => {
+Deno.test("status 410 ends the attempts, and a timeout is retried", async () => {
   await using receiver = startReceiver();
   receiver.answer = () => new Response(null, { status: 410 });
   const gone = await deliverAll(openMemoryAlerts(), { receiver });
@@ -120,7 +120,7 @@ Deno.test("a receiver that is gone gets no second attempt, and one that hangs ge
   assertEquals(receiver.received.length, 3);
 });
 
-Deno.test("an alert is given up after a bounded number of attempts, with growing pauses between them", async () => {
+Deno.test("an alert is given up after the maximum of attempts, with growing pauses", async () => {
   await using receiver = startReceiver();
   receiver.answer = () => new Response(null, { status: 503 });
   const log = await deliverAll(openMemoryAlerts(), { receiver });
@@ -132,7 +132,7 @@ Deno.test("an alert is given up after a bounded number of attempts, with growing
   for (const line of log) assertEquals(JSON.stringify(line).includes("long-secret-path"), false);
 });
 
-Deno.test("alerts are sent one after the other, the oldest first, and none after the end", async () => {
+Deno.test("alerts are sent one by one, oldest first, and none after the end", async () => {
   await using receiver = startReceiver();
   const store = openMemoryAlerts();
   const add = (id: string, at: number) =>

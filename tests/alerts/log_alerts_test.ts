@@ -9,13 +9,13 @@ function line(event: LogEvent, facts: Partial<LogEntry> = {}): LogEntry {
   return { level: "error", event, upstream: "one", model: "m", scope: "model", status: 403, ...facts } as LogEntry;
 }
 
-Deno.test("every event of the log that makes an alert is written somewhere", async () => {
+Deno.test("every log event that creates an alert is logged somewhere", async () => {
   const sources = (await readSources("lib")).filter(({ path }) => !path.startsWith("lib/alerts/"));
   const missing = LOGGED_ALERTS.filter((event) => !sources.some(({ text }) => text.includes(`event: "${event}"`)));
   assertEquals(missing, []);
 });
 
-Deno.test("alerts of the log have a known type, a sentence and facts without gaps", () => {
+Deno.test("alerts from the log have a known type, a sentence and complete facts", () => {
   for (const event of LOGGED_ALERTS) {
     const alert = alertOf(line(event));
     assert(alert !== undefined && ALERT_TYPES.includes(alert.type), event);
@@ -27,7 +27,7 @@ Deno.test("alerts of the log have a known type, a sentence and facts without gap
   assertEquals(alertOf(line("request")), undefined);
 });
 
-Deno.test("what ends has the subject of what began", () => {
+Deno.test("the end of a condition has the subject of its start", () => {
   const pairs = [
     ["breaker_opened", "breaker_closed"],
     ["upstream_key_refused", "upstream_key_accepted"],
@@ -45,7 +45,7 @@ Deno.test("what ends has the subject of what began", () => {
   assertEquals(new Set([...subjects, alertOf(line("breaker_opened", { key_id: "key_1" }))?.subject]).size, 3);
 });
 
-Deno.test("a target that failed makes an alert only where it answered 403", () => {
+Deno.test("target_failed creates an alert only for status 403", () => {
   assertEquals(alertOf(line("target_failed"))?.type, "upstream.key_refused");
   for (const status of [400, 401, 500, undefined]) assertEquals(alertOf(line("target_failed", { status })), undefined);
 });

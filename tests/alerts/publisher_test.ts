@@ -24,7 +24,7 @@ async function idsOf(store: AlertStore): Promise<[id: string, type: string][]> {
   return ids;
 }
 
-Deno.test("alerts go to memory while the store is away, and what began there ends there", async () => {
+Deno.test("publish() stores alerts in memory during an outage, and ends there what started there", async () => {
   const [store, fallback] = [openMemoryAlerts(), openMemoryAlerts()];
   await publish(draft("store.down"), { store: AWAY, fallback, events: undefined, now: () => AT });
   await publish(draft("store.up"), { store, fallback, events: undefined, now: () => AT });
@@ -32,7 +32,7 @@ Deno.test("alerts go to memory while the store is away, and what began there end
   assertEquals(await idsOf(store), []);
 });
 
-Deno.test("nodes that see the same thing within a minute give it the same id, and a repetition another one", async () => {
+Deno.test("publish() gives one event within a minute the same id on all nodes, and a repetition another", async () => {
   const [one, two] = [openMemoryAlerts(), openMemoryAlerts()];
   for (const [fallback, at] of [[one, AT], [two, AT + 3_000]] as const) {
     await publish(draft("store.down"), { store: AWAY, fallback, events: undefined, now: () => at });
@@ -47,7 +47,7 @@ Deno.test("nodes that see the same thing within a minute give it the same id, an
   assertEquals(new Set([first?.[0], up?.[0], again?.[0]]).size, 3);
 });
 
-Deno.test("types that are not wanted change their subjects and are not sent", async () => {
+Deno.test("publish() updates subjects of unselected types without sending them", async () => {
   const [store, fallback] = [openMemoryAlerts(), openMemoryAlerts()];
   const parts = { store, fallback, events: ["store.down" as const], now: () => AT };
   for (const type of ["store.down", "store.up", "store.down"] as const) await publish(draft(type), parts);

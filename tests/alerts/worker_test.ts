@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { Worker } from "../../lib/alerts/worker.ts";
 import { until } from "../support/soon.ts";
 
-Deno.test("a worker runs one step at a time, and once more for all wakes meanwhile", async () => {
+Deno.test("Worker runs one step at a time, and once more for all wakes in between", async () => {
   const going = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let begun = 0;
   const worker = new Worker(() => going[begun++]?.promise ?? Promise.resolve(), () => {});
@@ -25,7 +25,7 @@ Deno.test("a worker runs one step at a time, and once more for all wakes meanwhi
   assertEquals(begun, 3);
 });
 
-Deno.test("a worker reports the first of several failures, and the first after a success", async () => {
+Deno.test("Worker reports the first of several failures, and the first after a success", async () => {
   const outcomes = [false, false, true, false];
   const failures: unknown[] = [];
   let steps = 0;

@@ -11,13 +11,13 @@ const assertNear = (actual: number, expected: number, by = 1e-9) =>
 const series = (value: (at: number) => number) =>
   Array.from({ length: 90 }, (_, at) => ({ seconds: at * 10, value: value(at) }));
 
-Deno.test("the slope of a series is its growth per second, whatever disturbs it evenly", () => {
+Deno.test("slope() is the growth per second, regardless of even noise", () => {
   assertNear(slope(series((at) => 100 + at * 10 * 0.25)), 0.25);
   assertNear(slope(series((at) => 100 + at * 10 * 0.25 + (at % 2 === 0 ? 3 : -3))), 0.25, 0.01);
   assert(Number.isNaN(slope([{ seconds: 1, value: 1 }])));
 });
 
-Deno.test("a course is flat where its last third is no more above the middle one than it may be", () => {
+Deno.test("a series is flat if its last third exceeds the middle third by no more than allowed", () => {
   const table: [string, (at: number) => number, boolean][] = [
     ["a constant", () => 300, true],
     ["a saw", (at) => 300 + at % 10 * 5, true],
@@ -30,21 +30,21 @@ Deno.test("a course is flat where its last third is no more above the middle one
   for (const [name, value, flat] of table) assertEquals(courseOf(series(value), LEEWAY).flat, flat, name);
 });
 
-Deno.test("a course tells thirds, rise and growth per hour", () => {
+Deno.test("a series is summarized by thirds, rise and growth per hour", () => {
   const { thirds, rise, perHour } = courseOf(series((at) => at), LEEWAY);
   assertEquals(thirds, [14.5, 44.5, 74.5]);
   assertEquals(rise, 60);
   assertNear(perHour, 360);
 });
 
-Deno.test("the lows of a saw are what is left after each of its falls", () => {
+Deno.test("lows() of a sawtooth are the values after each fall", () => {
   const lows = lowsOf(series((at) => 100 + at % 7 * 20), 7);
   assertEquals(lows.map(({ value }) => value), lows.map(() => 100));
   assertEquals(lows.map(({ seconds }) => seconds), [0, 70, 140, 210, 280, 350, 420, 490, 560, 630, 700, 770, 840]);
   assertEquals(lowsOf([], 7), []);
 });
 
-Deno.test("the mix of the soak has every kind in its share, and bodies that are what they claim", () => {
+Deno.test("the soak's mix has the shares and body sizes that it claims", () => {
   const next = mixOf({ clients: ["one", "two"], admin: "admin" }, seeded(1).next);
   const counts: Record<string, number> = {};
   const asked = 50_000;

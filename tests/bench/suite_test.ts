@@ -38,7 +38,7 @@ async function runBench(file: string, args: readonly string[]): Promise<Record<s
 }
 
 Deno.test({
-  name: "the benchmark suite measures the gateway beside the yardstick, and writes what it found",
+  name: "the benchmark measures the gateway against the minimal proxy and writes its results",
   ignore,
   async fn() {
     const report = await runBench("suite.ts", [
@@ -73,7 +73,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the probe for stalls sees how long the loop stood still, and how requests were answered",
+  name: "the stall probe measures how long the event loop was blocked, and the request latencies",
   ignore,
   async fn() {
     const report = await runBench("stalls.ts", ["--rows=50", "--keys=5", "--times=1", "--only=50 rows"]);
@@ -86,7 +86,7 @@ Deno.test({
   },
 });
 
-Deno.test("bodyOf() and wholeAnswer() have the size that they are named after", () => {
+Deno.test("bodyOf() and wholeAnswer() have the sizes in their names", () => {
   for (const protocol of PROTOCOLS) {
     for (const [size, { bytes }] of Object.entries(SIZES)) {
       const body = bodyOf({ protocol, size: size as Size, model: "chat/json", stream: false });
@@ -98,7 +98,7 @@ Deno.test("bodyOf() and wholeAnswer() have the size that they are named after", 
   }
 });
 
-Deno.test("MessageReader reads answers of a known length and streams, wherever they are cut", async () => {
+Deno.test("MessageReader reads fixed-length and streamed responses, split anywhere", async () => {
   const { opening, event, closing } = streamParts("chat");
   const texts = [wholeAnswer("chat", 500), opening + event.repeat(BURST_EVENTS) + closing];
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -120,7 +120,7 @@ Deno.test("MessageReader reads answers of a known length and streams, wherever t
   }
 });
 
-Deno.test("seeded stores hold what an audit finds right", async () => {
+Deno.test("seeded stores pass the audit", async () => {
   await inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     await (await openStore({ kind: "sqlite", path })).close();
@@ -134,7 +134,7 @@ Deno.test("seeded stores hold what an audit finds right", async () => {
   });
 });
 
-Deno.test("judge() holds a target against the yardstick, and says where nothing was measured", () => {
+Deno.test("judge() compares a target with the minimal proxy, and reports missing measurements", () => {
   const figures = (cpuUs: number) => ({
     cpuUs,
     p50Us: 0,

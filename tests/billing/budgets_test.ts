@@ -10,7 +10,7 @@ function day(text: string): number {
   return dayOf(Date.parse(`${text}T00:00:00Z`));
 }
 
-Deno.test("periods begin and end at midnight by UTC", () => {
+Deno.test("periodStart() and periodEnd() are at midnight UTC", () => {
   const cases: [moment: string, period: "day" | "week" | "month", start: string, end: string][] = [
     ["2026-11-21T23:59:59.999Z", "day", "2026-11-21", "2026-11-22"],
     ["2026-11-22T00:00:00.000Z", "day", "2026-11-22", "2026-11-23"],
@@ -52,7 +52,7 @@ function caller(group: object, rules: object = {}): Caller {
   };
 }
 
-Deno.test("budgetClaims() counts against the key's own budget or the group's for each key, and the group's", () => {
+Deno.test("budgetClaims() includes the key's own budget or the group's each_key budget, and the group's", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
   const shown = (one: Caller) =>
     budgetClaims(one, now).map(({ scope, id, budget, since }) => [scope, id, budget, since]);
@@ -66,7 +66,7 @@ Deno.test("budgetClaims() counts against the key's own budget or the group's for
   ]);
 });
 
-Deno.test("budgetError() names the budget and its next beginning, is final, and tells nothing of other keys", () => {
+Deno.test("budgetError() names the budget and its reset, is final, and reveals nothing about other keys", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
   const claims = budgetClaims(caller({ budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } }), now);
   const [ofKey, ofGroup] = claims.map((claim) =>
@@ -76,8 +76,8 @@ Deno.test("budgetError() names the budget and its next beginning, is final, and 
     ofKey?.message ?? "",
     /2 USD.*this API key \(5 USD per day, of which 1\.25 USD is left and 0\.75 USD is held/,
   );
-  assertMatch(ofKey?.message ?? "", /anew on 2026-11-22 at 00:00 UTC$/);
-  assertMatch(ofGroup?.message ?? "", /group "team" \(50 USD per month\)\. It starts anew on 2026-12-01/);
+  assertMatch(ofKey?.message ?? "", /resets on 2026-11-22 at 00:00 UTC$/);
+  assertMatch(ofGroup?.message ?? "", /group "team" \(50 USD per month\)\. It resets on 2026-12-01/);
   assert(!/1\.25|0\.75/.test(ofGroup?.message ?? ""));
   for (const error of [ofKey, ofGroup]) {
     assert(error !== undefined);
@@ -87,9 +87,9 @@ Deno.test("budgetError() names the budget and its next beginning, is final, and 
   }
 });
 
-Deno.test("budgetError() says that a total never starts anew, and of an overdrawn budget that nothing is left", () => {
+Deno.test("budgetError() reports that a total does not reset, and that nothing is left of an overdrawn budget", () => {
   const [claim] = budgetClaims(caller({ key_budget: { usd: "5", period: "total" } }), Date.UTC(2026, 10, 21));
   assert(claim !== undefined);
   const { message } = budgetError({ held: false, claim, left: -1n, onHold: 0n }, { most: 1n });
-  assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It never starts anew$/);
+  assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It does not reset$/);
 });

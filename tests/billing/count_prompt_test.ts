@@ -20,7 +20,7 @@ function png(width: number, height: number): string {
   return btoa(String.fromCharCode(...new Uint8Array(header.buffer)));
 }
 
-Deno.test("countPrompt() is 3 for each message, 3 for the answer, and the tokens of the texts", async () => {
+Deno.test("countPrompt() counts 3 per message, 3 for the answer, and the tokens of the texts", async () => {
   assertEquals(await countPrompt(promptOf([]), counter), 3);
   const messages: Message[] = [
     { role: "system", blocks: [{ type: "text", text: "Be brief." }] },
@@ -59,7 +59,7 @@ Deno.test("countMessages() counts what the model reads of each kind of block", a
   for (const [block, expected] of cases) assertEquals(await blocksTokens(block), expected, block.type);
 });
 
-Deno.test("countMessages() counts tools and the form of the answer as fixed", async () => {
+Deno.test("countMessages() counts tools and answer format as fixed", async () => {
   const parameters = { type: "object", properties: { city: { type: "string" } } };
   const cases: [Partial<Prompt>, number][] = [
     [{ tools: [{ type: "function", name: "f" }] }, tokens("f")],
@@ -86,7 +86,7 @@ Deno.test("countMessages() counts tools and the form of the answer as fixed", as
   }
 });
 
-Deno.test("countMessages() counts images by their size, others as documented", async () => {
+Deno.test("countMessages() counts images by size and other media as documented", async () => {
   const image = (base64: string): ContentBlock => ({
     type: "media",
     media: { kind: "bytes", mediaType: "image/png", base64 },
@@ -115,7 +115,7 @@ Deno.test("countMessages() counts images by their size, others as documented", a
   for (const [block, expected] of cases) assertEquals(await blocksTokens(block), expected, JSON.stringify(block));
 });
 
-Deno.test("countMessages() decodes long text files exactly, whatever the borders of its steps", async () => {
+Deno.test("countMessages() decodes long text files exactly, at any step size", async () => {
   const text = "Größe 你好 👍🏽 ".repeat(10_000);
   let binary = "";
   for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
@@ -126,7 +126,7 @@ Deno.test("countMessages() decodes long text files exactly, whatever the borders
   assertEquals(await blocksTokens(block), tokens(text));
 });
 
-Deno.test("countPrompt() lets the event loop turn, be it many short texts or one long", async () => {
+Deno.test("countPrompt() yields to the event loop for many short texts and for one long text", async () => {
   const short: Message[] = Array.from(
     { length: 3000 },
     () => ({ role: "user", blocks: [{ type: "text", text: "word ".repeat(20) }] }),
@@ -159,7 +159,7 @@ Deno.test("countReply() includes reasoning in the completion", async () => {
   assertEquals(await countReply([], counter), { reasoning: 0, completion: 0 });
 });
 
-Deno.test("what was written beforehand counts as what is not", async () => {
+Deno.test("parts written in advance count the same as others", async () => {
   const odd = { a: '"\ud800'.repeat(40_000), b: [1, { c: null }], __proto__: {} };
   const value = () => ({ type: "x", ...odd });
   const make = () =>

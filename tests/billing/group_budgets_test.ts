@@ -5,7 +5,7 @@ import type { BudgetClaim } from "../../lib/store/ledger.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 
-Deno.test("the budget of each group that has one is read once, for its period", async () => {
+Deno.test("readGroupBudgets() reads each configured group budget once, for its period", async () => {
   const { groups } = parseConfig({
     groups: { a: { budget: { usd: "5", period: "month" } }, b: {}, c: { budget: { usd: "1", period: "total" } } },
   });

@@ -44,7 +44,7 @@ Deno.test("imageSize() reads the header of each format", () => {
   }
 });
 
-Deno.test("imageSize() knows real files", () => {
+Deno.test("imageSize() reads real files", () => {
   const cases: [string, string, number, number][] = [
     ["png", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", 1, 1],
     ["gif", "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7", 1, 1],
@@ -54,7 +54,7 @@ Deno.test("imageSize() knows real files", () => {
   for (const [type, text, width, height] of cases) assertEquals(imageSizeBase64(text), { type, width, height }, text);
 });
 
-Deno.test("imageSize() of anything else is undefined", () => {
+Deno.test("imageSize() is undefined for other files", () => {
   const cases: [string, Uint8Array][] = [
     ["nothing", new Uint8Array()],
     ["a text", bytesOf("GIF, PNG and JPEG are formats of images")],
@@ -76,7 +76,7 @@ Deno.test("imageSize() of anything else is undefined", () => {
   }
 });
 
-Deno.test("imageSize() of a header cut anywhere is undefined", () => {
+Deno.test("imageSize() is undefined for a truncated header", () => {
   const sizes: [Uint8Array, number][] = [[PNG, 24], [GIF, 10], [JPEG, 25], [LOSSY, 30], [LOSSLESS, 25], [EXTENDED, 30]];
   for (const [bytes, needed] of sizes) {
     for (let length = 0; length <= bytes.length; length++) {
@@ -97,7 +97,7 @@ Deno.test("imageSize() never throws, and agrees with imageSizeBase64(), on damag
   }
 });
 
-Deno.test("imageSizeBase64() takes no character for another", () => {
+Deno.test("imageSizeBase64() confuses no characters", () => {
   const text = base64(PNG);
   for (const wrong of ["-", "_", " ", "=", "\n", "é", "\u0141"]) {
     assertEquals(imageSizeBase64(text.slice(0, 24) + wrong + text.slice(25)), undefined, wrong);

@@ -37,7 +37,7 @@ function add(running: InFlightRequests, { meter, request: of }: ReturnType<typeo
   void meter.done.then(running.add(meter, of));
 }
 
-Deno.test("requests under way are counted, awaited and stopped by their kind", async () => {
+Deno.test("InFlightRequests counts, awaits and stops requests by kind", async () => {
   const running = createInFlightRequests(5);
   const [text, deaf, image] = [request("text"), request("text", false), request("images")];
   for (const each of [text, deaf, image]) add(running, each);
@@ -53,7 +53,7 @@ Deno.test("requests under way are counted, awaited and stopped by their kind", a
   assertEquals([running.count(), image.told], [0, []]);
 });
 
-Deno.test("whoever waits for the end of all waits for those that come meanwhile, too", async () => {
+Deno.test("InFlightRequests.over() also waits for requests added meanwhile", async () => {
   const running = createInFlightRequests();
   const [first, second] = [request("text"), request("text")];
   add(running, first);

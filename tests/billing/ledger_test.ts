@@ -62,7 +62,7 @@ async function idsIn(store: LedgerStore): Promise<string[]> {
   return (await store.entries({ after: 0, limit: 100_000 })).map(({ id }) => id);
 }
 
-Deno.test("ledger: the first entry is written at once, those that come meanwhile together, 256 at a time", async () => {
+Deno.test("EntryQueue writes the first entry at once, and later ones together, at most 256 at a time", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();
   bench.open = gate.promise;
@@ -93,7 +93,7 @@ async function busyBench(): Promise<Bench & { sizes: () => number[]; enter: (cou
   return { ...bench, sizes, enter };
 }
 
-Deno.test("ledger: under load a write waits for three quarters of what the last one had", async () => {
+Deno.test("EntryQueue waits under load for three quarters of the previous batch", async () => {
   const { sizes, enter } = await busyBench();
   await enter(5);
   assertEquals(sizes(), [1, 8]);
@@ -103,7 +103,7 @@ Deno.test("ledger: under load a write waits for three quarters of what the last 
   assertEquals(sizes(), [1, 8, 6, 5]);
 });
 
-Deno.test("ledger: under load a write waits a millisecond, and not for one that ended long ago", async () => {
+Deno.test("EntryQueue waits a millisecond under load, and not for a batch that ended long ago", async () => {
   const { sizes, enter, clock } = await busyBench();
   await enter(5);
   await clock.pass(0.9);
@@ -115,7 +115,7 @@ Deno.test("ledger: under load a write waits a millisecond, and not for one that 
   assertEquals(sizes(), [1, 8, 5, 1]);
 });
 
-Deno.test("ledger: under load nobody who flushes waits for more entries", async () => {
+Deno.test("EntryQueue.flush() does not wait for more entries under load", async () => {
   const { sizes, enter, ledger, clock } = await busyBench();
   await ledger.flush();
   await enter(2);
@@ -128,7 +128,7 @@ Deno.test("ledger: under load nobody who flushes waits for more entries", async 
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("ledger: an entry is acknowledged when it is durable, not before", async () => {
+Deno.test("EntryQueue acknowledges an entry only when it is durable", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();
   bench.open = gate.promise;
@@ -139,7 +139,7 @@ Deno.test("ledger: an entry is acknowledged when it is durable, not before", asy
   assertEquals(await stateOf(bench.ledger.enter(entryOf("a"))), "resolved: false");
 });
 
-Deno.test("ledger: what fails is tried again, with growing pauses, and entered once", async () => {
+Deno.test("EntryQueue retries failed writes with growing pauses, and writes entries once", async () => {
   const bench = benchOf();
   bench.fails = () => bench.writes.length < 5;
   const entered = [bench.ledger.enter(entryOf("a")), bench.ledger.enter(entryOf("b"))];
@@ -155,7 +155,7 @@ Deno.test("ledger: what fails is tried again, with growing pauses, and entered o
   assertEquals(bench.events, ["ledger_failed", "ledger_recovered"]);
 });
 
-Deno.test("ledger: who waits is told after 5 seconds, and the entry is taken back", async () => {
+Deno.test("EntryQueue.enter() rejects after 5 seconds and withdraws the entry", async () => {
   const bench = benchOf();
   let isAway = true;
   bench.fails = () => isAway;
@@ -173,7 +173,7 @@ Deno.test("ledger: who waits is told after 5 seconds, and the entry is taken bac
   assertEquals(bench.ledger.healthy, true);
 });
 
-Deno.test("ledger: what nobody waits for is kept through an outage, for a minute", async () => {
+Deno.test("EntryQueue.note() keeps entries through an outage of a minute", async () => {
   const bench = benchOf();
   let isAway = true;
   bench.fails = () => isAway;
@@ -187,7 +187,7 @@ Deno.test("ledger: what nobody waits for is kept through an outage, for a minute
   assertEquals(bench.events, ["ledger_failed", "entry_not_written", "ledger_recovered"]);
 });
 
-Deno.test("ledger: from 10,000 entries on the way, all are waited for", async () => {
+Deno.test("EntryQueue waits for all entries above 10,000", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();
   bench.open = gate.promise;
@@ -201,7 +201,7 @@ Deno.test("ledger: from 10,000 entries on the way, all are waited for", async ()
   assertEquals(await stateOf(bench.ledger.note(entryOf("next"))), "resolved: undefined");
 });
 
-Deno.test("ledger: who is made to wait by a flood waits 5 seconds", async () => {
+Deno.test("EntryQueue lets a caller wait at most 5 seconds during a flood", async () => {
   const bench = benchOf();
   bench.fails = () => true;
   for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`, { ending: "failed" }));
@@ -212,7 +212,7 @@ Deno.test("ledger: who is made to wait by a flood waits 5 seconds", async () => 
   assertEquals(await stateOf(late), "resolved: undefined");
 });
 
-Deno.test("ledger: an entry that cannot be entered holds up no other, and does not make the ledger ill", async () => {
+Deno.test("EntryQueue isolates an entry that cannot be written, and stays healthy", async () => {
   for (const isWaitedFor of [true, false]) {
     const bench = benchOf();
     bench.fails = (entries) => entries.some(({ id }) => id === "bad");
@@ -229,7 +229,7 @@ Deno.test("ledger: an entry that cannot be entered holds up no other, and does n
   }
 });
 
-Deno.test("ledger: an entry with numbers that cannot be kept is given up at once", async () => {
+Deno.test("EntryQueue gives up an entry with unstorable numbers at once", async () => {
   const { ledger, store, events } = benchOf();
   const others = Array.from({ length: 20 }, (_, i) => ledger.enter(entryOf(`${i}`)));
   const bad = ledger.enter(entryOf("bad", { cost: -1n }));
@@ -244,7 +244,7 @@ Deno.test("ledger: an entry with numbers that cannot be kept is given up at once
   assertEquals(ledger.healthy, true);
 });
 
-Deno.test("ledger: a key has 600 entries of refused requests a minute, the others are counted", async () => {
+Deno.test("the ledger stores 600 refusals per key and minute, and counts the others", async () => {
   const logged: unknown[] = [];
   const clock = createClock();
   const store = openMemoryStore().ledger;
@@ -272,7 +272,7 @@ Deno.test("ledger: a key has 600 entries of refused requests a minute, the other
   assertEquals(logged, [line, { ...line, count: 1 }]);
 });
 
-Deno.test("ledger: a write that hangs makes it ill", async () => {
+Deno.test("EntryQueue is unhealthy during a hanging write", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();
   bench.open = gate.promise;
@@ -286,7 +286,7 @@ Deno.test("ledger: a write that hangs makes it ill", async () => {
   assertEquals(bench.ledger.healthy, true);
 });
 
-Deno.test("ledger: a hold lives as long as its request may last, and a minute", async () => {
+Deno.test("a hold lives as long as its request may last, plus a minute", async () => {
   const { ledger, store, clock, events } = benchOf();
   assertEquals(await ledger.hold(holdOf("a"), 105_000), { held: true });
   for (let passed = 0; passed < 160_000; passed += 10_000) {
@@ -302,7 +302,7 @@ Deno.test("ledger: a hold lives as long as its request may last, and a minute", 
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("ledger: a hold ends with its entry, and then nothing is renewed", async () => {
+Deno.test("a hold ends with its entry, and is not renewed afterwards", async () => {
   const renewed: string[][] = [];
   const { ledger, store, clock } = benchOf({
     renew(ids) {
@@ -323,7 +323,7 @@ Deno.test("ledger: a hold ends with its entry, and then nothing is renewed", asy
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("ledger: what is refused is not renewed", async () => {
+Deno.test("a refused hold is not renewed", async () => {
   const { ledger, store, clock } = benchOf();
   const answer = await ledger.hold(holdOf("a", { amount: 1_001n }), 600_000);
   assertEquals(answer.held, false);
@@ -332,7 +332,7 @@ Deno.test("ledger: what is refused is not renewed", async () => {
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("ledger: renewals that fail are made up for while the lease lasts", async () => {
+Deno.test("failed renewals are repeated within the lease", async () => {
   for (const [failures, held] of [[0, 1], [1, 1], [2, 1], [3, 0]] as const) {
     let left = failures;
     const store = openMemoryStore().ledger;
@@ -348,7 +348,7 @@ Deno.test("ledger: renewals that fail are made up for while the lease lasts", as
   }
 });
 
-Deno.test("ledger: where nobody can tell whether it is held, the request is refused, and the hold has its end", async () => {
+Deno.test("a hold with an unknown outcome refuses the request, and expires", async () => {
   const store = openMemoryStore().ledger;
   let isVague = true;
   const { ledger, clock } = benchOf({
@@ -370,7 +370,7 @@ Deno.test("ledger: where nobody can tell whether it is held, the request is refu
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("ledger: the hold of an entry that was given up ends with its lease", async () => {
+Deno.test("the hold of an entry that was given up expires with its lease", async () => {
   const bench = benchOf();
   bench.fails = () => true;
   await bench.ledger.hold(holdOf("a"), 600_000);
@@ -383,7 +383,7 @@ Deno.test("ledger: the hold of an entry that was given up ends with its lease", 
   assertEquals((await bench.store.holds()).length, 0);
 });
 
-Deno.test("ledger: a renewal under way when it closes is the last", async () => {
+Deno.test("a renewal in progress at close() is the last one", async () => {
   const gate = Promise.withResolvers<void>();
   const { ledger, clock } = benchOf({ renew: () => gate.promise });
   await ledger.hold(holdOf("a"), 600_000);
@@ -394,7 +394,7 @@ Deno.test("ledger: a renewal under way when it closes is the last", async () => 
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("ledger: a jump of the wall clock ends no lease", async () => {
+Deno.test("a jump of the wall clock ends no lease", async () => {
   for (const jump of [86_400_000, -86_400_000]) {
     const { ledger, store, clock } = benchOf();
     await ledger.hold(holdOf("a"), 600_000);
@@ -408,7 +408,7 @@ Deno.test("ledger: a jump of the wall clock ends no lease", async () => {
   }
 });
 
-Deno.test("ledger: a sweep that is under way when the wall clock is set back voids nothing that is held meanwhile", async () => {
+Deno.test("a sweep during a change of the wall clock voids no new hold", async () => {
   const gate = Promise.withResolvers<void>();
   const { ledger, store, clock } = benchOf({
     async expire(at) {
@@ -424,7 +424,7 @@ Deno.test("ledger: a sweep that is under way when the wall clock is set back voi
   assertEquals((await store.holds()).map(({ id }) => id), ["a"]);
 });
 
-Deno.test("ledger: flush waits for what was entered before, close for all, and then nothing is taken", async () => {
+Deno.test("flush() waits for earlier entries, and close() for all and rejects later ones", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();
   bench.open = gate.promise;
@@ -444,7 +444,7 @@ Deno.test("ledger: flush waits for what was entered before, close for all, and t
   assertEquals(bench.clock.timers, 0);
 });
 
-Deno.test("ledger: close gives up after 5 seconds where nothing can be written", async () => {
+Deno.test("close() gives up after 5 seconds if nothing can be written", async () => {
   const bench = benchOf();
   bench.fails = () => true;
   await bench.ledger.note(entryOf("a"));
@@ -454,7 +454,7 @@ Deno.test("ledger: close gives up after 5 seconds where nothing can be written",
   assertEquals(bench.clock.timers, 0);
 });
 
-Deno.test("ledger: a store that knows whether it takes entries has the last word, and keeps its last room for what costs", async () => {
+Deno.test("the store's own state decides about health, and its reserve is kept for charged requests", async () => {
   let takes = true;
   const bench = benchOf({
     get takes() {
@@ -476,7 +476,7 @@ Deno.test("ledger: a store that knows whether it takes entries has the last word
   assertEquals(bench.events, ["ledger_failed", "entry_not_written", "ledger_recovered"]);
 });
 
-Deno.test("ledger: a store that cannot tell what is left, or what was entered, means that the client may try again", async () => {
+Deno.test("errors of the store become retryable errors", async () => {
   const broken = () => Promise.reject(new Error("connection refused"));
   const bench = benchOf({ left: broken, find: broken });
   const claim = { scope: "key", id: "key_a", budget: 1n, since: 0 } as const;

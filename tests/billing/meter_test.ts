@@ -84,7 +84,7 @@ async function remaining(limiter: Limiter): Promise<number[]> {
   return (await limiter.statuses(CLAIMS)).map(({ remaining }) => remaining);
 }
 
-Deno.test("meter: a request takes limits, then holds, then is charged, and everything is free again", async () => {
+Deno.test("Meter reserves limits, holds a budget, charges, and releases everything", async () => {
   const { open, wish, store, ledger, limiter, clock } = benchOf();
   const meter = open("a");
   assertEquals(meter.limitStatuses(), []);
@@ -130,7 +130,7 @@ Deno.test("meter: a request takes limits, then holds, then is charged, and every
   });
 });
 
-Deno.test("meter: tokens of every class count against limits, but for those read from a cache", async () => {
+Deno.test("Meter counts all tokens towards limits except those read from a cache", async () => {
   const tokens = { input_cache_read: 500, reasoning: 16, prompt: 1, input_cache_write_5m: 2, input_cache_write_1h: 4 };
   const { open, wish, limiter } = benchOf();
   const meter = open("a");
@@ -139,7 +139,7 @@ Deno.test("meter: tokens of every class count against limits, but for those read
   assertEquals(await remaining(limiter), [4, 1_000 - 39, 2]);
 });
 
-Deno.test("meter: without limits and budgets, and where nothing can cost, nobody is asked", async () => {
+Deno.test("Meter calls neither limiter nor ledger without limits and budgets", async () => {
   const refuse = () => Promise.reject(new Error("Nobody should ask"));
   const { open, wish, store } = benchOf({
     store: (store) => ({ ...store, hold: refuse }),
@@ -161,7 +161,7 @@ Deno.test("meter: without limits and budgets, and where nothing can cost, nobody
   await failed.fail(502, LEFT);
 });
 
-Deno.test("meter: it knows how its limits stand without asking, and how long ago that was", async () => {
+Deno.test("Meter extrapolates limit statuses without a call of the limiter", async () => {
   const { open, wish, limiter, clock } = benchOf({
     limiter: (limiter) => ({ ...limiter, standings: () => Promise.reject(new Error("Nobody should ask")) }),
   });
@@ -180,7 +180,7 @@ Deno.test("meter: it knows how its limits stand without asking, and how long ago
   assertEquals(meter.limitStatuses().map(({ resetMs }) => resetMs), [0, 0, 0]);
 });
 
-Deno.test("meter: how limits stand that a budget gave back, and those of a second wish alone", async () => {
+Deno.test("Meter reports limit statuses after a refused budget and after a second admission", async () => {
   const { open, wish, limiter } = benchOf();
   const meter = open("a");
   await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
@@ -192,7 +192,7 @@ Deno.test("meter: how limits stand that a budget gave back, and those of a secon
   assertEquals(meter.limitStatuses(), []);
 });
 
-Deno.test("meter: how limits stand of what is told as a whole, after its end or where it is refused", async () => {
+Deno.test("Meter reports limit statuses of whole answers at their end or refusal", async () => {
   const { open, wish, limiter } = benchOf();
   const free = { whole: true, budgets: [] };
   const [first, second, third, poor] = ["first", "second", "third", "poor"].map(open);
@@ -211,19 +211,19 @@ Deno.test("meter: how limits stand of what is told as a whole, after its end or 
 
 const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
 
-Deno.test("meter: a budget that has no room for all of it is asked for less, while the limits stay taken", async () => {
+Deno.test("Meter holds a smaller amount if a budget lacks the rest, and keeps its limits reserved", async () => {
   const cases: { name: string; most: bigint; within?: (left: bigint) => bigint; asked: bigint[]; held: bigint }[] = [
-    { name: "there is room", most: 8_000n, within: (left) => left, asked: [8_000n], held: 8_000n },
+    { name: "enough left", most: 8_000n, within: (left) => left, asked: [8_000n], held: 8_000n },
     { name: "all or nothing", most: 9_000n, asked: [9_000n], held: 0n },
     { name: "one budget has less", most: 9_000n, within: (left) => left, asked: [9_000n, 8_000n], held: 8_000n },
     {
-      name: "both have, each another amount",
+      name: "both have less, each another amount",
       most: 20_000n,
       within: (left) => left - 1n,
       asked: [20_000n, 9_999n, 7_999n],
       held: 7_999n,
     },
-    { name: "it cannot be less", most: 20_000n, within: () => 8_500n, asked: [20_000n, 8_500n], held: 0n },
+    { name: "it cannot cost less", most: 20_000n, within: () => 8_500n, asked: [20_000n, 8_500n], held: 0n },
   ];
   for (const { name, most, within, asked, held } of cases) {
     const calls: unknown[] = [];
@@ -258,7 +258,7 @@ Deno.test("meter: a budget that has no room for all of it is asked for less, whi
   }
 });
 
-Deno.test("meter: budgets that others empty again and again are not asked for ever, and say so once", async () => {
+Deno.test("Meter gives up on budgets that others keep emptying, with one log line", async () => {
   let asked = 0;
   const refusals: string[] = [];
   const { ledger, wish, limiter, clock } = benchOf({
@@ -283,7 +283,7 @@ Deno.test("meter: budgets that others empty again and again are not asked for ev
   assertEquals([asked, refusals], [4, ["key usd"]]);
 });
 
-Deno.test("meter: slots are freed while the entry is written, and who delivers waits for both", async () => {
+Deno.test("Meter releases slots while the entry is written, and deliver() waits for both", async () => {
   const CALLS = ["end", "append"] as const;
   for (const slow of CALLS) {
     const gate = Promise.withResolvers<void>();
@@ -313,7 +313,7 @@ Deno.test("meter: slots are freed while the entry is written, and who delivers w
   }
 });
 
-Deno.test("meter: other nodes know a request that is charged until its entry is durable or given up", async () => {
+Deno.test("Meter keeps a charged request known to other nodes until its entry is durable or given up", async () => {
   for (const fails of [false, true]) {
     const gate = Promise.withResolvers<void>();
     const calls: string[] = [];
@@ -347,7 +347,7 @@ Deno.test("meter: other nodes know a request that is charged until its entry is 
   }
 });
 
-Deno.test("meter: what a limit refuses holds nothing, and is entered as refused", async () => {
+Deno.test("Meter enters a request refused by a limit, and holds nothing", async () => {
   const { open, wish, store, ledger, limiter } = benchOf();
   await open("a").admit(wish());
   await open("b").admit(wish());
@@ -362,7 +362,7 @@ Deno.test("meter: what a limit refuses holds nothing, and is entered as refused"
   assertEquals([entry?.ending, entry?.status, entry?.model, entry?.cost], ["refused", 429, "acme/one", 0n]);
 });
 
-Deno.test("meter: what a budget refuses takes nothing of limits", async () => {
+Deno.test("Meter releases the limits of a request refused by a budget", async () => {
   const { open, wish, store, ledger, limiter } = benchOf();
   const meter = open("a");
   const error = await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
@@ -374,7 +374,7 @@ Deno.test("meter: what a budget refuses takes nothing of limits", async () => {
   assertEquals((await store.find("a"))?.held, 0n);
 });
 
-Deno.test("meter: one end, whichever is first", async () => {
+Deno.test("Meter ends once, with the first call", async () => {
   const ends: Record<string, (meter: Meter) => Promise<unknown>> = {
     deliver: (meter) => meter.deliver(ANSWER),
     abandon: (meter) => meter.deliver({ ...ANSWER, ending: "abandoned" }),
@@ -399,7 +399,7 @@ Deno.test("meter: one end, whichever is first", async () => {
   }
 });
 
-Deno.test("meter: an end that comes while it is admitted frees what is taken later", async () => {
+Deno.test("Meter releases reservations that complete after its end", async () => {
   for (const slow of ["take", "hold"]) {
     const gate = Promise.withResolvers<void>();
     const { open, wish, store, ledger, limiter } = benchOf({
@@ -432,7 +432,7 @@ Deno.test("meter: an end that comes while it is admitted frees what is taken lat
   }
 });
 
-Deno.test("meter: whatever call fails, nothing stays taken or held, and nobody pays for what is not whole", async () => {
+Deno.test("Meter releases everything after any failing call, and never charges incomplete answers", async () => {
   const CALLS = ["take", "end", "undo", "hold", "append", "find", "renew", "expire"];
   for (const name of CALLS) {
     for (const isEffective of name === "append" ? [false] : [false, true]) {
@@ -479,7 +479,7 @@ Deno.test("meter: whatever call fails, nothing stays taken or held, and nobody p
   }
 });
 
-Deno.test("meter: an answer that cannot be entered is not completed, and its hold is free when the ledger works again", async () => {
+Deno.test("Meter does not complete an answer whose entry fails, and its hold expires when the ledger is back", async () => {
   let isAway = true;
   const { open, wish, store, ledger, limiter, clock } = benchOf({
     store: (store) => ({
@@ -512,7 +512,7 @@ Deno.test("meter: an answer that cannot be entered is not completed, and its hol
   await open("d").admit(wish());
 });
 
-Deno.test("meter: what is delivered after its hold was voided costs nothing", async () => {
+Deno.test("Meter charges nothing after the hold was voided", async () => {
   const { open, wish, store, clock } = benchOf();
   const meter = open("a");
   await meter.admit(wish({ forMs: 60_000 }));
@@ -521,7 +521,7 @@ Deno.test("meter: what is delivered after its hold was voided costs nothing", as
   assertEquals((await store.find("a"))?.ending, "lost");
 });
 
-Deno.test("meter: a charge whose answer was lost is told when the second try finds it", async () => {
+Deno.test("Meter reports the charge if the second try finds the entry", async () => {
   let tries = 0;
   const { open, wish, store, clock } = benchOf({
     store: (store) => ({
@@ -541,7 +541,7 @@ Deno.test("meter: a charge whose answer was lost is told when the second try fin
   assertEquals((await store.entries({ after: 0, limit: 10 })).length, 1);
 });
 
-Deno.test("meter: usage beyond the hold is the house's", async () => {
+Deno.test("Meter charges overruns to the operator", async () => {
   const { open, wish, store } = benchOf();
   const meter = open("a");
   await meter.admit(wish({ most: 300n }));
@@ -550,7 +550,7 @@ Deno.test("meter: usage beyond the hold is the house's", async () => {
   assertEquals([entry?.held, entry?.cost, entry?.overrun], [300n, 300n, 20n]);
 });
 
-Deno.test("meter: limits that only report refuse nothing, and say so", async () => {
+Deno.test("Meter lets report-only limits refuse nothing, and logs them", async () => {
   const { open, wish, lines } = benchOf();
   const limitRequests: LimitRequest[] = [{
     name: "group:default",
@@ -573,7 +573,7 @@ Deno.test("meter: limits that only report refuse nothing, and say so", async () 
   }]);
 });
 
-Deno.test("meter: a request that was never admitted is entered, and cannot be charged", async () => {
+Deno.test("Meter enters a request that was never admitted, and does not charge it", async () => {
   const { open, store } = benchOf();
   const meter = open("a");
   await assertRejects(() => meter.deliver(ANSWER), TypeError);
@@ -583,7 +583,7 @@ Deno.test("meter: a request that was never admitted is entered, and cannot be ch
   await assertRejects(async () => await meter.admit({} as AdmissionTerms), TypeError);
 });
 
-Deno.test("meter: tokens that are none cost nothing and free everything", async () => {
+Deno.test("Meter charges nothing for invalid tokens, and releases everything", async () => {
   const { open, wish, store, ledger, limiter } = benchOf();
   const meter = open("a");
   await meter.admit(wish());
@@ -613,7 +613,7 @@ async function leftOf({ limiter }: Bench, claims: readonly LimitRequest[]): Prom
   return (await limiter.statuses(claims)).map(({ remaining }) => remaining);
 }
 
-Deno.test("meter: a request that turns to another model takes of its limits, pays its price and gives both models' back", async () => {
+Deno.test("Meter.switchModel() reserves the other model's limits, charges its price, and releases both", async () => {
   const bench = benchOf();
   const sheet = sheetAt(OTHER, { factor: "1", now: 0 });
   const meter = bench.open("r1");
@@ -641,7 +641,7 @@ Deno.test("meter: a request that turns to another model takes of its limits, pay
   assertEquals((await leftOf(bench, CLAIMS)).at(-1), 2);
 });
 
-Deno.test("meter: an end that comes while it turns frees what is taken later", async () => {
+Deno.test("Meter releases reservations of a switch that completes after its end", async () => {
   const taking = Promise.withResolvers<void>();
   const bench = benchOf({
     limiter: (limiter) => ({
@@ -667,7 +667,7 @@ Deno.test("meter: an end that comes while it turns frees what is taken later", a
   assertEquals((await leftOf(bench, CLAIMS)).at(-1), 2);
 });
 
-Deno.test("meter: a request that was refused may wish for something else, one that was admitted may not", async () => {
+Deno.test("Meter.admit() may be repeated after a refusal, but not after an admission", async () => {
   const bench = benchOf();
   const holder = bench.open("r1");
   await holder.admit(bench.wish({ limitRequests: [...CLAIMS, ...OWN] }));

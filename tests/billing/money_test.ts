@@ -14,13 +14,13 @@ Deno.test("parseUsd() reads decimal strings in 1e-12 USD", () => {
   for (const [text, amount] of cases) assertEquals(parseUsd(text), amount, text);
 });
 
-Deno.test("parseUsd() refuses what is no amount of this precision", () => {
+Deno.test("parseUsd() rejects other texts and precisions", () => {
   for (const text of ["", ".", ".5", "1.", "-1", "+1", "1e3", "1,5", " 1", "0.0000000000001", "0x1", "NaN"]) {
     assertThrows(() => parseUsd(text), RangeError, "Cannot read an amount");
   }
 });
 
-Deno.test("formatUsd() loses nothing: what it writes is read back, and nothing shorter would be", () => {
+Deno.test("formatUsd() writes the shortest exact text", () => {
   let digits = 1n;
   for (let round = 0; round < 2000; round++) {
     digits = (digits * 6_364_136_223_846_793_005n + 1_442_695_040_888_963_407n) % (1n << 64n);
@@ -39,7 +39,7 @@ Deno.test("costOf() is exact where binary fractions are not", () => {
   for (const tokens of [-1, 0.5, NaN, 2 ** 53]) assertThrows(() => costOf(tokens, "1"), RangeError, "Cannot charge");
 });
 
-Deno.test("roundUsd() rounds half up to 4 decimals, and never shows something as nothing", () => {
+Deno.test("roundUsd() rounds half up to 4 decimals, and never shows an amount as zero", () => {
   const cases: [string, string][] = [
     ["0", "0"],
     ["0.000000000001", "<0.0001"],

@@ -22,7 +22,7 @@ function objectStream(text: string): Uint8Array {
   return Buffer.concat([Buffer.from(head), data, Buffer.from("\nendstream\nendobj\n")]);
 }
 
-Deno.test("countPdfPages() counts page objects, also those in compressed object streams", () => {
+Deno.test("countPdfPages() counts page objects, including those in compressed object streams", () => {
   assertEquals(pages("%PDF-1.4\n", objects(1)), 1);
   assertEquals(pages("%PDF-1.4\n", objects(12)), 12);
   assertEquals(
@@ -32,14 +32,14 @@ Deno.test("countPdfPages() counts page objects, also those in compressed object 
   assertEquals(pages("%PDF-1.7\n", objects(3), objectStream("<</Type /Pages /Count 4>> <</Type /Page>>")), 4);
 });
 
-Deno.test("countPdfPages() counts each page of a long file once, wherever its steps begin", () => {
+Deno.test("countPdfPages() counts each page of a long file once, at any step size", () => {
   // Page objects lie across the places where one step ends and the next begins.
   for (const filling of [1_000, 1_021, 40_009]) {
     assertEquals(pages("%PDF-1.4\n", objects(100, "x".repeat(filling))), 100, `${filling}`);
   }
 });
 
-Deno.test("countPdfPages() takes the size of a file that shows no page, and never fails", () => {
+Deno.test("countPdfPages() estimates by size if no page is found, and never fails", () => {
   assertEquals([pages(""), pages("x"), pages("x".repeat(65_536)), pages("x".repeat(200_000))], [1, 1, 1, 4]);
   assertEquals(pages("<</Type /ObjStm>>\nstream\n", "no deflate"), 1);
   // Inflated each would be 14 MB.

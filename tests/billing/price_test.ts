@@ -32,7 +32,7 @@ function fractionOf(tokens: BilledTokens, sheet: PriceSheet): { numerator: bigin
   return { numerator, decimals: most };
 }
 
-Deno.test("costs are those of exact fractions, in a million random bills", () => {
+Deno.test("costOfTokens() equals exact fractions for a million random bills", () => {
   const { below: whole } = seeded(7);
   const price = (decimals: number) => `${whole(50)}.${String(whole(10 ** decimals)).padStart(decimals, "0")}`;
   for (let round = 0; round < 1000; round++) {
@@ -58,7 +58,7 @@ Deno.test("costs are those of exact fractions, in a million random bills", () =>
   }
 });
 
-Deno.test("an amount is read as it was written, a million times", () => {
+Deno.test("parseUsd(formatUsd()) is the identity for a million amounts", () => {
   const { below } = seeded(11);
   for (let round = 0; round < rounds(1_000_000); round++) {
     const amount = BigInt(below(9e15)) * (round % 3 === 0 ? 1n : 1_000n);
@@ -66,7 +66,7 @@ Deno.test("an amount is read as it was written, a million times", () => {
   }
 });
 
-Deno.test("a cost grows with every class of tokens, adds up, and leaves out reasoning, which is in the completion", () => {
+Deno.test("costOfTokens() grows with every class, is additive, and excludes reasoning", () => {
   const some: BilledTokens = { ...NO_TOKENS, prompt: 10, completion: 20, input_cache_read: 5 };
   for (const name of PRICE_CLASSES) {
     const more = { ...some, [name]: some[name] + 1 };
@@ -76,7 +76,7 @@ Deno.test("a cost grows with every class of tokens, adds up, and leaves out reas
   assertEquals(formatUsd(costOfTokens(some, SHEET)), "0.0003315");
 });
 
-Deno.test("images cost what the tariff says", () => {
+Deno.test("image tokens match the official table", () => {
   const canvas = EMBEDDED_MODELS.find(({ id }) => id === "sluice/canvas");
   assert(canvas !== undefined);
   const sheet = sheetAt(canvas, { factor: "1", now: 0 });
@@ -90,7 +90,7 @@ Deno.test("images cost what the tariff says", () => {
   for (const [tokens, usd] of cases) assertEquals(formatUsd(costOfTokens({ ...NO_TOKENS, ...tokens }, sheet)), usd);
 });
 
-Deno.test("a sheet that may still change is read anew each time", () => {
+Deno.test("costOfTokens() rereads a sheet that is not frozen", () => {
   const sheet = { ...SHEET };
   const one = { ...NO_TOKENS, prompt: 1 };
   assertEquals(costOfTokens(one, sheet), parseUsd("0.000003"));
@@ -98,13 +98,13 @@ Deno.test("a sheet that may still change is read anew each time", () => {
   assertEquals(costOfTokens(one, sheet), parseUsd("0.000006"));
 });
 
-Deno.test("numbers that are no counts are never charged", () => {
+Deno.test("invalid counts are never charged", () => {
   for (const count of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
     assertThrows(() => costOfTokens({ ...NO_TOKENS, prompt: count }, SHEET), RangeError, "Cannot charge");
   }
 });
 
-Deno.test("a factor is exact, or refused", () => {
+Deno.test("parseFactor() is exact or throws", () => {
   const times = (price: string, factor: string) => formatUsd(timesFactor(parseUsd(price), parseFactor(factor)));
   assertEquals(times("0.00000125", "0.8"), "0.000001");
   assertEquals(times("0.00000125", "1.15"), "0.0000014375");
@@ -116,7 +116,7 @@ Deno.test("a factor is exact, or refused", () => {
   }
 });
 
-Deno.test("prices change at their moment, and a request keeps those of its beginning", () => {
+Deno.test("a request keeps the prices of its arrival across a price change", () => {
   const noon = Date.UTC(2026, 10, 21, 12);
   const model = modelSchema.parse({
     id: "acme/one",
@@ -140,7 +140,7 @@ Deno.test("prices change at their moment, and a request keeps those of its begin
   assertEquals(sheetAt({ ...model, id: "acme/two" }, { factor: "1", now: noon }), { ...begun, model: "acme/two" });
 });
 
-Deno.test("what was held is the most that is charged; the rest is the house's", () => {
+Deno.test("the hold is the most that is charged, and the operator pays the rest", () => {
   const tokens = { ...NO_TOKENS, prompt: 10 };
   const cost = costOfTokens(tokens, SHEET);
   assertEquals(computeCharge({ tokens, sheet: SHEET, held: 0n }), { cost, overrun: 0n });
@@ -148,7 +148,7 @@ Deno.test("what was held is the most that is charged; the rest is the house's", 
   assertEquals(computeCharge({ tokens, sheet: SHEET, held: cost - 1n }), { cost: cost - 1n, overrun: 1n });
 });
 
-Deno.test("an entry's postings balance, whatever was held and spent; what cannot be is refused", () => {
+Deno.test("listPostings() balances, and rejects impossible entries", () => {
   const random = seeded(3);
   for (let round = 0; round < 2000; round++) {
     const tokens = { ...NO_TOKENS, prompt: random.below(1000), completion: random.below(1000) };
@@ -171,7 +171,7 @@ Deno.test("an entry's postings balance, whatever was held and spent; what cannot
   for (const members of wrong) assertThrows(() => listPostings(entryOf("a", members)), RangeError, "Cannot post");
 });
 
-Deno.test("usage that cannot be counts as not told", () => {
+Deno.test("readUsage() treats impossible usage as missing", () => {
   const told = { prompt: 5, completion: 7 };
   assertEquals(readUsage(told).tokens, { ...NO_TOKENS, ...told });
   assertEquals(readUsage(told).missing, { input: false, output: false });

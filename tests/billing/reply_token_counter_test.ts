@@ -46,7 +46,7 @@ function long(piece: () => string, length = 80_000): string {
   return parts.join("");
 }
 
-Deno.test("ReplyTokenCounter.finish() agrees with countReply() on answers of all kinds of blocks", async () => {
+Deno.test("ReplyTokenCounter.finish() agrees with countReply() for all kinds of blocks", async () => {
   const random = seeded(SEED);
   for (let i = 0; i < 300; i++) {
     const text = () => randomText(random, i % 10 === 0 ? 4000 : 100);
@@ -76,14 +76,14 @@ Deno.test("ReplyTokenCounter.finish() agrees with countReply() on answers of all
   }
 });
 
-Deno.test("ReplyTokenCounter counts a call whose arguments never came as one with an empty object", async () => {
+Deno.test("ReplyTokenCounter counts a call without arguments as an empty object", async () => {
   const block = { type: "tool_call", id: "1", name: "f" } as const;
   const events: ReplyEvent[] = [{ type: "start" }, { type: "open", index: 0, block }];
   assertEquals((await count(events)).completion, 1);
   assertEquals((await count([...events, { type: "close", index: 0 }])).completion, 1 + counter.count("{}"));
 });
 
-Deno.test("ReplyTokenCounter is exact over long texts, whatever they are of", async () => {
+Deno.test("ReplyTokenCounter is exact for long texts of any kind", async () => {
   const random = seeded(SEED);
   const char = (from: number, to: number) => String.fromCodePoint(from + random.below(to - from + 1));
   const word = () => Array.from({ length: 1 + random.below(9) }, () => char(0x61, 0x7a)).join("");
@@ -130,7 +130,7 @@ Deno.test("ReplyTokenCounter is exact over long texts, whatever they are of", as
   }
 });
 
-Deno.test("ReplyTokenCounter may be asked in the middle, and goes on", async () => {
+Deno.test("ReplyTokenCounter.finish() may be called in the middle", async () => {
   const random = seeded(SEED);
   const text = long(() => randomText(random, 200), 100_000);
   const running = new ReplyTokenCounter();
@@ -144,7 +144,7 @@ Deno.test("ReplyTokenCounter may be asked in the middle, and goes on", async () 
   assertEquals((await running.finish()).completion, counter.count(text));
 });
 
-Deno.test("ReplyTokenCounter counts nothing of what is short, and asks to wait where much waits", async () => {
+Deno.test("ReplyTokenCounter does not count short texts early, and returns a promise for long backlogs", async () => {
   const running = new ReplyTokenCounter();
   void running.push({ type: "open", index: 0, block: { type: "text" } });
   const text = "word ".repeat(60_000);
@@ -160,7 +160,7 @@ Deno.test("ReplyTokenCounter counts nothing of what is short, and asks to wait w
   assertEquals((await running.finish()).completion, counter.count(`${text}${text}end`));
 });
 
-Deno.test("ReplyTokenCounter.stop() tells what is being counted at this moment", async () => {
+Deno.test("ReplyTokenCounter.stop() returns the count in progress", async () => {
   const running = new ReplyTokenCounter();
   void running.push({ type: "open", index: 0, block: { type: "text" } });
   void running.push({ type: "delta", index: 0, text: "word ".repeat(60_000) });
@@ -170,7 +170,7 @@ Deno.test("ReplyTokenCounter.stop() tells what is being counted at this moment",
   assertEquals(running.stop(), undefined);
 });
 
-Deno.test("ReplyTokenCounter.push() takes next to no time, and very many blocks no memory", async () => {
+Deno.test("ReplyTokenCounter.push() is fast, and memory stays bounded for many blocks", async () => {
   const running = new ReplyTokenCounter();
   const start = performance.now();
   for (let index = 0; index < 20_000; index++) {

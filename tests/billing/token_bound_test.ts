@@ -19,7 +19,7 @@ function prompt(blocks: ContentBlock[], members: Partial<Prompt> = {}): Prompt {
   return promptOf([user(...blocks)], members);
 }
 
-Deno.test("mostTokens() is never below what a prompt counts, whatever is in it", async () => {
+Deno.test("mostTokens() is never below the counted tokens of a prompt", async () => {
   const counter = await loadTokenCounter();
   const random = seeded(5);
   for (let round = 0; round < 300; round++) {
@@ -35,7 +35,7 @@ Deno.test("mostTokens() is never below what a prompt counts, whatever is in it",
   }
 });
 
-Deno.test("mostTokens() bounds the output by what was asked for, or else by the model, for every answer", () => {
+Deno.test("mostTokens() bounds the output by the request or the model, for every answer", () => {
   const output = (members: Partial<Prompt>) => mostTokens(prompt([], members), MODEL).output;
   assertEquals(output({}), 8_000);
   assertEquals(output({ maxTokens: 5 }), 5);
@@ -44,7 +44,7 @@ Deno.test("mostTokens() bounds the output by what was asked for, or else by the 
   assertEquals(output({ maxTokens: 1_000_000_000, n: 2 }), 16_000);
 });
 
-Deno.test("mostTokens() and estimateTokens() are never above the context of the model, whatever is sent", () => {
+Deno.test("mostTokens() and estimateTokens() never exceed the model's context", () => {
   const text = "x".repeat(300_000);
   const file: ContentBlock = {
     type: "media",
@@ -59,7 +59,7 @@ Deno.test("mostTokens() and estimateTokens() are never above the context of the 
   assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
 });
 
-Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it stands", () => {
+Deno.test("mostTokens() bounds each kind of part separately", () => {
   const bare = mostTokens(prompt([]), MODEL).input;
   const tool = mostTokens(prompt([], { tools: [{ type: "function", name: "f" }] }), MODEL).input - bare;
   assert(tool > 804, `${tool} for a tool: vendors say how tools are used`);
@@ -88,7 +88,7 @@ Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it s
   }
 });
 
-Deno.test("mostTokens() takes an address for an image where its vendor can find nothing else there", () => {
+Deno.test("mostTokens() treats a URL as an image if its vendor accepts nothing else", () => {
   const cases: [url: string, isImage: boolean][] = [
     ["https://a/b.PNG?c#d", true],
     ["https://a/b.jpeg", true],
@@ -128,7 +128,7 @@ function chat(members: JsonObject): NonNullable<Prompt["unknownMembers"]> {
   return { from: "chat", members };
 }
 
-Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateTokens() four of what models read", () => {
+Deno.test("mostTokens() counts a token per byte, estimateTokens() one per four bytes", () => {
   for (const [place, isEstimated, members] of OUTSIDE) {
     const [short, long] = ["", "x".repeat(2_000)].map((text) => prompt([], members(text)));
     assert(short !== undefined && long !== undefined);
@@ -138,7 +138,7 @@ Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateT
   }
 });
 
-Deno.test("estimateTokens() adds up all blocks of all messages, media by their size", () => {
+Deno.test("estimateTokens() adds up all blocks, and media by size", () => {
   const text: ContentBlock = { type: "text", text: "x".repeat(400) };
   const image: ContentBlock = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
   const result: ContentBlock = { type: "tool_result", callId: "c", blocks: [text, image] };
@@ -154,7 +154,7 @@ Deno.test("estimateTokens() adds up all blocks of all messages, media by their s
   assertEquals(input([text], [text]) - input([], []), 200);
 });
 
-Deno.test("mostTokens() and estimateTokens() take no longer than a look at the bytes", () => {
+Deno.test("mostTokens() and estimateTokens() take linear time", () => {
   const large = prompt([{ type: "text", text: "Größe and more ".repeat(700_000) }]);
   mostTokens(large, MODEL);
   const start = performance.now();
@@ -166,11 +166,11 @@ Deno.test("mostTokens() and estimateTokens() take no longer than a look at the b
   assert(ms < 5_000, `${ms} ms for 10 times 10 MB`);
 });
 
-Deno.test("mostCost() takes all input at its dearest class", () => {
+Deno.test("mostCost() prices all input at its most expensive class", () => {
   assertEquals(mostCost({ input: 10, output: 2 }, SHEET), 10n * parseUsd("0.000006") + 2n * parseUsd("0.000015"));
 });
 
-Deno.test("affordableOutput() is what the money pays for, to the token, and nothing below the least", () => {
+Deno.test("affordableOutput() is exact to the token, and undefined below the minimum", () => {
   const cost = (output: number, n = 1) => mostCost({ input: 100, output: output * n }, SHEET);
   for (const n of [1, 3]) {
     for (const output of [LEAST_OUTPUT, 1_000, 123_456]) {
@@ -187,7 +187,7 @@ Deno.test("affordableOutput() is what the money pays for, to the token, and noth
   assertEquals(affordableOutput({ left: parseUsd("0.000005"), inputTokens: 1, sheet: freeOutput }), undefined);
 });
 
-Deno.test("estimateTokens() is near the count of plain text, and takes the output that was asked for", async () => {
+Deno.test("estimateTokens() is close for plain text, and includes the requested output", async () => {
   const counter = await loadTokenCounter();
   const one = prompt([{ type: "text", text: "The quick brown fox jumps over the lazy dog. ".repeat(200) }]);
   const counted = await countPrompt(one, counter);

@@ -4,7 +4,7 @@ import { blank, type Pixels } from "../../lib/canvas/pixels.ts";
 import { cover, resize } from "../../lib/canvas/resize.ts";
 import { at, distance, edited, quarters, SQUARE } from "./images.ts";
 
-Deno.test("an instruction's words change the image as they say", () => {
+Deno.test("startEdit() applies the edits named in the instruction", () => {
   const [a, b, c, d] = [[220, 60, 50], [60, 190, 80], [60, 80, 210], [230, 220, 90]];
   const corners = (
     pixels: Pixels,
@@ -29,19 +29,19 @@ Deno.test("an instruction's words change the image as they say", () => {
   assertEquals(at(edited("a blue border"), 60, 50).slice(0, 1), at(edited("resize"), 60, 50).slice(0, 1));
 });
 
-Deno.test("a quoted text is drawn, and does not count as an instruction", () => {
+Deno.test("startEdit() draws quoted text and does not read it as an instruction", () => {
   const { edits } = readInstruction('Write "Blue blur" on it');
   assertEquals(edits, [{ type: "text", text: "Blue blur" }]);
   assertGreater(distance(edited('Write "Hello"'), edited('Write "Other"')), 0.1);
   assertEquals(readInstruction("Schreib „Grüße“ darauf").edits, [{ type: "text", text: "Grüße" }]);
 });
 
-Deno.test("an instruction that names nothing known still changes the image visibly", () => {
+Deno.test("startEdit() changes the image visibly for an unknown instruction", () => {
   assertGreater(distance(edited("add a hat"), edited("resize")), 5);
   assertGreater(distance(edited(""), edited("resize")), 2);
 });
 
-Deno.test("the border has its own colour, the image another", () => {
+Deno.test("startEdit() colours the border and the image separately", () => {
   const { edits } = readInstruction("Make it green with a gold frame");
   assertEquals(edits.map((edit) => [edit.type, "tint" in edit ? edit.tint?.hue : undefined]), [["tint", 145], [
     "border",
@@ -49,7 +49,7 @@ Deno.test("the border has its own colour, the image another", () => {
   ]]);
 });
 
-Deno.test("a mask lets the edit through where it is transparent, and nowhere else", () => {
+Deno.test("startEdit() edits only where the mask is transparent", () => {
   const mask = blank(SQUARE, 255);
   for (let y = 0; y < 120; y++) for (let x = 0; x < 60; x++) mask.data[(y * 120 + x) * 4 + 3] = 0;
   const masked = edited("invert", { mask });
@@ -59,7 +59,7 @@ Deno.test("a mask lets the edit through where it is transparent, and nowhere els
   assert(Math.abs(red - 127) < 4, `${red}`);
 });
 
-Deno.test("an image fills the size in its own proportions; several share it", () => {
+Deno.test("startEdit() fills the size in the image's proportions, and arranges several images", () => {
   const wide = quarters({ width: 240, height: 60 });
   const fitted = cover(wide, SQUARE);
   assertEquals([fitted.width, fitted.height], [120, 120]);
@@ -73,7 +73,7 @@ Deno.test("an image fills the size in its own proportions; several share it", ()
   assertEquals([at(many, 45, 14), at(many, 60, 14)], [[200, 0, 0], [255, 255, 255]]);
 });
 
-Deno.test("resize() keeps even areas even, in both directions and at the edges", () => {
+Deno.test("resize() keeps uniform areas uniform, in both directions and at the edges", () => {
   const even = blank({ width: 50, height: 31 }, 77);
   for (const size of [{ width: 7, height: 5 }, { width: 333, height: 200 }, { width: 1, height: 1 }]) {
     const resized = resize(even, size);

@@ -3,7 +3,7 @@ import { paint } from "../../lib/canvas/paint.ts";
 
 const SMALL = { width: 96, height: 64 };
 
-Deno.test("every scene fills its image, with more than one colour, in any proportion", () => {
+Deno.test("paint() fills the image with several colours for every scene and proportion", () => {
   const prompts = [
     "snowy mountains",
     "the sea at night",
@@ -36,7 +36,7 @@ Deno.test("every scene fills its image, with more than one colour, in any propor
   assertEquals(seen.size, prompts.length * 2);
 });
 
-Deno.test("colour words colour the image", () => {
+Deno.test("paint() uses colours named in the prompt", () => {
   const mean = (prompt: string) => {
     const { data } = paint({ prompt, size: SMALL, index: 0 });
     const sums = [0, 0, 0];

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { drawable } from "../../lib/canvas/font.ts";
 import { layOut } from "../../lib/canvas/text.ts";
 
-Deno.test("the words of the prompt are wrapped into their room, in the largest size that fits", () => {
+Deno.test("layOut() wraps text in the largest size that fits", () => {
   const room = { width: 400, lines: 3, largest: 40, smallest: 10 };
   const short = layOut("Hello world", room);
   assertEquals(short?.lines, ["Hello world"]);
@@ -17,7 +17,7 @@ Deno.test("the words of the prompt are wrapped into their room, in the largest s
   assertEquals(layOut("我喜欢猫", room), undefined);
 });
 
-Deno.test("the font has ASCII and Latin-1; other letters are left out", () => {
+Deno.test("drawable() keeps ASCII and Latin-1 and drops other characters", () => {
   const range = (from: number, to: number) =>
     Array.from({ length: to - from + 1 }, (_, i) => String.fromCharCode(from + i)).join("");
   assertEquals(drawable(range(0x21, 0x7e)), range(0x21, 0x7e));

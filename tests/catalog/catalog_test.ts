@@ -82,7 +82,7 @@ Deno.test("nativeModel() has exactly the members of the native format", () => {
   });
 });
 
-Deno.test("both formats show the prices in force", () => {
+Deno.test("both formats show the current prices", () => {
   const changed = model("acme/one", {
     price_changes: [
       { from: "2027-03-01T00:00:00Z", prompt: "0.000003", completion: "0.000004" },
@@ -103,12 +103,12 @@ Deno.test("both formats show the prices in force", () => {
   }
 });
 
-Deno.test("both formats begin with what identifies the model", () => {
+Deno.test("both formats begin with the identifying members", () => {
   assertEquals(Object.keys(compatibleModel(FULL, 0)).slice(0, 3), ["id", "object", "created"]);
   assertEquals(Object.keys(nativeModel(FULL, 0)).slice(0, 4), ["type", "id", "display_name", "created_at"]);
 });
 
-Deno.test("nativeModel() writes every time that a row may have", () => {
+Deno.test("nativeModel() formats every possible time of a row", () => {
   const cases: [number, string][] = [[0, "1970-01-01T00:00:00Z"], [253_402_300_799, "9999-12-31T23:59:59Z"]];
   for (const [created, text] of cases) assertEquals(nativeModel(model("a/b", { created }), 0).created_at, text);
 });
@@ -131,11 +131,11 @@ Deno.test("the catalog finds models by exact id and by vendor", () => {
   assertEquals(catalog.vendors.get("constructor"), undefined);
 });
 
-Deno.test("the embedded models can be left out", () => {
+Deno.test("createCatalog() can omit the embedded models", () => {
   assertEquals(createCatalog({ models: [], embedded_models: false, upstreams: {} }).models, []);
 });
 
-Deno.test("the embedded model costs nothing and reasons in every way", () => {
+Deno.test("the embedded model is free and supports every reasoning mode", () => {
   const echo = EMBEDDED_MODELS.find(({ id }) => id === "sluice/echo");
   assertEquals(new Set(Object.values(echo?.pricing ?? { prompt: "missing" })), new Set(["0"]));
   assertEquals(echo?.reasoning, {
@@ -145,7 +145,7 @@ Deno.test("the embedded model costs nothing and reasons in every way", () => {
   assertEquals([echo?.context_length, echo?.top_provider.max_completion_tokens], [131_072, 32_768]);
 });
 
-Deno.test("isLanguageModel() asks for text in the output", () => {
+Deno.test("isLanguageModel() requires text output", () => {
   const cases: [string[], boolean][] = [[["text"], true], [["image"], false], [["image", "text"], true]];
   for (const [output_modalities, is] of cases) {
     assertEquals(isLanguageModel(model("a/b", { architecture: { output_modalities } })), is);

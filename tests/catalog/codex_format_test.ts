@@ -65,7 +65,7 @@ function effortsOf(row: JsonObject | undefined): unknown[] {
   return levels.map(({ effort }) => effort);
 }
 
-Deno.test("Codex gets the language models that it does not know, in the order of the catalog", async () => {
+Deno.test("codexList() has the language models that Codex does not know, in catalog order", async () => {
   await using gateway = startCatalog();
   const rows = await rowsOf(gateway, "0.169.0");
   assertEquals([...rows.keys()], ["acme/plain", "openai/gpt-4.1", "acme/thinker", "acme/deep", "acme/mute"]);
@@ -76,7 +76,7 @@ Deno.test("Codex gets the language models that it does not know, in the order of
   }
 });
 
-Deno.test("a row for Codex has the facts of the catalog", async () => {
+Deno.test("codexList() has the facts of the catalog", async () => {
   await using gateway = startCatalog();
   const rows = await rowsOf(gateway, "0.169.0");
   const facts = (id: string) => {
@@ -120,7 +120,7 @@ Deno.test("a row for Codex has the facts of the catalog", async () => {
   assertEquals([facts("acme/mute").tools, facts("acme/mute").verbosity], [["disabled", "hide", false], true]);
 });
 
-Deno.test("Codex before 0.144 is not shown the effort that it cannot read", async () => {
+Deno.test("codexList() omits the effort that Codex before 0.144 cannot parse", async () => {
   await using gateway = startCatalog();
   const shown = async (version: string) => effortsOf((await rowsOf(gateway, version)).get("acme/thinker"));
   assertEquals(await shown("0.130.0"), ["none", "low", "medium"]);
@@ -129,7 +129,7 @@ Deno.test("Codex before 0.144 is not shown the effort that it cannot read", asyn
   assertEquals(await shown("what"), ["none", "low", "medium"]);
 });
 
-Deno.test("Codex sees no model where its key may not use the responses endpoint; others get the usual list", async () => {
+Deno.test("Codex gets no model if its key may not use responses, and other clients the usual list", async () => {
   await using gateway = startCatalog({ default: { endpoints: ["models", "chat"] } });
   assertEquals((await rowsOf(gateway, "0.169.0")).size, 0);
   const usual = await (await get(gateway, "/v1/models?limit=1")).json();
@@ -138,7 +138,7 @@ Deno.test("Codex sees no model where its key may not use the responses endpoint;
   assertEquals(native.data, []);
 });
 
-Deno.test("a bad page of Anthropic's list is a 400 in Anthropic's shape", async () => {
+Deno.test("an invalid page of the native list is a 400 in Anthropic's shape", async () => {
   await using gateway = startCatalog();
   const response = await get(gateway, "/anthropic/v1/models?limit=0");
   const { type, error } = await response.json();

@@ -57,7 +57,7 @@ function listed(text: string): Omit<ListedModel, "row">[] {
   return readPriceList(parseJson(text)).map(({ row: _, ...model }) => model);
 }
 
-Deno.test("LiteLLM's list is read exactly, with its tiers", () => {
+Deno.test("readPriceList() reads LiteLLM's list exactly, with tiers", () => {
   assertEquals(listed(LITELLM), [
     {
       vendor: "openai",
@@ -86,7 +86,7 @@ Deno.test("LiteLLM's list is read exactly, with its tiers", () => {
   ]);
 });
 
-Deno.test("embedding models of LiteLLM's list have the length of their vectors", () => {
+Deno.test("readPriceList() reads the vector length of LiteLLM's embedding models", () => {
   const row = readPriceList(parseJson(LITELLM)).find(({ model }) => model === "vectors")?.row;
   assertEquals(row, {
     context_length: 8_191,
@@ -95,7 +95,7 @@ Deno.test("embedding models of LiteLLM's list have the length of their vectors",
   });
 });
 
-Deno.test("models.dev's list is read exactly, with its tiers of both forms", () => {
+Deno.test("readPriceList() reads models.dev's list exactly, with both forms of tiers", () => {
   assertEquals(listed(MODELS_DEV), [
     {
       vendor: "openai",
@@ -121,7 +121,7 @@ Deno.test("models.dev's list is read exactly, with its tiers of both forms", () 
   ]);
 });
 
-Deno.test("a list becomes a catalog: known models keep what it does not name, new ones are asked for", () => {
+Deno.test("importList() updates known models and adds selected new ones", () => {
   const known: CatalogModel = {
     vendor: "openai",
     model: "small",
@@ -204,13 +204,13 @@ Deno.test("a list becomes a catalog: known models keep what it does not name, ne
   );
 });
 
-Deno.test("what is no list of these is refused", () => {
+Deno.test("readPriceList() rejects other files", () => {
   for (const text of ["[]", "{}", '"x"', '{"a": 1}', '{"a": {"models": {}}}', '{"a": {"litellm_provider": "x"}}']) {
     assertThrows(() => readPriceList(parseJson(text)), RangeError, "Cannot read the price list", text);
   }
 });
 
-Deno.test("differences are those of the prices that the vendor charges: the target's, else the model's", () => {
+Deno.test("listDifferences() compares the target's prices, else the model's", () => {
   const pricing = {
     prompt: "0.00000125",
     completion: "0.0000100",
@@ -254,7 +254,7 @@ Deno.test("differences are those of the prices that the vendor charges: the targ
   ]);
 });
 
-Deno.test("the catalog of the release does not differ from itself", async () => {
+Deno.test("the built-in catalog has no differences from itself", async () => {
   const snapshot = await loadSnapshot();
   const config = parseConfig({
     upstreams: Object.fromEntries(

@@ -67,7 +67,7 @@ async function ids(response: Promise<Response>): Promise<string[]> {
   return data.map((model: { id: string }) => model.id);
 }
 
-Deno.test("listModels() has the envelope of its format", async () => {
+Deno.test("listModels() uses the envelope of its format", async () => {
   const compatible = await (await listModels(REQUEST, context(), "compatible")).json();
   assertEquals([Object.keys(compatible), compatible.object, compatible.data[0].object], [
     ["object", "data"],
@@ -78,7 +78,7 @@ Deno.test("listModels() has the envelope of its format", async () => {
   assertEquals([Object.keys(native), native.data[0].type], [["data", "has_more", "first_id", "last_id"], "model"]);
 });
 
-Deno.test("listModels() shows what the group may use; the native format models that answer in text", async () => {
+Deno.test("listModels() shows the models of the group, and in the native format only those with text output", async () => {
   const cases: [string[], CatalogFormat, string[]][] = [
     [["*"], "compatible", [
       "acme/one",
@@ -101,7 +101,7 @@ Deno.test("listModels() shows what the group may use; the native format models t
   }
 });
 
-Deno.test("listModels() shows what the caller may call", async () => {
+Deno.test("listModels() shows only models that the caller may call", async () => {
   const TEXT = ["acme/one", "acme/two", "beta/b", "sluice/echo"];
   const IMAGES = ["acme/paint", "zeta/brush", "sluice/canvas"];
   const cases: [Partial<Group>, KeyRules, compatible: string[], native: string[]][] = [
@@ -131,7 +131,7 @@ Deno.test("listVendor() shows one vendor's models", async () => {
   assertEquals(await ids(listVendor(REQUEST, context({ provider: "acme" }), "native")), ["acme/one", "acme/two"]);
 });
 
-Deno.test("listVendor() knows no vendor without a model for the caller", async () => {
+Deno.test("listVendor() does not find a vendor without permitted models", async () => {
   const cases: [string, string[], CatalogFormat][] = [
     ["nobody", ["*"], "compatible"],
     ["constructor", ["*"], "compatible"],
@@ -148,7 +148,7 @@ Deno.test("listVendor() knows no vendor without a model for the caller", async (
   }
 });
 
-Deno.test("getModel() and an id with an escaped slash answer with the same model", async () => {
+Deno.test("getModel() and an id with an escaped slash return the same model", async () => {
   for (const format of FORMATS) {
     const plain = await getModel(REQUEST, context({ provider: "acme", model_id: "one" }), format);
     const escaped = await listVendor(REQUEST, context({ provider: "acme/one" }), format);
@@ -159,7 +159,7 @@ Deno.test("getModel() and an id with an escaped slash answer with the same model
   }
 });
 
-Deno.test("a model that the caller may not use is one that does not exist", async () => {
+Deno.test("getModel() does not find a model that the caller may not use", async () => {
   const cases: [Record<string, string>, string[], CatalogFormat, string][] = [
     [{ provider: "acme", model_id: "none" }, ["*"], "compatible", "acme/none"],
     [{ provider: "acme", model_id: "one" }, ["beta/*"], "compatible", "acme/one"],
@@ -177,7 +177,7 @@ Deno.test("a model that the caller may not use is one that does not exist", asyn
   }
 });
 
-Deno.test("the catalog is answered with 304 to a client that has it", async () => {
+Deno.test("the list is answered with 304 for a current ETag", async () => {
   const first = await listModels(REQUEST, context(), "compatible");
   await first.body?.cancel();
   const headers = { "if-none-match": first.headers.get("etag") ?? "" };
@@ -193,7 +193,7 @@ function ask(query: string): Request {
   return new Request(`http://localhost/v1/models${query}`, { headers: { host: "localhost" } });
 }
 
-Deno.test("listModels() gives the native list in pages", async () => {
+Deno.test("listModels() pages the native list", async () => {
   const [one, two, b, echo] = ["acme/one", "acme/two", "beta/b", "sluice/echo"];
   const cases: [query: string, ids: unknown[], hasMore: boolean][] = [
     ["", [one, two, b, echo], false],
@@ -218,7 +218,7 @@ Deno.test("listModels() gives the native list in pages", async () => {
   assertEquals([vendor.last_id, vendor.has_more], [one, true]);
 });
 
-Deno.test("listModels() refuses what names no page of the native list", () => {
+Deno.test("listModels() rejects invalid pages of the native list", () => {
   const cases: [query: string, param: string][] = [
     ["?limit=0", "limit"],
     ["?limit=1001", "limit"],
@@ -237,5 +237,5 @@ Deno.test("listModels() refuses what names no page of the native list", () => {
   }
   // The models of other callers are unknown here.
   const hidden = () => listModels(ask("?after_id=acme/one"), context({}, ["beta/*"]), "native");
-  assertThrows(hidden, GatewayError, "The list has no model with this id");
+  assertThrows(hidden, GatewayError, "No model in the list has this id");
 });

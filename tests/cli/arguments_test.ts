@@ -42,7 +42,7 @@ Deno.test("parseArguments() finds the command, its operand and its flags", () =>
   }
 });
 
-Deno.test("parseArguments() says in one line what it does not know", () => {
+Deno.test("parseArguments() reports unknown arguments in one line", () => {
   const cases: [string, string][] = [
     ["start", 'Unknown command "start"; known: serve, init, keys add'],
     ["keys", 'Unknown command "keys"; known: keys add, keys list'],
@@ -66,7 +66,7 @@ Deno.test("parseArguments() says in one line what it does not know", () => {
   }
 });
 
-Deno.test("the help names every command, and that of a command its flags", () => {
+Deno.test("help lists every command, and the help of a command its flags", () => {
   for (const [name, { flags, examples }] of Object.entries(COMMANDS)) {
     assertStringIncludes(helpText(), `  ${name}`);
     for (const example of examples) {

@@ -33,11 +33,11 @@ async function changeAndList(place: Place): Promise<void> {
   assertEquals(rest.out.trimEnd().split("\n").length, 4);
 }
 
-Deno.test("audit --changes lists what commands change in a file", () =>
+Deno.test("audit --changes lists changes made by commands in a file", () =>
   inFolder((folder) => changeAndList({ folder })));
 
 Deno.test({
-  name: "audit --changes lists what commands change in a database",
+  name: "audit --changes lists changes made by commands in a database",
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {
@@ -46,7 +46,7 @@ Deno.test({
     }),
 });
 
-Deno.test("audit --changes refuses what it cannot read, and says where there is nothing", () =>
+Deno.test("audit --changes rejects invalid input, and reports an empty log", () =>
   inFolder(async (folder) => {
     await run(["keys", "add", "ci"], { folder });
     const cases: [args: string[], code: number, text: string][] = [
@@ -62,7 +62,7 @@ Deno.test("audit --changes refuses what it cannot read, and says where there is 
     assertEquals((await run(["audit", "--changes", "--cursor", "1"], { folder })).out, "No changes are logged yet\n");
   }));
 
-Deno.test("prune forgets changes from before the days that are kept", () =>
+Deno.test("prune deletes changes older than the retention", () =>
   inFolder(async (folder) => {
     await run(["keys", "add", "ci"], { folder });
     const store = openSqliteStore(`${folder}/data/sluice.db`);

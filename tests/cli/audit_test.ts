@@ -7,7 +7,7 @@ import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 
-Deno.test("audit passes beside a gateway under load, and ends with 1 where a bill was changed", () =>
+Deno.test("audit passes beside a gateway under load, and exits with 1 after a manipulated entry", () =>
   inFolder(async (folder) => {
     const gateway = await startBilled(folder);
     let isOver = false;
@@ -26,8 +26,8 @@ Deno.test("audit passes beside a gateway under load, and ends with 1 where a bil
     db.close();
     const failed = await run(["audit"], { folder });
     assertEquals(failed.code, 1);
-    assertMatch(failed.out, /^check entry 2 req_\w+: the check sum does not fit the entry and the one before$/m);
-    assertMatch(failed.out, /^cost entry 2 req_\w+: the cost is 0\.000068999999 USD, but .* make 0\.000069 USD$/m);
+    assertMatch(failed.out, /^check entry 2 req_\w+: the check sum does not match this entry and the previous one$/m);
+    assertMatch(failed.out, /^cost entry 2 req_\w+: the cost is 0\.000068999999 USD, but .* give 0\.000069 USD$/m);
     assertMatch(
       failed.out,
       /^day_sum: \d{4}-\d\d-\d\d, key "key_[\w-]+", group "team", model "acme\/assistant": cost is /m,
@@ -37,7 +37,7 @@ Deno.test("audit passes beside a gateway under load, and ends with 1 where a bil
     assertEquals([json.ok, json.difference_count, json.differences.length], [false, 3, 3]);
   }));
 
-Deno.test("prune forgets what is older than the configuration keeps, and the sums stay", () =>
+Deno.test("prune deletes entries older than the retention, and keeps the sums", () =>
   inFolder(async (folder) => {
     await Deno.mkdir(`${folder}/data`);
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "ledger": { "keep_days": 30 } }');

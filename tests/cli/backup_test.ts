@@ -30,7 +30,7 @@ async function install(folder: string): Promise<void> {
 }
 
 Deno.test({
-  name: "backup and restore work as docs/how-to/backup.md has them",
+  name: "backup and restore work as documented in docs/how-to/backup.md",
   ignore: Deno.build.os === "windows" || skipIf(findProgram("sh") === undefined, "sh is not installed"),
   fn: () =>
     inFolder(async (folder) => {
@@ -60,7 +60,7 @@ Deno.test({
     }),
 });
 
-Deno.test("backup writes over nothing, and needs a store", () =>
+Deno.test("backup never overwrites a file, and requires a store", () =>
   inFolder(async (folder) => {
     const missing = await run(["backup", "copy.db"], { folder });
     assertEquals([missing.code, missing.err], [1, 'Cannot read the store "./data/sluice.db": there is no such file\n']);

@@ -9,7 +9,7 @@ import {
 } from "../../lib/cli/banner.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
 
-Deno.test("originOf() is an address that a client on the same machine can use", () => {
+Deno.test("originOf() returns an address that local clients can use", () => {
   const cases: [string, string][] = [
     ["127.0.0.1", "http://127.0.0.1:80"],
     ["0.0.0.0", "http://localhost:80"],
@@ -20,7 +20,7 @@ Deno.test("originOf() is an address that a client on the same machine can use", 
   for (const [hostname, origin] of cases) assertEquals(originOf({ hostname, port: 80 }), origin);
 });
 
-Deno.test("addCommand() is a command for this program, and shows no password", () => {
+Deno.test("addCommand() prints the command of this program without a password", () => {
   const here = { isStandalone: true, isDeployed: false };
   const cases: [Parameters<typeof addCommand>, string][] = [
     [[{}, here], "sluice keys add NAME"],
@@ -36,7 +36,7 @@ Deno.test("addCommand() is a command for this program, and shows no password", (
   for (const [args, text] of cases) assertEquals(addCommand(...args), text);
 });
 
-Deno.test("without a terminal, the command that adds a key says where it must run", () => {
+Deno.test("addCommand() names the machine, container or user without a terminal", () => {
   const cases: [Record<string, string>, Parameters<typeof addCommand>[0], string][] = [
     [{}, { config: "a.jsonc" }, "cd /srv && sluice keys add NAME --config a.jsonc"],
     [{ SLUICE_STORE: "postgres://u:p@db/s" }, {}, "cd /srv && SLUICE_STORE=ADDRESS sluice keys add NAME"],
@@ -56,7 +56,7 @@ Deno.test("without a terminal, the command that adds a key says where it must ru
   assertEquals(backgroundOf({ isTerminal: true, folder: "/srv", env: () => "set" }), undefined);
 });
 
-Deno.test("the first start tells key, curl line and settings of the usual clients", () => {
+Deno.test("the first start prints key, curl command and client settings", () => {
   const text = firstStartText({ origin: "http://localhost:1", key: "KEY", model: "acme/one" });
   for (
     const part of [
@@ -71,7 +71,7 @@ Deno.test("the first start tells key, curl line and settings of the usual client
   ) assertStringIncludes(text, part);
 });
 
-Deno.test("a later start tells which keys there are", () => {
+Deno.test("a later start prints the existing keys", () => {
   const key = (name: string, change: Partial<KeyRecord> = {}): KeyRecord => ({
     id: `key_${name}`,
     name,

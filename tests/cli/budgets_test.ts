@@ -148,11 +148,11 @@ async function behaves(place: Place): Promise<void> {
   assertEquals(JSON.parse((await run(["usage", "--json"], place)).out).total.requests, 4);
 }
 
-Deno.test("budgets and keys show what is spent, held and left, to operators and holders of keys", () =>
+Deno.test("budgets and keys show spent, held and remaining amounts to operators and key holders", () =>
   inFolder((folder) => behaves({ folder, env: { ADMIN_KEY: "admin-key-of-the-test" } })));
 
 Deno.test({
-  name: "budgets and keys show the same over a database",
+  name: "budgets and keys show the same amounts over a database",
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {

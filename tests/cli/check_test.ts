@@ -48,7 +48,7 @@ function warnings(file: Json): string[] {
   return configWarnings(parseConfig(file, (name) => ENV[name]), NOW).map(warningText);
 }
 
-Deno.test("what is as it should be has no warnings", () => {
+Deno.test("a safe configuration has no warnings", () => {
   const files: JsonObject[] = [
     {},
     { models: [model()] },
@@ -188,7 +188,7 @@ Deno.test("each warning names the member and what to do", () => {
   }
 });
 
-Deno.test("check prints what would be served, with warnings as lines or JSON, which fail it with --strict alone", () =>
+Deno.test("check prints the configuration with warnings as text or JSON, and fails on them only with --strict", () =>
   inFolder(async (folder) => {
     const write = (file: JsonObject) => Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
     await write({ models: [model({ targets: [ECHO] })] });
@@ -217,7 +217,7 @@ Deno.test("check prints what would be served, with warnings as lines or JSON, wh
     for (const secret of Object.values(ENV)) assert(!`${json.out}${warned.out}`.includes(secret));
   }));
 
-Deno.test("check names the stores without passwords, and a journal that cannot be written", () =>
+Deno.test("check shows store addresses without passwords, and an unwritable journal", () =>
   inFolder(async (folder) => {
     const env = {
       SLUICE_STORE: "postgres://sluice:hunter2@db.example/sluice",

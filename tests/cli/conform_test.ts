@@ -8,7 +8,7 @@ reuseProcess();
 
 const TLS = new URL("../fixtures/tls/", import.meta.url);
 
-Deno.test("conform prints a report, ends with 0 where nothing fails, and never shows the key", async () => {
+Deno.test("conform prints a report, exits with 0 without failures, and never prints the key", async () => {
   await using gateway = startGateway({}, { now: Date.now });
   const { key } = gateway.key;
   await inFolder(async (folder) => {
@@ -26,7 +26,7 @@ Deno.test("conform prints a report, ends with 0 where nothing fails, and never s
   });
 });
 
-Deno.test("conform ends with 1 where something fails, and says what was expected and seen", async () => {
+Deno.test("conform exits with 1 after a failure, and prints expected and received values", async () => {
   const secret = "sk-answered-back-000000";
   await using server = startUpstream(() => json({ object: "list", data: [{ id: secret }] }));
   await inFolder(async (folder) => {
@@ -39,7 +39,7 @@ Deno.test("conform ends with 1 where something fails, and says what was expected
   });
 });
 
-Deno.test("conform says in one line what it cannot try", async () => {
+Deno.test("conform reports in one line why it cannot run", async () => {
   await using locked = startUpstream(() => json({ error: { message: "no" } }, { status: 401 }));
   await using empty = startUpstream(() => json({}, { status: 404 }));
   await inFolder(async (folder) => {

@@ -4,7 +4,7 @@ import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 
-Deno.test("explain shows a request of a running gateway by the id that its client was told", () =>
+Deno.test("explain shows a request of a running gateway by the id that its client received", () =>
   inFolder(async (folder) => {
     const gateway = await startBilled(folder);
     const id = await gateway.ask();

@@ -3,7 +3,7 @@ import { inFolder, run } from "../support/program.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-Deno.test("fault serves until it is told to stop, and tells what it did", async () => {
+Deno.test("fault serves until it is stopped, and prints statistics", async () => {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       ...["run", "--quiet", "--no-check", "--no-prompt", "--allow-net", "--allow-env", "--allow-read"],
@@ -31,7 +31,7 @@ Deno.test("fault serves until it is told to stop, and tells what it did", async 
   assertMatch(out, /\/v1\/messages: status, status 503\n/);
 });
 
-Deno.test("fault refuses what it does not know", async () => {
+Deno.test("fault rejects unknown arguments", async () => {
   await inFolder(async (folder) => {
     for (
       const [args, says] of [

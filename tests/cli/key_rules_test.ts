@@ -15,7 +15,7 @@ const FULL: KeyRules = {
   budget: { usd: "5", period: "week" },
 };
 
-Deno.test("parseKeyRules() makes rules of flags", () => {
+Deno.test("parseKeyRules() converts flags to rules", () => {
   const cases: [KeyRuleFlags["values"], ("report-only" | "enforce")[], Record<string, unknown> | undefined][] = [
     [{}, [], undefined],
     [{ group: "ops", expires: "30d" }, [], undefined],
@@ -37,7 +37,7 @@ Deno.test("parseKeyRules() makes rules of flags", () => {
   }
 });
 
-Deno.test("parseKeyRules() changes of the present rules what is named", () => {
+Deno.test("parseKeyRules() changes only the named rules", () => {
   const cases: [KeyRuleFlags["values"], ("report-only" | "enforce")[], Partial<KeyRules>][] = [
     [{ models: "b/c" }, [], { models: ["b/c"] }],
     [{ rpm: "9" }, [], { limits: { requests_per_minute: 9, concurrency: 2, report_only: true } }],
@@ -60,7 +60,7 @@ Deno.test("parseKeyRules() changes of the present rules what is named", () => {
   assertEquals(FULL.models, ["acme/*"]);
 });
 
-Deno.test("parseKeyRules() refuses what says nothing", () => {
+Deno.test("parseKeyRules() rejects empty values", () => {
   const cases: [KeyRuleFlags["values"], ("report-only" | "enforce")[], string][] = [
     [{ rpm: "many" }, [], 'Expected a whole number or "unset" after --rpm, not "many"'],
     [{ tpm: "-1" }, [], "after --tpm"],
@@ -76,7 +76,7 @@ Deno.test("parseKeyRules() refuses what says nothing", () => {
   }
 });
 
-Deno.test("parseExpiry() is a moment, never, or not named", () => {
+Deno.test("parseExpiry() returns a moment, never, or unset", () => {
   assertEquals([parseExpiry(undefined, 5), parseExpiry("unset", 5), parseExpiry("1s", 5)], [undefined, null, 1005]);
   assertThrows(() => parseExpiry("soon", 5), UsageError, 'Cannot read the moment "soon"');
 });

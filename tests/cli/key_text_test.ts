@@ -38,7 +38,7 @@ key_22  ci    default  active  2026-01-01T00:00:00.000Z  2027-01-01T00:00:00.000
   );
 });
 
-Deno.test("keyText() tells what a key may do, and nothing that is not there", () => {
+Deno.test("keyText() lists permissions and limits that are set", () => {
   assertEquals(
     keyText(KEY),
     `Key "ci"
@@ -77,7 +77,7 @@ Deno.test("keyText() tells what a key may do, and nothing that is not there", ()
   );
 });
 
-Deno.test("limits and budgets are said in words", () => {
+Deno.test("limitsText() describes limits and budgets in words", () => {
   const all = { requests_per_minute: 60, tokens_per_minute: 10_000, concurrency: 4 };
   assertEquals(limitsText({ ...all, report_only: false }), "60 requests and 10000 tokens per minute, 4 at one time");
   assertEquals(limitsText({ concurrency: 4, report_only: true }), "4 at one time (reported only)");

@@ -49,7 +49,7 @@ async function makeKeys(folder: string, env: Record<string, string>) {
 }
 
 Deno.test({
-  name: "keys export and import move keys from a file to a database and back, as they are",
+  name: "keys export and import copy keys from a file to a database and back unchanged",
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {
@@ -89,7 +89,7 @@ Deno.test({
     }),
 });
 
-Deno.test("keys import refuses conflicts, says which, and adds nothing", () =>
+Deno.test("keys import rejects conflicts, names them, and adds nothing", () =>
   inFolder(async (folder) => {
     const from = { ...CONFIG, SLUICE_STORE: `sqlite:${folder}/data/one.db` };
     const to = { ...CONFIG, SLUICE_STORE: `sqlite:${folder}/data/two.db` };
@@ -110,19 +110,19 @@ Deno.test("keys import refuses conflicts, says which, and adds nothing", () =>
     const line = (change: Record<string, unknown>) => JSON.stringify({ id, hash, group, ...rest, ...change });
     const cases: [lines: string[], problems: string[]][] = [
       [[head, changed, taken, fresh], [
-        `key "changed" (${first}): the key of this id has another disabled in the store`,
-        `key "taken" (${second}): its name is in use by ${before[1]?.id}`,
+        `key "changed" (${first}): the key with this id has a different disabled in the store`,
+        `key "taken" (${second}): its name is used by ${before[1]?.id}`,
       ]],
       [[count(1), line({ hash: before[0]?.hash })], [
-        `key "fresh" (${third}): it has the secret of the key "changed" (${first})`,
+        `key "fresh" (${third}): it has the same secret as key "changed" (${first})`,
       ]],
       [[count(2), fresh, line({ id: "key_twin", name: "twin" })], [
-        `key "twin" (key_twin): it has the secret of the key "fresh" (${third})`,
+        `key "twin" (key_twin): it has the same secret as key "fresh" (${third})`,
       ]],
       [[count(1), line({ group: "none" })], [
         `key "fresh" (${third}): unknown group "none"; known: team, default`,
       ]],
-      [[head, fresh], ["the file is not whole: 1 of 3 keys are there"]],
+      [[head, fresh], ["the file is incomplete: 1 of 3 keys are there"]],
       [[count(1), fresh.slice(0, -9)], ["line 2: "]],
       [[count(1), line({ id: "config:ci", created_at: "yesterday", rules: { modles: [] } })], [
         'line 2: id: Expected an id such as "key_FJJUXxbndaOn"',
@@ -132,8 +132,8 @@ Deno.test("keys import refuses conflicts, says which, and adds nothing", () =>
       [[count(1).replace('"version":1', '"version":2'), fresh], [
         "they were exported by a newer version of Sluice (format 2, known up to 1)",
       ]],
-      [[fresh], ["the first line is not the head of exported keys"]],
-      [[], ["the first line is not the head of exported keys"]],
+      [[fresh], ["the first line is not the header of a key export"]],
+      [[], ["the first line is not the header of a key export"]],
     ];
     for (const [lines, problems] of cases) {
       const { code, out, err } = await imported(to, lines);

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createLog, createLogWriter } from "../../lib/cli/log.ts";
 import { Secret } from "../../lib/secret.ts";
 
-Deno.test("the log writes one JSON object per line, whatever is in an entry", () => {
+Deno.test("the log writes one JSON object per line for any entry", () => {
   const lines: string[] = [];
   const log = createLog({ write: (line) => void lines.push(line), now: () => 0 });
   log({ level: "warn", event: "prune_failed", path: "\u001b[31m\r\n" });
@@ -16,7 +16,7 @@ Deno.test("the log writes one JSON object per line, whatever is in an entry", ()
   });
 });
 
-Deno.test("a line of the log is one line for every reader, of bounded length, and at or above the level", () => {
+Deno.test("a log line contains no line separators, has a bounded length, and respects the level", () => {
   const lines: string[] = [];
   let level: "info" | "warn" | "error" = "info";
   const log = createLog({ write: (line) => void lines.push(line), now: () => 0, level: () => level });
@@ -35,7 +35,7 @@ Deno.test("a line of the log is one line for every reader, of bounded length, an
   assertEquals(lines.slice(1).map((line) => JSON.parse(line).event), ["prune_failed", "store_down"]);
 });
 
-Deno.test("the writer of the log writes all lines in order, several at a time, also in small pieces", async () => {
+Deno.test("the log writer writes all lines in order, batched, even in small chunks", async () => {
   let text = "";
   let writes = 0;
   const writer = createLogWriter({
@@ -53,7 +53,7 @@ Deno.test("the writer of the log writes all lines in order, several at a time, a
   assertEquals(writer.lost, 0);
 });
 
-Deno.test("a reader of the log that is slow or gone holds up nobody, and what is lost is counted and told", async () => {
+Deno.test("a slow or closed reader of the log blocks nothing, and lost lines are counted and logged", async () => {
   const open = Promise.withResolvers<void>();
   let text = "";
   const writer = createLogWriter({
@@ -79,7 +79,7 @@ Deno.test("a reader of the log that is slow or gone holds up nobody, and what is
   assertEquals(gone.lost, 1);
 });
 
-Deno.test("no line about a failure holds a secret", () => {
+Deno.test("failure lines contain no secret", () => {
   new Secret("log-secret-0123456789");
   const lines: string[] = [];
   const log = createLog({ write: (line) => void lines.push(line), now: () => 0 });

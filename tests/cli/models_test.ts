@@ -7,7 +7,7 @@ reuseProcess();
 const ENV = { OPENAI_API_KEY: "secret-0123456789abcdef" };
 const UPSTREAMS = { openai: { vendor: "openai", api_key: { env: "OPENAI_API_KEY" } } };
 
-Deno.test("models list and show tell the facts of the release with their dates, and which are configured", () =>
+Deno.test("models list and show print the dated facts of the release, and which models are configured", () =>
   inFolder(async (folder) => {
     const { date, models } = await loadSnapshot();
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ upstreams: UPSTREAMS, models: ["openai/o3"] }));
@@ -31,7 +31,7 @@ Deno.test("models list and show tell the facts of the release with their dates, 
     assertStringIncludes(unknown.err, '"openai/gpt-99" is not in the catalog');
   }));
 
-Deno.test("models diff, models import and check show prices that differ, and change nothing", () =>
+Deno.test("models diff, models import and check show different prices, and change nothing", () =>
   inFolder(async (folder) => {
     const { date } = await loadSnapshot();
     const own = {
@@ -88,7 +88,7 @@ Deno.test("models diff, models import and check show prices that differ, and cha
     assertEquals(await Deno.readTextFile(`${folder}/sluice.jsonc`), file);
   }));
 
-Deno.test("models import --catalog makes a file that the configuration names: its rows come first", () =>
+Deno.test("models import --catalog creates a catalog file whose rows take precedence", () =>
   inFolder(async (folder) => {
     const list = {
       "o3": { litellm_provider: "openai", mode: "chat", input_cost_per_token: 1e-6, output_cost_per_token: 4e-6 },

@@ -36,7 +36,7 @@ async function status({ origin }: Pick<Running, "origin">, key: string): Promise
 }
 
 Deno.test({
-  name: "the first start at a terminal prints a key that works, and no later start prints it again" +
+  name: "the first start at a terminal prints a working key, later starts do not" +
     (!HAS_TERMINAL ? " (needs script, of util-linux)" : ""),
   ignore: !HAS_TERMINAL,
   fn: () =>
@@ -66,7 +66,7 @@ Deno.test({
     }),
 });
 
-Deno.test("a first start without a terminal prints no key, makes none, and says how to make one", () =>
+Deno.test("a first start without a terminal creates no key and explains how to create one", () =>
   inFolder(async (folder) => {
     const first = await start([], { folder });
     assertEquals(
@@ -82,7 +82,7 @@ Deno.test("a first start without a terminal prints no key, makes none, and says 
     assertMatch((await run(["keys", "list"], { folder })).out, /^ID .*\n.* first .*\n$/);
   }));
 
-Deno.test("signals that repeat the first do not kill a gateway while it closes what is open", () =>
+Deno.test("repeated signals do not kill a gateway while it closes", () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });
     let isOver = false;
@@ -102,7 +102,7 @@ Deno.test("signals that repeat the first do not kill a gateway while it closes w
     assertStringIncludes(err, '"event":"stopped"');
   }));
 
-Deno.test("a running gateway obeys at the next request what the command line does to keys", () =>
+Deno.test("a running gateway applies key changes of the command line at the next request", () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });
     const added = await run(["keys", "add", "ci"], { folder });
@@ -122,18 +122,18 @@ Deno.test("a running gateway obeys at the next request what the command line doe
     await gateway.ended;
   }));
 
-Deno.test("keys add, list and revoke say what they did and what they cannot do", () =>
+Deno.test("keys add, list and revoke print what they did and why they failed", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "groups": { "ops": {} } }');
     const added = await run(["keys", "add", "ci", "--group", "ops"], { folder });
     assertMatch(added.err, /^Added key "ci" \(key_\S+\) to group "ops"/);
     const refused: [string[], string][] = [
-      [["keys", "add", "ci"], 'Cannot add a key "ci": a key of this name is in use\n'],
+      [["keys", "add", "ci"], 'Cannot add a key "ci": another key has this name\n'],
       [
         ["keys", "add", "x", "--group", "nobody"],
         'Cannot add a key "x": unknown group "nobody"; known: ops, default\n',
       ],
-      [["keys", "revoke", "nobody"], 'Cannot revoke key "nobody": there is no key of this name or id\n'],
+      [["keys", "revoke", "nobody"], 'Cannot revoke key "nobody": there is no key with this name or id\n'],
       [["keys", "list", "--store", "memory:"], "Cannot reach the keys"],
     ];
     for (const [args, line] of refused) {
@@ -152,7 +152,7 @@ Deno.test("keys add, list and revoke say what they did and what they cannot do",
     );
   }));
 
-Deno.test("keys add and change say what of a rule matches nothing, and obey", () =>
+Deno.test("keys add and change warn about rules that match nothing, and apply them", () =>
   inFolder(async (folder) => {
     const added = await run(["keys", "add", "ci", "--models", "sluice/echo,nope/x"], { folder });
     assertEquals(added.code, 0);
@@ -169,7 +169,7 @@ Deno.test("keys add and change say what of a rule matches nothing, and obey", ()
     ]);
   }));
 
-Deno.test("a running gateway obeys at the next request the rules, the expiry and the rotation of a key", () =>
+Deno.test("a running gateway applies new rules, expiry and rotation of a key at the next request", () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });
     const models = async (key: string): Promise<string[] | number> => {
@@ -207,26 +207,26 @@ Deno.test("a running gateway obeys at the next request the rules, the expiry and
     assertMatch((await run(["keys", "show", "ci"], { folder })).out, /^Key "ci"\n {2}id: +key_\S+\n/);
   }));
 
-Deno.test("keys says in one line which flag it cannot take", () =>
+Deno.test("keys reports an invalid flag in one line", () =>
   inFolder(async (folder) => {
     await run(["keys", "add", "ci"], { folder });
     const cases: [string[], number, string][] = [
       [["add", "x", "--expires", "soon"], 2, 'Cannot read the moment "soon"'],
       [["add", "x", "--expires", "2001-01-01"], 1, 'Cannot add a key "x": its expiry must be in the future'],
       [["add", "x", "--rpm", "many"], 2, 'Expected a whole number or "unset" after --rpm'],
-      [["add", "x", "--ips", "here"], 1, 'Cannot add a key "x": its rules are wrong: ips[0]: Expected an IP address'],
+      [["add", "x", "--ips", "here"], 1, 'Cannot add a key "x": its rules are invalid: ips[0]: Expected an IP address'],
       [["add", "x", "--enforce"], 2, 'Unknown flag "--enforce" of "keys add"'],
       [["change", "ci"], 2, "Expected what to change"],
       [["change", "nobody", "--rpm", "1"], 1, 'Cannot change key "nobody": there is no key'],
       [["change", "ci", "--budget", "-5"], 2, 'Cannot read the flags of "keys change"'],
-      [["change", "ci", "--budget=5,0"], 1, 'Cannot change key "ci": its rules are wrong: budget.usd: Expected USD'],
+      [["change", "ci", "--budget=5,0"], 1, 'Cannot change key "ci": its rules are invalid: budget.usd: Expected USD'],
       [["rotate", "ci", "--overlap", "1w"], 2, 'Cannot read the time "1w"'],
       [
         ["rotate", "ci", "--overlap", "91d"],
         1,
         'Cannot rotate key "ci": the overlap must be from 0 seconds to 90 days',
       ],
-      [["show", "nobody"], 1, 'Cannot find key "nobody": there is no key of this name or id'],
+      [["show", "nobody"], 1, 'Cannot find key "nobody": there is no key with this name or id'],
     ];
     for (const [args, code, line] of cases) {
       const ended = await run(["keys", ...args], { folder });
@@ -235,7 +235,7 @@ Deno.test("keys says in one line which flag it cannot take", () =>
     }
   }));
 
-Deno.test("a configuration with mistakes ends the start with one line each and nothing else", () =>
+Deno.test("an invalid configuration ends the start with one line per problem", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(
       `${folder}/bad.jsonc`,
@@ -252,7 +252,7 @@ Deno.test("a configuration with mistakes ends the start with one line each and n
     }
   }));
 
-Deno.test("an unknown command or flag ends with code 2 and one line", () =>
+Deno.test("an unknown command or flag exits with code 2 and one line", () =>
   inFolder(async (folder) => {
     for (const args of [["start"], ["serve", "--prot", "1"]]) {
       const { code, out, err } = await run(args, { folder });
@@ -261,7 +261,7 @@ Deno.test("an unknown command or flag ends with code 2 and one line", () =>
     }
   }));
 
-Deno.test("a port in use ends the start with one line, and makes no key", () =>
+Deno.test("a port in use ends the start with one line, and creates no key", () =>
   inFolder(async (folder) => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { code, out, err } = await run(["--port", String(taken.addr.port)], { folder });
@@ -281,7 +281,7 @@ Deno.test("a store that cannot be opened ends the start with one line", () =>
     assertMatch(err, /^Cannot open the store "text.db": /);
   }));
 
-Deno.test("keys of the environment work, and then no key is made", () =>
+Deno.test("keys from the environment work, and no key is created", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "keys": [{ "name": "ci", "key": { "env": "CI_KEY" } }] }');
     const env = { CI_KEY: "a-key-from-the-environment" };
@@ -293,7 +293,7 @@ Deno.test("keys of the environment work, and then no key is made", () =>
     await gateway.ended;
   }));
 
-Deno.test("a memory store without a terminal says where its keys come from, and leaves no file", () =>
+Deno.test("a memory store without a terminal explains how to set keys, and leaves no file", () =>
   inFolder(async (folder) => {
     const gateway = await start(["--store", "memory:"], { folder });
     assertStringIncludes(
@@ -305,7 +305,7 @@ Deno.test("a memory store without a terminal says where its keys come from, and 
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
 
-Deno.test("an answer that is under way at SIGTERM is finished before the end", () =>
+Deno.test("a running answer is completed after SIGTERM", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
     const answer = await openAnswer(gateway);
@@ -316,7 +316,7 @@ Deno.test("an answer that is under way at SIGTERM is finished before the end", (
     assertEquals((await gateway.ended).code, 0);
   }));
 
-Deno.test("a second signal does not wait for answers under way", () =>
+Deno.test("a second signal ends running answers", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
     const answer = await openAnswer(gateway);
@@ -330,7 +330,7 @@ Deno.test("a second signal does not wait for answers under way", () =>
     answer.close();
   }));
 
-Deno.test("health asks the gateway that the configuration names", () =>
+Deno.test("health checks the configured gateway", () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });
     const port = new URL(gateway.origin).port;
@@ -341,7 +341,7 @@ Deno.test("health asks the gateway that the configuration names", () =>
     assertEquals([code, err], [1, `No gateway answers at ${gateway.origin}/healthz\n`]);
   }));
 
-Deno.test("check, help and version tell and do not touch the store", () =>
+Deno.test("check, help and version print and do not touch the store", () =>
   inFolder(async (folder) => {
     const check = await run(["check"], { folder });
     assertEquals(check.code, 0);

@@ -34,7 +34,7 @@ async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ f
   return { first: first === undefined ? 0 : first.at, logs };
 }
 
-Deno.test("the serving process forgets requests of days before those that are kept, and no others", async () => {
+Deno.test("the serving process prunes only entries older than the retention", async () => {
   const eleventh = DAY_ONE + 10 * DAY_MS;
   assertEquals((await pruneAt(eleventh + DAY_MS - 1)).first < DAY_ONE + DAY_MS, true);
   const { first, logs } = await pruneAt(eleventh + DAY_MS);
@@ -42,7 +42,7 @@ Deno.test("the serving process forgets requests of days before those that are ke
   assertEquals((await pruneAt(eleventh + 3 * DAY_MS)).first, 0);
 });
 
-Deno.test("a store that cannot prune is logged and ends nothing", async () => {
+Deno.test("a failing prune is logged and does not end the process", async () => {
   const { logs } = await pruneAt(DAY_ONE, () => Promise.reject(new Error("disk")));
   assertEquals(logs.map(({ level, event }) => [level, event]), [["warn", "prune_failed"]]);
 });

@@ -3,7 +3,7 @@ import { createMemoryRelease } from "../../lib/cli/release_memory.ts";
 
 const MIB = 1024 * 1024;
 
-Deno.test("memory is given back when it is calm after a peak, once, and not under load or for little", () => {
+Deno.test("memory is released once after a peak, and not under load or for small amounts", () => {
   const state = { running: 0, heap: 50 * MIB, collected: 0 };
   const lines: unknown[] = [];
   const look = createMemoryRelease({

@@ -18,8 +18,8 @@ async function assertRefused(place: Place, { shape, known }: { shape: number; kn
     assertEquals([code, out, err.trimEnd().split("\n").length], [1, "", 1], `${command}: ${err}`);
     assertStringIncludes(
       err,
-      `it was written by a newer version of Sluice (shape ${shape}, known up to ${known}): start that version, or ` +
-        "restore a copy of the store as it was before",
+      `it was written by a newer version of Sluice (schema version ${shape}, known up to ${known}): start that version or ` +
+        "restore an older backup",
     );
   }
 }
@@ -31,7 +31,7 @@ async function assertServes(place: Place): Promise<void> {
   assertEquals((await gateway.ended).code, 0);
 }
 
-Deno.test("an older version refuses a newer file, leaves it as it is, and serves from the copy of before", () =>
+Deno.test("an older version rejects a newer file, leaves it unchanged, and serves from the backup copy", () =>
   inFolder(async (folder) => {
     const place = { folder };
     const path = `${folder}/data/sluice.db`;
@@ -55,7 +55,7 @@ Deno.test("an older version refuses a newer file, leaves it as it is, and serves
   }));
 
 Deno.test({
-  name: "an older version refuses newer tables, leaves them as they are, and serves from the copy of before",
+  name: "an older version rejects newer tables, leaves them unchanged, and serves from the backup",
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {

@@ -47,7 +47,7 @@ async function world(kind: InFlightKind = "text") {
   return { finish, server, answer, logs, drain, stopped, end };
 }
 
-Deno.test("shutDownServer() lets open requests finish and takes no new ones", async () => {
+Deno.test("shutDownServer() lets open requests finish and accepts no new ones", async () => {
   const { finish, server, answer, logs, stopped, end } = await world();
   const ended = end();
   await assertRejects(() => Deno.connect({ hostname: "127.0.0.1", port: server.addr.port }), Error);
@@ -57,7 +57,7 @@ Deno.test("shutDownServer() lets open requests finish and takes no new ones", as
   assertEquals(logs.slice(1), [{ level: "info", event: "stopped", outcome: "drained" }]);
 });
 
-Deno.test("shutDownServer() ends texts and images when the time of each is over", async () => {
+Deno.test("shutDownServer() aborts texts and images after their drain times", async () => {
   const cases: [InFlightKind, Partial<ShutdownTimes>, string[]][] = [
     ["text", { drainMs: 20 }, ["texts", "all"]],
     ["images", { drainMs: 0, imagesDrainMs: 20 }, ["texts", "all"]],
@@ -70,7 +70,7 @@ Deno.test("shutDownServer() ends texts and images when the time of each is over"
   }
 });
 
-Deno.test("shutDownServer() lets images finish when the time of texts is over", async () => {
+Deno.test("shutDownServer() lets images finish after the drain time of texts", async () => {
   const { finish, answer, stopped, end } = await world("images");
   const ended = end({ drainMs: 0, imagesDrainMs: 60_000 });
   while (stopped.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -78,7 +78,7 @@ Deno.test("shutDownServer() lets images finish when the time of texts is over", 
   assertEquals([await answer, await ended], ["an image", "drained"]);
 });
 
-Deno.test("shutDownServer() says that it is not ready before it closes, and closes when no body is arriving", async () => {
+Deno.test("shutDownServer() reports not ready before it closes, and closes once no body is arriving", async () => {
   const { finish, server, answer, drain, end } = await world();
   const arrived = drain.arrive();
   const ended = end({ readyDelayMs: 30 });
@@ -95,7 +95,7 @@ Deno.test("shutDownServer() says that it is not ready before it closes, and clos
   await assertRejects(connect, Error);
 });
 
-Deno.test("shutDownServer() waits no longer than the second signal", async () => {
+Deno.test("shutDownServer() stops waiting at the second signal", async () => {
   const { finish, server, answer, logs, stopped, end } = await world();
   assertEquals([await end({}, Promise.resolve()), stopped, logs.at(-1)?.outcome], ["cut", [], "cut"]);
   finish.resolve("whole");
@@ -103,7 +103,7 @@ Deno.test("shutDownServer() waits no longer than the second signal", async () =>
   await server.finished;
 });
 
-Deno.test("listenForStopSignals() takes signals that follow at once for one", async () => {
+Deno.test("listenForStopSignals() treats signals in quick succession as one", async () => {
   const { first, second, forget } = listenForStopSignals();
   const timer = setInterval(() => Deno.kill(Deno.pid, "SIGTERM"), 10);
   await first;

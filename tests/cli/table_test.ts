@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { tableText } from "../../lib/cli/table.ts";
 import { csvText } from "../../lib/csv.ts";
 
-Deno.test("tableText() aligns columns, numbers to the right, and leaves no blanks at the end of a line", () => {
+Deno.test("tableText() aligns columns, numbers to the right, without trailing blanks", () => {
   const rows = [["NAME", "COUNT", "STATE"], ["a", "1", "on"], ["longer", "1000000", ""]];
   assertEquals(
     tableText(rows, { right: [1] }),
@@ -10,12 +10,12 @@ Deno.test("tableText() aligns columns, numbers to the right, and leaves no blank
   );
 });
 
-Deno.test("csvText() leaves no formula to a spreadsheet", () => {
+Deno.test("csvText() neutralizes spreadsheet formulas", () => {
   const cells = ["=1+1", "@a", "-a", "+1,2", "\t=1", "-0.5", "+49", "a=1", ""];
   assertEquals(csvText([cells]), "'=1+1,'@a,'-a,\"'+1,2\",'\t=1,-0.5,+49,a=1,\r\n");
 });
 
-Deno.test("csvText() quotes what RFC 4180 wants quoted", () => {
+Deno.test("csvText() quotes as RFC 4180 requires", () => {
   const rows = [["a", 'say "yes"', "1,5"], ["two\nlines", "", " b "]];
   assertEquals(csvText(rows), 'a,"say ""yes""","1,5"\r\n"two\nlines",, b \r\n');
 });

@@ -18,7 +18,7 @@ const SHOWS: Readonly<Record<string, string>> = {
   gemini: "contents",
 };
 
-Deno.test("translate prints the upstream's body and the named losses for every pair of protocols", async () => {
+Deno.test("translate prints the upstream's body and the dropped parameters for every pair of protocols", async () => {
   await inFolder(async (folder) => {
     const pairs = Object.keys(BODIES).flatMap((from) => Object.keys(SHOWS).map((to): [string, string] => [from, to]));
     // Two at a time: each is a process of its own.
@@ -40,7 +40,7 @@ Deno.test("translate prints the upstream's body and the named losses for every p
   });
 });
 
-Deno.test("translate words a body for a vendor, and knows the catalog", async () => {
+Deno.test("translate writes a body for a vendor and a catalog model", async () => {
   await inFolder(async (folder) => {
     const config = {
       upstreams: { local: { vendor: "ollama" } },
@@ -66,7 +66,7 @@ Deno.test("translate words a body for a vendor, and knows the catalog", async ()
   });
 });
 
-Deno.test("translate says in one line what is wrong, and prints nothing else", async () => {
+Deno.test("translate reports an error in one line, and prints nothing else", async () => {
   const chat = JSON.stringify(BODIES.chat);
   const cases: [args: string[], input: string, err: RegExp][] = [
     [["--from", "soap", "--to", "chat"], chat, /^Unknown protocol "soap"; known: chat, responses, messages\n$/],
@@ -78,7 +78,7 @@ Deno.test("translate says in one line what is wrong, and prints nothing else", a
     [
       ["--from", "chat", "--to", "messages", "--vendor", "openai"],
       chat,
-      /^Vendor "openai" does not speak "messages"; it speaks: responses, chat\n$/,
+      /^Vendor "openai" does not support protocol "messages"; it supports: responses, chat\n$/,
     ],
     [["--from", "chat", "--to", "chat"], "", /^400: Cannot read the body/],
     [["--from", "chat", "--to", "chat"], "[1]", /^400: Cannot read the body: expected a JSON object\n$/],
@@ -107,7 +107,7 @@ Deno.test("translate says in one line what is wrong, and prints nothing else", a
   });
 });
 
-Deno.test("translate reads bodies as the gateway does", async () => {
+Deno.test("translate validates bodies as the gateway does", async () => {
   await inFolder(async (folder) => {
     const messages = '[{"role":"user","content":"Hello"}]';
     const good = `\ufeff{"model":"acme/one","temperature":1.0,"max_tokens":1e2,"messages":${messages}}`;
@@ -121,7 +121,7 @@ Deno.test("translate reads bodies as the gateway does", async () => {
   });
 });
 
-Deno.test("translate names what is lost in the client's own words", async () => {
+Deno.test("translate names dropped parameters in the client's terms", async () => {
   await inFolder(async (folder) => {
     const cases: [from: string, more: JsonObject, lost: string][] = [
       ["messages", { metadata: { user_id: "u-1" } }, "metadata.user_id"],

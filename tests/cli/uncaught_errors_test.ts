@@ -14,13 +14,13 @@ async function caught(act: () => void): Promise<LogEntry> {
   }
 }
 
-Deno.test("a promise that nobody waited for is one line of the log, without its message", async () => {
+Deno.test("an unhandled rejection is logged in one line, without its message", async () => {
   const { level, event, cause, ...rest } = await caught(() => void Promise.reject(new RangeError("a secret")));
   assertEquals([level, event, cause], ["error", "unhandled_rejection", "RangeError"]);
   assertEquals(JSON.stringify(rest).includes("a secret"), false);
 });
 
-Deno.test("an error that nobody caught is one line of the log", async () => {
+Deno.test("an uncaught error is logged in one line", async () => {
   const entry = await caught(() =>
     void setTimeout(() => {
       throw new TypeError("a secret");

@@ -4,7 +4,7 @@ import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 
-Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is an invoice that fits to the last unit", () =>
+Deno.test("usage --by upstream lists requests per upstream, and its CSV matches as an invoice exactly", () =>
   inFolder(async (folder) => {
     const gateway = await startBilled(folder);
     await gateway.ask();
@@ -29,7 +29,7 @@ Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is 
     const { out: csv } = await usage("--csv", "--upstream", "embedded");
     const unknown = await usage("--upstream", "nobody");
     assertEquals([unknown.code, unknown.out], [2, ""]);
-    assertStringIncludes(unknown.err, 'Cannot find an upstream "nobody"');
+    assertStringIncludes(unknown.err, 'Cannot find upstream "nobody"');
     await Deno.writeTextFile(`${folder}/same.csv`, csv);
     const compare = (file: string, ...flags: string[]) => usage("--upstream", "embedded", "--invoice", file, ...flags);
     const same = await compare("same.csv");
@@ -54,7 +54,7 @@ Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is 
     assertEquals(unverified, { counted: 0, failed: 0, other_attempts: 0 });
   }));
 
-Deno.test("usage --by upstream says in one line which flags do not go together, and which file it cannot read", () =>
+Deno.test("usage --by upstream reports conflicting flags and unreadable files in one line", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/days.csv`, "day,model,prompt\n2026-10-31,m,1\n");
     const november = ["--since", "2026-11-01", "--until", "2026-12-01"];

@@ -4,7 +4,7 @@ import { inFolder, reuseProcess, run } from "../support/program.ts";
 
 reuseProcess();
 
-Deno.test("usage shows the bill of a running gateway as a table, as JSON and as CSV", () =>
+Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", () =>
   inFolder(async (folder) => {
     const gateway = await startBilled(folder);
     await gateway.ask();
@@ -86,14 +86,14 @@ Deno.test("usage shows the bill of a running gateway as a table, as JSON and as 
     assertEquals(upstream.lines, []);
   }));
 
-Deno.test("usage says in one line what it cannot do, and makes no store", () =>
+Deno.test("usage reports errors in one line, and creates no store", () =>
   inFolder(async (folder) => {
     const cases: [string[], number, string][] = [
       [["--since", "yesterday"], 2, 'Cannot read the moment "yesterday"'],
       [["--since", "1d", "--until", "2d"], 2, "Cannot sum up: the period ends at"],
       [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day, user, tag, upstream'],
       [["--by", "group,colour"], 2, 'Cannot sum up by "colour"'],
-      [["--by", "group,group"], 2, 'Cannot sum up by "group,group": expected one or two different ones'],
+      [["--by", "group,group"], 2, 'Cannot sum up by "group,group": expected one or two different of'],
       [["--month", "2026-13"], 2, 'Cannot read the period "2026-13"'],
       [["--today", "--month", "2026-10"], 2, "Expected one of --month, --last-month, --today and --yesterday"],
       [["--today", "--since", "1d"], 2, "Cannot use a named period together with a beginning or an end"],
@@ -109,7 +109,7 @@ Deno.test("usage says in one line what it cannot do, and makes no store", () =>
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
 
-Deno.test("commands that only read and change what is kept need no secrets; those that use them do", () =>
+Deno.test("commands that only use the store need no secrets; commands that use secrets do", () =>
   inFolder(async (folder) => {
     const file = {
       admin: { key: { env: "SECRET_ADMIN_KEY_OF_TEST" } },

@@ -12,7 +12,7 @@ async function warningsAt(now: number, models: string[], usesCatalog = true): Pr
   return (await catalogWarnings(config, { now, usesCatalog })).map(({ path, message }) => `${path}: ${message}`);
 }
 
-Deno.test("facts that are 90 days old are accepted, and older ones are a warning with their number and first day", async () => {
+Deno.test("catalog facts up to 90 days old are accepted; older ones are a warning with their number and first day", async () => {
   const { models } = await loadSnapshot();
   const date = models.find(({ row }) => row.id === "openai/o3")?.date ?? "";
   const old = Date.parse(date) + 90 * DAY_MS;

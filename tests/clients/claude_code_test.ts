@@ -202,7 +202,7 @@ function textOf(content: Body[]): string {
 }
 
 for (const route of ROUTES) {
-  Deno.test(`${route.model}: Claude Code's notes are neither repeated nor taken for a wish`, async () => {
+  Deno.test(`${route.model}: Claude Code's notes are neither repeated nor read as a directive`, async () => {
     const note = "<system-reminder>\nUse Bash, Read or Edit as you see fit: task, skill, agent.\n</system-reminder>\n";
     const content = [{ type: "text", text: `${note}${note}` }, { type: "text", text: "Say hello" }];
     const { content: said } = await answer(
@@ -212,7 +212,7 @@ for (const route of ROUTES) {
     assertEquals(said, [{ type: "text", text: "Say hello" }]);
   });
 
-  Deno.test(`${route.model}: what Claude Code asks for beyond the model is named`, async () => {
+  Deno.test(`${route.model}: parameters of Claude Code that the model lacks are named`, async () => {
     const { model, upstream } = route;
     const body = request(model, { messages: [{ role: "user", content: "Hello" }], thinking: { type: "disabled" } });
     const response = await post(crossing(route), "/anthropic/v1/messages?beta=true", body, HEADERS);
@@ -228,7 +228,7 @@ for (const route of ROUTES) {
   });
 }
 
-Deno.test("Claude Code asks for a manual budget of a model that decides by itself, and is told so", async () => {
+Deno.test("Claude Code is told if it sets a manual budget for an adaptive model", async () => {
   const body = request("acme/claude-opus-4-7", {
     messages: [{ role: "user", content: "Hello" }],
     thinking: { type: "enabled", budget_tokens: 31_999 },

@@ -23,7 +23,7 @@ const gateway = sharedGateway({
 
 const MESSAGES: Body = { model: ECHO, max_tokens: 10, messages: [{ role: "user", content: "Hello" }] };
 
-Deno.test("whoever asks for hello needs no key", async () => {
+Deno.test("/api/hello needs no key", async () => {
   for (const method of ["HEAD", "GET"]) {
     const response = await fetch(`${gateway().url}/anthropic/api/hello`, { method });
     assertEquals(response.status, 200);
@@ -31,7 +31,7 @@ Deno.test("whoever asks for hello needs no key", async () => {
   }
 });
 
-Deno.test("a WebSocket is refused with 426 at once where there is none, whatever the key", async () => {
+Deno.test("a WebSocket upgrade is refused with 426 if WebSockets are disabled, whatever the key", async () => {
   const { hostname, port } = new URL(gateway().url);
   for (const key of ["", `authorization: Bearer ${MAIN}\r\n`]) {
     using connection = await Deno.connect({ hostname, port: Number(port) });
@@ -50,7 +50,7 @@ Deno.test("a WebSocket is refused with 426 at once where there is none, whatever
   }
 });
 
-Deno.test("messages takes both versions of its protocol, and no other", async () => {
+Deno.test("messages accepts both versions of its protocol, and no other", async () => {
   const cases: [Record<string, string>, number][] = [
     [{ "anthropic-version": "2023-06-01" }, 200],
     [{ "anthropic-version": "2026-10-21" }, 200],
@@ -69,7 +69,7 @@ Deno.test("messages takes both versions of its protocol, and no other", async ()
   }
 });
 
-Deno.test("messages takes either credential, and x-api-key decides where they differ", async () => {
+Deno.test("messages accepts either credential, and x-api-key takes precedence", async () => {
   const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
   const cases: [Record<string, string>, number][] = [
     [{ "x-api-key": MAIN }, 200],
@@ -93,7 +93,7 @@ Deno.test("messages takes either credential, and x-api-key decides where they di
   }
 });
 
-Deno.test("the compatible endpoints take only a bearer token", async () => {
+Deno.test("the compatible endpoints accept only a bearer token", async () => {
   const body = { model: ECHO, input: "Hello" };
   const cases = [[{ "x-api-key": MAIN, authorization: "" }, 401], [{}, 200], [{ "x-api-key": "stray" }, 200]] as const;
   for (const [headers, status] of cases) {
@@ -127,7 +127,7 @@ Deno.test("truncation drops the oldest turns, or the request is refused", async 
   assertEquals([refused.status, (await refused.json()).error.code], [400, "context_length_exceeded"]);
 });
 
-Deno.test("every protocol says in its own words that the context is too small", async () => {
+Deno.test("every protocol reports an exceeded context in its own terms", async () => {
   const messages = [{ role: "user", content: "word ".repeat(100) }];
   const chat = await post(gateway(), "/v1/chat/completions", { model: SMALL, messages });
   const { error } = await chat.json();
@@ -139,7 +139,7 @@ Deno.test("every protocol says in its own words that the context is too small", 
   assertMatch(body.error.message, /^prompt is too long: \d+ tokens > 60 maximum/);
 });
 
-Deno.test("errors before a stream are plain JSON, also where a stream was asked for", async () => {
+Deno.test("errors before a stream are plain JSON, even for streaming requests", async () => {
   const cases: [string, Body, string][] = [
     ["/v1/chat/completions", { model: ECHO, stream: true }, "error"],
     ["/v1/responses", { model: ECHO, stream: true, input: 7 }, "error"],
@@ -166,7 +166,7 @@ Deno.test("unknown paths and methods have the error body of their prefix", async
   }
 });
 
-Deno.test("a model of the configuration streams under its own id in every protocol", async () => {
+Deno.test("a configured model streams under its own id in every protocol", async () => {
   const messages = [{ role: "user", content: "Hello" }];
   const chat = await readMessages(
     await post(gateway(), "/v1/chat/completions", { model: SMALL, messages, stream: true }),

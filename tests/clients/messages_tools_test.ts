@@ -179,7 +179,7 @@ crossAnthropic("toolRunner runs a function and ends with its result", gateway, a
 
 for (const route of ROUTES) {
   const { model } = route;
-  Deno.test(`@anthropic-ai/sdk 1, ${model}: toolRunner wants its conversation held, and goes on without`, async () => {
+  Deno.test(`@anthropic-ai/sdk 1, ${model}: toolRunner continues with the conversation kept by the client`, async () => {
     const bodies: { thread?: unknown; messages: unknown[] }[] = [];
     const client = new Anthropic({
       baseURL: `${gateway(route).url}/anthropic`,

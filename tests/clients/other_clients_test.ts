@@ -47,7 +47,7 @@ const RESPONSES: [string, Body][] = [
 ];
 
 crossClients(RESPONSES, (name, route, body) => {
-  Deno.test(`${route.model}: responses takes what clients send: ${name}`, async () => {
+  Deno.test(`${route.model}: responses accepts requests of clients: ${name}`, async () => {
     const response = await post(gateway(route), "/v1/responses", { model: route.model, ...body });
     checkHosted(body, response);
     const { status, output } = await readBody(response);
@@ -87,7 +87,7 @@ const CHAT: [string, Body][] = [
 ];
 
 crossClients(CHAT, (name, route, body) => {
-  Deno.test(`${route.model}: chat takes what clients send: ${name}`, async () => {
+  Deno.test(`${route.model}: chat accepts requests of clients: ${name}`, async () => {
     const answer = await readBody(
       await post(gateway(route), "/v1/chat/completions", { model: route.model, ...body }),
     );
@@ -117,7 +117,7 @@ const MESSAGES: [string, Body, Record<string, string>][] = [
 ];
 
 crossClients(MESSAGES, (name, route, body, headers) => {
-  Deno.test(`${route.model}: messages takes what clients send: ${name}`, async () => {
+  Deno.test(`${route.model}: messages accepts requests of clients: ${name}`, async () => {
     const request = {
       model: route.model,
       max_tokens: 32_000,
@@ -136,7 +136,7 @@ crossClients(MESSAGES, (name, route, body, headers) => {
 });
 
 for (const route of ROUTES) {
-  Deno.test(`${route.model}: messages refuses a budget as large as the limit, and names the member`, async () => {
+  Deno.test(`${route.model}: messages rejects a budget as large as the limit, and names the member`, async () => {
     const response = await post(gateway(route), "/anthropic/v1/messages", {
       model: route.model,
       max_tokens: 32_000,

@@ -50,7 +50,7 @@ Deno.test("a chat stream carries usage in a chunk of its own before [DONE]", asy
   assertEquals(usages.slice(0, -1), usages.slice(1).map(() => null));
 });
 
-Deno.test("a chat stream opens each call once, with all that tells it apart", async () => {
+Deno.test("a chat stream opens each call once, with index, id and name", async () => {
   const tools = ["clock", "timer"].map((name) => ({ type: "function", function: { ...TOOL, name } }));
   const body = { ...CHAT, tools, messages: [{ role: "user", content: 'call:clock {"a":1}\ncall:timer {}' }] };
   const messages = await readMessages(await post(gateway(), "/v1/chat/completions", body));
@@ -99,7 +99,7 @@ Deno.test("a responses stream names its events, numbers them, and ends with [DON
   assertEquals(Object.keys(first), Object.keys(last));
 });
 
-Deno.test("a responses stream gives reasoning, message and calls an item each, in order", async () => {
+Deno.test("a responses stream has one item each for reasoning, message and calls, in order", async () => {
   const body = {
     ...RESPONSES,
     input: "Now.\ncall:clock {}",
@@ -148,7 +148,7 @@ Deno.test("a messages stream names its events, and has no [DONE]", async () => {
   assertEquals(parsed(messages).map(({ type }) => type), names(messages));
 });
 
-Deno.test("a messages stream numbers its blocks without a gap, and signs thoughts once, at their end", async () => {
+Deno.test("a messages stream numbers its blocks without gaps, and signs thinking once, at its end", async () => {
   const body = {
     ...MESSAGES,
     thinking: { type: "enabled", budget_tokens: 1024 },
@@ -169,7 +169,7 @@ Deno.test("a messages stream numbers its blocks without a gap, and signs thought
   assertEquals(delta?.delta, { stop_reason: "tool_use", stop_sequence: null });
 });
 
-Deno.test("streams are neither cached nor held back, and name their request", async () => {
+Deno.test("streams are neither cached nor buffered, and have a request id", async () => {
   const cases: [string, Body][] = [
     ["/v1/chat/completions", CHAT],
     ["/v1/responses", RESPONSES],
@@ -186,7 +186,7 @@ Deno.test("streams are neither cached nor held back, and name their request", as
   }
 });
 
-Deno.test("every write of a stream is whole messages: none is split over two", async () => {
+Deno.test("every write of a stream consists of whole events", async () => {
   const { url, key } = gateway();
   const { hostname, port } = new URL(url);
   const body = JSON.stringify({ ...CHAT, messages: [{ role: "user", content: "one two three ".repeat(200) }] });

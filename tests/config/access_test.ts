@@ -20,7 +20,7 @@ function problems(file: Json): string[] {
   return assertThrows(() => parseConfig(file, env), ConfigError).problems;
 }
 
-Deno.test("parseConfig() reads what a group may do and pay", () => {
+Deno.test("parseConfig() reads permissions and prices of a group", () => {
   const group = {
     models: ["acme/*"],
     endpoints: ["chat", "models"],
@@ -51,7 +51,7 @@ Deno.test("parseConfig() reads the rules of a key", () => {
   assertEquals(keys as unknown, [{ name: "ci", group: "default", hash: hashKey(SECRETS.CI_KEY ?? ""), rules }]);
 });
 
-Deno.test("parseConfig() names the mistakes in groups and keys", () => {
+Deno.test("parseConfig() reports problems in groups and keys", () => {
   const group = (member: Record<string, Json>): Json => ({ groups: { g: member } });
   const key = (member: Record<string, Json>): Json => ({ keys: [{ name: "ci", key: { env: "CI_KEY" }, ...member }] });
   const network = 'Expected an IP address or a network, such as "10.0.0.0/8" or "2001:db8::1"';
@@ -70,7 +70,7 @@ Deno.test("parseConfig() names the mistakes in groups and keys", () => {
     [group({ limits: { requests_per_minute: 0 } }), "groups.g.limits.requests_per_minute: Expected at least 1, not 0"],
     [
       group({ limits: { rpm: 1 } }),
-      "groups.g.limits.rpm: Unknown member; known here: requests_per_minute, tokens_per_minute, concurrency, report_only",
+      "groups.g.limits.rpm: Unknown member; expected one of: requests_per_minute, tokens_per_minute, concurrency, report_only",
     ],
     [
       group({ budget: { usd: "5.0000000000001" } }),
@@ -93,7 +93,7 @@ Deno.test("parseConfig() names the mistakes in groups and keys", () => {
     [key({ ips: [""] }), `keys[0].ips[0]: ${network}`],
     [
       key({ protocols: ["chat"] }),
-      "keys[0].protocols: Unknown member; known here: models, endpoints, ips, limits, budget, name, key, group",
+      "keys[0].protocols: Unknown member; expected one of: models, endpoints, ips, limits, budget, name, key, group",
     ],
     [{ trusted_proxies: ["proxy.example"] }, `trusted_proxies[0]: ${network}`],
     [{ ledger: { keep_days: 0 } }, "ledger.keep_days: Expected at least 1, not 0"],
@@ -104,7 +104,7 @@ Deno.test("parseConfig() names the mistakes in groups and keys", () => {
   }
 });
 
-Deno.test("parseConfig() keeps of the admin key only its hash", () => {
+Deno.test("parseConfig() keeps only the hash of the admin key", () => {
   const config = parseConfig({ admin: { key: { env: "ADMIN_KEY" }, listen: { port: 8791 } } }, env);
   assertEquals(config.admin, {
     hash: hashKey(SECRETS.ADMIN_KEY ?? ""),
@@ -115,7 +115,7 @@ Deno.test("parseConfig() keeps of the admin key only its hash", () => {
   assertEquals(parseConfig({}).admin, undefined);
 });
 
-Deno.test("parseConfig() wants an admin key that is good and no client's", () => {
+Deno.test("parseConfig() requires a strong admin key that no client has", () => {
   const admin = (name: string): Record<string, Json> => ({ admin: { key: { env: name } } });
   const client = (name: string) => ({ name: `client-${name}`, key: { env: name } });
   const cases: [Json, string[]][] = [
@@ -130,10 +130,10 @@ Deno.test("parseConfig() wants an admin key that is good and no client's", () =>
     ]],
     [{ admin: { key: "secret" } }, ["admin.key: Expected an object with env, not a string"]],
     [{ ...admin("SAME_KEY"), keys: [client("ADMIN_KEY"), client("CI_KEY")] }, [
-      "admin.key: The same key is already keys[1]: a client would be the operator",
+      "admin.key: The same key as keys[1]: that client would have admin access",
     ]],
     [{ ...admin("CI_KEY"), keys: [client("CI_KEY")] }, [
-      "admin.key: The same key is already keys[0]: a client would be the operator",
+      "admin.key: The same key as keys[0]: that client would have admin access",
     ]],
   ];
   for (const [file, lines] of cases) {
@@ -146,7 +146,7 @@ Deno.test("parseConfig() wants an admin key that is good and no client's", () =>
   parseConfig({ ...admin("ADMIN_KEY"), keys: [client("CI_KEY")] }, env);
 });
 
-Deno.test("parseConfig() never shows a secret that was written in place of a variable's name", () => {
+Deno.test("parseConfig() never shows a secret written in place of a variable's name", () => {
   const secret = { env: "sk-a-secret-of-the-operator" };
   const found = problems({
     admin: { key: secret },
@@ -161,7 +161,7 @@ Deno.test("parseConfig() never shows a secret that was written in place of a var
   );
 });
 
-Deno.test("parseConfig() wants an address of its own for the admin side", () => {
+Deno.test("parseConfig() requires a separate address for the admin side", () => {
   const same = [
     "admin.listen: The same address as `listen`: leave it out to serve both there, or change the port",
   ];

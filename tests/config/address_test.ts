@@ -8,7 +8,7 @@ import {
   parseStoreAddress,
 } from "../../lib/config/address.ts";
 
-Deno.test("parseStoreAddress() tells the kinds of stores apart", () => {
+Deno.test("parseStoreAddress() distinguishes the kinds of stores", () => {
   assertEquals(parseStoreAddress("memory:"), { kind: "memory" });
   assertEquals(parseStoreAddress("sqlite:./a b.db"), { kind: "sqlite", path: "./a b.db" });
   for (const text of ["postgres://db/sluice", "postgresql://u:p@db:6543/sluice?sslmode=require"]) {
@@ -17,7 +17,7 @@ Deno.test("parseStoreAddress() tells the kinds of stores apart", () => {
   }
 });
 
-Deno.test("parseLimitsAddress() tells Redis from memory", () => {
+Deno.test("parseLimitsAddress() distinguishes Redis from memory", () => {
   assertEquals(parseLimitsAddress("memory:"), { kind: "memory" });
   for (const text of ["redis://cache", "rediss://:p@cache:6380/1"]) {
     const address = parseLimitsAddress(text);
@@ -25,7 +25,7 @@ Deno.test("parseLimitsAddress() tells Redis from memory", () => {
   }
 });
 
-Deno.test("addressWithoutPassword() leaves the password out, wherever it stands", () => {
+Deno.test("addressWithoutPassword() removes the password in every position", () => {
   const stores: [string, string][] = [
     ["memory:", "memory:"],
     ["sqlite:./data/sluice.db", "sqlite:./data/sluice.db"],
@@ -43,7 +43,7 @@ Deno.test("addressWithoutPassword() leaves the password out, wherever it stands"
   );
 });
 
-Deno.test("an address writes itself without its password", () => {
+Deno.test("an address is serialized without its password", () => {
   for (
     const address of [parseStoreAddress("postgres://u:hunter2@db/s"), parseLimitsAddress("redis://:hunter2@cache")]
   ) {
@@ -52,7 +52,7 @@ Deno.test("an address writes itself without its password", () => {
   }
 });
 
-Deno.test("containsPassword() tells addresses with a password, and what is no address", () => {
+Deno.test("containsPassword() finds passwords, and is undefined for invalid addresses", () => {
   const cases: [string, boolean | undefined][] = [
     ["memory:", false],
     ["sqlite:a:b@c", false],
@@ -66,7 +66,7 @@ Deno.test("containsPassword() tells addresses with a password, and what is no ad
   for (const [text, names] of cases) assertEquals(containsPassword(text), names, text);
 });
 
-Deno.test("isSameAddress() takes passwords for a difference", () => {
+Deno.test("isSameAddress() compares passwords too", () => {
   const one = parseStoreAddress("postgres://u:a@db/s");
   assertEquals(isSameAddress(one, parseStoreAddress("postgres://u:a@db/s")), true);
   assertEquals(isSameAddress(one, parseStoreAddress("postgres://u:b@db/s")), false);

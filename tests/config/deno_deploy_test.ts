@@ -24,7 +24,7 @@ function revealed({ store }: Pick<Config, "store">): string {
   return store.kind === "postgres" ? store.url.reveal() : store.kind;
 }
 
-Deno.test("on Deno Deploy the attached database is the store, unless another one is named", async () => {
+Deno.test("on Deno Deploy the attached database is the default store", async () => {
   const parts = {
     ...{ DENO_DEPLOY: "1", PGHOST: "db.example", PGPORT: "6543", PGDATABASE: "app--fix/it", PGUSER: "sluice" },
     ...{ PGPASSWORD: "p@/:%w", PGSSLMODE: "require" },
@@ -45,7 +45,7 @@ Deno.test("on Deno Deploy the attached database is the store, unless another one
   for (const [env, address] of cases) assertEquals(revealed(await load(env)), address);
 });
 
-Deno.test("elsewhere the variables of Deno Deploy mean nothing", async () => {
+Deno.test("elsewhere the variables of Deno Deploy are ignored", async () => {
   for (const said of ["", "0", "false"]) {
     const config = await load({ ...DEPLOY, DENO_DEPLOY: said, REDIS_URL: "redis://cache" }, { admin: undefined });
     assertEquals([config.store.kind, config.limits_store.kind], ["sqlite", "memory"]);
@@ -55,7 +55,7 @@ Deno.test("elsewhere the variables of Deno Deploy mean nothing", async () => {
   }
 });
 
-Deno.test("on Deno Deploy an instance listens where it is looked for, keeps no file and ends in time", async () => {
+Deno.test("on Deno Deploy an instance listens on the platform's address, keeps no file and drains in time", async () => {
   const config = await load(DEPLOY, { nodes: { journal: "./j" }, shutdown: { ready_delay_ms: 5_000 } });
   assertEquals(config.listen, { hostname: "0.0.0.0", port: 8000, reuse_port: false });
   assertEquals(config.nodes.journal, null);
@@ -72,27 +72,27 @@ Deno.test("on Deno Deploy an instance listens where it is looked for, keeps no f
   });
 });
 
-Deno.test("on Deno Deploy what each instance would keep for itself is refused, in one line that says what to set", async () => {
-  const refused = "On Deno Deploy keys and bills would end with each instance";
+Deno.test("on Deno Deploy settings that instances would not share are rejected with advice in one line", async () => {
+  const refused = "On Deno Deploy keys and ledger would be lost with each instance";
   for (const store of [undefined, "memory:", "sqlite:./data/s.db"]) {
     const lines = await problems({ DENO_DEPLOY: "1" }, store === undefined ? {} : { store });
     assertEquals(lines.map((line) => line.slice(0, 7 + refused.length)), [`store: ${refused}`]);
     assertEquals(lines[0]?.includes("SLUICE_STORE"), true);
   }
   const [line, ...more] = await problems(DEPLOY, LIMITED);
-  assertEquals(line?.startsWith("limits_store: On Deno Deploy each instance would count limits for itself"), true);
+  assertEquals(line?.startsWith("limits_store: On Deno Deploy each instance would count limits separately"), true);
   assertEquals(more, []);
   assertEquals((await load({ ...DEPLOY, REDIS_URL: "redis://cache" }, LIMITED)).limits_store.kind, "redis");
   assertEquals((await load(DEPLOY)).limits_store.kind, "memory");
 });
 
-Deno.test("SLUICE_EPHEMERAL=yes allows instances that keep for themselves", async () => {
+Deno.test("SLUICE_EPHEMERAL=yes allows instances that share nothing", async () => {
   const trial = { DENO_DEPLOY: "1", SLUICE_EPHEMERAL: "yes" };
   assertEquals((await load(trial, { ...LIMITED, store: "memory:" })).store.kind, "memory");
   assertEquals((await problems({ ...trial, SLUICE_EPHEMERAL: "no" })).length, 1);
 });
 
-Deno.test("on Deno Deploy there is one listener, also for a trial", async () => {
+Deno.test("on Deno Deploy there is one listener, even for a trial", async () => {
   const file = { admin: { key: { env: "ADMIN" }, listen: {} } };
   const env = { ...DEPLOY, ADMIN: "0123456789abcdef0123", SLUICE_EPHEMERAL: "yes" };
   const [line, ...more] = await problems(env, file);

@@ -14,7 +14,7 @@ async function problems(file: JsonObject): Promise<readonly string[]> {
   return (await assertRejects(() => read(file), ConfigError)).problems;
 }
 
-Deno.test("the snapshot has valid, sourced rows: of known vendors, with prices, dates and no id twice", async () => {
+Deno.test("the built-in catalog has valid, dated rows of known vendors, without duplicate ids", async () => {
   const { date, models } = await loadSnapshot();
   assert(models.length >= 40);
   const upstreams = Object.fromEntries(models.map(({ vendor }) => [vendor, upstream(vendor)]));
@@ -36,7 +36,7 @@ Deno.test("the snapshot has valid, sourced rows: of known vendors, with prices, 
   }
 });
 
-Deno.test("globs and ids become whole models at the only upstream of their vendor", async () => {
+Deno.test("globs and ids become complete models at the only upstream of their vendor", async () => {
   const { models } = await loadSnapshot();
   const { config, places } = await read({
     upstreams: { mine: upstream("openai"), claude: upstream("anthropic") },
@@ -50,7 +50,7 @@ Deno.test("globs and ids become whole models at the only upstream of their vendo
   assertEquals(gpt5?.pricing.prompt, "0.00000125");
 });
 
-Deno.test("own members override those of the catalog; prices and targets as a whole", async () => {
+Deno.test("configured members override the catalog; prices and targets as a whole", async () => {
   const own = {
     id: "openai/gpt-4.1",
     name: "Ours",
@@ -76,7 +76,7 @@ Deno.test("own members override those of the catalog; prices and targets as a wh
   assertEquals(model?.targets.map(({ upstream, model }) => [upstream, model]), [["two", "deployment"]]);
 });
 
-Deno.test("a complete model is never touched", async () => {
+Deno.test("a complete model stays unchanged", async () => {
   const whole = {
     id: "openai/gpt-5",
     created: 1,
@@ -90,17 +90,17 @@ Deno.test("a complete model is never touched", async () => {
   assertEquals(config.models, parseConfig(file, env).models);
 });
 
-Deno.test("what cannot be filled in is a problem at its place in the file", async () => {
+Deno.test("a model that cannot be completed is a problem at its position in the file", async () => {
   const one = { one: upstream("openai") };
   const two = { a: upstream("openai"), b: upstream("openai") };
   const cases: [file: JsonObject, problem: string][] = [
     [
       { upstreams: one, models: ["openai/gpt-99*"] },
-      'models[0]: "openai/gpt-99*" matches no model of the catalog, which "sluice models list" shows',
+      'models[0]: "openai/gpt-99*" matches no model in the catalog (see "sluice models list")',
     ],
     [
       { upstreams: one, models: ["openai/o3", { id: "openai/gpt-99" }] },
-      'models[1].id: "openai/gpt-99" is not in the catalog, which "sluice models list" shows: write it out',
+      'models[1].id: "openai/gpt-99" is not in the catalog (see "sluice models list"): configure it in full',
     ],
     [
       { upstreams: {}, models: ["openai/*"] },
@@ -118,11 +118,11 @@ Deno.test("what cannot be filled in is a problem at its place in the file", asyn
     // Behind 29 models of a glob.
     [
       { upstreams: one, models: ["openai/*", { id: "openai/o3", colour: "red" }] },
-      "models[1].colour: Unknown member; known here: id, canonical_slug",
+      "models[1].colour: Unknown member; expected one of: id, canonical_slug",
     ],
     [
       { upstreams: one, catalog_date: "2020-01-01", models: ["openai/*"] },
-      `catalog_date: The catalog is of ${(await loadSnapshot()).date}, not of 2020-01-01`,
+      `catalog_date: The catalog is dated ${(await loadSnapshot()).date}, not 2020-01-01`,
     ],
   ];
   for (const [file, expected] of cases) {
@@ -131,7 +131,7 @@ Deno.test("what cannot be filled in is a problem at its place in the file", asyn
   }
 });
 
-Deno.test("a date of the catalog that fits is accepted", async () => {
+Deno.test("a matching catalog date is accepted", async () => {
   const { date } = await loadSnapshot();
   const { config } = await read({ upstreams: { one: upstream("openai") }, catalog_date: date, models: ["openai/o3"] });
   assertEquals(config.models.map(({ id }) => id), ["openai/o3"]);

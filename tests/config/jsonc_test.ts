@@ -16,13 +16,13 @@ Deno.test("parseJsonc() reads JSON with comments and trailing commas", () => {
   for (const [text, value] of cases) assertEquals(parseJsonc(text), value, text);
 });
 
-Deno.test("parseJsonc() keeps __proto__ an ordinary member", () => {
+Deno.test("parseJsonc() keeps __proto__ as an ordinary member", () => {
   const value = parseJsonc('{"__proto__": {"a": 1}}');
   assertEquals(Object.getPrototypeOf(value), Object.prototype);
   assertEquals(Object.keys(value ?? {}), ["__proto__"]);
 });
 
-Deno.test("parseJsonc() names the mistake and its line and column", () => {
+Deno.test("parseJsonc() reports errors with line and column", () => {
   const cases: [string, number, number, string][] = [
     ["", 1, 1, "the text ends"],
     ["{\n  a: 1\n}", 2, 3, "name of a member"],

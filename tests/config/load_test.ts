@@ -24,13 +24,13 @@ async function problems(world: World): Promise<string[]> {
   return (await assertRejects(() => load(world), ConfigError)).problems;
 }
 
-Deno.test("loadConfig() is built in where there is no file", async () => {
+Deno.test("loadConfig() uses the built-in configuration without a file", async () => {
   const { config, path } = await load({});
   assertEquals(path, undefined);
   assertEquals(config.listen.port, 8790);
 });
 
-Deno.test("loadConfig() takes the file of the flag, then of the environment, then the default one", async () => {
+Deno.test("loadConfig() prefers the flag's file, then the environment's, then the default", async () => {
   const files = {
     "flag.jsonc": '{ "listen": { "port": 1 } }',
     "env.jsonc": '{ "listen": { "port": 2 } }',
@@ -48,7 +48,7 @@ Deno.test("loadConfig() takes the file of the flag, then of the environment, the
   }
 });
 
-Deno.test("loadConfig() takes the text of SLUICE_CONFIG_TEXT where nobody names a file", async () => {
+Deno.test("loadConfig() uses SLUICE_CONFIG_TEXT if no file is named", async () => {
   const files = { "sluice.jsonc": '{ "listen": { "port": 3 } }', "a.jsonc": '{ "listen": { "port": 4 } }' };
   const env = { SLUICE_CONFIG_TEXT: '{ "listen": { "port": 5 } } // text' };
   const seen = async (world: World) => {
@@ -64,7 +64,7 @@ Deno.test("loadConfig() takes the text of SLUICE_CONFIG_TEXT where nobody names 
   ]);
 });
 
-Deno.test("loadConfig() puts the environment over the file and flags over both", async () => {
+Deno.test("loadConfig() overrides the file by the environment and both by flags", async () => {
   const files = { "sluice.jsonc": '{ "listen": { "hostname": "a", "port": 1 }, "store": "sqlite:a" }' };
   const env = { SLUICE_HOSTNAME: "b", SLUICE_PORT: "2", SLUICE_STORE: "sqlite:b" };
   const seen = async (world: World) => {
@@ -78,7 +78,7 @@ Deno.test("loadConfig() puts the environment over the file and flags over both",
   assertEquals(await seen({ flags: { port: "5" } }), ["127.0.0.1", 5, "sqlite:./data/sluice.db"]);
 });
 
-Deno.test("loadConfig() reports wrong flags together with mistakes of the file", async () => {
+Deno.test("loadConfig() reports invalid flags together with problems of the file", async () => {
   const world = {
     files: { "sluice.jsonc": '{ "prots": 1 }' },
     flags: { port: "80x", hostname: "" },
@@ -95,7 +95,7 @@ Deno.test("loadConfig() reports wrong flags together with mistakes of the file",
   ]);
 });
 
-Deno.test("loadConfig() takes the address of the limits as it takes that of the store", async () => {
+Deno.test("loadConfig() reads the address of limits like that of the store", async () => {
   const files = { "sluice.jsonc": '{ "limits_store": "redis://file" }' };
   const env = { SLUICE_LIMITS_STORE: "rediss://:pw@env" };
   const seen = async (world: World) => addressWithoutPassword((await load(world)).config.limits_store);
@@ -105,7 +105,7 @@ Deno.test("loadConfig() takes the address of the limits as it takes that of the 
   assertEquals(await seen({ files, env, flags: { "limits-store": "redis://:pw@flag:1" } }), "redis://flag:1");
 });
 
-Deno.test("loadConfig() refuses a password in the file, says where it belongs, and never shows it", async () => {
+Deno.test("loadConfig() rejects a password in the file, names the variable for it, and never shows it", async () => {
   const cases: [string, string, string][] = [
     ["store", "postgres://sluice:hunter2@db/sluice", "SLUICE_STORE"],
     ["store", "postgres://db/sluice?user=sluice&password=hunter2", "SLUICE_STORE"],
@@ -118,7 +118,7 @@ Deno.test("loadConfig() refuses a password in the file, says where it belongs, a
   }
 });
 
-Deno.test("loadConfig() shows no part of an address that it refuses", async () => {
+Deno.test("loadConfig() shows no part of an invalid address", async () => {
   const file = (store: string): World => ({ files: { "sluice.jsonc": JSON.stringify({ store }) } });
   const worlds: World[] = [
     ...["mysql://sluice:hunter2@db/sluice", "postgres:/sluice:hunter2@db", "postgres://sluice:hunter2@db:99999/s"]
@@ -137,19 +137,19 @@ Deno.test("loadConfig() shows no part of an address that it refuses", async () =
   }
 });
 
-Deno.test("loadConfig() names the place of a mistake in the file's text", async () => {
+Deno.test("loadConfig() reports the position of an error in the file's text", async () => {
   assertEquals(await problems({ files: { "sluice.jsonc": '{\n  "listen": {,}\n}' } }), [
     'sluice.jsonc:2:14: Expected the name of a member in "…"',
   ]);
 });
 
-Deno.test("loadConfig() refuses a named file that does not exist", async () => {
+Deno.test("loadConfig() rejects a named file that does not exist", async () => {
   assertEquals(await problems({ flags: { config: "gone.jsonc" } }), [
     'Cannot read the configuration "gone.jsonc": there is no such file',
   ]);
 });
 
-Deno.test("loadConfig() takes the port of the admin side from the file, the environment and the flag", async () => {
+Deno.test("loadConfig() reads the admin port from the file, the environment and the flag", async () => {
   const admin = (listen: string) => ({ "sluice.jsonc": `{ "admin": { "key": { "env": "ADMIN" }${listen} } }` });
   const files = admin(', "listen": { "hostname": "::1", "port": 1 }');
   const env = { ADMIN: "an-admin-key-of-tests" };
@@ -163,13 +163,13 @@ Deno.test("loadConfig() takes the port of the admin side from the file, the envi
   for (const [world, listen] of cases) assertEquals((await load(world)).config.admin?.listen, listen);
 });
 
-Deno.test("loadConfig() refuses a port of the admin side that is none, or where there is no admin side", async () => {
+Deno.test("loadConfig() rejects an invalid admin port, and one without an admin side", async () => {
   const files = { "sluice.jsonc": '{ "admin": { "key": { "env": "ADMIN" } } }' };
   const env = { ADMIN: "an-admin-key-of-tests" };
   assertEquals(await problems({ files, env, flags: { "admin-port": "65536" } }), [
     '--admin-port: Expected a port from 0 to 65535, not "65536"',
   ]);
   assertEquals(await problems({ env: { SLUICE_ADMIN_PORT: "9" } }), [
-    "SLUICE_ADMIN_PORT: There is no admin side to give a port: set `admin`",
+    "SLUICE_ADMIN_PORT: The admin listener is not configured: set `admin`",
   ]);
 });

@@ -93,7 +93,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
   });
 });
 
-Deno.test("parseConfig() fills in a model from what it says", () => {
+Deno.test("parseConfig() fills in defaults of a model", () => {
   const [model] = parseConfig({ models: [MODEL] }).models;
   assertEquals(model?.vendor, "acme");
   assertEquals(model?.name, "acme/one");
@@ -103,7 +103,7 @@ Deno.test("parseConfig() fills in a model from what it says", () => {
   assertEquals(model?.top_provider.max_completion_tokens, 1000);
 });
 
-Deno.test("parseConfig() fills in an image model from what it says", () => {
+Deno.test("parseConfig() fills in defaults of an image model", () => {
   const [model] = parseConfig({ models: [imageRow({ upstream: "embedded", model: "canvas" })] }).models;
   assertEquals(model?.architecture.modality, "text+image->image");
   assertEquals(model?.pricing, {
@@ -117,7 +117,7 @@ Deno.test("parseConfig() fills in an image model from what it says", () => {
   assertEquals(model?.supported_parameters.includes("temperature"), false);
 });
 
-Deno.test("parseConfig() lists reasoning among the parameters of a model that reasons, once", () => {
+Deno.test("parseConfig() lists reasoning once among the parameters of a reasoning model", () => {
   const own = ["temperature", "reasoning"];
   for (
     const [supported_parameters, expected] of [[["temperature"], own], [own, own], [undefined, undefined]] as const
@@ -132,7 +132,7 @@ Deno.test("parseConfig() lists reasoning among the parameters of a model that re
   }
 });
 
-Deno.test("parseConfig() keeps a key's hash and not the key", () => {
+Deno.test("parseConfig() keeps only the hash of a key", () => {
   const secret = "a-secret-of-the-operator";
   const config = parseConfig({ keys: [{ name: "ci", key: { env: "CI_KEY" } }] }, env({ CI_KEY: secret }));
   assertEquals(config.keys, [{ name: "ci", group: "default", hash: hashKey(secret), rules: {} }]);
@@ -146,7 +146,7 @@ Deno.test("parseConfig() lets the operator restrict the default group", () => {
   });
 });
 
-Deno.test("parseConfig() names the member and the mistake", () => {
+Deno.test("parseConfig() names the invalid member and the problem", () => {
   const { pricing: _, ...priceless } = MODEL;
   const model = (change: JsonObject): JsonObject => ({ models: [{ ...MODEL, ...change }] });
   const VECTORS = {
@@ -298,22 +298,22 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member",
       { listen: { prot: 1 } },
-      "listen.prot: Unknown member; known here: hostname, port, reuse_port",
+      "listen.prot: Unknown member; expected one of: hostname, port, reuse_port",
     ],
     [
       "an unknown member of a model",
       model({ targets: [{ upstream: "embedded", model: "echo", wieght: 2 }] }),
-      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, images, batch, timeouts, pricing, priority, weight",
+      "models[0].targets[0].wieght: Unknown member; expected one of: upstream, model, protocol, images, batch, timeouts, pricing, priority, weight",
     ],
     [
       "an unknown member of an upstream",
       { upstreams: { a: { vendor: "embedded", key: 1 } } },
-      "upstreams.a.key: Unknown member; known here: vendor",
+      "upstreams.a.key: Unknown member; expected one of: vendor",
     ],
     [
       "an unknown member of a group",
       { groups: { g: { model: 1 } } },
-      "groups.g.model: Unknown member; known here: models, endpoints, protocols, ips, price_factor, hosted_tools, service_tiers, remote_mcp, vendor_state, limits, budget, " +
+      "groups.g.model: Unknown member; expected one of: models, endpoints, protocols, ips, price_factor, hosted_tools, service_tiers, remote_mcp, vendor_state, limits, budget, " +
       "key_limits, key_budget",
     ],
     ["a port out of range", { listen: { port: 70000 } }, "listen.port: Expected at most 65535, not 70000"],
@@ -349,7 +349,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
   for (const [name, file, line] of cases) assertEquals(problems(file), [line], name);
 });
 
-Deno.test("parseConfig() names what is wrong with a key and never shows it", () => {
+Deno.test("parseConfig() reports a problem of a key and never shows it", () => {
   const key = (change: JsonObject = {}): JsonObject => ({ name: "ci", key: { env: "CI_KEY" }, ...change });
   const good = "0123456789abcdef";
   const cases: [string, Json[], Record<string, string>, string][] = [
@@ -370,7 +370,7 @@ Deno.test("parseConfig() names what is wrong with a key and never shows it", () 
       { CI_KEY: good, B: `${good}0` },
       'keys[1].name: "ci" is already keys[0]',
     ],
-    ["value", [key(), key({ name: "b" })], { CI_KEY: good }, "keys[1].key: The same key is already keys[0]"],
+    ["value", [key(), key({ name: "b" })], { CI_KEY: good }, "keys[1].key: The same key as keys[0]"],
     ["literal", [key({ key: good })], {}, "keys[0].key: Expected an object with env, not a string"],
     [
       "literal as a name",
@@ -382,7 +382,7 @@ Deno.test("parseConfig() names what is wrong with a key and never shows it", () 
   for (const [name, keys, variables, line] of cases) assertEquals(problems({ keys }, variables), [line], name);
 });
 
-Deno.test("parseConfig() reports mistakes of form and of reference together", () => {
+Deno.test("parseConfig() reports schema problems and invalid references together", () => {
   assertEquals(
     problems({
       prot: 1,
@@ -391,7 +391,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     }),
     [
       'models[0].created: Expected a number, not "now"',
-      "prot: Unknown member; known here: $schema, listen, store, limits_store, nodes, upstreams, models, " +
+      "prot: Unknown member; expected one of: $schema, listen, store, limits_store, nodes, upstreams, models, " +
       "catalog, catalog_date, embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, responses, routing, " +
       "alerts, shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
@@ -401,13 +401,13 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
   );
 });
 
-Deno.test("parseConfig() lets processes share a port only where they share their store and their limits", () => {
+Deno.test("parseConfig() requires shared store and limits for processes that share a port", () => {
   const listen = { port: 8790, reuse_port: true };
   const store = "postgres://db.internal/sluice";
   const limits_store = "redis://redis.internal";
-  const noStore = "listen.reuse_port: Processes that share a port need a store that they share: set `store` to a " +
+  const noStore = "listen.reuse_port: Processes that share a port need a shared store: set `store` to a " +
     "Postgres database";
-  const noLimits = "listen.reuse_port: Processes that share a port would each count limits alone: set " +
+  const noLimits = "listen.reuse_port: Processes that share a port would count limits separately: set " +
     "`limits_store` to a Redis server";
   const cases: [JsonObject, string[]][] = [
     [{ listen }, [noStore, noLimits]],
@@ -416,7 +416,7 @@ Deno.test("parseConfig() lets processes share a port only where they share their
     [{ listen, store }, [noLimits]],
     [{ listen, store, limits_store: "memory:" }, [noLimits]],
     [{ listen: { ...listen, port: 0 }, store, limits_store }, [
-      "listen.port: Processes cannot share port 0, which takes a free one: name a port",
+      "listen.port: Processes cannot share port 0 (any free port): set a port",
     ]],
   ];
   for (const [file, expected] of cases) assertEquals(problems(file), expected);
@@ -424,7 +424,7 @@ Deno.test("parseConfig() lets processes share a port only where they share their
   assertEquals(parseConfig({ listen: { reuse_port: false } }).listen.reuse_port, false);
 });
 
-Deno.test("parseConfig() lets a name belong to one model", () => {
+Deno.test("parseConfig() requires that a name belongs to one model", () => {
   const row = (id: string, more: JsonObject = {}): JsonObject => ({ ...MODEL, id, ...more });
   const cases: [JsonObject[], string[]][] = [
     [[row("acme/one", { canonical_slug: "acme/one" }), row("acme/two", { aliases: ["two", "beta/two"] })], []],

@@ -61,7 +61,7 @@ function says({ source }: Bench): number {
   return source.loaded.config.keep_alive_seconds;
 }
 
-Deno.test("the first node puts its file, the others take it, and are told where theirs differ", async () => {
+Deno.test("the first node stores its file, the others use it and log differences to their own", async () => {
   const configs = openMemoryConfigs();
   const first = await openBench({ configs, file: { keep_alive_seconds: 21 } });
   assertEquals([says(first), first.source.loaded.shared, first.source.latest()], [21, 1, 1]);
@@ -77,7 +77,7 @@ Deno.test("the first node puts its file, the others take it, and are told where 
   assertEquals(configs.texts.length, 1);
 });
 
-Deno.test("what is a node's own stays its own, and what its flags and variables say still wins", async () => {
+Deno.test("a node's own members, flags and variables take precedence over the shared text", async () => {
   const configs = openMemoryConfigs();
   await openBench({
     configs,
@@ -117,7 +117,7 @@ Deno.test("what is a node's own stays its own, and what its flags and variables 
   }
 });
 
-Deno.test("a store that one process alone serves from has no configuration for others", () => {
+Deno.test("a local store has no shared configuration", () => {
   for (const store of [undefined, "memory:", "sqlite:./sluice.db"]) {
     const file: JsonObject = { nodes: { config: "store" }, ...(store !== undefined && { store }) };
     try {
@@ -126,7 +126,7 @@ Deno.test("a store that one process alone serves from has no configuration for o
     } catch (error) {
       assert(error instanceof ConfigError);
       assertEquals(error.problems, [
-        'nodes.config: "store" needs a store that nodes share: set `store` to a Postgres database',
+        'nodes.config: "store" needs a shared store: set `store` to a Postgres database',
       ]);
     }
   }
@@ -135,7 +135,7 @@ Deno.test("a store that one process alone serves from has no configuration for o
   }
 });
 
-Deno.test("what an operator does puts the file; a file that is only touched brings nothing back", async () => {
+Deno.test("an operator's trigger stores the file, and a merely touched file does not", async () => {
   const configs = openMemoryConfigs();
   const [one, two] = [
     await openBench({ configs, file: { keep_alive_seconds: 10 } }),
@@ -166,7 +166,7 @@ Deno.test("what an operator does puts the file; a file that is only touched brin
   assertEquals(await load(one, "file"), [12, 8]);
 });
 
-Deno.test("a node that cannot use the text of all starts with its own file", async () => {
+Deno.test("a node that cannot use the shared text starts with its own file", async () => {
   const configs = openMemoryConfigs();
   const upstreams = { host: { vendor: "openai", api_key: { env: "HOST_KEY" } } };
   const able = await openBench({ configs, file: { upstreams, keep_alive_seconds: 10 }, env: { HOST_KEY: "x-1" } });
@@ -180,7 +180,7 @@ Deno.test("a node that cannot use the text of all starts with its own file", asy
   assertEquals((await unable.source.load("store")).config.keep_alive_seconds, 12);
 });
 
-Deno.test("text in the store that is no configuration is told by its version, and one that has gone changes nothing", async () => {
+Deno.test("an invalid shared text is reported with its version, and a missing one changes nothing", async () => {
   const configs = openMemoryConfigs();
   const { source } = await openBench({ configs, file: { keep_alive_seconds: 10 } });
   await configs.put('{\n  "keep_alive_seconds": }');
@@ -194,7 +194,7 @@ Deno.test("text in the store that is no configuration is told by its version, an
   assertEquals((await other.source.load("store")).config.keep_alive_seconds, 7);
 });
 
-Deno.test("without the store nobody knows what is in force: no start, no change", async () => {
+Deno.test("without the store neither start nor reload is possible", async () => {
   const configs = openMemoryConfigs();
   configs.isAway = true;
   const error = await assertRejects(() => openBench({ configs, file: {} }), StoreError);
@@ -211,7 +211,7 @@ Deno.test("without the store nobody knows what is in force: no start, no change"
   assertEquals((await source.load("file")).shared, 2);
 });
 
-Deno.test("reloads that are asked for together come to the one that asks for most", async () => {
+Deno.test("concurrent reloads run as the highest trigger", async () => {
   const { loaded } = (await openBench({ configs: openMemoryConfigs(), file: {} })).source;
   const gate = Promise.withResolvers<void>();
   const asked: ReloadTrigger[] = [];
@@ -260,7 +260,7 @@ async function until(isSo: () => boolean | Promise<boolean>, what: string): Prom
   }
 }
 
-Deno.test("a reload for which the store is away is tried until it works; one that is refused is not tried again", async () => {
+Deno.test("a reload during an outage is retried, a rejected one is not", async () => {
   const { asked, reloading } = scripted({ store: ["refused", "away", "away"], file: ["away", "away", "done"] });
   reloading.ask("store");
   await until(() => asked.length === 1, "asked");
@@ -276,7 +276,7 @@ Deno.test("a reload for which the store is away is tried until it works; one tha
   reloading.end();
 });
 
-Deno.test("no try comes after the end", async () => {
+Deno.test("no retry happens after close()", async () => {
   const { asked, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
   reloading.ask("file");
   await until(() => asked.length > 2, "tried");
@@ -362,7 +362,7 @@ function priced(prompt: string): Json[] {
   }];
 }
 
-Deno.test("models, prices, groups and limits that one node is told are in force on all of them, by file, signal and admin side", async () => {
+Deno.test("models, prices, groups and limits changed on one node by file, signal or admin API apply to all", async () => {
   const configs = openMemoryConfigs();
   const file = { models: priced("0.001") };
   await using one = await startNode({ configs, file });
@@ -397,7 +397,7 @@ Deno.test("models, prices, groups and limits that one node is told are in force 
   assertEquals(configs.watchers, 0);
 });
 
-Deno.test("a node that cannot use what was put goes on with what it has, says why everywhere, and follows again when it can", async () => {
+Deno.test("a node that cannot use a new text keeps the current one, reports why, and follows the next", async () => {
   const configs = openMemoryConfigs();
   const file = { keep_alive_seconds: 10 };
   const keys = [{ name: "ci", key: { env: "CI_KEY" } }];
@@ -425,7 +425,7 @@ Deno.test("a node that cannot use what was put goes on with what it has, says wh
   assertEquals((await unable.admin("GET", "config")).body.last_error, undefined);
 });
 
-Deno.test("while the store is away the operator is told so, and a changed file is in force on all nodes when it is back", async () => {
+Deno.test("during an outage the operator is told, and a changed file applies to all nodes afterwards", async () => {
   const configs = openMemoryConfigs();
   await using one = await startNode({ configs, file: { keep_alive_seconds: 10 } });
   await using two = await startNode({ configs, file: { keep_alive_seconds: 10 } });
@@ -437,6 +437,6 @@ Deno.test("while the store is away the operator is told so, and a changed file i
   configs.isAway = false;
   await until(() => two.gateway().config.keep_alive_seconds === 13, "the change is in force elsewhere");
   assertEquals(one.gateway().config.keep_alive_seconds, 13);
-  const away = one.lines.filter(({ problem }) => String(problem).includes("out of reach"));
+  const away = one.lines.filter(({ problem }) => String(problem).includes("unreachable"));
   assertEquals(away.length, 1);
 });

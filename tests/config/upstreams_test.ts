@@ -25,7 +25,7 @@ function problems(upstream: Json, more: JsonObject = {}): string[] {
   return assertThrows(() => parseConfig({ upstreams: { one: upstream }, ...more }, env), ConfigError).problems;
 }
 
-Deno.test("upstreams of every kind are read, with defaults", () => {
+Deno.test("parseConfig() reads upstreams of every kind, with defaults", () => {
   const rows: JsonObject = {
     openai: { vendor: "openai", api_key: KEY },
     anthropic: { vendor: "anthropic", api_key: KEY, base_url: "https://proxy.example" },
@@ -55,31 +55,31 @@ Deno.test("upstreams of every kind are read, with defaults", () => {
   });
 });
 
-Deno.test("every mistake in an upstream is named", () => {
+Deno.test("parseConfig() reports every problem of an upstream", () => {
   const address = 'upstreams.one.base_url: Expected an address such as "https://api.example.com/v1": no query, no user';
   const local: JsonObject = { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" };
   const cases: [name: string, row: Json, problem: string | RegExp][] = [
-    ["no key", { vendor: "openai" }, 'upstreams.one.api_key: Missing: vendor "openai" wants a key'],
-    ["no key", { vendor: "gemini" }, 'upstreams.one.api_key: Missing: vendor "gemini" wants a key'],
+    ["no key", { vendor: "openai" }, 'upstreams.one.api_key: Missing: vendor "openai" requires a key'],
+    ["no key", { vendor: "gemini" }, 'upstreams.one.api_key: Missing: vendor "gemini" requires a key'],
     [
       "no address",
       { vendor: "azure", api_key: KEY },
-      'upstreams.one.base_url: Missing: vendor "azure" has no address of its own',
+      'upstreams.one.base_url: Missing: vendor "azure" has no default address',
     ],
     [
       "no address",
       { vendor: "openai-compatible" },
-      'upstreams.one.base_url: Missing: vendor "openai-compatible" has no address of its own',
+      'upstreams.one.base_url: Missing: vendor "openai-compatible" has no default address',
     ],
     [
       "a protocol it does not speak",
       { vendor: "anthropic", api_key: KEY, protocols: ["messages", "chat"] },
-      'upstreams.one.protocols: Vendor "anthropic" does not speak "chat"; it speaks: messages',
+      'upstreams.one.protocols: Vendor "anthropic" does not support protocol "chat"; it supports: messages',
     ],
     [
       "a protocol it does not speak",
       { ...local, protocols: ["gemini"] },
-      'upstreams.one.protocols: Vendor "openai-compatible" does not speak "gemini"; it speaks: chat, responses',
+      'upstreams.one.protocols: Vendor "openai-compatible" does not support protocol "gemini"; it supports: chat, responses',
     ],
     ["no protocol", { ...local, protocols: [] }, "upstreams.one.protocols: Expected at least 1 items, not 0"],
     ["an unknown protocol", { ...local, protocols: ["x"] }, /^upstreams\.one\.protocols\[0\]: Expected .*"x"$/],
@@ -134,7 +134,7 @@ Deno.test("every mistake in an upstream is named", () => {
     [
       "an unknown member",
       { ...local, headers: {} },
-      /^upstreams\.one\.headers: Unknown member; known here: vendor, base_u/,
+      /^upstreams\.one\.headers: Unknown member; expected one of: vendor, base_u/,
     ],
     ["a key of the embedded one", { vendor: "embedded", api_key: KEY }, /^upstreams\.one\.api_key: Unknown member/],
     ["a timeout of nothing", { ...local, timeouts: { idle_ms: 0 } }, /^upstreams\.one\.timeouts\.idle_ms: Expected/],
@@ -150,11 +150,11 @@ Deno.test("every mistake in an upstream is named", () => {
   }
 });
 
-Deno.test("a key that stands in the file is a mistake, and is not repeated", () => {
+Deno.test("parseConfig() rejects a key in the file, and does not repeat it", () => {
   assert(!problems({ vendor: "openai", api_key: SECRET }).join("\n").includes(SECRET));
 });
 
-Deno.test("a target must speak what its upstream speaks", () => {
+Deno.test("parseConfig() requires a protocol that the target's upstream supports", () => {
   const target = (more: JsonObject): JsonObject => ({
     models: [{
       id: "acme/one",
@@ -166,10 +166,10 @@ Deno.test("a target must speak what its upstream speaks", () => {
   });
   const local: JsonObject = { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" };
   assertEquals(problems(local, target({ protocol: "responses" })), [
-    'models[0].targets[0].protocol: Upstream "one" does not speak "responses"; it speaks: chat',
+    'models[0].targets[0].protocol: Upstream "one" does not support protocol "responses"; it supports: chat',
   ]);
   assertEquals(problems({ ...local, protocols: ["responses"] }, target({ protocol: "chat" })), [
-    'models[0].targets[0].protocol: Upstream "one" does not speak "chat"; it speaks: responses',
+    'models[0].targets[0].protocol: Upstream "one" does not support protocol "chat"; it supports: responses',
   ]);
   parseConfig(
     { upstreams: { one: { ...local, protocols: ["responses"] } }, ...target({ protocol: "responses" }) },
@@ -177,13 +177,13 @@ Deno.test("a target must speak what its upstream speaks", () => {
   );
 });
 
-Deno.test("mistakes in several upstreams are reported together", () => {
+Deno.test("parseConfig() reports problems of several upstreams together", () => {
   const rows = { one: { vendor: "openai" }, two: { vendor: "azure" }, three: { vendor: "nobody" } };
   const found = assertThrows(() => parseConfig({ upstreams: rows }, env), ConfigError).problems;
   assertEquals(found.length, 4, found.join("\n"));
 });
 
-Deno.test("an upstream's key is shown by nothing", async () => {
+Deno.test("no output shows an upstream's key", async () => {
   const config = parseConfig({ upstreams: { one: { vendor: "openai", api_key: KEY } } }, env);
   const store = openMemoryStore();
   const gateway = createGateway({ config, store, now: () => 0, log: () => {} });
@@ -208,7 +208,7 @@ Deno.test("an upstream's key is shown by nothing", async () => {
   await store.close();
 });
 
-Deno.test("what the example configuration has in comments loads too, and so does the documentation's", async () => {
+Deno.test("the commented examples in the example configuration and documentation load", async () => {
   const example = await Deno.readTextFile(new URL("../../sluice.example.jsonc", import.meta.url));
   const open = example.replace(/^( *)\/\/ (?=["{}\]\s])/gm, "$1").replace(
     /\}(\s*(?:\/\/[^\n]*\n\s*)*)(?=["{])/g,

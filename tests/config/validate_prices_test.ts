@@ -24,7 +24,7 @@ function problems(file: Json, env: Readonly<Record<string, string>> = {}): strin
   }
 }
 
-Deno.test("a factor must leave every price that its group may pay within 12 decimals", () => {
+Deno.test("a price factor must keep every price of its group within 12 decimals", () => {
   const models = [
     model("acme/one"),
     model("acme/two", { pricing: { prompt: "1", completion: "2", input_cache_write_1h: "0.000000000015" } }),
@@ -61,7 +61,7 @@ Deno.test("a factor must leave every price that its group may pay within 12 deci
   for (const [g, expected] of cases) assertEquals(problems({ models, groups: { g } }), expected, JSON.stringify(g));
 });
 
-Deno.test("factors are checked against the embedded models, unless there are none", () => {
+Deno.test("price factors are checked against the embedded models, unless these are disabled", () => {
   const groups = { g: { price_factor: "0.000001" } };
   assertEquals(problems({ groups }), [
     'groups.g.price_factor: "0.000001" times pricing.prompt "0.00000075" of model "sluice/canvas" has more than 12 ' +
@@ -70,15 +70,15 @@ Deno.test("factors are checked against the embedded models, unless there are non
   assertEquals(problems({ groups, embedded_models: false }), []);
 });
 
-Deno.test("two changes of prices at one moment are refused, however they are written", () => {
+Deno.test("two price changes at one moment are rejected, in any notation", () => {
   const change = (from: string) => ({ from, prompt: "1", completion: "1" });
   const changes = ["2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z", "2027-01-01T01:00:00+01:00"].map(change);
   assertEquals(problems({ models: [model("acme/one", { price_changes: changes })] }), [
-    "models[0].price_changes[2].from: The same moment is already that of price_changes[0]",
+    "models[0].price_changes[2].from: The same time is already used by price_changes[0]",
   ]);
 });
 
-Deno.test("prices and factors of the wrong form are told once, by the schema", () => {
+Deno.test("malformed prices and factors are reported once, by the schema", () => {
   const file = {
     models: [model("acme/one", { pricing: { prompt: "1e-13", completion: 5 }, price_changes: [{ from: "soon" }, 3] })],
     groups: { g: { price_factor: "a half" }, h: 3, i: { price_factor: "0.5", models: "*" } },
@@ -87,7 +87,7 @@ Deno.test("prices and factors of the wrong form are told once, by the schema", (
   assertThrows(() => parseConfig(file), ConfigError);
 });
 
-Deno.test("what a group allows has a price at every model that its keys may ask for it", () => {
+Deno.test("an allowed extra needs a price at every model of the group", () => {
   const upstreams = {
     one: { vendor: "openai-compatible", base_url: "http://127.0.0.1:1/v1" },
     two: { vendor: "gemini", api_key: { env: "KEY" } },
@@ -137,7 +137,7 @@ Deno.test("what a group allows has a price at every model that its keys may ask 
   }
 });
 
-Deno.test("a factor must leave prices of tools and tiers within 12 decimals, too", () => {
+Deno.test("a price factor must keep prices of tools and tiers within 12 decimals", () => {
   const models = [model("acme/one", {
     pricing: {
       prompt: "0",
@@ -152,7 +152,7 @@ Deno.test("a factor must leave prices of tools and tiers within 12 decimals, too
   ]);
 });
 
-Deno.test("thresholds and time windows give one price to every request", () => {
+Deno.test("thresholds and time windows must define one price per request", () => {
   const prices = { prompt: "1", completion: "1" };
   const window = (name: string, from: string, until: string) => ({ name, from, until, ...prices });
   const tier = (above: number) => ({ above, ...prices });
@@ -163,17 +163,17 @@ Deno.test("thresholds and time windows give one price to every request", () => {
     }, []],
     [{ time_windows: [window("all-day", "00:00", "24:00")] }, []],
     [{ context_tiers: [tier(1), tier(2), tier(1)] }, [
-      "models[0].pricing.context_tiers[2].above: 1 is already that of context_tiers[0]",
+      "models[0].pricing.context_tiers[2].above: 1 is already used by context_tiers[0]",
     ]],
     [{ service_tiers: { priority: { ...prices, context_tiers: [tier(7), tier(7)] } } }, [
-      "models[0].pricing.service_tiers.priority.context_tiers[1].above: 7 is already that of context_tiers[0]",
+      "models[0].pricing.service_tiers.priority.context_tiers[1].above: 7 is already used by context_tiers[0]",
     ]],
     [{ context_tiers: [tier(0)] }, ["models[0].pricing.context_tiers[0].above: Expected at least 1, not 0"]],
     [{ time_windows: [window("a", "22:00", "02:00"), window("b", "01:59", "03:00")] }, [
       "models[0].pricing.time_windows[1]: It overlaps with time_windows[0]",
     ]],
     [{ time_windows: [window("a", "12:00", "12:00")] }, [
-      "models[0].pricing.time_windows[0].until: The window has no minute",
+      "models[0].pricing.time_windows[0].until: The window is empty",
     ]],
     [{ time_windows: [window("a", "12:00", "13:00"), window("a", "14:00", "15:00")] }, [
       'models[0].pricing.time_windows[1].name: "a" is already time_windows[0]',
@@ -197,7 +197,7 @@ Deno.test("thresholds and time windows give one price to every request", () => {
   ]);
 });
 
-Deno.test("a factor must leave prices of context tiers and time windows within 12 decimals, too", () => {
+Deno.test("a price factor must keep prices of context tiers and time windows within 12 decimals", () => {
   const prices = { prompt: "1", completion: "1" };
   const small = { prompt: "1", completion: "0.000000000003" };
   const cases: [JsonObject, string][] = [

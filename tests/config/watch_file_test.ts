@@ -34,7 +34,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-Deno.test("many writes at once are told as one change, other files of the folder not at all", () =>
+Deno.test("watchFile() reports many writes as one change, and ignores other files", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;
     await Deno.writeTextFile(path, "0");
@@ -57,7 +57,7 @@ Deno.test("many writes at once are told as one change, other files of the folder
     assertEquals(count(), 1);
   }));
 
-Deno.test("a file that is written without a pause is told meanwhile", () =>
+Deno.test("watchFile() reports a file that is written continuously", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;
     const { changed, next } = counter();
@@ -72,7 +72,7 @@ Deno.test("a file that is written without a pause is told meanwhile", () =>
     end();
   }));
 
-Deno.test("a link that is turned to another folder is told, as a ConfigMap's is", () =>
+Deno.test("watchFile() reports a symbolic link that changes, as for a ConfigMap", () =>
   inFolder(async (folder) => {
     for (const name of ["one", "two"]) {
       await Deno.mkdir(`${folder}/${name}`);
@@ -89,7 +89,7 @@ Deno.test("a link that is turned to another folder is told, as a ConfigMap's is"
     end();
   }));
 
-Deno.test("a folder that is not there yet is no hindrance, nor is a file that goes and comes back", () =>
+Deno.test("watchFile() accepts a missing folder, and a file that disappears and returns", () =>
   inFolder(async (folder) => {
     const path = `${folder}/later/sluice.jsonc`;
     const { changed, next } = counter();
@@ -108,7 +108,7 @@ Deno.test("a folder that is not there yet is no hindrance, nor is a file that go
   }));
 
 Deno.test({
-  name: "a process keeps its locks on other files of the folder, whoever touches them",
+  name: "watchFile() keeps the process's locks on other files of the folder",
   ignore: Deno.build.os !== "linux" || skipIf(findProgram("cat") === undefined, "cat is not installed"),
   fn: () =>
     inFolder(async (folder) => {

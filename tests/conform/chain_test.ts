@@ -38,7 +38,7 @@ const HOSTS = [
 ] as const;
 
 for (const [protocol, vendor, path] of HOSTS) {
-  Deno.test(`a gateway in front of a host that speaks ${protocol} passes`, async () => {
+  Deno.test(`a gateway in front of a host with the ${protocol} protocol passes`, async () => {
     await using host = startGateway({ keys: [{ name: "front", key: { env: "UPSTREAM_KEY" } }] }, OPTIONS);
     await using front = startGateway(
       fileOf({ vendor, base_url: host.url + path, api_key: { env: "UPSTREAM_KEY" } }, {
@@ -51,7 +51,7 @@ for (const [protocol, vendor, path] of HOSTS) {
   });
 }
 
-Deno.test("a gateway in front of a host that speaks Gemini's protocol passes", async () => {
+Deno.test("a gateway in front of a host with the Gemini protocol passes", async () => {
   await using mind = startGateway({}, OPTIONS);
   await using host = startGemini({ ...mind, key: mind.key.key, stop: () => Promise.resolve() });
   await using front = startKeyed(

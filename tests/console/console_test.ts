@@ -18,7 +18,7 @@ const PAGES = [
   "/changes",
 ];
 
-Deno.test("the console shows its pages to an operator who signs in with the admin key", async () => {
+Deno.test("the console shows its pages after signing in with the admin key", async () => {
   await using gateway = startConsole();
   const browser = new Browser(gateway);
   assertEquals((await browser.get()).path, "/sign-in");
@@ -37,7 +37,7 @@ Deno.test("the console shows its pages to an operator who signs in with the admi
   assertEquals((await browser.get("/assets/other")).status, 404);
 });
 
-Deno.test("a wrong admin key does not sign in, and too many of them are refused for a while", async () => {
+Deno.test("a wrong admin key does not sign in, and too many are throttled", async () => {
   await using gateway = startConsole({ trusted_proxies: ["127.0.0.0/8"] });
   const browser = new Browser(gateway);
   const address = { "x-forwarded-for": "192.0.2.7" };
@@ -51,7 +51,7 @@ Deno.test("a wrong admin key does not sign in, and too many of them are refused 
   assertEquals(status, 429);
 });
 
-Deno.test("a session ends when it is signed out, when the admin key changes, and after twelve hours", async () => {
+Deno.test("a session ends by signing out, a changed admin key, or after twelve hours", async () => {
   await using gateway = startConsole();
   const browser = new Browser(gateway);
   await browser.signIn(ADMIN_KEY);
@@ -68,7 +68,7 @@ Deno.test("a session ends when it is signed out, when the admin key changes, and
   assertEquals((await late.get()).path, "/sign-in", "a forged cookie");
 });
 
-Deno.test("the session cookie is for the console alone, unreadable for scripts, and Secure behind TLS", async () => {
+Deno.test("the session cookie is limited to the console, HttpOnly, and Secure behind TLS", async () => {
   await using gateway = startConsole();
   const signIn = (headers: Record<string, string>) =>
     fetch(`${gateway.adminUrl}/admin/console/sign-in`, {
@@ -89,7 +89,7 @@ Deno.test("the session cookie is for the console alone, unreadable for scripts, 
   assertStringIncludes(secure.headers.get("set-cookie") ?? "", "; Secure");
 });
 
-Deno.test("an operator creates, disables, rotates and revokes a key, which works accordingly", async () => {
+Deno.test("an operator creates, disables, rotates and revokes a key", async () => {
   await using gateway = startConsole();
   const browser = new Browser(gateway);
   await browser.signIn(ADMIN_KEY);
@@ -123,7 +123,7 @@ Deno.test("an operator creates, disables, rotates and revokes a key, which works
   ]);
 });
 
-Deno.test("a form of another site, of another session or without a token changes nothing", async () => {
+Deno.test("a form from another site or session, or without a token, changes nothing", async () => {
   await using gateway = startConsole();
   const [browser, other] = [new Browser(gateway), new Browser(gateway)];
   await browser.signIn(ADMIN_KEY);
@@ -141,7 +141,7 @@ Deno.test("a form of another site, of another session or without a token changes
   assertEquals(await gateway.store.keys.find("sneaked"), undefined);
 });
 
-Deno.test("a viewer sees every page and changes nothing, over the console and over the admin API", async () => {
+Deno.test("a viewer sees every page and changes nothing, in the console and the admin API", async () => {
   await using gateway = startConsole();
   const browser = new Browser(gateway);
   await browser.signIn(VIEWER_KEY);
@@ -173,7 +173,7 @@ Deno.test("a viewer sees every page and changes nothing, over the console and ov
   assertEquals((await browser.get("/keys")).path, "/sign-in");
 });
 
-Deno.test("names that look like markup are shown as text", async () => {
+Deno.test("names that look like markup are escaped", async () => {
   await using gateway = startConsole({
     upstreams: { host: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
     models: [{
@@ -192,7 +192,7 @@ Deno.test("names that look like markup are shown as text", async () => {
   assertStringIncludes((await browser.get("/keys/%3Cimg%20src=x%3E")).html, "&lt;img");
 });
 
-Deno.test("the console is not there without an admin side, and not on the clients' listener if it has its own", async () => {
+Deno.test("the console requires an admin side, and is not on the clients' listener if that is separate", async () => {
   await using none = startKeyed();
   await using apart = startConsole({
     admin: { key: { env: "ADMIN_KEY" }, listen: { hostname: "127.0.0.1", port: 9 } },
@@ -207,7 +207,7 @@ Deno.test("the console is not there without an admin side, and not on the client
   assertEquals((await new Browser(apart).get("/sign-in")).status, 200);
 });
 
-Deno.test("a refused and a billed request are found and explained, and the totals are those of the ledger", async () => {
+Deno.test("a refused and a billed request are explained, and totals match the ledger", async () => {
   await using gateway = startConsole({
     models: [{
       id: "acme/echo",
@@ -239,7 +239,7 @@ Deno.test("a refused and a billed request are found and explained, and the total
   assertEquals((await browser.get("/requests?status=many")).status, 400);
   assertStringIncludes((await browser.get(`/requests?key=${id}`)).html, "No requests match.");
 
-  assertStringIncludes((await browser.get(`/requests/${refused}`)).html, "is limited to 1 requests per minute");
+  assertStringIncludes((await browser.get(`/requests/${refused}`)).html, "is limited to 1 request per minute");
   const entry = await gateway.store.ledger.find(billed.replace("req_", ""));
   const cost = formatUsd(entry?.cost ?? 0n);
   assertStringIncludes((await browser.get(`/requests/${billed}`)).html, `Charged</td><td class="number">${cost}</td>`);
@@ -249,7 +249,7 @@ Deno.test("a refused and a billed request are found and explained, and the total
   assertEquals((await browser.get("/requests/req_none")).status, 404);
 });
 
-Deno.test("what has no name is a dash in the usage, and a lost request has neither time nor upstream", async () => {
+Deno.test("missing names are shown as dashes, and a lost request has neither time nor upstream", async () => {
   await using gateway = startConsole();
   await gateway.store.ledger.append([
     freeEntryOf({ id: "lost", at: Date.now(), ending: "lost", status: 0, upstream: "", attempts: 0, totalMs: 0 }),

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { readableUsd } from "../../lib/console/format.tsx";
 
-Deno.test("readableUsd() writes cents from a dollar on, and four decimals below", () => {
+Deno.test("readableUsd() shows cents from a dollar up, and four decimals below", () => {
   const cases: [string, string][] = [
     ["0", "$0"],
     ["0.000000000001", "<$0.0001"],

@@ -13,7 +13,7 @@ function linksTo(html: string, text: string): string[] {
     .filter(([whole]) => whole.includes(text)).map(([, path = ""]) => path.replaceAll("&amp;", "&"));
 }
 
-Deno.test("the overview has the ledger's totals in every period and piled up by everything", async () => {
+Deno.test("the overview shows the ledger's totals for every period and grouping", async () => {
   await using gateway = startConsole();
   const now = Date.now();
   const entries = [
@@ -43,7 +43,7 @@ Deno.test("the overview has the ledger's totals in every period and piled up by 
   assertEquals((await browser.get("?period=never&by=chance")).status, 200);
 });
 
-Deno.test("the numbers of the overview lead to their requests", async () => {
+Deno.test("the numbers of the overview link to their requests", async () => {
   await using gateway = startConsole();
   const at = Date.now() - 1000;
   const hostile = '"><script>alert(1)</script>&model=x';
@@ -71,7 +71,7 @@ Deno.test("the numbers of the overview lead to their requests", async () => {
   }
 });
 
-Deno.test("the overview says from when on single requests are kept, and still shows days", async () => {
+Deno.test("the overview says from when single requests are stored, and still shows earlier days", async () => {
   await using gateway = startConsole();
   const now = Date.now();
   const day = 86_400_000;

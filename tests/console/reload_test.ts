@@ -5,7 +5,7 @@ import { Browser } from "./browser.ts";
 
 const ADMIN = { admin: { key: { env: "ADMIN_KEY" } } };
 
-Deno.test("a reload is logged with the members that differ, whoever asked for it, and none where nothing differs", async () => {
+Deno.test("a reload is logged with changed members for every trigger, and not at all without differences", async () => {
   await using gateway = await startReloadable(ADMIN, { ADMIN_KEY });
   const browser = new Browser({ adminUrl: gateway.origin });
   await browser.signIn(ADMIN_KEY);

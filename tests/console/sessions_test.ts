@@ -10,7 +10,7 @@ import { Browser } from "./browser.ts";
 
 const ADMIN = { admin: { key: { env: "ADMIN_KEY" } } };
 
-Deno.test("a session that was signed out stays so after a restart", () =>
+Deno.test("a signed-out session stays ended after a restart", () =>
   inFolder(async (folder) => {
     const [first, second] = [1, 2].map(() => () => openSqliteStore(`${folder}/sluice.db`));
     let kept = "";
@@ -51,7 +51,7 @@ Deno.test({
   },
 });
 
-Deno.test("the list of ended sessions is read once a second, and kept while the store is out of reach", async () => {
+Deno.test("the list of ended sessions is read once a second, and kept during an outage", async () => {
   let reads = 0;
   let isAway = false;
   const ended = new EndedSessions({

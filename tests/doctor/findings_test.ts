@@ -19,7 +19,7 @@ function lines(findings: readonly Finding[]): string[] {
   return findings.map(({ level, what }) => `${level}: ${what}`);
 }
 
-Deno.test("a clock more than 5 s away from the upstreams' is a warning; one upstream that differs alone is not", () => {
+Deno.test("a clock more than 5 s off the upstreams' is a warning, unless only one upstream differs", () => {
   const cases: [number[], string][] = [
     [[], ""],
     [[0, 4_900], "ok: The clock agrees with the upstreams (2 asked)"],
@@ -30,7 +30,7 @@ Deno.test("a clock more than 5 s away from the upstreams' is a warning; one upst
   for (const [ahead, line] of cases) assertEquals(lines(checkClock(ahead))[0] ?? "", line);
 });
 
-Deno.test("a clock that is off is found through an upstream", async () => {
+Deno.test("a wrong clock is detected by an upstream's date", async () => {
   await using server = startUpstream(() => json({ data: [] }));
   const config = parseConfig(
     { upstreams: { one: { vendor: "vllm", base_url: `${server.url}/v1` } }, store: "memory:" },
@@ -46,7 +46,7 @@ Deno.test("a clock that is off is found through an upstream", async () => {
   );
 });
 
-Deno.test("a certificate that ends soon is a warning", () => {
+Deno.test("a certificate that expires soon is a warning", () => {
   const certificate = (validTo: string | undefined) => {
     const notes = createNotes("x");
     noteCertificate(notes, { text: "It answers", version: "TLSv1.3", validTo, now: () => Date.UTC(2026, 0, 1) });
@@ -60,7 +60,7 @@ Deno.test("a certificate that ends soon is a warning", () => {
   assertEquals(certificate(undefined), "ok: It answers, with TLSv1.3");
 });
 
-Deno.test("proxies are told without their passwords, and one for a near host is a warning", () => {
+Deno.test("proxies are shown without passwords, and one for a local host is a warning", () => {
   const hosts = [{ name: "far", url: "https://api.test/v1" }, { name: "near", url: "http://10.0.0.7:8000/v1" }];
   const look = (more: Record<string, string>) => {
     const env: Record<string, string> = { ALL_PROXY: "http://ann:secret@proxy.test:3128", ...more };
@@ -96,7 +96,7 @@ Deno.test("a valid configuration may have warnings", () => {
   ]);
 });
 
-Deno.test("files of the store: modes, room and owner", async () => {
+Deno.test("store files: modes, disk space and owner", async () => {
   await inFolder(async (folder) => {
     const stopped = () => Promise.resolve(false);
     const store = { kind: "sqlite", path: `${folder}/data/sluice.db` } as const;
@@ -143,7 +143,7 @@ Deno.test("files of the store: modes, room and owner", async () => {
 });
 
 Deno.test({
-  name: "a folder that cannot be written to is wrong",
+  name: "an unwritable folder is an error",
   ignore: Deno.build.os !== "linux",
   async fn() {
     const found = await checkStoreFiles(
@@ -155,7 +155,7 @@ Deno.test({
   },
 });
 
-Deno.test("no finding shows a secret", () => {
+Deno.test("no finding contains a secret", () => {
   const finding: Finding = { about: "x", level: "error", what: `It said ${KEY}`, advice: `Not ${KEY}` };
   rememberSecret(KEY);
   assertEquals(withoutSecrets([finding]), [{ ...finding, what: "It said [key]", advice: "Not [key]" }]);

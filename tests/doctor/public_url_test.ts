@@ -83,7 +83,7 @@ async function look(url: string, { key }: TestGateway["key"], more: Partial<Publ
   return found.map(({ level, what }) => `${level}: ${what}`);
 }
 
-Deno.test("streams that come one by one are told from those that are held back", async () => {
+Deno.test("streaming and buffering proxies are distinguished", async () => {
   await using gateway = gatewayOf();
   await using open = startProxy(gateway.url, {});
   await using heaps = startProxy(gateway.url, { pass: hoarding(700) });
@@ -96,7 +96,7 @@ Deno.test("streams that come one by one are told from those that are held back",
   assertEquals(buffered?.[0], "error: Events are buffered and arrive all at once");
 });
 
-Deno.test("a long silence survives thanks to keep-alives, or is told with the time it lasted", async () => {
+Deno.test("keep-alives survive a long silence, or the time of the disconnect is reported", async () => {
   await using gateway = gatewayOf({ keep_alive_seconds: 1 });
   await using patient = startProxy(gateway.url, { pass: impatient(1_800) });
   await using hasty = startProxy(gateway.url, { pass: impatient(700) });
@@ -111,7 +111,7 @@ Deno.test("a long silence survives thanks to keep-alives, or is told with the ti
   assertMatch(cut?.at(-1) ?? "", /^error: A stream was cut off after \d\.\d s without text$/);
 });
 
-Deno.test("whose address the gateway sees is told", async () => {
+Deno.test("the client address seen by the gateway is reported", async () => {
   // The proxy is called over IPv6 and calls over IPv4, so that its address is not the client's.
   const hostname = "::1";
   await using trusting = gatewayOf({ trusted_proxies: ["127.0.0.1"] });
@@ -134,7 +134,7 @@ Deno.test("whose address the gateway sees is told", async () => {
   assertMatch(near[1] ?? "", /^warning: The client's address could not be tested/);
 });
 
-Deno.test("what cannot be tried is told", async () => {
+Deno.test("checks that cannot run are reported", async () => {
   await using gateway = gatewayOf();
   assertEquals(await checkPublicUrl({ url: gateway.url, model: "sluice/echo", trusted: [], timeoutMs: 5_000 }), [{
     about: gateway.url,

@@ -34,13 +34,13 @@ function closedPort(): number {
   return listener.addr.port;
 }
 
-Deno.test("stores that are not shared are not looked at as such", async () => {
+Deno.test("local stores are not checked as shared ones", async () => {
   assertEquals(await lookAtDatabase("sqlite:./none.db"), []);
   assertEquals(await lookAtLimits("memory:"), []);
   assertEquals(checkJournal({ store: { kind: "memory" }, nodes: NODES }), []);
 });
 
-Deno.test("a server that is not there is wrong, within the time that there is", async () => {
+Deno.test("an unreachable server is an error, within the time limit", async () => {
   const port = closedPort();
   assertMatch(
     lines(await lookAtDatabase(`postgres://sluice@127.0.0.1:${port}/s`)).join("\n"),
@@ -52,7 +52,7 @@ Deno.test("a server that is not there is wrong, within the time that there is", 
   );
 });
 
-Deno.test("a server that says nothing is given up in time", async () => {
+Deno.test("a silent server is given up in time", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const place = `127.0.0.1:${listener.addr.port}`;
   const steps = { ...STEPS, timeoutMs: 200 };
@@ -62,7 +62,7 @@ Deno.test("a server that says nothing is given up in time", async () => {
 });
 
 Deno.test({
-  name: "a database: what it is, its clock, its tables, and who uses it",
+  name: "a database: version, clock, tables and users",
   ignore: !HAS_POSTGRES,
   async fn() {
     await using database = await freshDatabase();
@@ -99,7 +99,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a database: a clock that differs, commits that are forgotten, and what can only be read",
+  name: "a database: a wrong clock, lossy commits, and read-only mode",
   ignore: !HAS_POSTGRES,
   async fn() {
     await using database = await freshDatabase();
@@ -119,7 +119,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a server for limits: what it is, and whether it forgets",
+  name: "a limits server: version and eviction",
   ignore: !HAS_REDIS,
   async fn() {
     await using server = await startRedis();
@@ -162,7 +162,7 @@ Deno.test("no finding shows the password of a store", async () => {
   assertEquals(JSON.stringify(found).includes("hunter2"), false);
 });
 
-Deno.test("the journal is looked at where it will be", () =>
+Deno.test("the journal's path is checked", () =>
   inFolder(async (folder) => {
     const look = (journal: string | null) =>
       lines(checkJournal({ store: parseStoreAddress("postgres://db/s"), nodes: { ...NODES, journal } }));

@@ -61,32 +61,32 @@ const CASES: Case[] = [
     says: ["ok: It accepts the key", 'warning: Its list of 2 models does not have "three"'],
   },
   {
-    name: "a list that is open to everybody, and a refused key",
+    name: "a public model list, and a refused key",
     play: ({ method }) => method === "GET" ? json(LIST) : refusal,
     says: ["error: It refuses the key: 401", "ok: It has every model"],
   },
   {
-    name: "a list that is open to everybody, and a good key",
+    name: "a public model list, and a good key",
     play: ({ method }) => method === "GET" ? json(LIST) : bad,
     says: ["ok: It refuses an empty request with 400, and not the key", "ok: It has every model"],
   },
   {
-    name: "no list, and a good key",
+    name: "no model list, and a good key",
     play: ({ method }) => method === "GET" ? json({}, { status: 404 }) : bad,
     says: ["ok: It refuses an empty request with 400, and not the key"],
   },
   {
-    name: "something that answers whatever it is asked",
+    name: "a server that gives any request the same answer",
     play: ({ method }) => method === "GET" ? json(LIST) : json({}),
     says: ["warning: It answers an empty request with 200, which model hosts do not", "ok: It has every model"],
   },
   {
-    name: "no list, and a refused key",
+    name: "no model list, and a refused key",
     play: ({ method }) => method === "GET" ? json({}, { status: 404 }) : refusal,
     says: ["error: It refuses the key: 401"],
   },
   {
-    name: "nothing at all at the address",
+    name: "nothing at the address",
     play: () => json({}, { status: 404 }),
     says: ["error: It answers 404 for its list of models and for its endpoint"],
   },
@@ -96,23 +96,23 @@ const CASES: Case[] = [
     says: ["error: It redirects (308) to https://elsewhere.example/v1/models, which is not followed"],
   },
   {
-    name: "a page of HTML",
+    name: "an HTML page",
     play: (request) => hasKey(request) ? { body: "<html>Welcome</html>" } : refusal,
     says: ["ok: It accepts the key", "warning: Its list of models is not one"],
   },
   {
-    name: "a host that is ill",
+    name: "a failing host",
     play: () => json({}, { status: 503 }),
     says: ["warning: It answers 503 at the moment"],
   },
   {
-    name: "a host without key",
+    name: "a host without a key",
     keyless: true,
     play: () => json(LIST),
     says: ["ok: It needs no key for its list of models", "ok: It has every model"],
   },
   {
-    name: "a host that wants a key and has none",
+    name: "a host that requires a missing key",
     keyless: true,
     play: () => refusal,
     says: ["error: It needs a key: 401"],
@@ -142,7 +142,7 @@ const CASES: Case[] = [
   },
 ];
 
-Deno.test("an upstream is looked at, and what is found is told", async (t) => {
+Deno.test("an upstream is checked and the findings are reported", async (t) => {
   for (const { name, vendor = "openai-compatible", keyless, models, play, says } of CASES) {
     await t.step(name, async () => {
       await using server = startUpstream(play);
@@ -164,7 +164,7 @@ Deno.test("an upstream is looked at, and what is found is told", async (t) => {
   }
 });
 
-Deno.test("an upstream that says nothing is told after the time limit, one that is late with its time", async () => {
+Deno.test("a silent upstream is reported after the time limit, a slow one with its time", async () => {
   const never = Promise.withResolvers<void>();
   await using silent = startUpstream(() => json(LIST, { before: never.promise }));
   const host = hostOf({ vendor: "vllm", base_url: `${silent.url}/v1` });
@@ -182,7 +182,7 @@ Deno.test("an upstream that says nothing is told after the time limit, one that 
   assertMatch(lines(findings)[0] ?? "", /^warning: It took 4.0 s/);
 });
 
-Deno.test("what carries requests is told", async () => {
+Deno.test("the transport of requests is reported", async () => {
   await using server = startUpstream(() => json(LIST));
   const base = { vendor: "openai-compatible", base_url: `${server.url}/v1`, timeouts: { connect_ms: 1000 } };
   // No proxy is there: only what is told before matters.
@@ -209,7 +209,7 @@ Deno.test("what carries requests is told", async () => {
   }
 });
 
-Deno.test("an upstream that cannot be reached is told with the step that failed", async () => {
+Deno.test("an unreachable upstream is reported with the failing step", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
@@ -220,7 +220,7 @@ Deno.test("an upstream that cannot be reached is told with the step that failed"
   assertMatch(lines(nameless.findings)[0] ?? "", /^error: The name no..name cannot be resolved/);
 });
 
-Deno.test("an upstream whose authority nobody knows is told", async () => {
+Deno.test("an upstream with an untrusted certificate authority is reported", async () => {
   const files = new URL("../fixtures/tls/", import.meta.url);
   const tls = {
     cert: await Deno.readTextFile(new URL("server.pem", files)),

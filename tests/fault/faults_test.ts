@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { faultOfModel, FAULTS, findFault, readFault, type RequestedFault } from "../../lib/fault/faults.ts";
 
-Deno.test("faults are read out of words", () => {
+Deno.test("findFault() finds faults among words", () => {
   const cases: [word: string, fault: RequestedFault][] = [
     ["status:429", { name: "status", status: 429 }],
     ["stall", { name: "stall" }],
@@ -21,7 +21,7 @@ Deno.test("faults are read out of words", () => {
   for (const [word, fault] of cases) assertEquals(readFault(word, "wire"), fault, word);
 });
 
-Deno.test("what is nearly a fault is none", () => {
+Deno.test("findFault() rejects near misses", () => {
   const words = [
     ..."Status:429 status status: status:999 status:42 status:429:5 stall: stall:30 stall:-5s stall:5h cut:5 cut-after"
       .split(" "),
@@ -33,14 +33,14 @@ Deno.test("what is nearly a fault is none", () => {
   for (const word of words) assertEquals(readFault(word, "wire"), undefined, word);
 });
 
-Deno.test("every kind can be asked for as its example says, those with sockets not inside the gateway", () => {
+Deno.test("every fault can be requested by its example, and wire faults not inside the gateway", () => {
   for (const [name, kind] of Object.entries(FAULTS)) {
     assertEquals(readFault(kind.example, "wire")?.name, name);
     assertEquals(readFault(kind.example, "embedded")?.name, "wire" in kind ? undefined : name);
   }
 });
 
-Deno.test("a fault stands anywhere in what the user says, between white space", () => {
+Deno.test("a fault may be anywhere in the user message, between white space", () => {
   assertEquals(findFault("Please fail: status:503, thank you", "wire"), { name: "status", status: 503 });
   assertEquals(findFault('say "cut-after:2"\nand status:500', "wire"), { name: "cut", after: 2 });
   assertEquals(findFault("retry-after:3 status:429", "wire"), { name: "status", status: 429, retryAfter: 3 });
@@ -48,7 +48,7 @@ Deno.test("a fault stands anywhere in what the user says, between white space", 
   assertEquals(findFault("", "wire"), undefined);
 });
 
-Deno.test("a model's id may ask for a fault", () => {
+Deno.test("faultOfModel() reads a fault from a model id", () => {
   const cases: [model: string, fault: RequestedFault | undefined][] = [
     ["fault-status-429", { name: "status", status: 429 }],
     ["acme/fault-stall-after-5-30s", { name: "stall", after: 5, ms: 30_000 }],

@@ -31,7 +31,7 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
   }
 }
 
-Deno.test("a connection that is cut or reset ends within the answer, the first one and a later one", async () => {
+Deno.test("cut and reset end the answer early, on first and later connections", async () => {
   await using server = startServer();
   for (const ask of ["cut-after:2", "reset-after:2"]) {
     for (const stream of [true, false]) {
@@ -56,7 +56,7 @@ Deno.test("a connection that is cut or reset ends within the answer, the first o
   kept.close();
 });
 
-Deno.test("a peer that leaves ends its answer, whatever the answer is doing", async () => {
+Deno.test("an answer ends when its peer disconnects, in any phase", async () => {
   await using server = startServer();
   for (const ask of ["stall", "stall-after:2", "endless", "drip:5ms", "slow:5s"]) {
     const connection = await open(server, chat(ask, { stream: true }));
@@ -66,7 +66,7 @@ Deno.test("a peer that leaves ends its answer, whatever the answer is doing", as
   }
 });
 
-Deno.test("a server that ends leaves nothing behind", async () => {
+Deno.test("a stopped server leaves nothing behind", async () => {
   const server = startServer();
   const connections = await Promise.all(
     ["stall", "stall-after:2", "endless", "drip:1s"].map((ask) => open(server, chat(ask, { stream: true }))),
@@ -77,7 +77,7 @@ Deno.test("a server that ends leaves nothing behind", async () => {
   for (const connection of connections) connection.close();
 });
 
-Deno.test("the fault may be always the same, or that of the model's id", async () => {
+Deno.test("the fault may be constant, or that of the model id", async () => {
   const paths: string[] = [];
   await using always = startServer({
     always: { name: "status", status: 418 },
@@ -97,7 +97,7 @@ Deno.test("the fault may be always the same, or that of the model's id", async (
   assertEquals(response.status, 429);
 });
 
-Deno.test("what is no request of any protocol is refused", async () => {
+Deno.test("a request of an unknown protocol is refused", async () => {
   await using server = startServer();
   const cases: [path: string, body: string, status: number][] = [
     ["/v1/chat/completions", "{", 400],
@@ -111,7 +111,7 @@ Deno.test("what is no request of any protocol is refused", async () => {
   }
 });
 
-Deno.test("pictures are asked for in JSON and in forms", async () => {
+Deno.test("image requests in JSON and in forms are read", async () => {
   await using server = startServer();
   const form = new FormData();
   form.set("prompt", "status:429");

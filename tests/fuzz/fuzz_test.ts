@@ -23,7 +23,7 @@ const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? rounds(1_500));
 /** Longest time for an answer: images are painted meanwhile, maybe on a busy machine. */
 const PATIENCE_MS = 15_000;
 
-Deno.test(`${REQUESTS} broken requests are each answered in the shape of their protocol (seed ${SEED})`, async () => {
+Deno.test(`${REQUESTS} malformed requests get errors in the shape of their protocol (seed ${SEED})`, async () => {
   await using fuzzed = await startFuzzed();
   const { statuses } = await fuzz(fuzzed, { seed: SEED, requests: REQUESTS, patienceMs: PATIENCE_MS });
   // A fuzz test whose requests are all refused alike tests nothing.
@@ -32,14 +32,14 @@ Deno.test(`${REQUESTS} broken requests are each answered in the shape of their p
   }
 });
 
-Deno.test(`${ANSWERS} broken answers of upstreams: each client is told in its own words, and nothing stays (seed ${SEED})`, async () => {
+Deno.test(`${ANSWERS} malformed upstream answers become errors of the client's protocol, and leak nothing (seed ${SEED})`, async () => {
   const seen = await fuzzAnswers({ seed: SEED, answers: ANSWERS, transport: "http1" });
   for (const end of ["answer", "error within", 502] as const) {
     assert((seen.get(end) ?? 0) > ANSWERS / 50, `${JSON.stringify([...seen])}`);
   }
 });
 
-Deno.test("requests that were answered badly once are answered well", async () => {
+Deno.test("requests that once caused a wrong answer are answered correctly", async () => {
   await using fuzzed = await startFuzzed();
   const { gateway, wire } = fuzzed;
   for (const { about, request, soundHead, isNative } of regressions.requests) {
@@ -51,7 +51,7 @@ Deno.test("requests that were answered badly once are answered well", async () =
   await assertQuiet(gateway, wire);
 });
 
-Deno.test("answers of upstreams that were passed on badly once are passed on well", async () => {
+Deno.test("upstream answers that were once passed on wrongly are passed on correctly", async () => {
   for (const { about, frame, seen, ...names } of regressions.answers) {
     const client = oneOf(PROTOCOLS, names.client);
     const spoken = oneOf(SPOKEN, names.spoken);

@@ -218,8 +218,7 @@ Deno.test({
 });
 
 Deno.test({
-  name:
-    "two nodes on one Postgres whose clocks are an hour apart: neither voids what the other holds (needs libfaketime)",
+  name: "two nodes on one Postgres with clocks an hour apart do not void each other's holds (needs libfaketime)",
   ignore: OPTIONS.ignore || !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {

@@ -29,7 +29,7 @@ function figuresOf({ entries, complete, unseen, lost, keys, starts }: Crashes, {
   };
 }
 
-Deno.test(`${kills} kills with the ledger in SQLite: nothing answered is lost, nothing is entered twice, keys and budgets agree`, () =>
+Deno.test(`${kills} kills with the ledger in SQLite: no answer lost, none entered twice, keys and budgets consistent`, () =>
   inFolder(async (folder) => {
     await using load = createLoad(Math.random);
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configFor(load, { store: "sqlite:./sluice.db" }));
@@ -40,7 +40,7 @@ Deno.test(`${kills} kills with the ledger in SQLite: nothing answered is lost, n
   }));
 
 Deno.test({
-  name: `${kills} kills with the ledger in Postgres: the same, and what the dead held is free after its lease`,
+  name: `${kills} kills with the ledger in Postgres: the same, and holds of dead processes expire with their lease`,
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {

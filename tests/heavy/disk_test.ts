@@ -178,7 +178,7 @@ const figures: Record<string, Figure> = {};
 for (const kind of KINDS) {
   Deno.test({
     name:
-      `a full disk (${kind}): clear refusals, no wrong success, nothing spoiled, service comes back by itself (needs mount)`,
+      `a full disk (${kind}): clear errors, no false success, no damage, and recovery without a restart (needs mount)`,
     ignore: CAN.get(kind) !== true,
     fn: () =>
       onDisk(kind, async (disk) => {
@@ -241,7 +241,7 @@ for (const kind of KINDS) {
 
 Deno.test({
   name:
-    "a journal on a full disk while Postgres is away: clear refusals, what was answered is entered afterwards (needs mount)",
+    "a journal on a full disk during a Postgres outage: clear errors, and answered requests are entered afterwards (needs mount)",
   ignore: CAN.get("ext4") !== true || !HAS_POSTGRES,
   fn: () =>
     onDisk("ext4", async (disk) => {
@@ -296,7 +296,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a folder that cannot be written: the program says so and does not start (needs mount)",
+  name: "an unwritable folder: the program reports it and does not start (needs mount)",
   ignore: CAN.get("tmpfs") !== true,
   fn: () =>
     onDisk("tmpfs", async (disk) => {
@@ -381,7 +381,7 @@ function answered(entries: readonly KeptEntry[]): string[] {
   return entries.filter(({ ending }) => ending !== "lost").map(({ id }) => id);
 }
 
-Deno.test("a log that was cut or changed, and damaged pages: refused with a word, found by the audit, or a whole beginning of the books", () =>
+Deno.test("a truncated or changed log and damaged pages: rejected with a message, found by the audit, or a complete prefix of the ledger", () =>
   inFolder(async (root) => {
     const from = `${root}/crashed`;
     await Deno.mkdir(from);

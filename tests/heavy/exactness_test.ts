@@ -27,7 +27,7 @@ const LEAST_SPLITS = 100_000;
 
 const figures: Record<string, Figure> = { seed: SEED };
 
-Deno.test(`exactness: ${TEXTS} texts have the tokens that js-tiktoken gives them, SEED=${SEED}`, async () => {
+Deno.test(`exactness: ${TEXTS} texts have the tokens of js-tiktoken, SEED=${SEED}`, async () => {
   const counter = await loadTokenCounter();
   const reference = new Tiktoken(vocabulary);
   const random = seeded(SEED);
@@ -43,7 +43,7 @@ Deno.test(`exactness: ${TEXTS} texts have the tokens that js-tiktoken gives them
   figures.tokens = { texts: TEXTS, tokens };
 });
 
-Deno.test("exactness: a million characters of anything are counted soon, a little at a time", async () => {
+Deno.test("exactness: a million characters of any text are counted fast, in slices", async () => {
   const counter = await loadTokenCounter();
   const random = seeded(SEED + 1);
   const han = Array.from({ length: LONG }, () => String.fromCharCode(0x4e00 + random.below(0x5000))).join("");
@@ -88,7 +88,7 @@ async function countWatched(count: () => Promise<number>): Promise<{ ms: number;
   return { ms: Math.round((user + system) / 1000), longestTurn: Math.round(longestTurn) };
 }
 
-Deno.test("exactness: every recorded stream is the same, at whichever byte it is split in two", () => {
+Deno.test("exactness: every recorded stream reads the same, split at any byte", () => {
   let splits = 0;
   for (const recorded of RECORDED) {
     const bytes = new TextEncoder().encode(recorded.frames.map(formatFrame).join(""));
@@ -126,4 +126,4 @@ function eventsOf({ protocol }: RecordedStream, frames: readonly Frame[]): unkno
     .map((event) => event.type === "error" ? { kind: event.error.kind, message: event.error.message } : event);
 }
 
-Deno.test("exactness: the figures", () => publish("exactness", figures));
+Deno.test("exactness: report", () => publish("exactness", figures));

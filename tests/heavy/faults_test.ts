@@ -19,7 +19,7 @@ interface Met extends Outcome {
   cell: Cell;
 }
 
-Deno.test("every fault, for every protocol, over every transport: told in the client's words, free, and over when it is over", async () => {
+Deno.test("every fault, protocol and transport: reported in the client's protocol, free of charge, and cleaned up", async () => {
   const met: Met[] = [];
   const failures: string[] = [];
   const descriptors: number[] = [];

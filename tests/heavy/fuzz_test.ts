@@ -24,7 +24,7 @@ interface Look {
   descriptors: number;
 }
 
-Deno.test(`${REQUESTS} broken requests (seed ${SEED}): no failure, no hang, nothing that grows or stays`, async () => {
+Deno.test(`${REQUESTS} malformed requests (seed ${SEED}): no failure, no hang, no leak`, async () => {
   const folder = await Deno.makeTempDir({ prefix: "sluice-fuzz-" });
   const looks: Look[] = [];
   const start = performance.now();
@@ -58,7 +58,7 @@ Deno.test(`${REQUESTS} broken requests (seed ${SEED}): no failure, no hang, noth
   }
 });
 
-Deno.test(`${ANSWERS} broken answers of upstreams (seed ${SEED}): each client is told in its own words, nothing stays`, async () => {
+Deno.test(`${ANSWERS} malformed upstream answers (seed ${SEED}): errors in each client's protocol, no leak`, async () => {
   const start = performance.now();
   const seen: Record<string, Record<string, number>> = {};
   for (const [number, transport] of TRANSPORT_KINDS.entries()) {

@@ -66,7 +66,7 @@ async function withProgram(config: object, test: (program: Program) => Promise<v
   });
 }
 
-Deno.test("hostile clients: HTTP/2 that resets, never ends a head, or opens thousands of streams", () =>
+Deno.test("hostile clients: HTTP/2 resets, endless heads and thousands of streams", () =>
   withProgram({}, async ({ port, key, memory }) => {
     await fetch(`http://127.0.0.1:${port}/readyz`).then((response) => response.bytes());
     const before = await memory();
@@ -87,7 +87,7 @@ Deno.test("hostile clients: HTTP/2 that resets, never ends a head, or opens thou
     assertLessOrEqual(after - before, MOST_AFTER_HTTP2);
   }));
 
-Deno.test("hostile clients: bodies made to cost are answered, and nobody waits for them", () =>
+Deno.test("hostile clients: expensive bodies are answered, and delay no other client", () =>
   withProgram({}, async ({ running: { origin, pid }, port, key }) => {
     const send = async (body: Uint8Array, path: string) => {
       const before = await residentMb(pid);
@@ -178,7 +178,7 @@ async function statusMb(pid: number, name: string): Promise<number> {
   return Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1]) / 1000);
 }
 
-Deno.test("hostile clients: a key that floods leaves another's time at most twice what it is alone", async () => {
+Deno.test("hostile clients: a flood by one key at most doubles the latency of another", async () => {
   const group = { key_limits: { requests_per_minute: 60 } };
   const config = {
     groups: { flooding: group },
@@ -271,7 +271,7 @@ function round(value: number): number {
 const PHASES = ["before the head", "before the first event", "in the middle", "while it is silent"] as const;
 
 for (const transport of ["http1", "fetch"] as const) {
-  Deno.test(`hostile clients: whoever leaves takes the upstream's request along, ${transport}`, async () => {
+  Deno.test(`hostile clients: a disconnecting client cancels its upstream request, ${transport}`, async () => {
     const told: Record<string, Figure> = {};
     for (const phase of PHASES) {
       const times = await leave(phase, transport);
@@ -336,4 +336,4 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-Deno.test("hostile clients: the figures", () => publish("hostile_clients", figures));
+Deno.test("hostile clients: report", () => publish("hostile_clients", figures));

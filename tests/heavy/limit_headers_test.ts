@@ -6,7 +6,7 @@ import { publish } from "./figures.ts";
 const REQUESTS = 10_000;
 const SEED = Number(Deno.env.get("SEED") ?? crypto.getRandomValues(new Uint32Array(1))[0]);
 
-Deno.test(`the headers about limits of ${REQUESTS} responses are right, SEED=${SEED}`, async () => {
+Deno.test(`the limit headers of ${REQUESTS} responses are right, SEED=${SEED}`, async () => {
   const { answers, refusals } = await compareHeaders({ requests: REQUESTS, seed: SEED });
   assertEquals(answers + refusals, REQUESTS);
   await publish("limit_headers", { seed: SEED, answers, refusals, different: 0 });

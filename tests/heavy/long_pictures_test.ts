@@ -74,7 +74,7 @@ function pause(ms: number): Promise<void> {
 }
 
 Deno.test({
-  name: "an image of ten minutes keeps its lease, survives a reload, and one is cut uncharged by the drain limit",
+  name: "an image of ten minutes keeps its lease across a reload, and one cut by the drain limit is not charged",
   ignore: !HAS_POSTGRES || !HAS_REDIS,
   fn: async () => {
     await using host = slowHost();

@@ -19,7 +19,7 @@ function noise(width: number, height: number): Uint8Array<ArrayBuffer> {
 }
 
 Deno.test({
-  name: "a process of 1 GiB outlives a minute of the costliest requests, and others hardly wait",
+  name: "a process with 1 GiB survives a minute of the most expensive requests, and others stay fast",
   ignore: Deno.build.os !== "linux",
   async fn() {
     await inFolder(async (folder) => {

@@ -50,7 +50,7 @@ Deno.test({
   fn: () => withPostgresDisks(async (disk) => void (figures.postgres = await run(STEPS.postgres, { disk }))),
 });
 
-Deno.test("money: planted bugs are found, and their histories made short", async () => {
+Deno.test("money: planted bugs are found, and their histories minimized", async () => {
   const found: Record<string, Figure> = {};
   for (const { name, breaks, variant } of BUGS) {
     const failure = await firstFailure(seedsFrom(1, BUG_SEEDS), variant);
@@ -60,7 +60,7 @@ Deno.test("money: planted bugs are found, and their histories made short", async
   figures.steps_that_show_a_bug = found;
 });
 
-Deno.test(`money: what clients of a whole gateway see is what they pay, SEED=${SEED}`, async (t) => {
+Deno.test(`money: clients of a whole gateway pay for what they received, SEED=${SEED}`, async (t) => {
   const random = seeded(SEED);
   const mixed: Record<string, Figure> = {};
   await t.step("in memory", async () => {
@@ -82,7 +82,7 @@ Deno.test(`money: what clients of a whole gateway see is what they pay, SEED=${S
   figures.gateway = mixed;
 });
 
-Deno.test("money: the figures", () => publish("money", figures));
+Deno.test("money: report", () => publish("money", figures));
 
 function openServing(url: string): Promise<Store> {
   return openPostgresStore(new Secret(url), { serving: { keyAgeMs: 60_000, journalEntries: 1, log: () => {} } });

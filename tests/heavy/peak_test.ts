@@ -16,7 +16,7 @@ async function rssMb(pid: number): Promise<number> {
 }
 
 Deno.test({
-  name: "what a peak of streams took comes back within a minute",
+  name: "memory of a peak of streams is released within a minute",
   ignore: Deno.build.os !== "linux",
   fn: () =>
     inFolder(async (folder) => {

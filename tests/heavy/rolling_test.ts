@@ -88,7 +88,7 @@ async function startProxy(nodes: readonly Node[]): Promise<{ origin: string } & 
 }
 
 Deno.test({
-  name: `three nodes are started anew in turn, ${ROUNDS} times, behind HAProxy: no client sees an error`,
+  name: `three nodes restart in turn, ${ROUNDS} times, behind HAProxy, without an error for clients`,
   ignore: !(HAS_POSTGRES && HAS_REDIS && await isInstalled("haproxy")),
   fn: async () => {
     await using load = createLoad(seeded(SEED).next);

@@ -113,7 +113,7 @@ async function growth(gateway: Running, before: number): Promise<Sample> {
 
 Deno.test({
   name:
-    `${READERS} slow readers and ${WRITERS} slow writers: the p99 of others at most doubles, all are cut and billed as told`,
+    `${READERS} slow readers and ${WRITERS} slow writers: the p99 of others at most doubles, all are cut and billed correctly`,
   ignore: Deno.build.os !== "linux",
   fn: () =>
     inFolder(async (folder) => {

@@ -260,7 +260,7 @@ async function addKey(folder: string, env: Record<string, string> = {}): Promise
 const ENV = { KEY_UP: "key-of-the-upstream", DENO_V8_FLAGS: V8_FLAGS };
 Deno.test({
   name:
-    `${ALONE} streams of one process for a minute: no error, cut or lost event, one entry each (needs 20,000 descriptors)`,
+    `${ALONE} streams of one process for a minute: no error, no lost event, one entry each (needs 20,000 descriptors)`,
   ignore: Deno.build.os !== "linux" || descriptorLimit() < 2 * ALONE + OTHER_DESCRIPTORS,
   fn: () =>
     inFolder(async (folder) => {

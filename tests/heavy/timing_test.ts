@@ -195,7 +195,7 @@ Deno.test(`timing: over HTTP, SEED=${SEED}`, async () => {
   connection.close();
 });
 
-Deno.test("timing: a comparison that ends at the first difference would be found", async () => {
+Deno.test("timing: a comparison that stops at the first difference would be detected", async () => {
   const real = mintKey();
   const t = await measure({
     name: "leaky",
@@ -214,4 +214,4 @@ function prefixWork(real: string, key: string): Promise<void> {
   return right < 0 ? Promise.reject(new Error("Never")) : Promise.resolve();
 }
 
-Deno.test("timing: the figures", () => publish("timing", figures));
+Deno.test("timing: report", () => publish("timing", figures));

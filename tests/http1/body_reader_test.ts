@@ -33,7 +33,7 @@ function* splits(text: string): Generator<Uint8Array[]> {
   if (text !== "") yield Array.from(text, bytesOf);
 }
 
-Deno.test("bodies are read whole wherever they are split, and not a byte further", () => {
+Deno.test("bodies are read completely, split anywhere, and no byte further", () => {
   const recorded: [name: string, BodyFraming, wire: string, text: string][] = [
     ["a length", { kind: "length", bytes: 5 }, "hello", "hello"],
     ["nothing", { kind: "none" }, "", ""],
@@ -73,7 +73,7 @@ Deno.test("bodies are read whole wherever they are split, and not a byte further
   }
 });
 
-Deno.test("a body that its connection ends is everything until then", () => {
+Deno.test("a body without a length ends with its connection", () => {
   const body = createBody({ kind: "close" });
   assertEquals(readPieces(body, [bytesOf("hel"), bytesOf("lo")]), { text: "hello", left: "" });
   assertEquals(body.done, false);
@@ -81,7 +81,7 @@ Deno.test("a body that its connection ends is everything until then", () => {
   assertEquals(body.done, true);
 });
 
-Deno.test("chunks of random sizes in pieces of random sizes are what they were", () => {
+Deno.test("chunks of random sizes in pieces of random sizes are reassembled", () => {
   const { below } = seeded(11);
   for (let round = 0; round < 300; round++) {
     let wire = "";
@@ -104,7 +104,7 @@ Deno.test("chunks of random sizes in pieces of random sizes are what they were",
   }
 });
 
-Deno.test("chunks that two readers may read in two ways are refused, wherever they are split", () => {
+Deno.test("ambiguous chunks are rejected, split anywhere", () => {
   const broken: [name: string, wire: string][] = [
     ["no size", "\r\nhello\r\n"],
     ["no digit", "x\r\nhello\r\n"],
@@ -142,7 +142,7 @@ Deno.test("chunks that two readers may read in two ways are refused, wherever th
   }
 });
 
-Deno.test("extensions and trailers are read up to their limits, and not a byte more", () => {
+Deno.test("chunk extensions and trailers are read up to their limits", () => {
   // Their CRs count, too.
   const cases: [name: string, most: number, wireOf: (size: number) => string][] = [
     ["an extension", 1_024, (size) => `0;${"a".repeat(size - 1)}\r\n\r\n`],

@@ -56,7 +56,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ...same(hello),
   },
   {
-    name: "a control character in an extension of a chunk",
+    name: "an invalid length of an answer without a body",
     why: "It is not in the grammar, and readers that end a line there see another body",
     wire: `${CHUNKED}5;a\0\r\nhello\r\n0\r\n\r\n`,
     ...same(hello),
@@ -68,7 +68,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ...same({ status: 304, body: "" }),
   },
   {
-    name: "a coding that is none of HTTP/1.1",
+    name: "a coding unknown to HTTP/1.1",
     why: "Where such a body ends is a guess",
     wire: `${OK}transfer-encoding: identity\r\n\r\nhello`,
     ...same(hello),

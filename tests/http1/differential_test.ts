@@ -131,7 +131,7 @@ function broken(random: Random, wire: string): string {
   return wire.slice(0, at) + byte + wire.slice(at + random.below(2));
 }
 
-Deno.test("what fetch and we make of an answer is the same, but where we are stricter", async () => {
+Deno.test("our client reads answers as fetch does, or more strictly", async () => {
   const random = seeded(20_261);
   const answers = Array.from({ length: 3_000 }, () => makeAnswer(random));
   await using server = startRawUpstream(async (socket, { body }) => {
@@ -188,7 +188,7 @@ function isKnown(all: string): boolean {
     /\r\n[0-9a-f]+([ \t]+[\r;]|;[^\r\n]*\0)/i.test(rest);
 }
 
-Deno.test("the written differences are what they are said to be", async () => {
+Deno.test("the documented differences from fetch are real", async () => {
   for (const { name, wire, ...wanted } of DIFFERENCES) {
     for (const [which, transport] of [["fetch", createFetchTransport()], ["http1", createHttp1Transport()]] as const) {
       await using server = startRawUpstream(async (socket) => {

@@ -10,7 +10,7 @@ function descriptors(): number {
   return [...Deno.readDirSync("/proc/self/fd")].length;
 }
 
-Deno.test("500 streams at once, each with its own text", async () => {
+Deno.test("500 concurrent streams each receive their own text", async () => {
   const go = Promise.withResolvers<void>();
   await using server = startRawUpstream(async (socket, { body }) => {
     await say(socket, CHUNKED_EVENTS + chunk(`data: ${body}-0\n\n`));
@@ -35,7 +35,7 @@ Deno.test("500 streams at once, each with its own text", async () => {
   transport.close();
 });
 
-Deno.test("no descriptor is left, however calls end", async () => {
+Deno.test("calls leak no descriptor, however they end", async () => {
   await using server = startRawUpstream(async (socket, { body }) => {
     if (body === "cut") await say(socket, `${CHUNKED_EVENTS}5\r\nhel`);
     if (body === "broken") await say(socket, "HTTP/1.1 200 OK\n\n");
@@ -76,7 +76,7 @@ Deno.test("no descriptor is left, however calls end", async () => {
   await until("none left", () => server.open === 0 && descriptors() <= before);
 });
 
-Deno.test("no descriptor is left by calls that end while their connection is made", async () => {
+Deno.test("calls that end while connecting leak no descriptor", async () => {
   await using server = startRawUpstream(async (socket) => {
     await say(socket, CHUNKED_EVENTS + chunk(""));
     return "keep";

@@ -43,7 +43,7 @@ const BROKEN: [name: string, wire: string][] = [
   ["a trailer that is none", `${OK}transfer-encoding: chunked\r\n\r\n0\r\nHTTP/1.1 200 OK\r\n\r\n`],
 ];
 
-Deno.test("what is not strictly HTTP/1.1 is a broken answer, at once, and its connection is good for nothing", async () => {
+Deno.test("malformed HTTP/1.1 is rejected at once, and its connection is closed", async () => {
   for (const [name, wire] of BROKEN) {
     for (const whole of [true, false]) {
       await using server = startRawUpstream(async (socket, { request }) => {
@@ -72,7 +72,7 @@ Deno.test("what is not strictly HTTP/1.1 is a broken answer, at once, and its co
   }
 });
 
-Deno.test("answers without a length end with their connection, and those of HTTP/1.0 too", async () => {
+Deno.test("answers without a length end with their connection, and so do those of HTTP/1.0", async () => {
   const cases = [
     `${OK}\r\nhello`,
     `${OK}connection: keep-alive\r\n\r\nhello`,
@@ -95,7 +95,7 @@ Deno.test("answers without a length end with their connection, and those of HTTP
   }
 });
 
-Deno.test("answers without a body have none, whatever they announce", async () => {
+Deno.test("answers without a body have none, whatever their headers say", async () => {
   const cases: [wire: string, connections: number][] = [
     ["HTTP/1.1 204 None\r\n\r\n", 1],
     ["HTTP/1.1 304 Same\r\ncontent-length: 100\r\n\r\n", 1],

@@ -4,7 +4,7 @@ import { type RequestHead, writeHead } from "../../lib/http1/pack_request.ts";
 
 const HEAD: RequestHead = { method: "POST", target: "/v1?a=b", host: "one.example", headers: {}, closes: false };
 
-Deno.test("a head says where it goes, what comes, and where that ends", () => {
+Deno.test("a request head has target, headers and framing", () => {
   assertEquals(
     writeHead({ ...HEAD, headers: { "Content-Type": "application/json", empty: "" }, bodyBytes: 12 }),
     "POST /v1?a=b HTTP/1.1\r\nhost: one.example\r\nContent-Type: application/json\r\nempty: \r\ncontent-length: 12\r\n\r\n",
@@ -15,7 +15,7 @@ Deno.test("a head says where it goes, what comes, and where that ends", () => {
   );
 });
 
-Deno.test("what would become another line, another header or another request is not written", () => {
+Deno.test("values that would inject a line, header or request are rejected", () => {
   const values = ["a\r\nb: c", "a\n", "\r", "a\0b", "a\x7f", "\u2028", "\u0100", "😀"];
   const names = [
     "",
@@ -38,7 +38,7 @@ Deno.test("what would become another line, another header or another request is 
   for (const method of ["", "post", "GET /"]) assertThrows(() => writeHead({ ...HEAD, method }), TypeError);
 });
 
-Deno.test("addresses behind a proxy, and those that are no plain HTTP, are left to fetch", () => {
+Deno.test("requests through a proxy or without plain HTTP are left to fetch", () => {
   const cases: [url: string, env: Record<string, string>, can: boolean][] = [
     ["https://one.example/v1", {}, true],
     ["http://[::1]:80", {}, true],

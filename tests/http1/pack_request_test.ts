@@ -8,7 +8,7 @@ const OWN = "accept-encoding: identity\r\nuser-agent: sluice\r\n";
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 const wireOf = ({ first, second }: PackedRequest) => textOf(first) + (second === undefined ? "" : textOf(second));
 
-Deno.test("a head is the last one only where all of it is", () => {
+Deno.test("a head is reused only if all of it is equal", () => {
   const heads = new HeadCache(DIRECTION);
   const changes: [headers: Record<string, string>, closes: boolean][] = [
     [{ a: "1", b: "2" }, false],
@@ -30,7 +30,7 @@ Deno.test("a head is the last one only where all of it is", () => {
   }
 });
 
-Deno.test("what the caller changes in headers that were sent is seen", () => {
+Deno.test("headers that the caller changes after a request are detected", () => {
   const heads = new HeadCache(DIRECTION);
   const headers: Record<string, string> = { authorization: "Bearer one" };
   heads.begin({ headers, closes: false });
@@ -41,7 +41,7 @@ Deno.test("what the caller changes in headers that were sent is seen", () => {
   assertThrows(() => heads.begin({ headers, closes: false }), TypeError);
 });
 
-Deno.test("bodies of any length leave as they are, in one piece or in several, and say how long they are", () => {
+Deno.test("bodies of any length are sent in one or several pieces with the right length", () => {
   const scratches = createBufferPool();
   const begin = new HeadCache(DIRECTION).begin({ headers: {}, closes: false });
   const lengths = [0, 1, 4_000, 20_000, BUFFER_BYTES - 4 * 1024, BUFFER_BYTES - 4 * 1024 + 1, 100_000];
@@ -71,7 +71,7 @@ Deno.test("bodies of any length leave as they are, in one piece or in several, a
   assertEquals(one === two, false);
 });
 
-Deno.test("a head that leaves no room before a small body goes before it", () => {
+Deno.test("a head that leaves no room for a small body is sent first", () => {
   const begin = new HeadCache(DIRECTION).begin({ headers: { a: "x".repeat(5_000) }, closes: false });
   const packed = packRequest(begin, { body: "hello", scratches: createBufferPool() });
   assertEquals(wireOf(packed), `${textOf(begin)}content-length: 5\r\n\r\nhello`);

@@ -40,7 +40,7 @@ function startBare(play: (socket: Deno.TcpConn, number: number) => Promise<void>
   return host;
 }
 
-Deno.test("the connection that was used last is used first, and no more lie idle than may", async () => {
+Deno.test("the most recently used connection is reused first, and idle connections are limited", async () => {
   await using server = startSame();
   const transport = createHttp1Transport({ idleConnections: 2 });
   const three = await Promise.all([1, 2, 3].map(() => transport.send(request(server.url))));
@@ -54,7 +54,7 @@ Deno.test("the connection that was used last is used first, and no more lie idle
   await soon("all closed", server.ended(3));
 });
 
-Deno.test("idle connections are closed in time, and sooner where the server says so", async () => {
+Deno.test("idle connections are closed in time, and earlier if the server says so", async () => {
   const pool = new ConnectionPool({ hostname: "127.0.0.1", port: 1, tls: false }, {
     idleConnections: 5,
     addresses: ADDRESSES,
@@ -78,7 +78,7 @@ Deno.test("idle connections are closed in time, and sooner where the server says
   }
 });
 
-Deno.test("a connection that its server closed while it was idle is not used", async () => {
+Deno.test("a connection closed by its server while idle is not reused", async () => {
   await using server = startSame();
   const transport = createHttp1Transport();
   for (let number = 1; number <= 5; number++) {
@@ -91,7 +91,7 @@ Deno.test("a connection that its server closed while it was idle is not used", a
   transport.close();
 });
 
-Deno.test("what a server says without being asked is nobody's answer", async () => {
+Deno.test("unsolicited bytes of a server are not read as an answer", async () => {
   const said = Promise.withResolvers<void>();
   await using server = startRawUpstream(async (socket, { connection }) => {
     await say(socket, HELLO);
@@ -119,7 +119,7 @@ Deno.test("what a server says without being asked is nobody's answer", async () 
   second.close();
 });
 
-Deno.test("a request that has left whole is never sent again, and says where that may help", async () => {
+Deno.test("a request that was sent completely is never repeated, and says where a retry may help", async () => {
   for (const then of ["close", "reset"] as const) {
     await using server = startRawUpstream(async (socket, { body }) => {
       if (body !== "first") return then;
@@ -138,7 +138,7 @@ Deno.test("a request that has left whole is never sent again, and says where tha
   }
 });
 
-Deno.test("a connection that ends is not stale where it is new, answered, took its time, or carried a stream", async () => {
+Deno.test("only an idle, unanswered, reused connection counts as stale", async () => {
   const cases: [name: string, say: string, waitMs: number, change: () => Partial<Outgoing>][] = [
     ["new", "", 0, () => ({ fresh: true })],
     ["answered", "H", 0, () => ({})],
@@ -168,7 +168,7 @@ Deno.test("a connection that ends is not stale where it is new, answered, took i
   }
 });
 
-Deno.test("a stream of known length goes out under it, and never with a byte more or less", async () => {
+Deno.test("a stream of known length is sent with exactly that length", async () => {
   await using server = startRawUpstream(async (socket) => {
     await say(socket, HELLO);
     return "keep";
@@ -196,7 +196,7 @@ Deno.test("a stream of known length goes out under it, and never with a byte mor
   transport.close();
 });
 
-Deno.test("how long a connection may lie idle depends on what its host usually bears", async () => {
+Deno.test("the idle time of connections adapts to the host", async () => {
   for (
     const [tls, keepsMs, wanted] of [[false, undefined, 4_000], [true, undefined, 50_000], [
       true,
@@ -219,7 +219,7 @@ Deno.test("how long a connection may lie idle depends on what its host usually b
   }
 });
 
-Deno.test("a connection is taken up before its time is over, and never after it or where its pool is closed", async () => {
+Deno.test("a connection is prepared before its idle time ends, and never after that or after close()", async () => {
   await using server = startSame();
   const { hostname, port } = new URL(server.url);
   const pool = new ConnectionPool({ hostname, port: Number(port), tls: false }, {
@@ -246,7 +246,7 @@ Deno.test("a connection is taken up before its time is over, and never after it 
   await soon("the last one closed", server.ended(3));
 });
 
-Deno.test("a request that could not leave whole is sent once more, on a new connection", async () => {
+Deno.test("a request that was not sent completely is repeated once, on a new connection", async () => {
   const large = "x".repeat(20_000_000);
   let whole = 0;
   await using host = startBare(async (socket, number) => {
@@ -270,7 +270,7 @@ Deno.test("a request that could not leave whole is sent once more, on a new conn
   transport.close();
 });
 
-Deno.test("a request that could not leave whole is not sent again where its answer had begun", async () => {
+Deno.test("a request that was not sent completely is not repeated once its answer has begun", async () => {
   await using host = startBare(async (socket) => {
     const buffer = new Uint8Array(10_000);
     await socket.read(buffer);
@@ -288,7 +288,7 @@ Deno.test("a request that could not leave whole is not sent again where its answ
   transport.close();
 });
 
-Deno.test("a stream that was begun is not sent again", async () => {
+Deno.test("a started stream is not repeated", async () => {
   await using host = startBare(async (socket) => {
     const buffer = new Uint8Array(10_000);
     await socket.read(buffer);
@@ -309,7 +309,7 @@ Deno.test("a stream that was begun is not sent again", async () => {
   transport.close();
 });
 
-Deno.test("an answer that came before the request was whole leaves no connection behind", async () => {
+Deno.test("an answer before the end of the request closes the connection", async () => {
   const closed = Promise.withResolvers<void>();
   await using host = startBare(async (socket) => {
     const buffer = new Uint8Array(10_000);
@@ -326,7 +326,7 @@ Deno.test("an answer that came before the request was whole leaves no connection
   transport.close();
 });
 
-Deno.test("interim answers are passed over, and many of them are refused", async () => {
+Deno.test("interim answers are skipped, and too many are rejected", async () => {
   const interim = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
   for (const [count, fine] of [[0, true], [1, true], [16, true], [17, false]] as const) {
     await using server = startSame(interim.repeat(count) + HELLO);
@@ -338,7 +338,7 @@ Deno.test("interim answers are passed over, and many of them are refused", async
   }
 });
 
-Deno.test("a call that is given up says so, even where all of its answer has come", async () => {
+Deno.test("an aborted call rejects, even if its whole answer has arrived", async () => {
   await using server = startSame();
   for (const act of ["read", "text"] as const) {
     const transport = createHttp1Transport();
@@ -354,7 +354,7 @@ Deno.test("a call that is given up says so, even where all of its answer has com
   }
 });
 
-Deno.test("a stream that was never begun is cancelled", async () => {
+Deno.test("a stream that was never started is cancelled", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.close();
   const cancelled = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { Http1Connection } from "../../lib/http1/pool.ts";
 import { RequestWriter } from "../../lib/http1/request_writer.ts";
 
-Deno.test("a piece that leaves in several steps leaves whole, and in its order", async () => {
+Deno.test("a piece written in several steps is complete and in order", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const [socket, peer] = await Promise.all([
     Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port }),

@@ -7,7 +7,7 @@ const read = (first: string, lines: string[], method = "POST") =>
 const OK = "HTTP/1.1 200 OK";
 const OLD = "HTTP/1.0 200 OK";
 
-Deno.test("where a body ends, and whether its connection can be used again", () => {
+Deno.test("framing decides the end of a body and the reuse of the connection", () => {
   const none: BodyFraming = { kind: "none" };
   const chunked: BodyFraming = { kind: "chunked" };
   const close: BodyFraming = { kind: "close" };
@@ -46,7 +46,7 @@ Deno.test("where a body ends, and whether its connection can be used again", () 
   }
 });
 
-Deno.test("a body whose end is told in two ways, or in none that all understand, is refused", () => {
+Deno.test("an ambiguous end of the body is rejected", () => {
   const cases: string[][] = [
     ["content-length: 5", "transfer-encoding: chunked"],
     ["transfer-encoding: chunked", "content-length: 0"],
@@ -77,7 +77,7 @@ Deno.test("a body whose end is told in two ways, or in none that all understand,
   assertThrows(() => read(OLD, ["transfer-encoding: chunked"]), MalformedResponse);
 });
 
-Deno.test("how long a server keeps a connection is what it says", () => {
+Deno.test("the server's keep-alive timeout is respected", () => {
   const cases: [string[], number | undefined][] = [
     [["keep-alive: timeout=5"], 5_000],
     [["keep-alive: timeout=5, max=100"], 5_000],

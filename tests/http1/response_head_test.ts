@@ -22,7 +22,7 @@ function readSplit(text: string, split: number): { end: number; looks: number } 
   return { end: findHeadEnd(bytes, { start, seen: start + split, end: bytes.length }) - start, looks: 2 };
 }
 
-Deno.test("a head is read whole, wherever it is split", () => {
+Deno.test("a response head is read completely, split anywhere", () => {
   const head =
     "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Other: y\r\nUpgrade:\r\nkeep-alive: a\r\nKeep-Alive: \t b\t \r\n\r\n";
   for (let split = 0; split <= head.length; split++) {
@@ -36,7 +36,7 @@ Deno.test("a head is read whole, wherever it is split", () => {
   assertEquals(parseHead(bytesOf(`${behind}${head}a: b\r\n\r\n`), span), { minor: 1, status: 200, headers });
 });
 
-Deno.test("heads that are fine, and those that two readers may read in two ways", () => {
+Deno.test("valid heads are accepted, and ambiguous ones rejected", () => {
   const line = (text: string) => `HTTP/1.1 200 OK\r\n${text}\r\n\r\n`;
   const cases: [name: string, head: string, fine: boolean][] = [
     ["no reason", "HTTP/1.1 200\r\n\r\n", true],
@@ -92,7 +92,7 @@ Deno.test("heads that are fine, and those that two readers may read in two ways"
   }
 });
 
-Deno.test("lines that end in a bare LF are refused as soon as they come", () => {
+Deno.test("lines that end in a bare LF are rejected at once", () => {
   const cases = ["\n", "\r\n", "HTTP/1.1 200 OK\n", "HTTP/1.1 200 OK\r\na: b\n", "HTTP/1.1 200 OK\r\n\n"];
   for (const text of cases) {
     const bytes = bytesOf(text);
@@ -116,7 +116,7 @@ Deno.test("each byte of a head is one character", () => {
   for (const text of ["\xc3\xa4", "\xef\xbf\xbd", "\xef\xbb\xbfHTTP", "\xe9\xe9"]) assertEquals(valueOf(text), text);
 });
 
-Deno.test("each header that is read is known by its name in any case, and by no other", () => {
+Deno.test("each known header is found in any case", () => {
   for (const name of RESPONSE_HEADERS) {
     for (const spelled of [name, name.toUpperCase()]) assertEquals(valueOf("x", { name: spelled }), "x", spelled);
     for (const other of [`x${name}`, `${name}x`, name.slice(1), name.replace(/.$/, "_")]) {

@@ -75,7 +75,7 @@ async function callFrom(url: string, env: Record<string, string>, count = 1): Pr
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("authorities are trusted as the runtime is told, under a name and an address", async () => {
+Deno.test("the runtime's certificate authorities are trusted, for names and addresses", async () => {
   await using server = startTls(["h2", "http/1.1"]);
   const fine = ["200 hello", "200 hello"];
   const settings: [Record<string, string>, string[]][] = [
@@ -93,20 +93,20 @@ Deno.test("authorities are trusted as the runtime is told, under a name and an a
   assertEquals([...server.chosen], ["http/1.1"]);
 });
 
-Deno.test("a certificate for another name is no connection", async () => {
+Deno.test("a certificate for another name is rejected", async () => {
   await using server = startTls();
   const said = await callFrom(`https://127.0.0.2:${server.port}`, { DENO_CERT: CA });
   assertEquals(said, ["GatewayError unreachable", "GatewayError unreachable"]);
 });
 
-Deno.test("100 calls at once take 100 connections, and one more takes one of them", async () => {
+Deno.test("100 concurrent calls use 100 connections, and one more reuses one", async () => {
   await using server = startTls();
   const said = await callFrom(`https://localhost:${server.port}`, { DENO_CERT: CA }, 100);
   assertEquals(said, Array(101).fill("200 hello"));
   assertEquals(server.accepted, 100);
 });
 
-Deno.test("a host that begins no handshake is given up in time, and so is a call that ends meanwhile", async () => {
+Deno.test("a host without a handshake is given up in time, and so is an aborted call", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const url = `https://127.0.0.1:${listener.addr.port}`;
   const transport = createHttp1Transport();
@@ -123,7 +123,7 @@ Deno.test("a host that begins no handshake is given up in time, and so is a call
   listener.close();
 });
 
-Deno.test("handshakes that never end are bounded in number, and those that do are forgotten", async () => {
+Deno.test("unfinished handshakes are limited in number", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const peers: Deno.TcpConn[] = [];
   const accepting = (async () => {

@@ -100,7 +100,7 @@ testWorkers("a WebP gives back the colours of its pixels, and what is transparen
 });
 
 Deno.test({
-  name: "WebP is written on a processor without SSE 4.1, where WebAssembly has no SIMD",
+  name: "WebP is encoded on a processor without SSE 4.1, which WebAssembly SIMD needs",
   ignore: Deno.build.arch !== "x86_64",
   async fn() {
     const code = `
@@ -192,7 +192,7 @@ testWorkers("the queue is bounded: who comes too late is told to come again", as
   assertNotEquals(refused[0]?.retryAfterMs, undefined);
 });
 
-Deno.test("orient() shows an image as EXIF says", () => {
+Deno.test("orient() applies the EXIF orientation", () => {
   // Pixels numbered by rows, 3 wide and 2 high.
   const pixels = draw({ width: 3, height: 2 }, (x, y) => [y * 3 + x + 1, 0, 0]);
   const cases: [orientation: number, width: number, numbers: number[]][] = [
@@ -214,7 +214,7 @@ Deno.test("orient() shows an image as EXIF says", () => {
   }
 });
 
-Deno.test("flatten() lays an image on white", () => {
+Deno.test("flatten() blends an image with white", () => {
   const pixels = draw({ width: 2, height: 1 }, (x) => [0, 100, 200, x === 0 ? 255 : 51]);
   assert(!isOpaque(pixels));
   assertEquals([...flatten(pixels).data], [0, 100, 200, 255, 204, 224, 244, 255]);

@@ -67,7 +67,7 @@ async function settle(): Promise<void> {
   for (let count = 0; count < 200; count++) await Promise.resolve();
 }
 
-Deno.test("a repeat gets the first answer again, within the window, and its work is not run", async () => {
+Deno.test("Idempotency.run() replays the first answer within the window without running the work", async () => {
   let now = 0;
   const once = idempotency({ now: () => now });
   assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
@@ -77,7 +77,7 @@ Deno.test("a repeat gets the first answer again, within the window, and its work
   assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
 });
 
-Deno.test("a key belongs to its scope", async () => {
+Deno.test("Idempotency.run() scopes keys", async () => {
   const once = idempotency();
   for (const scope of ["key_1 edits", "key_1 generations", "key_2 edits"]) {
     assertEquals(await once.run(request(() => Promise.resolve(answer(scope)), { scope })), answer(scope));
@@ -85,7 +85,7 @@ Deno.test("a key belongs to its scope", async () => {
   assertEquals(await once.run(request(never, { scope: "key_2 edits" })), replayed(answer("key_2 edits")));
 });
 
-Deno.test("repeats wait for the first and get its answer, or its failure", async () => {
+Deno.test("Idempotency.run() gives concurrent repeats the first answer or failure", async () => {
   const failure = new GatewayError("upstream", "Cannot paint");
   for (const end of ["answer", "failure"]) {
     const once = idempotency();
@@ -103,7 +103,7 @@ Deno.test("repeats wait for the first and get its answer, or its failure", async
   }
 });
 
-Deno.test("one key for two requests is a 400, while the first runs and afterwards", async () => {
+Deno.test("Idempotency.run() rejects one key for two requests, during the first and afterwards", async () => {
   const once = idempotency();
   const first = controlled();
   const run = once.run(request(first.work));
@@ -116,7 +116,7 @@ Deno.test("one key for two requests is a 400, while the first runs and afterward
   }
 });
 
-Deno.test("answers of 429 and 500 and above are not kept, others are", async () => {
+Deno.test("Idempotency.run() does not store answers with status 429 or 5xx", async () => {
   for (
     const [status, kept] of [[200, true], [400, true], [404, true], [429, false], [500, false], [503, false]] as const
   ) {
@@ -127,7 +127,7 @@ Deno.test("answers of 429 and 500 and above are not kept, others are", async () 
   }
 });
 
-Deno.test("a client that leaves stops its own waiting only; the last one stops the work", async () => {
+Deno.test("Idempotency.run() cancels the work when the last waiting client leaves", async () => {
   const once = idempotency();
   const clients = [1, 2, 3].map(() => new AbortController());
   const first = controlled();
@@ -145,7 +145,7 @@ Deno.test("a client that leaves stops its own waiting only; the last one stops t
   assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
 });
 
-Deno.test("the work goes on for those who wait when the first client has gone", async () => {
+Deno.test("Idempotency.run() continues the work for waiting clients after the first has left", async () => {
   const once = idempotency();
   const client = new AbortController();
   const first = controlled();
@@ -159,7 +159,7 @@ Deno.test("the work goes on for those who wait when the first client has gone", 
   assertEquals(await repeat, replayed(answer("one")));
 });
 
-Deno.test("a request that comes while stopped work still ends waits for it, and is done anew only if it failed", async () => {
+Deno.test("Idempotency.run() waits for cancelled work to end, and repeats it only if it failed", async () => {
   for (const end of ["answer", "failed answer", "failure"]) {
     const once = idempotency();
     const client = new AbortController();
@@ -185,7 +185,7 @@ Deno.test("a request that comes while stopped work still ends waits for it, and 
   }
 });
 
-Deno.test("repeats wait in bounds of number and time", async () => {
+Deno.test("Idempotency.run() limits number and time of waiting repeats", async () => {
   const once = idempotency({ maxWaiting: 1, waitMs: 20 });
   const first = controlled();
   const run = once.run(request(first.work));
@@ -199,21 +199,21 @@ Deno.test("repeats wait in bounds of number and time", async () => {
   assertEquals(await run, answer("one"));
 });
 
-Deno.test("an answer too large to keep is remembered as done", async () => {
+Deno.test("Idempotency.run() records an answer that is too large as done", async () => {
   const once = idempotency({ maxAnswerBytes: 3 });
   assertEquals(await once.run(request(() => Promise.resolve(answer("four")))), answer("four"));
   const error = await assertRejects(() => once.run(request(never)), GatewayError);
   assertEquals([error.status, error.code], [400, "idempotent_answer_gone"]);
-  assertStringIncludes(error.message, "take a new key");
+  assertStringIncludes(error.message, "use a new key");
   await assertRejects(() => once.run(request(never, { requestHash: "b".repeat(64) })), GatewayError, "another request");
 });
 
-Deno.test("answers share a limit; the oldest give way and are remembered as done", async () => {
+Deno.test("Idempotency.run() evicts the oldest answers beyond the limit and records them as done", async () => {
   const store = openMemoryStore();
   const once = idempotency({ store, maxBytes: 10, maxAnswerBytes: 6, maxAnswers: 4 });
   const give = (key: string, text: string) => once.run(request(() => Promise.resolve(answer(text)), { key }));
   for (const [key, text] of [["a", "aaaa"], ["b", "bbbb"], ["c", "cccccc"]] as const) await give(key, text);
-  await assertRejects(() => give("a", "no"), GatewayError, "has not been kept");
+  await assertRejects(() => give("a", "no"), GatewayError, "was not stored");
   assertEquals(await give("b", "no"), replayed(answer("bbbb")));
   assertEquals(await give("c", "no"), replayed(answer("cccccc")));
   for (const key of ["d", "e", "f"]) await give(key, "");
@@ -221,7 +221,7 @@ Deno.test("answers share a limit; the oldest give way and are remembered as done
   assertEquals(await give("a", "new"), answer("new"));
 });
 
-Deno.test("answers survive a restart, and go with their time", async () => {
+Deno.test("Idempotency.run() replays answers after a restart until they expire", async () => {
   const folder = await Deno.makeTempDir();
   try {
     let now = 0;
@@ -254,7 +254,7 @@ Deno.test("answers survive a restart, and go with their time", async () => {
   }
 });
 
-Deno.test("an answer that cannot be written is given all the same, and reported", async () => {
+Deno.test("Idempotency.run() returns an answer that cannot be stored, and reports it", async () => {
   const { answers } = openMemoryStore();
   const causes: unknown[] = [];
   const full = new Error("database or disk is full");
@@ -269,10 +269,10 @@ Deno.test("an answer that cannot be written is given all the same, and reported"
   });
   assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
   assertEquals(causes, [full]);
-  await assertRejects(() => once.run(request(never)), GatewayError, "has not been kept");
+  await assertRejects(() => once.run(request(never)), GatewayError, "was not stored");
 });
 
-Deno.test("close() cancels the work", async () => {
+Deno.test("Idempotency.close() cancels the work", async () => {
   const once = idempotency();
   const run = once.run(
     request((signal) =>
@@ -284,7 +284,7 @@ Deno.test("close() cancels the work", async () => {
   await assertRejects(() => run, DOMException, "Closed");
 });
 
-Deno.test("readIdempotencyKey() takes 1 to 255 printable characters and refuses streams", () => {
+Deno.test("readIdempotencyKey() accepts 1 to 255 printable characters and rejects streams", () => {
   const read = (key: string | undefined, stream = false) =>
     readIdempotencyKey(new Headers(key === undefined ? {} : { "idempotency-key": key }), { stream });
   assertEquals(read(undefined), undefined);
@@ -339,7 +339,7 @@ function lookedFor() {
   return { looks, once: idempotency({ store: { answers: far } }) };
 }
 
-Deno.test("requests that come while an answer is looked for are done once, after one look", async () => {
+Deno.test("requests during a lookup run the work once, after one lookup", async () => {
   const { looks, once } = lookedFor();
   const first = controlled();
   const runs = [once.run(request(first.work)), once.run(request(never)), once.run(request(never))];
@@ -354,7 +354,7 @@ Deno.test("requests that come while an answer is looked for are done once, after
   assertEquals(looks.length, 1);
 });
 
-Deno.test("another request that is refused after the look stands in nobody's way", async () => {
+Deno.test("a different request rejected after the lookup blocks no other", async () => {
   const { looks, once } = lookedFor();
   const run = once.run(request(() => Promise.resolve(answer("one"))));
   looks[0]?.go();
@@ -369,7 +369,7 @@ Deno.test("another request that is refused after the look stands in nobody's way
   assertEquals(await again, replayed(answer("one")));
 });
 
-Deno.test("a client that leaves during the look, and a look that fails, leave the others their turn", async () => {
+Deno.test("a client that leaves during the lookup, or a failed lookup, does not block others", async () => {
   const { looks, once } = lookedFor();
   const clients = [1, 2].map(() => new AbortController());
   const left = clients.map(({ signal }) => once.run(request(never, { signal })));
@@ -401,7 +401,7 @@ function twoNodes(change: Partial<IdempotencyParts> = {}) {
   return { clock, answers, one: open(), two: open() };
 }
 
-Deno.test("a repeat on another node waits for the first and gets its answer", async () => {
+Deno.test("a repeat on another node gets the first node's answer", async () => {
   const { clock, one, two, answers } = twoNodes();
   const first = controlled();
   const runs = [one.run(request(first.work)), two.run(request(never)), two.run(request(never))];
@@ -413,7 +413,7 @@ Deno.test("a repeat on another node waits for the first and gets its answer", as
   assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
 });
 
-Deno.test("what another node finishes between the look for its answer and the claim is not done again", async () => {
+Deno.test("work that another node finishes between lookup and claim is not repeated", async () => {
   const { clock, answers, one } = twoNodes();
   const gate = Promise.withResolvers<void>();
   const claim: AnswerStore["claim"] = (...given) => gate.promise.then(() => answers.claim(...given));
@@ -426,7 +426,7 @@ Deno.test("what another node finishes between the look for its answer and the cl
   assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
 });
 
-Deno.test("one key for two requests on two nodes is a 400, while the first runs and afterwards", async () => {
+Deno.test("one key for two requests on two nodes is a 400, during the first and afterwards", async () => {
   const { clock, one, two } = twoNodes();
   const first = controlled();
   const run = one.run(request(first.work));
@@ -440,7 +440,7 @@ Deno.test("one key for two requests on two nodes is a 400, while the first runs 
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("where the first fails, or its client leaves, one of those who wait on other nodes does the work", async () => {
+Deno.test("after a failure or a disconnect, a waiting repeat on another node does the work", async () => {
   for (const end of ["failure", "failed answer", "leaves"]) {
     const { clock, one, two } = twoNodes();
     const client = new AbortController();
@@ -465,7 +465,7 @@ Deno.test("where the first fails, or its client leaves, one of those who wait on
   }
 });
 
-Deno.test("what a node that died was doing is done by another one when its lease is over, not before", async () => {
+Deno.test("the work of a dead node is repeated by another after its lease", async () => {
   const { clock, one, two } = twoNodes({ leaseMs: 30_000 });
   const first = controlled();
   const run = one.run(request(first.work));
@@ -484,7 +484,7 @@ Deno.test("what a node that died was doing is done by another one when its lease
   first.reject(new Error("never"));
 });
 
-Deno.test("what a node had charged when it died is not done again", async () => {
+Deno.test("work that a dead node had charged is not repeated", async () => {
   const charged = new Set<string>();
   const isCharged = (id: string) => Promise.resolve(charged.has(id));
   const { clock, answers, one, two } = twoNodes({ isCharged });
@@ -496,19 +496,19 @@ Deno.test("what a node had charged when it died is not done again", async () => 
   const repeat = two.run(request(never, { requestId: "r2" }));
   repeat.catch(() => {});
   await clock.pass(60_000);
-  const error = await assertRejects(() => repeat, GatewayError, "has not been kept");
+  const error = await assertRejects(() => repeat, GatewayError, "was not stored");
   assertEquals([error.status, error.code], [400, "idempotent_answer_gone"]);
   const other = { requestHash: "b".repeat(64), requestId: "r3" };
   await assertRejects(() => two.run(request(never, other)), GatewayError, "another request");
   assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
 });
 
-Deno.test("work that fails after it was charged is not done again, and a store that cannot tell means 503", async () => {
+Deno.test("work that failed after its charge is not repeated, and an unknown state is a 503", async () => {
   let isDown = false;
   const isCharged = (id: string) => isDown ? Promise.reject(new Error("no store")) : Promise.resolve(id === "charged");
   const { clock, answers, one, two } = twoNodes({ isCharged });
   const fail = () => Promise.reject(new Error("the isolate died"));
-  for (const [requestId, says] of [["charged", "has not been kept"], ["free", "the isolate died"]] as const) {
+  for (const [requestId, says] of [["charged", "was not stored"], ["free", "the isolate died"]] as const) {
     await assertRejects(() => one.run(request(fail, { key: requestId, requestId })), Error, "the isolate died");
     await assertRejects(() => two.run(request(fail, { key: requestId, requestId: "r2" })), Error, says);
   }
@@ -517,11 +517,11 @@ Deno.test("work that fails after it was charged is not done again, and a store t
   const error = await assertRejects(() => two.run(request(never, { key: "over" })), GatewayError, "does not answer");
   assertEquals(error.status, 503);
   isDown = false;
-  await assertRejects(() => two.run(request(never, { key: "over" })), GatewayError, "has not been kept");
+  await assertRejects(() => two.run(request(never, { key: "over" })), GatewayError, "was not stored");
   assertEquals(clock.timers, 0);
 });
 
-Deno.test("a node that was away for longer than its lease gives its work up where another one has done it", async () => {
+Deno.test("a node that missed its lease gives up the work if another node has done it", async () => {
   for (const isDone of [false, true]) {
     const held: (() => void)[] = [];
     const clock = createClock(0);
@@ -547,12 +547,12 @@ Deno.test("a node that was away for longer than its lease gives its work up wher
     await settle();
     assertEquals(first.signal()?.aborted, isDone);
     first.reject(first.signal()?.reason ?? new Error("failed"));
-    await assertRejects(() => run, Error, isDone ? "out of touch" : "failed");
+    await assertRejects(() => run, Error, isDone ? "lost its connection" : "failed");
     await clock.pass(60_000);
   }
 });
 
-Deno.test("what cannot be noted as done stays claimed until it is, and is not done again", async () => {
+Deno.test("work that cannot be recorded as done stays claimed and is not repeated", async () => {
   const clock = createClock(0);
   const answers = { ...openMemoryStore().answers, ...openLocalClaims(clock.monotonic) };
   let isUp = false;
@@ -572,11 +572,11 @@ Deno.test("what cannot be noted as done stays claimed until it is, and is not do
   await clock.pass(100_000);
   isUp = true;
   await clock.pass(2_000);
-  await assertRejects(() => repeat, GatewayError, "has not been kept");
+  await assertRejects(() => repeat, GatewayError, "was not stored");
   assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
 });
 
-Deno.test("a request waits for another node in bounds of number and time, and no store means 503", async () => {
+Deno.test("waiting for another node is limited in number and time, and needs the store", async () => {
   const { clock, one, two, answers } = twoNodes({ maxWaiting: 1, waitMs: 20 });
   const first = controlled();
   const run = one.run(request(first.work));
@@ -816,7 +816,7 @@ async function simulate(
   await file?.close();
 }
 
-Deno.test("whatever the order of events, over one to three nodes, a request is done once in its window and everybody gets the right answer", async () => {
+Deno.test("in random histories on one to three nodes, a request is done once per window and everyone gets the right answer", async () => {
   // Each of the six worlds has a sixth of the seeds.
   const seen = Array.from({ length: QUICK ? 1 : 6 }, () => new Map<string, number>());
   for (let seed = 1; seed <= (QUICK ? 120 : 3_600); seed++) {
@@ -832,7 +832,7 @@ Deno.test("whatever the order of events, over one to three nodes, a request is d
   }
 });
 
-Deno.test("the same holds for answers in a file", async () => {
+Deno.test("random histories keep that with answers in a file", async () => {
   const folder = await Deno.makeTempDir();
   try {
     for (let seed = 1; seed <= 6; seed++) await simulate(seed, { path: `${folder}/${seed}.db`, nodes: seed % 3 + 1 });

@@ -64,7 +64,7 @@ Deno.test("outputTokens() is the formula in exact rational arithmetic, for every
   assert(sizes > 5_000);
 });
 
-Deno.test("an image is charged by its actual size, larger or smaller than asked for, up to the dearest valid one", () => {
+Deno.test("an image is charged by its actual size, up to the most expensive valid one", () => {
   const asked = { width: 1536, height: 1024 };
   let dearest = 0;
   for (let width = 16; width <= 3840; width += 16) {

@@ -56,7 +56,7 @@ function form(...parts: string[]): string {
   return parts.map((each) => `--b\r\n${each}\r\n`).join("") + "--b--\r\n";
 }
 
-Deno.test("readMultipart() reads what curl and the SDKs send", async () => {
+Deno.test("readMultipart() reads forms of curl and the SDKs", async () => {
   const curl = latin(form(
     part('name="prompt"', "a cat"),
     part('name="image"; filename="photo.png"', "\x89PNG\r\n\x1a\n", "Content-Type: image/png\r\n"),
@@ -82,7 +82,7 @@ Deno.test("readMultipart() reads what curl and the SDKs send", async () => {
   ]);
 });
 
-Deno.test("readMultipart() reads the same wherever the body is cut", async () => {
+Deno.test("readMultipart() reads the same form split anywhere", async () => {
   const body = latin(
     "preamble\r\n--b \t\r\n" + part('name="a"', "\r\n--\r\n-\r\r\n-") + "\r\n--b\r\n" +
       part('name="f"; filename="f"', "\r\n--B\r\n\r\n--", "X: y\r\n") + "\r\n--b\r\n" + part('name="e"', "") +
@@ -104,7 +104,7 @@ Deno.test("readMultipart() reads the same wherever the body is cut", async () =>
   assertEquals(await read(inPieces(Array.from(body, (byte) => Uint8Array.of(byte)))), whole);
 });
 
-Deno.test("readMultipart() takes every boundary of RFC 2046, quoted or not", async () => {
+Deno.test("readMultipart() accepts every boundary of RFC 2046, quoted or not", async () => {
   const boundaries: [string, string][] = [
     ["----WebKitFormBoundary7MA4YWxkTrZu0gW", "----WebKitFormBoundary7MA4YWxkTrZu0gW"],
     ["x".repeat(70), "x".repeat(70)],
@@ -126,13 +126,13 @@ Deno.test("readMultipart() takes every boundary of RFC 2046, quoted or not", asy
   }
 });
 
-Deno.test("readMultipart() refuses other media types with 415 and bad boundaries with 400", async () => {
+Deno.test("readMultipart() rejects other media types with 415 and invalid boundaries with 400", async () => {
   const cases: [type: string, status: number, words: string][] = [
     ["application/json", 415, "multipart/form-data"],
     ["application/x-www-form-urlencoded", 415, "multipart/form-data"],
     ["multipart/mixed; boundary=b", 415, "multipart/form-data"],
     ["multipart/form-dataX; boundary=b", 415, "multipart/form-data"],
-    ["multipart/form-data", 400, "names no boundary"],
+    ["multipart/form-data", 400, "has no boundary"],
     ["multipart/form-data; boundary=", 400, "malformed"],
     ['multipart/form-data; boundary=""', 400, "1 to 70"],
     [`multipart/form-data; boundary=${"x".repeat(71)}`, 400, "1 to 70"],
@@ -152,7 +152,7 @@ Deno.test("readMultipart() refuses other media types with 415 and bad boundaries
   assertEquals((await refusal(upload(form(), { "content-encoding": "gzip" }))).status, 415);
 });
 
-Deno.test("readMultipart() refuses a malformed form with 400 and says why", async () => {
+Deno.test("readMultipart() rejects a malformed form with 400 and the reason", async () => {
   const head = (lines: string) => `--b\r\n${lines}\r\n\r\nx\r\n--b--`;
   const cases: [body: string, words: string][] = [
     ["", "has no boundary"],
@@ -212,7 +212,7 @@ Deno.test("readMultipart() refuses a malformed form with 400 and says why", asyn
   assertStringIncludes((await refusal(noBody)).message, "has no boundary");
 });
 
-Deno.test("readMultipart() takes what is unusual but right", async () => {
+Deno.test("readMultipart() accepts unusual but valid forms", async () => {
   const cases: [body: string, entries: unknown[]][] = [
     ["--b--", []],
     ["\r\n--b--\r\n", []],
@@ -275,7 +275,7 @@ Deno.test("readMultipart() limits bytes while they arrive", async () => {
   assertLess(given, 60);
 });
 
-Deno.test("readMultipart() refuses an announced size without reading, and asks before it keeps", async () => {
+Deno.test("readMultipart() rejects a declared size without reading, and calls take() before it stores bytes", async () => {
   let asked = 0;
   const body = new ReadableStream<Uint8Array>({ pull: () => void asked++ }, { highWaterMark: 0 });
   assertEquals((await refusal(upload(body, { "content-length": "100001" }))).kind, "too_large");
@@ -294,7 +294,7 @@ Deno.test("readMultipart() refuses an announced size without reading, and asks b
   assertEquals(error, full);
 });
 
-Deno.test("readMultipart() takes only the fields it is told", async () => {
+Deno.test("readMultipart() accepts only the given fields", async () => {
   const names = new Set(["image", "image[]"]);
   assertEquals((await read(form(part('name="image[]"')), { names })).length, 1);
   const error = await refusal(upload(form(part('name="constructor"'))), { names });
@@ -302,7 +302,7 @@ Deno.test("readMultipart() takes only the fields it is told", async () => {
   assertEquals((await read(form(part('name="__proto__"'))))[0], ["__proto__", "x"]);
 });
 
-Deno.test("readMultipart() stops at the first fault and gives the body up", async () => {
+Deno.test("readMultipart() stops at the first error and abandons the body", async () => {
   for (const first of ["--b\r\nbad\r\n\r\n", "x".repeat(5000)]) {
     const { promise: cancelled, resolve } = Promise.withResolvers<unknown>();
     const body = new ReadableStream<Uint8Array>({
@@ -316,7 +316,7 @@ Deno.test("readMultipart() stops at the first fault and gives the body up", asyn
   assertStringIncludes((await refusal(upload(broken))).message, "connection broke");
 });
 
-Deno.test("readMultipart() gives a slow body 408: by silence, by rate, by total time", async () => {
+Deno.test("readMultipart() ends a slow body with 408: by silence, rate and total time", async () => {
   const slowly = (piece: string, pauseMs: number) => {
     let timer: ReturnType<typeof setInterval> | undefined;
     return new ReadableStream<Uint8Array>({
@@ -386,7 +386,7 @@ Deno.test("readMultipart() agrees with Request.formData() on well-formed bodies"
   }
 });
 
-Deno.test("readMultipart() is linear, lets others run and counts parts, whatever the bytes", async () => {
+Deno.test("readMultipart() is linear, yields to the event loop and limits parts, whatever the bytes", async () => {
   const bytes = 8 * 1024 * 1024;
   const boundary = "x".repeat(70);
   const head = `--${boundary}\r\n${part('name="f"; filename="f"', "")}`;
@@ -415,7 +415,7 @@ Deno.test("readMultipart() is linear, lets others run and counts parts, whatever
   assertLess(performance.now() - start, 5_000);
 });
 
-Deno.test("readMultipart() reads a few uploads at a time; the others wait, and not too many", async () => {
+Deno.test("readMultipart() reads a few uploads at a time, and queues a limited number", async () => {
   const gate = createAdmissionQueue({ concurrent: 2, waiting: 2, waitMs: 1000 });
   const rules = { ...RULES, gate, pace: { ...RULES.pace, gapMs: 1000, graceMs: 1000 } };
   const uploads = Array.from({ length: 5 }, () => {
@@ -455,7 +455,7 @@ Deno.test("readMultipart() reads a few uploads at a time; the others wait, and n
   for (let run = 0; run < 5; run++) await readMultipart(upload(form()), rules);
 });
 
-Deno.test("an upload that has waited too long at the gate is turned away", async () => {
+Deno.test("readMultipart() rejects an upload that waited too long in the queue", async () => {
   const gate = createAdmissionQueue({ concurrent: 1, waiting: 2, waitMs: 20 });
   const { signal } = new AbortController();
   const leave = await gate.enter(signal);

@@ -12,7 +12,7 @@ function webp(...chunks: [name: string, data: Uint8Array<ArrayBuffer>][]): Uint8
 
 const JFIF = segment(0xe0, join("JFIF\0\x01\x01\0\0\x01\0\x01\0\0"));
 
-Deno.test("orientationOf() reads every orientation of JPEG, PNG and WebP in both orders of bytes", () => {
+Deno.test("orientationOf() reads every orientation of JPEG, PNG and WebP in both byte orders", () => {
   for (let orientation = 1; orientation <= 8; orientation++) {
     for (const order of ["little", "big"] as const) {
       const data = exif(orientation, order);
@@ -25,7 +25,7 @@ Deno.test("orientationOf() reads every orientation of JPEG, PNG and WebP in both
   }
 });
 
-Deno.test("orientationOf() is 1 where nothing is said, or nothing that makes sense", () => {
+Deno.test("orientationOf() is 1 for missing or invalid data", () => {
   const xmp = segment(0xe1, join("http://ns.adobe.com/xap/1.0/\0<x/>"));
   for (
     const bytes of [
@@ -44,7 +44,7 @@ Deno.test("orientationOf() is 1 where nothing is said, or nothing that makes sen
   ) assertEquals(orientationOf(bytes), 1);
 });
 
-Deno.test("orientationOf() never throws, wherever a file is cut or changed", () => {
+Deno.test("orientationOf() never throws for truncated or changed files", () => {
   const files = [
     jpegHead(4, 3, JFIF, exifSegment(exif(6))),
     png(4, 3, chunk("eXIf", exif(6, "big"))),
@@ -61,7 +61,7 @@ Deno.test("orientationOf() never throws, wherever a file is cut or changed", () 
   }
 });
 
-Deno.test("orientationOf() gives up on endless segments in no time", () => {
+Deno.test("orientationOf() gives up on endless segments", () => {
   const bytes = new Uint8Array(64 * 1024 * 1024).fill(0xff);
   bytes.set([0xff, 0xd8]);
   const start = performance.now();

@@ -18,7 +18,7 @@ function localPainter(script: Script): Painter {
   return Object.assign(painter(script), { isLocal: true });
 }
 
-Deno.test("a gate counts sizes: a small one overtakes a large one, and the largest goes in alone", async () => {
+Deno.test("an admission queue admits by size: a small one overtakes a large one, and the largest runs alone", async () => {
   const { signal } = new AbortController();
   const gate = createAdmissionQueue({ concurrent: 10, waiting: 2, waitMs: 60_000 });
   const order: string[] = [];
@@ -42,7 +42,7 @@ Deno.test("a gate counts sizes: a small one overtakes a large one, and the large
   (await gate.enter(signal, 10))();
 });
 
-Deno.test("a request with too many pixels is a 400 that says how many, by the headers of its files", async () => {
+Deno.test("a request with too many pixels is a 400 with their number, read from file headers", async () => {
   const upstream = localPainter(paintsAll);
   await using gateway = startPainted({ p: upstream }, { limits: { image_request_pixels: 20_000_000 } });
   const uploads = await gateway.edit(formOf({ size: "1024x1024" }, [
@@ -61,13 +61,13 @@ Deno.test("a request with too many pixels is a 400 that says how many, by the he
   await stream.text();
 });
 
-Deno.test("images of another host are not bound by the pixels of this process", async () => {
+Deno.test("images of another host do not count towards this process's pixels", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) }, { limits: { image_request_pixels: 1_048_576 } });
   const response = await gateway.generate({ size: "1024x1024", n: 2 });
   assertEquals([response.status, (await response.json()).data.length], [200, 2]);
 });
 
-Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with retry-after", async () => {
+Deno.test("requests wait for pixels for a limited time, then get 503 with retry-after", async () => {
   const held = Promise.withResolvers<void>();
   let calls = 0;
   const base64 = gray({ width: 1024, height: 1024 });
@@ -82,7 +82,7 @@ Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with
   const error = await errorOf(second);
   assertEquals(second.status, 503);
   assertGreater(Number(second.headers.get("retry-after")), 0);
-  assertStringIncludes(error.message, "Cannot make more images now");
+  assertStringIncludes(error.message, "Too many images are being generated");
   held.resolve();
   assertEquals((await (await first).json()).data[0].b64_json, base64);
   const third = await gateway.generate({ size: "1024x1024", stream: true });
@@ -93,7 +93,7 @@ Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with
   await fourth.body?.cancel();
 });
 
-Deno.test("a whole answer that is left unread has its pixels until it is cut", async () => {
+Deno.test("an unread answer keeps its pixels until it is cut off", async () => {
   const image = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
   const upstream = localPainter(() => [{ type: "image", index: 0, base64: image }]);
   const limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };

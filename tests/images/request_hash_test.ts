@@ -13,7 +13,7 @@ function request(change: Partial<ImageRequest> = {}): ImageRequest {
   return imageRequest({ kind: "edit", prompt: "a cat", requestedSize: "auto", images, ...change });
 }
 
-Deno.test("hashRequest() is one hash for one request, whatever the order of its members", async () => {
+Deno.test("hashRequest() is independent of the order of members", async () => {
   const hash = await hashRequest(request());
   assertEquals(/^[0-9a-f]{64}$/.test(hash), true);
   const reversed = Object.fromEntries(Object.entries(request()).reverse()) as unknown as ImageRequest;
@@ -25,7 +25,7 @@ Deno.test("hashRequest() is one hash for one request, whatever the order of its 
   );
 });
 
-Deno.test("hashRequest() tells requests apart that ask for different things", async () => {
+Deno.test("hashRequest() differs for different requests", async () => {
   const changes: Partial<ImageRequest>[] = [
     {},
     { kind: "generation" },

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { readGeneration } from "../../lib/images/read_generation.ts";
 
-Deno.test("members that some servers take for one of ours are not passed on", () => {
+Deno.test("alternative spellings of known members are not passed on", () => {
   const body = {
     model: "a/b",
     prompt: "a",

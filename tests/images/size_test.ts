@@ -48,7 +48,7 @@ const REFUSED: readonly [size: string, rules: RegExp[], nearest: string][] = [
 ];
 
 for (const [size, rules, nearest] of REFUSED) {
-  Deno.test(`size ${size} is refused with its rules and the nearest valid size`, () => {
+  Deno.test(`size ${size} is rejected with the violated rules and the nearest valid size`, () => {
     const error = assertThrows(() => readSize(size), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", "size"]);
     for (const rule of rules) assert(rule.test(error.message), error.message);
@@ -57,7 +57,7 @@ for (const [size, rules, nearest] of REFUSED) {
   });
 }
 
-Deno.test("a size in another form is refused with the form that is expected", () => {
+Deno.test("a malformed size is rejected with the expected format", () => {
   for (
     const text of ["", "big", "1024", "1024X1024", "1024×1024", "1024x", "x1024", "01024x1024", "1024x1024 ", "0x0"]
       .concat("-16x16", "1e3x1024", "1024.0x1024", "9999999x1024")

@@ -102,7 +102,7 @@ function randomJson(random: Random, depth: number): string {
   return space() + text + space();
 }
 
-Deno.test("the quick reader reads what the careful one reads, and nothing that has a fault", () => {
+Deno.test("parseFast() agrees with the careful parser, and rejects everything invalid", () => {
   const small = [
     "{",
     "}",
@@ -137,7 +137,7 @@ Deno.test("the quick reader reads what the careful one reads, and nothing that h
   assertLess(rounds(10_000), good);
 });
 
-Deno.test("the quick reader sees everything at the borders of its blocks", () => {
+Deno.test("parseFast() handles every character at block borders", () => {
   for (let length = 0; length < 140; length++) {
     for (const part of [...PARTS, '"', '\\"', ""]) {
       for (const fill of ["x", "字", "😀", '\\"', "\\\\"]) {
@@ -158,7 +158,7 @@ function unlike(length: number): string {
   return Array.from({ length }, (_, at) => String.fromCharCode(0x30 + at * 7 % 43)).join("").replaceAll("\\", "~");
 }
 
-Deno.test("the quick reader puts everything in its place, wherever escapes are in a block", () => {
+Deno.test("parseFast() handles escapes anywhere in a block", () => {
   const said = unlike(200);
   for (let first = 0; first < 130; first++) {
     for (const gap of [0, 1, 13, 14, 15, 16, 30, 33, 47, 48, 61, 62, 63, 64]) {
@@ -174,7 +174,7 @@ Deno.test("the quick reader puts everything in its place, wherever escapes are i
   }
 });
 
-Deno.test("the quick reader puts everything in its place, wherever short strings begin and end", () => {
+Deno.test("parseFast() handles short strings at any offset", () => {
   for (let before = 0; before < 70; before++) {
     for (let length = 0; length < 70; length++) {
       const said = unlike(length);
@@ -191,7 +191,7 @@ Deno.test("the quick reader puts everything in its place, wherever short strings
   }
 });
 
-Deno.test("a backslash or a control character is a fault wherever it may not be", () => {
+Deno.test("parseFast() rejects misplaced backslashes and control characters", () => {
   const said = unlike(140);
   for (let at = 0; at < 140; at++) {
     const space = " ".repeat(at);
@@ -215,7 +215,7 @@ Deno.test("a backslash or a control character is a fault wherever it may not be"
   }
 });
 
-Deno.test("the quick reader reads long texts of every script as the careful one does", () => {
+Deno.test("parseFast() reads long texts of every script like the careful parser", () => {
   for (let round = 0; round < 60; round++) {
     const faulty = round % 6 === 0;
     const turns = Array.from({ length: 30 }, () => {
@@ -225,7 +225,7 @@ Deno.test("the quick reader reads long texts of every script as the careful one 
   }
 });
 
-Deno.test("the quick reader keeps to its memory, and leaves longer texts and more strings alone", () => {
+Deno.test("parseFast() leaves long texts and many strings to the careful parser", () => {
   const limits = { depth: 9, nodes: 1e6, keys: 1e6 };
   for (const fill of ["x", '\\"', "é", "\\u00e9"]) {
     for (const more of [0, 1, 64]) {
@@ -246,7 +246,7 @@ Deno.test("the quick reader keeps to its memory, and leaves longer texts and mor
   assertEquals(parseFast('{"a":{"b":"c"}}', limits)?.value, { a: { b: "c" } });
 });
 
-Deno.test("names are told apart, however many were seen, also after a text with a fault", () => {
+Deno.test("parseFast() distinguishes names, even after many names or an invalid text", () => {
   const text = (from: number) => {
     const names = Array.from({ length: 40 }, (_, at) => `"${"n".repeat((from + at) % 34)}${from + at}"`);
     return `{"x":[{${names.map((name, at) => `${name}:${at}`).join(",")},"":0}]}`;
@@ -260,7 +260,7 @@ Deno.test("names are told apart, however many were seen, also after a text with 
   assertEquals(halves, { a: Object.fromEntries([["\ud83d", 1], ["\ufffd", 2]]) });
 });
 
-Deno.test("a name of every message is found where it was put, beside the others", () => {
+Deno.test("parseFast() finds repeated names in its cache", () => {
   const names = ["role", "content", "type", "text", "tools", "system", "function", "name", "parameters", "description"];
   const text = JSON.stringify(names.map((name) => ({ [name]: 1 })));
   try {
@@ -276,12 +276,12 @@ Deno.test("a name of every message is found where it was put, beside the others"
   }
 });
 
-Deno.test("only a string that has an escape of another kind is left to a parser", () => {
+Deno.test("parseFast() leaves only unusual escapes to a parser", () => {
   assert(findStrings('["\\n", "\\u0041\\n", "\\n", "a"]') !== undefined);
   assertEquals([0, 1, 2, 3].map((at) => tape[at * STRING_WORDS + 2]), [1, -2, 3, -1]);
 });
 
-Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
+Deno.test("parseFast() rejects bytes that are not UTF-8", () => {
   const texts = [
     '{"role":"字","content":["é","x"]}',
     '{"字字":[1,"😀\\n"],"b":"\\u5b57字"}',
@@ -310,7 +310,7 @@ Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
   assertEquals(parseFast(apart, JSON_LIMITS), undefined);
 });
 
-Deno.test("numbers with a point are read as the engine reads them", () => {
+Deno.test("parseFast() reads decimal numbers like the engine", () => {
   for (let round = 0; round < rounds(100_000); round++) {
     const whole = String(random.below(10 ** random.below(10)));
     const text = `${random.below(3) === 0 ? "0" : whole}.${
@@ -323,7 +323,7 @@ Deno.test("numbers with a point are read as the engine reads them", () => {
 });
 
 // The engine's parser guesses names from objects that it has read before, and takes "\\/" for the "\\" of one of them.
-Deno.test("a name is read as it is written, whatever was read before", () => {
+Deno.test("parseFast() reads a name as written, whatever was read before", () => {
   for (const escape of ["/", "n"]) {
     const others = ['{"b":1,"\\\\":2}', '[{"b":1,"\\\\":2},0]'];
     for (const other of others) JSON.parse(other);

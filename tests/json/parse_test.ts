@@ -27,7 +27,7 @@ function errorOf(text: string, limits = JSON_LIMITS): JsonError | undefined {
   return undefined;
 }
 
-Deno.test("parseJson() and writeJson() keep every number as it was written", () => {
+Deno.test("parseJson() and writeJson() keep the text of every number", () => {
   const numbers = [
     "0",
     "-0",
@@ -47,7 +47,7 @@ Deno.test("parseJson() and writeJson() keep every number as it was written", () 
   }
 });
 
-Deno.test("parseJson() makes ordinary numbers of what a double can hold", () => {
+Deno.test("parseJson() converts numbers that fit a double", () => {
   assertEquals(parseJson('{"a":1,"b":-2.5,"c":1e+21}'), { a: 1, b: -2.5, c: 1e21 });
   const [big, half] = parseJson("[9007199254740993, 0.5]") as Json[];
   assert(isRawNumber(big));
@@ -55,7 +55,7 @@ Deno.test("parseJson() makes ordinary numbers of what a double can hold", () => 
   assertStrictEquals(half, 0.5);
 });
 
-Deno.test("parseAtOnce() says where the outermost members stand, and whether a number is kept as its text", () => {
+Deno.test("parseAtOnce() reports the positions of top-level members, and whether a number is raw", () => {
   const text = ' { "a" :1, "b":{"a":[2,{"c":3}]} , "\\u0063":"}\\"," }';
   const { members, hasRaw } = parseAtOnce(text);
   assertEquals(members.map(({ name, start, end }) => [name, text.slice(start, end)]), [
@@ -69,14 +69,14 @@ Deno.test("parseAtOnce() says where the outermost members stand, and whether a n
   for (const text of ["{}", "[]", '[{"a":1}]', '"a"', " 1 "]) assertEquals(parseAtOnce(text).members, [], text);
 });
 
-Deno.test("isObject() is true for JSON objects alone, also for one with a member rawJSON", () => {
+Deno.test("isObject() is true only for JSON objects, including one with a member rawJSON", () => {
   assert(isObject(parseJson("{}")));
   assert(isObject(parseJson('{"rawJSON":"1"}')));
   for (const text of ["[]", "null", "1", "1.0", '"x"', "true"]) assert(!isObject(parseJson(text)), text);
   assert(!isRawNumber(parseJson('{"rawJSON":"1"}')));
 });
 
-Deno.test("parseJson() takes __proto__ and constructor as plain data", () => {
+Deno.test("parseJson() treats __proto__ and constructor as plain data", () => {
   const text = '{"__proto__":{"admin":true},"constructor":1,"a":{"__proto__":null}}';
   const value = parseJson(text);
   assert(isObject(value));
@@ -88,7 +88,7 @@ Deno.test("parseJson() takes __proto__ and constructor as plain data", () => {
   assertEquals(writeJson(parseJson(raw)), raw);
 });
 
-Deno.test("parseJson() names the position of what is malformed", () => {
+Deno.test("parseJson() reports the position of a syntax error", () => {
   const cases: [text: string, position: number, message: string][] = [
     ["", 0, "Expected a value"],
     ["  ", 2, "Expected a value"],
@@ -131,7 +131,7 @@ Deno.test("parseJson() names the position of what is malformed", () => {
   }
 });
 
-Deno.test("parseJson() refuses equal names in the two outermost levels, however they are spelled", () => {
+Deno.test("parseJson() rejects duplicate names in the two outermost levels, in any spelling", () => {
   for (
     const text of [
       '{"model":1,"model":2}',
@@ -148,7 +148,7 @@ Deno.test("parseJson() refuses equal names in the two outermost levels, however 
   }
 });
 
-Deno.test("parseJson() names the first of two faults", () => {
+Deno.test("parseJson() reports the first of two errors", () => {
   const cases: [text: string, position: number][] = [
     ['{"a":1,"a":2,}', 7],
     ['{"a":1,"b":{"c":1,"c":"\\x"}}', 18],
@@ -168,7 +168,7 @@ Deno.test("parseJson() stops at the limits", () => {
   assertEquals(errorOf('{"a":1,"b":2,"c":3}', limits)?.position, 13);
 });
 
-Deno.test("parseJson() refuses bombs before it spends time on them", () => {
+Deno.test("parseJson() rejects bombs before it spends time on them", () => {
   const bombs: [name: string, text: string][] = [
     ["depth of 5 million", "[".repeat(5_000_000) + "]".repeat(5_000_000)],
     ["1 million members", `{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":1`).join()}}`],
@@ -187,7 +187,7 @@ Deno.test("parseJson() refuses bombs before it spends time on them", () => {
   }
 });
 
-Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the same", () => {
+Deno.test("parseJson() accepts exactly what JSON.parse() accepts, with equal values", () => {
   const { below } = seeded(7);
   const seeds = [
     '{"model":"a/b","messages":[{"role":"user","content":"hi \\u00e9 \\"x\\" \\\\"}],"n":1,"t":-0.5e-3,"s":null,"b":[true,false,{}]}',
@@ -222,7 +222,7 @@ Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the sa
   assert(refused > 10_000 && refused < 30_000);
 });
 
-Deno.test("parseJson() names a position close to the one the engine names", () => {
+Deno.test("parseJson() reports a position close to the engine's", () => {
   // The engine names a position for most faults; ours must agree with it wherever it does.
   let compared = 0;
   for (
@@ -248,7 +248,7 @@ Deno.test("parseJson() names a position close to the one the engine names", () =
   assert(compared >= 4);
 });
 
-Deno.test("parseDocument() makes doubles of raw numbers near the top and leaves the others alone", async () => {
+Deno.test("parseDocument() converts raw numbers near the top to doubles and leaves the others", async () => {
   const text = '{"a":1.0,"b":-0,"c":1E2,"d":0.250,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}';
   const { value } = await parseDocument(text, { doubleLevels: 2 });
   assertEquals(

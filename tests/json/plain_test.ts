@@ -3,7 +3,7 @@ import { parseJson, parsePlain } from "../../lib/json/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 
-Deno.test("parsePlain() reads a name as it is written, whatever was read before", () => {
+Deno.test("parsePlain() reads a name as written, whatever was read before", () => {
   const names = ["\\/", "\\n", "\\u0041", "\\\\", "a\\/", "\\ud83d\\ude42", "a\\\\\\n", '\\"', '\\":'];
   for (const name of names) {
     const said: string = JSON.parse(`"${name}"`);
@@ -19,7 +19,7 @@ Deno.test("parsePlain() reads a name as it is written, whatever was read before"
   }
 });
 
-Deno.test("parsePlain() reads numbers as doubles, whether a name has an escape or not", () => {
+Deno.test("parsePlain() reads numbers as doubles, with or without escaped names", () => {
   const numbers = ["1.0", "-0", "429e0", "12345678901234567890", "1e400", "0.10", "7"];
   for (const name of ["n", "\\u006e", "__proto__", "__proto_\\u005f"]) {
     const text = `{"${name}":[${numbers}],"m":{"${name}":1.0}}`;
@@ -27,7 +27,7 @@ Deno.test("parsePlain() reads numbers as doubles, whether a name has an escape o
   }
 });
 
-Deno.test("parsePlain() reads all else as the runtime does, and leaves nothing behind for it to guess", () => {
+Deno.test("parsePlain() reads everything else like the runtime, independent of earlier texts", () => {
   for (const text of ['{"a":1.0,"a":[2,"\\n","\\\\"]}', '"\\":"', '["\\":",":"]', '{"a":"\\"","b":"\\\\"}', " 1 "]) {
     assertEquals(parsePlain(text), JSON.parse(text), text);
   }
@@ -37,7 +37,7 @@ Deno.test("parsePlain() reads all else as the runtime does, and leaves nothing b
   assertEquals(JSON.parse('{"c":1,"\\/":2}'), { c: 1, "/": 2 });
 });
 
-Deno.test("an answer is read by the names that are in it, whatever another one had", () => {
+Deno.test("parsePlain() finds the names of an answer independent of earlier answers", () => {
   const streams = {
     chat: '"choices":[{"index":0,"delta":{"content":"word"}}]',
     responses: '"delta":"word","output_index":0,"content_index":0',

@@ -32,13 +32,13 @@ function assertWoven(value: Json, source: RawSpanSource): void {
 
 const LONG = 'He said "no".\n\tC:\\temp\b\f\r 字😀\u2028\u007f é '.repeat(80);
 
-Deno.test("what is woven of a value that was read is what is written of it", () => {
+Deno.test("writeWithRawSpans() equals writeJson() for a parsed value", () => {
   const ask = { model: "m", messages: [{ role: "user", content: LONG }, { role: "assistant", content: `${LONG}.` }] };
   const { value, source } = read(JSON.stringify(ask));
   assertWoven(value, source);
 });
 
-Deno.test("random values are woven as they are written, in any order, with other things in between", () => {
+Deno.test("writeWithRawSpans() equals writeJson() for random values in any order", () => {
   let count = 0;
   for (let round = 0; round < 1_500; round++) {
     const { value, source } = read(randomText());
@@ -53,7 +53,7 @@ Deno.test("random values are woven as they are written, in any order, with other
 });
 
 /** Strings with everything that is escaped, at each place of the text that is copied. */
-Deno.test("every character may be anywhere in a literal and beside it", () => {
+Deno.test("writeWithRawSpans() handles every character in and beside a literal", () => {
   const specials = Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code));
   for (const special of [...specials, '"', "\\", "/", "\x7f", "\x80", "\u2028", "😀", "\ufeff", "", '"}', '","']) {
     for (const pad of [0, 1, 15, 16, 31, 63, 64, 300]) {
@@ -65,7 +65,7 @@ Deno.test("every character may be anywhere in a literal and beside it", () => {
   }
 });
 
-Deno.test("a literal that is spelled in another way is written as usual", () => {
+Deno.test("writeWithRawSpans() rewrites a literal with another spelling", () => {
   for (const spelled of ["\\/", "\\u0041", "\\u4e00", "\\u000A", "\\ud83d\\ude00", "\\ud83d"]) {
     const { value, source } = read(`["${spelled}${"x".repeat(2 * RAW_SPAN_BYTES)}"]`);
     assertStrictEquals(source.literals, undefined, spelled);
@@ -73,12 +73,12 @@ Deno.test("a literal that is spelled in another way is written as usual", () => 
   }
 });
 
-Deno.test("halves of characters that are beside a literal are escaped", () => {
+Deno.test("writeWithRawSpans() escapes half characters beside a literal", () => {
   const { value, source } = read(JSON.stringify([LONG]));
   assertWoven(["\ud83d", value, "a\udc00b", { "\ud800": "\ud800".repeat(300) }], source);
 });
 
-Deno.test("from a certain length on a string is copied", () => {
+Deno.test("writeWithRawSpans() copies strings from a minimum length on", () => {
   const content = RAW_SPAN_BYTES - 2;
   assertStrictEquals(read(JSON.stringify(["x".repeat(content - 1)])).source.literals, undefined);
   const short = read(JSON.stringify(["x".repeat(content)]));
@@ -91,7 +91,7 @@ Deno.test("from a certain length on a string is copied", () => {
   assertWoven(han.value, han.source);
 });
 
-Deno.test("nothing is woven where somebody wrote the mark, or little can be copied", () => {
+Deno.test("writeWithRawSpans() copies nothing if the mark occurs in the text, or little can be copied", () => {
   const { value, source } = read(JSON.stringify({ content: LONG }));
   for (const marked of ["\x7f", "a\x7f", '"\x7f"'] as const) {
     assertStrictEquals(writeWithRawSpans([marked, value], source), undefined);
@@ -103,25 +103,25 @@ Deno.test("nothing is woven where somebody wrote the mark, or little can be copi
   assertStrictEquals(writeWithRawSpans(value, { bytes: source.bytes }), undefined);
 });
 
-Deno.test("a number that is kept as text stays one, also where a literal says the same", () => {
+Deno.test("writeWithRawSpans() keeps raw numbers, even if a literal is equal", () => {
   const digits = "1".repeat(2 * RAW_SPAN_BYTES);
   const { value, source } = read(`{"a":"${digits}","b":${digits},"c":[${digits},1.0],"d":"${"9".repeat(4_000)}"}`);
   assertWoven(value, source);
 });
 
-Deno.test("members without a value are left out, and __proto__ is a name", () => {
+Deno.test("writeWithRawSpans() omits undefined members, and treats __proto__ as a name", () => {
   const { value, source } = read(`{"__proto__":${JSON.stringify(LONG)},"10":1,"a":{"__proto__":{"x":2}}}`);
   assertWoven({ none: undefined, value, 7: LONG, also: { none: undefined, text: LONG } }, source);
   assertWoven(value, source);
 });
 
-Deno.test("the value stays as it is", () => {
+Deno.test("writeWithRawSpans() does not change the value", () => {
   const { value, source } = read(JSON.stringify({ list: [{ text: LONG }, LONG] }));
   assert(writeWithRawSpans(value, source) !== undefined);
   assertEquals(value, { list: [{ text: LONG }, LONG] });
 });
 
-Deno.test("it is written as often as it is needed, where there is room, and others in between", () => {
+Deno.test("writeWithRawSpans() can write a value several times", () => {
   const one = read(JSON.stringify({ content: LONG, more: "é".repeat(50) }));
   const two = read(
     JSON.stringify([`${LONG}${LONG}`, ...Array.from({ length: 80 }, () => "字".repeat(70)), LONG.repeat(9)]),
@@ -143,14 +143,14 @@ function assertFits(json: RawSpanJson, wanted: string): void {
   assert([...into.subarray(0, 7), ...into.subarray(-3)].every((byte) => byte === 1));
 }
 
-Deno.test("bytes that are a part of a buffer are a source", () => {
+Deno.test("writeWithRawSpans() accepts a view of a buffer as source", () => {
   const text = JSON.stringify([LONG]);
   const { value, source } = read(text);
   const buffer = encoder.encode(`junk${text}junk`);
   assertWoven(value, { ...source, bytes: buffer.subarray(4, buffer.length - 4) });
 });
 
-Deno.test("strings in another order are looked for at a few places each, not among all", () => {
+Deno.test("writeWithRawSpans() searches reordered strings at only a few positions", () => {
   const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(RAW_SPAN_BYTES)}`);
   const { source: { bytes, literals } } = read(JSON.stringify(texts));
   assert(literals !== undefined);

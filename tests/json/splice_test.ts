@@ -11,7 +11,7 @@ import {
 } from "../../lib/json/mod.ts";
 import { replaceSpan } from "../../lib/text.ts";
 
-Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
+Deno.test("spliceMembers() replaces, adds and removes members and keeps the rest as written", () => {
   const cases: [string, Record<string, string | undefined>, string][] = [
     ['{"model":"a","n":1.0}', { model: '"b"' }, '{"model":"b","n":1.0}'],
     ['{ "model" : "a" , "x":12345678901234567890 }', { model: '"b"' }, '{ "model" : "b" , "x":12345678901234567890 }'],
@@ -33,7 +33,7 @@ Deno.test("spliceMembers() replaces, adds and removes members and leaves the res
   for (const [text, edits, expected] of cases) assertEquals(spliceMembers(text, edits), expected, text);
 });
 
-Deno.test("spliceMembers() says what editing the parsed object says, for every set of members", () => {
+Deno.test("spliceMembers() equals editing the parsed object, for every set of members", () => {
   const names = ["a", "b", "c", "d"];
   for (let present = 0; present < 16; present++) {
     for (let removed = 0; removed < 16; removed++) {
@@ -51,7 +51,7 @@ Deno.test("spliceMembers() says what editing the parsed object says, for every s
   }
 });
 
-Deno.test("spliceBody() makes of UTF-8 what spliceMembers() makes of the text", async () => {
+Deno.test("spliceBody() equals spliceMembers() in UTF-8", async () => {
   const names = ["é", "b", "字", "😀"];
   for (let present = 0; present < 16; present++) {
     for (let removed = 0; removed < 81; removed++) {
@@ -87,7 +87,7 @@ Deno.test("findValue() follows a path of names", () => {
   assertEquals(at(["model", "x"]), undefined);
 });
 
-Deno.test("findValue() ends on text that is not JSON", () => {
+Deno.test("findValue() returns nothing for invalid JSON", () => {
   for (
     const text of [
       "",
@@ -108,7 +108,7 @@ Deno.test("findValue() ends on text that is not JSON", () => {
   }
 });
 
-Deno.test("removePath() takes out the member at a path and leaves the rest as it was written", () => {
+Deno.test("removePath() removes the member at a path and keeps the rest as written", () => {
   const cases: [string, string[], string][] = [
     ['{ "a":1 , "b":{"c": 2,"d":1.0} }', ["b", "c"], '{ "a":1 , "b":{"d":1.0} }'],
     ['{ "a":1 , "b":{"c": 2} }', ["a"], '{ "b":{"c": 2} }'],
@@ -120,7 +120,7 @@ Deno.test("removePath() takes out the member at a path and leaves the rest as it
   for (const [text, path, expected] of cases) assertEquals(removePath(text, path), expected, text);
 });
 
-Deno.test("memberText() and documentSize() read a body's bytes where they are there, and its text otherwise", async () => {
+Deno.test("memberText() and documentSize() use a body's bytes, or else its text", async () => {
   const text = '{"a":"字", "stream_options": {"b":"é"},"c":1}';
   const body = scanMembers(text);
   const bytes = new TextEncoder().encode(text);

@@ -216,7 +216,7 @@ export function testLimiter(
       }
     });
   }
-  Deno.test(`${name} does what a log of all events says, whatever happens`, async () => {
+  Deno.test(`${name} agrees with a model that logs all events, in random histories`, async () => {
     const seen = new Map<string, number>();
     for (let seed = 1; seed <= seeds; seed++) {
       try {

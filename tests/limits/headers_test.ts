@@ -30,7 +30,7 @@ function headersOf(statuses: LimitStatus[], words: LimitHeaderStyle = "openai"):
   return Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, words }));
 }
 
-Deno.test("limitHeaders() writes requests and tokens in the words of each family of clients", () => {
+Deno.test("writeLimitHeaders() writes requests and tokens under the names of each client family", () => {
   const statuses = [status("requests"), status("tokens", { limit: 1000, remaining: 0, resetMs: 60_500 })];
   assertEquals(headersOf(statuses, "openai"), {
     "x-ratelimit-limit-requests": "60",
@@ -52,7 +52,7 @@ Deno.test("limitHeaders() writes requests and tokens in the words of each family
   });
 });
 
-Deno.test("limitHeaders() tells Anthropic's clients in the unified headers that a request was refused, and for how long", () => {
+Deno.test("writeLimitHeaders() reports a refusal and its duration to Anthropic's clients in the unified headers", () => {
   const write = (statuses: LimitStatus[], words: LimitHeaderStyle) =>
     Object.fromEntries(writeLimitHeaders(statuses, { now: () => NOW, words, refusedMs: 1_500 }));
   const unified = {
@@ -67,7 +67,7 @@ Deno.test("limitHeaders() tells Anthropic's clients in the unified headers that 
   assertEquals(write([], "openai"), {});
 });
 
-Deno.test("limitHeaders() shows the limit with the least left, then the smallest, and none that only reports", () => {
+Deno.test("writeLimitHeaders() shows the limit with the least remaining, then the smallest, without report-only limits", () => {
   const shown = (...statuses: LimitStatus[]) => {
     const headers = headersOf(statuses);
     return [headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]];
@@ -84,7 +84,7 @@ Deno.test("limitHeaders() shows the limit with the least left, then the smallest
   assertEquals(headersOf([]), {});
 });
 
-Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () => {
+Deno.test("writeLimitHeaders() formats times as OpenAI does, never too early", () => {
   const cases: [ms: number, text: string, moment: string][] = [
     [0, "0s", "00:00:00"],
     [0.2, "1ms", "00:00:01"],
@@ -103,19 +103,21 @@ Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () 
   }
 });
 
-Deno.test("limitError() says whose limit it is, how large, and when to come back", () => {
+Deno.test("createLimitError() names owner and amount of the limit, and the time to retry", () => {
   const cases: [limitRequest: LimitRequest, type: string, text: string][] = [
     [limitRequest("requests"), "requests", "this API key is limited to 60 requests per minute"],
     [limitRequest("tokens", { name: "group:team" }), "tokens", 'group "team" is limited to 60 tokens per minute'],
     [
       limitRequest("concurrency", { name: "model:acme/one" }),
       "requests",
-      'model "acme/one" is limited to 60 requests at one time',
+      'model "acme/one" is limited to 60 concurrent requests',
     ],
+    [limitRequest("requests", { limit: 1 }), "requests", "this API key is limited to 1 request per minute"],
+    [limitRequest("concurrency", { limit: 1 }), "requests", "this API key is limited to 1 concurrent request"],
   ];
   for (const [over, type, text] of cases) {
     const error = createLimitError(refusal([over], 1_234));
-    assertEquals(error.message, `Cannot take this request now: ${text}. Please try again in 1.234s`);
+    assertEquals(error.message, `Rate limit reached: ${text}. Please try again in 1.234s`);
     // What Codex reads it by.
     assertMatch(error.message, /Please try again in (\d+(?:\.\d+)?)(s|ms)/);
     const reply = openaiErrorReply(error, "1");
@@ -127,14 +129,14 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
   }
 });
 
-Deno.test("limitError() never has Claude Code wait for more than the 60 seconds after which it gives up", () => {
+Deno.test("createLimitError() keeps retry-after below the 60 seconds after which Claude Code gives up", () => {
   const error = createLimitError(refusal([limitRequest("requests")], 60_400));
   const { headers } = anthropicErrorReply(error, "1");
   assertEquals([headers["retry-after"], headers["retry-after-ms"]], ["60", "60400"]);
   assertEquals(openaiErrorReply(error, "1").headers["retry-after"], "61");
 });
 
-Deno.test("limitError() of several refusals names the first, and none that only reports", () => {
+Deno.test("createLimitError() names the first of several refusing limits, without report-only ones", () => {
   const over = [
     limitRequest("tokens", { reportOnly: true }),
     limitRequest("tokens", { name: "group:team" }),
@@ -146,11 +148,11 @@ Deno.test("limitError() of several refusals names the first, and none that only 
   assertThrows(() => createLimitError(refusal([limitRequest("tokens", { reportOnly: true })], 0)), RangeError);
 });
 
-Deno.test("limitError() is final where no wait helps", () => {
+Deno.test("createLimitError() is final if no wait helps", () => {
   const error = createLimitError(refusal([limitRequest("tokens", { limit: 1000, cost: 5000 })], Infinity));
   assertEquals(
     error.message,
-    "Cannot take this request: it needs 5000 tokens, and this API key is limited to 1000 tokens per minute",
+    "This request needs 5000 tokens, but this API key is limited to 1000 tokens per minute",
   );
   const { headers } = openaiErrorReply(error, "1");
   assertEquals([headers["retry-after"], headers["x-should-retry"]], [undefined, "false"]);

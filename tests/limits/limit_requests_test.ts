@@ -18,12 +18,12 @@ function wish({ rules = {}, group = {}, limits, tokens = { input: 10, output: 10
   };
 }
 
-Deno.test("limitRequestsFor() has nothing to limitRequest where nothing is limited", () => {
+Deno.test("limitRequestsOf() is empty without limits", () => {
   assertEquals(limitRequestsOf(wish({})), []);
   assertEquals(limitRequestsOf(wish({ rules: { limits: {} }, group: { limits: { report_only: true } } })), []);
 });
 
-Deno.test("limitRequestsFor() limitRequests the limits of the key, its group and the model", () => {
+Deno.test("limitRequestsOf() lists the limits of the key, its group and the model", () => {
   const all = { requests_per_minute: 60, tokens_per_minute: 1000, concurrency: 4 };
   const limitRequests = limitRequestsOf(
     wish({ group: { key_limits: all, limits: { ...all, report_only: true } }, limits: all }),
@@ -43,7 +43,7 @@ Deno.test("limitRequestsFor() limitRequests the limits of the key, its group and
   assertEquals(limitOwnerOf({ name: "model:acme/one:free" }), { type: "model", id: "acme/one:free" });
 });
 
-Deno.test("a key's own limits take the place of all that its group has for keys", () => {
+Deno.test("limitRequestsOf() replaces the group's key_limits by the key's own limits", () => {
   const limitRequests = limitRequestsOf(wish({
     rules: { limits: { concurrency: 2 } },
     group: { key_limits: { requests_per_minute: 60, concurrency: 1 } },
@@ -51,7 +51,7 @@ Deno.test("a key's own limits take the place of all that its group has for keys"
   assertEquals(limitRequests, [{ name: "key:key_1", unit: "concurrency", limit: 2, cost: 1, reportOnly: false }]);
 });
 
-Deno.test("a request for tokens is the estimate, at most the limit, or an input that is more than the limit", () => {
+Deno.test("limitRequestsOf() costs the estimate, at most the limit, or an input above the limit", () => {
   const cases: [input: number, total: number, cost: number][] = [
     [0, 0, 0],
     [10, 100, 100],

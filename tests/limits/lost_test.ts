@@ -52,7 +52,7 @@ async function lostIn(url: string): Promise<number> {
 }
 
 Deno.test({
-  name: "requests of a node that was killed are entered once, though the node that entered them first died of it",
+  name: "requests of a killed node are entered once, even if the node that enters them is killed",
   ...OPTIONS,
   async fn() {
     await using redis = await startRedis();
@@ -101,7 +101,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "requests that were killed between the end of their slots and their entry are entered as lost",
+  name: "requests killed between the end of their slots and their entry are entered as lost",
   ...OPTIONS,
   async fn() {
     await using redis = await startRedis();
@@ -123,7 +123,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "Redis forgets a request whose entry is durable, and keeps it over a new session until then",
+  name: "Redis forgets a request once its entry is durable, and keeps it across a new session until then",
   ...OPTIONS,
   async fn() {
     await using redis = await startRedis();
@@ -174,7 +174,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "requests of a node that was only silent are lost no more as soon as it is back",
+  name: "requests of a node that was only silent are no longer lost when it returns",
   ...OPTIONS,
   async fn() {
     await using redis = await startRedis();
@@ -193,7 +193,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node that closes leaves nothing to be entered, whatever runs there",
+  name: "a closing node leaves nothing to be entered",
   ...OPTIONS,
   async fn() {
     await using redis = await startRedis();

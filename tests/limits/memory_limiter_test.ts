@@ -6,7 +6,7 @@ import { type CreateLimiter, simulate } from "./simulate.ts";
 
 testLimiter("the memory limiter", ({ monotonic }) => ({ limiter: createMemoryLimiter({ monotonic }) }));
 
-Deno.test("the memory limiter forgets what is idle, and requests that never ended", async () => {
+Deno.test("the memory limiter removes idle limits, and requests that never ended", async () => {
   let now = 0;
   const limiter = createMemoryLimiter({ monotonic: () => now });
   const take = (serial: number, forMs: number) => {

@@ -19,7 +19,7 @@ async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 Deno.test({
-  name: "six processes flat out on one key are admitted exactly the limit",
+  name: "six processes at full load on one key are admitted exactly the limit",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -34,7 +34,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "six processes flat out on one key are never admitted more than the limit within 60 seconds",
+  name: "six processes at full load on one key never exceed the limit within 60 seconds",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -56,7 +56,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "slots are never more than the limit, though holders are killed, and free again soon after their death",
+  name: "slots never exceed the limit although holders are killed, and are freed soon after their death",
   ignore: !HAS_REDIS,
   fn: async () => {
     const [limit, leaseMs] = [10, 1_500];
@@ -96,7 +96,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the slots of a node that was killed are free after its lease and a second, however many",
+  name: "the slots of a killed node are freed after its lease and a second, however many",
   ignore: !HAS_REDIS,
   fn: async () => {
     const [slots, leaseMs] = [2_000, 1_000];

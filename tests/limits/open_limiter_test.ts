@@ -21,7 +21,7 @@ await limiter.close();
 `;
 
 Deno.test({
-  name: "the password of Redis is not written anywhere, whatever the environment asks its client to tell",
+  name: "the password of Redis is never printed, even if the environment enables its client's debug log",
   ignore: !HAS_REDIS,
   async fn() {
     await using redis = await startRedis();

@@ -132,7 +132,7 @@ async function openAll(
 }
 
 Deno.test({
-  name: "around an outage a limit is exceeded at most twice over less a share, by what ran before it and meanwhile",
+  name: "around an outage a limit is exceeded at most twice minus one share",
   ignore: !HAS_REDIS,
   async fn() {
     await using redis = await startRedis();
@@ -160,7 +160,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "without Redis a node that runs more than its share admits again when it runs less",
+  name: "without Redis a node above its share admits again once it is below",
   ignore: !HAS_REDIS,
   async fn() {
     await using redis = await startRedis();
@@ -248,7 +248,7 @@ for (const outage of ["local", "closed"] as const) {
 }
 
 Deno.test({
-  name: "slots that Redis has given and never answered are free again",
+  name: "slots whose reservation Redis never confirmed are freed",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -264,7 +264,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a limiter starts without Redis, and windows begin anew when it comes",
+  name: "a limiter starts without Redis, and its windows start afresh when Redis returns",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -285,7 +285,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a limiter that is closed without Redis, or never had one, leaves nothing behind",
+  name: "a limiter that is closed without Redis leaves nothing behind",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -301,7 +301,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node that closes gives back what it holds at once",
+  name: "a closing node releases its reservations at once",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -317,7 +317,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a stall of the node itself is none of Redis",
+  name: "a stall of the node itself does not count as an outage of Redis",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -337,7 +337,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "user, password and database come from the address, and a wrong password is an outage that tells no secret",
+  name: "user, password and database come from the address, and a wrong password is an outage without leaking it",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
@@ -364,7 +364,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "everything in Redis expires, also what a node has left that nobody came after",
+  name: "every key in Redis expires, including those of a dead node",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();

@@ -109,7 +109,7 @@ const WAYS: Record<string, { seeds: number; create: CreateLimiter }> = {
 
 for (const [way, { seeds, create }] of Object.entries(WAYS)) {
   Deno.test({
-    name: `the limiter in Redis does what a log of all events says ${way}`,
+    name: `the Redis limiter agrees with a model that logs all events ${way}`,
     ignore: !HAS_REDIS,
     fn: async () => {
       for (let seed = 1; seed <= seeds; seed++) {
@@ -124,7 +124,7 @@ for (const [way, { seeds, create }] of Object.entries(WAYS)) {
 }
 
 Deno.test({
-  name: "numbers in Redis are whole up to the largest",
+  name: "numbers in Redis stay integers up to the largest",
   ignore: !HAS_REDIS,
   fn: async () => {
     const most = Number.MAX_SAFE_INTEGER;
@@ -142,7 +142,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a server whose clock is set back by an hour does not count for an hour more",
+  name: "a Redis server whose clock is set back by an hour counts an hour no longer",
   ignore: !HAS_REDIS,
   fn: async () => {
     let now = 1.8e12;

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { divideLimits } from "../../lib/limits/share.ts";
 import { limitOf } from "./redis_nodes.ts";
 
-Deno.test("sharesOf() divides limits among nodes, and leaves at least 1 of what is no 0", () => {
+Deno.test("divideLimits() divides limits among nodes, to at least 1 unless the limit is 0", () => {
   const cases: [limit: number, nodes: number, share: number][] = [
     [60, 3, 20],
     [61, 3, 20],
@@ -21,7 +21,7 @@ Deno.test("sharesOf() divides limits among nodes, and leaves at least 1 of what 
   }
 });
 
-Deno.test("sharesOf() lets pass what takes more than a share, and nothing that takes more than a limit", () => {
+Deno.test("divideLimits() admits costs above a share, and none above a limit", () => {
   const cases: [cost: number, limit: number][] = [[100, 300], [300, 300], [301, 300], [900, 900], [901, 300]];
   for (const [cost, limit] of cases) {
     assertEquals(

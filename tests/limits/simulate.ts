@@ -61,7 +61,7 @@ export async function simulate(
     return { limitRequests, forMs: pick([0, 1, 300, 500, 5000.5, 30_000, LONGEST_MS]) };
   }
 
-  /** As many equal requests at one time. */
+  /** As many equal concurrent requests. */
   async function take(
     wish: { limitRequests: LimitRequest[]; forMs: number },
     many: number,

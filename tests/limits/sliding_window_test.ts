@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "@std/assert";
 import { BUCKET_MS, leaseEnd, Window, WINDOW_MS, windowEnd } from "../../lib/limits/sliding_window.ts";
 import { seeded } from "../support/random.ts";
 
-Deno.test("windowEnd() is later than 60 s after the last instant of the bucket, by less than a bucket", () => {
+Deno.test("windowEnd() is later than 60 s after the end of the bucket, by less than a bucket", () => {
   for (
     const [now, end] of [[0, 60_500], [0.25, 60_500], [499.999, 60_500], [500, 61_000], [1_234_567, 1_295_000]] as const
   ) {
@@ -10,13 +10,13 @@ Deno.test("windowEnd() is later than 60 s after the last instant of the bucket, 
   }
 });
 
-Deno.test("leaseEnd() is not before the time is over, and less than a bucket after it", () => {
+Deno.test("leaseEnd() is at most a bucket after the end of the lease", () => {
   for (const [now, forMs, end] of [[0, 0, 0], [0, 500, 500], [1, 500, 1000], [250.5, 0.25, 500]] as const) {
     assertEquals(leaseEnd(now, forMs), end);
   }
 });
 
-Deno.test("a window tells what counts, how long until a cost fits, and when nothing counts", () => {
+Deno.test("Window returns its sum, the wait for a cost, and its reset", () => {
   const window = new Window();
   const at = (cost: number, now: number) => window.waitFor(cost, { limit: 10, now });
   assertEquals([window.sum(0), window.resetMs(0), at(10, 0), at(11, 0)], [0, 0, 0, Infinity]);
@@ -38,7 +38,7 @@ Deno.test("a window tells what counts, how long until a cost fits, and when noth
   assertEquals([window.sum(3000), window.resetMs(3000)], [0, 0]);
 });
 
-Deno.test("a window gives back where it was taken, no more than was taken there, and nothing once that is over", () => {
+Deno.test("Window.remove() removes from the bucket of the amount, at most that amount, and nothing after its end", () => {
   const window = new Window();
   window.add(5, 1000);
   window.add(5, 2000);
@@ -52,7 +52,7 @@ Deno.test("a window gives back where it was taken, no more than was taken there,
   assertEquals(window.sum(2000), 0);
 });
 
-Deno.test("a window corrects: less is given back, more is owed, from now on where the taking is over", () => {
+Deno.test("Window.correct() removes a surplus, and adds a deficit to the same or the current bucket", () => {
   const cases: [actual: number, now: number, sum: number, resetMs: number][] = [
     [0, 0, 0, 0],
     [3, 0, 3, 60_500],
@@ -69,7 +69,7 @@ Deno.test("a window corrects: less is given back, more is owed, from now on wher
   }
 });
 
-Deno.test("a window refuses numbers that are not whole or below 0, and stays as it is", () => {
+Deno.test("Window rejects fractional and negative numbers, and stays unchanged", () => {
   const window = new Window();
   window.add(5, 1000);
   for (const amount of [NaN, -1, 0.5, Infinity]) {
@@ -80,7 +80,7 @@ Deno.test("a window refuses numbers that are not whole or below 0, and stays as 
   assertEquals(window.sum(0), 5);
 });
 
-Deno.test("no 60 seconds hold more than the limit, and each request that waited came as early as buckets allow", () => {
+Deno.test("Window never exceeds the limit within 60 seconds, and admits waiting requests as early as buckets allow", () => {
   for (let seed = 1; seed <= 300; seed++) {
     const { below } = seeded(seed);
     const window = new Window();

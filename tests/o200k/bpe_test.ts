@@ -18,7 +18,7 @@ function randomPieces(count: number, length: number): [string, Uint8Array][] {
   });
 }
 
-Deno.test("mergeLong() gives the tokens of mergeShort()", () => {
+Deno.test("mergeLong() equals mergeShort()", () => {
   for (const [told, bytes] of randomPieces(400, 200)) {
     const [short, long]: [number[], number[]] = [[], []];
     const count = mergeShort(table, { bytes, from: 0, to: bytes.length, ends: short });
@@ -28,7 +28,7 @@ Deno.test("mergeLong() gives the tokens of mergeShort()", () => {
   }
 });
 
-Deno.test("mergeLong() gives the same tokens in windows of any size", () => {
+Deno.test("mergeLong() is independent of the window size", () => {
   for (const [told, bytes] of randomPieces(120, 1500)) {
     const whole: number[] = [];
     const piece = { bytes, from: 0, to: bytes.length };
@@ -42,7 +42,7 @@ Deno.test("mergeLong() gives the same tokens in windows of any size", () => {
   }
 });
 
-Deno.test("mergeLong() of a part of the bytes looks at no others", () => {
+Deno.test("mergeLong() of a range reads no other bytes", () => {
   const bytes = new TextEncoder().encode("x".repeat(50) + "tokenization".repeat(20) + "x".repeat(50));
   const [part, alone]: [number[], number[]] = [[], []];
   const inner = bytes.slice(50, bytes.length - 50);
@@ -51,7 +51,7 @@ Deno.test("mergeLong() of a part of the bytes looks at no others", () => {
   assertEquals(part, alone.map((end) => end + 50));
 });
 
-Deno.test("mergeLong() takes a number of steps in proportion to the piece", () => {
+Deno.test("mergeLong() takes steps in proportion to the piece", () => {
   const steps = (length: number) => {
     const bytes = new TextEncoder().encode("a".repeat(length));
     let count = 0;
@@ -69,7 +69,7 @@ Deno.test("readRanks() finds every token by its bytes and nothing else", () => {
   assertEquals([small.longest, small.pairs[0x6162], small.pairs[0x6261]], [3, 2, -1]);
 });
 
-Deno.test("readRanks() refuses text of another form", () => {
+Deno.test("readRanks() rejects other formats", () => {
   for (const text of ["", "YQ== 0", "! 1 YQ==", "! 0 YQ==\n! 2 Yg==", "! 0 Y?=="]) {
     assertThrows(() => runToEnd(readRanks(text)), SyntaxError, "Cannot read the vocabulary", text);
   }

@@ -22,7 +22,7 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-Deno.test("encode() gives the ids of js-tiktoken for short texts of every script", async () => {
+Deno.test("encode() equals js-tiktoken for short texts of every script", async () => {
   const counter = await loadTokenCounter();
   const reference = new Tiktoken(vocabulary);
   const random = seeded(SEED);
@@ -49,7 +49,7 @@ Deno.test("count() agrees with encode() and split() on longer texts, short piece
   }
 });
 
-Deno.test("encode() merges long pieces as js-tiktoken does", async () => {
+Deno.test("encode() merges long pieces like js-tiktoken", async () => {
   const counter = await loadTokenCounter();
   const reference = new Tiktoken(vocabulary);
   const random = seeded(SEED + 2);
@@ -61,7 +61,7 @@ Deno.test("encode() merges long pieces as js-tiktoken does", async () => {
   }
 });
 
-Deno.test("encode() knows these texts", async () => {
+Deno.test("encode() returns the known ids of sample texts", async () => {
   const counter = await loadTokenCounter();
   const cases: [string, number[]][] = [
     ["", []],
@@ -107,12 +107,12 @@ Deno.test("split() cuts one piece for each token, except within a character", as
   assertEquals(counter.split("\ufeffa").join(""), "\ufeffa");
 });
 
-Deno.test("loadTokenCounter() loads once, however often it is called", async () => {
+Deno.test("loadTokenCounter() loads only once", async () => {
   const [first, ...others] = await Promise.all(Array.from({ length: 10 }, () => loadTokenCounter()));
   for (const other of others) assert(other === first);
 });
 
-Deno.test("countLong() of hostile runs is exact and lets the event loop turn", async () => {
+Deno.test("countLong() of hostile runs is exact and yields to the event loop", async () => {
   const counter = await loadTokenCounter();
   const random = seeded(SEED + 3);
   const han = Array.from({ length: 100_000 }, () => String.fromCodePoint(0x4e00 + random.below(0x5000))).join("");
@@ -143,7 +143,7 @@ Deno.test("countLong() pauses within one huge piece", async () => {
   assert(turns > 10, `${turns} turns`);
 });
 
-Deno.test("countLong() of many texts at once is right for each", async () => {
+Deno.test("countLong() of concurrent texts is exact for each", async () => {
   const counter = await loadTokenCounter();
   const texts = Array.from({ length: 8 }, (_, i) => `word${i} `.repeat(COUNTED_AT_ONCE / 2 + i));
   assertEquals(await Promise.all(texts.map(counter.countLong)), texts.map(counter.count));

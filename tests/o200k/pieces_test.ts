@@ -25,7 +25,7 @@ function matches(text: string): string[] {
   return [...text.matchAll(new RegExp(vocabulary.pat_str, "ug"))].map(([match]) => match);
 }
 
-Deno.test("a search cuts where the vocabulary's expression does", () => {
+Deno.test("PieceSearch splits like the vocabulary's regular expression", () => {
   const random = seeded(SEED);
   for (let i = 0; i < rounds(20_000); i++) {
     const text = randomText(random, i % 20 === 0 ? 1000 : 40).toWellFormed();
@@ -36,7 +36,7 @@ Deno.test("a search cuts where the vocabulary's expression does", () => {
   }
 });
 
-Deno.test("a search cuts every short sequence of character classes as the expression does", () => {
+Deno.test("PieceSearch splits every short sequence of character classes like the expression", () => {
   // One or two characters of each class, and those that the expression names.
   const alphabet = ["A", "ǅ", "b", "s", "L", "l", "ʰ", "中", "\u0301", "7", "\n", "\r", " ", "\t", "!", "/", "'"];
   const check = (text: string, depth: number) => {
@@ -50,7 +50,7 @@ Deno.test("a search cuts every short sequence of character classes as the expres
   for (let length = 1; length <= 4; length++) check("", length);
 });
 
-Deno.test("a search pauses within a piece of any kind that is long", () => {
+Deno.test("PieceSearch pauses within long pieces of any kind", () => {
   const long = 100_000;
   const cases: [name: string, piece: string, next: string][] = [
     ["small letters", "a".repeat(long), " "],
@@ -79,7 +79,7 @@ Deno.test("a search pauses within a piece of any kind that is long", () => {
   }
 });
 
-Deno.test("a search classifies every code point as the expression does", () => {
+Deno.test("PieceSearch classifies every code point like the expression", () => {
   const wrong: string[] = [];
   for (let code = 0; code < 0x110000; code += code >= 0x3400 && code < 0xd7a4 ? 7 : code >= 0x20000 ? 13 : 1) {
     if (code >= 0xd800 && code < 0xe000) continue;
@@ -90,7 +90,7 @@ Deno.test("a search classifies every code point as the expression does", () => {
   assertEquals(wrong, []);
 });
 
-Deno.test("lastCut() cuts every short sequence of classes so that both sides have the pieces of the whole", () => {
+Deno.test("lastCut() splits every short sequence of classes so that both sides keep their pieces", () => {
   const alphabet = ["A", "b", "s", "中", "\u0301", "7", "𝟘", "\n", " ", "\t", "!", "/", "'", "😀"];
   let cuts = 0;
   const check = (text: string, depth: number) => {
@@ -111,7 +111,7 @@ Deno.test("lastCut() cuts every short sequence of classes so that both sides hav
   assertGreater(cuts, longest === 5 ? 100_000 : 10_000);
 });
 
-Deno.test("lastCut() needs to know nothing of what follows", () => {
+Deno.test("lastCut() is independent of the following text", () => {
   const random = seeded(SEED);
   for (let i = 0; i < rounds(20_000); i++) {
     const text = randomText(random, 60).toWellFormed();
@@ -125,7 +125,7 @@ Deno.test("lastCut() needs to know nothing of what follows", () => {
   }
 });
 
-Deno.test("lastCut() finds a place in every text that has words, lines or numbers", () => {
+Deno.test("lastCut() finds a position in every text with words, lines or numbers", () => {
   const cases: [text: string, cut: number][] = [
     ["one two three", 7],
     ["a\nb", 2],

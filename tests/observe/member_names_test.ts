@@ -6,14 +6,14 @@ import { chat } from "../../lib/protocols/chat/mod.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
 
-Deno.test("every member that a protocol checks has its name in logs and metrics", () => {
+Deno.test("memberName() keeps every member name of the protocols", () => {
   const schemas = [chat.schema, responses.schema, messages.schema, generationSchema, editSchema];
   const names = schemas.flatMap((schema) => Object.keys((schema as { shape?: object }).shape ?? {}));
   assertEquals(names.length > 60, true);
   assertEquals(names.filter((name) => memberName(name) !== name && !name.endsWith("[]")), []);
 });
 
-Deno.test("names that clients make up are other, or other below a name that is known", () => {
+Deno.test("memberName() replaces names made up by clients", () => {
   const cases: [string, string][] = [
     ["top_k", "top_k"],
     ["reasoning.effort", "reasoning.effort"],

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createRegistry } from "../../lib/observe/registry.ts";
 import { lint, readExposition, valueOf } from "../e2e/observe/exposition.ts";
 
-Deno.test("a registry writes counters, amounts, histograms and readings as the format has them", () => {
+Deno.test("Registry renders counters, amounts, histograms and readings in Prometheus format", () => {
   const registry = createRegistry();
   const counter = registry.counter("a_total", { help: "Things.", labels: ["kind"] });
   const plain = registry.counter("b_total", { help: "Others." });
@@ -33,7 +33,7 @@ Deno.test("a registry writes counters, amounts, histograms and readings as the f
   assertEquals(valueOf(text, "d", { v: "1" }), "0.25");
 });
 
-Deno.test("labels of a registry hold whatever they are given, and come back as they were", () => {
+Deno.test("Registry escapes any label value", () => {
   const registry = createRegistry();
   const counter = registry.counter("a_total", { help: "Back\\slash\nand line.", labels: ["kind"] });
   const values = ['"', "\\", "\n", 'a"} 1\nb_total{x="', "\\n", "ä\u{1f600}", "", "}"];
@@ -42,7 +42,7 @@ Deno.test("labels of a registry hold whatever they are given, and come back as t
   assertEquals(samples.map(({ labels }) => labels.kind), values);
 });
 
-Deno.test("a registry never writes more series than it may, and loses no count", () => {
+Deno.test("Registry bounds the number of series and loses no count", () => {
   const registry = createRegistry(100);
   const one = registry.counter("a_total", { help: "One.", labels: ["x", "y"] });
   const histogram = registry.histogram("b_seconds", { help: "Two.", labels: ["x"], buckets: [1, 2, 3] });
@@ -63,7 +63,7 @@ Deno.test("a registry never writes more series than it may, and loses no count",
   assert(lines.some(({ name, labels }) => name === "c_total" && labels.x === "other"));
 });
 
-Deno.test("a registry refuses names that are none, twice, or too many", () => {
+Deno.test("Registry rejects invalid, duplicate and too many names", () => {
   const registry = createRegistry(2);
   registry.counter("a_total", { help: "A." });
   assertThrows(() => registry.counter("a_total", { help: "A." }), RangeError, "two metrics");
@@ -71,7 +71,7 @@ Deno.test("a registry refuses names that are none, twice, or too many", () => {
   assertThrows(() => registry.histogram("h", { help: "H.", buckets: [1] }), RangeError, "no room");
 });
 
-Deno.test("the strict reader finds what is wrong with a text", () => {
+Deno.test("the strict reader finds errors in a text", () => {
   const good = "# HELP a_total A.\n# TYPE a_total counter\na_total 1\n";
   assertEquals(lint(readExposition(good)), []);
   for (

@@ -38,7 +38,7 @@ function operations(): Map<string, JsonObject> {
   return found;
 }
 
-Deno.test("the description has every row of the access table, and nothing that would tell of an admin side", () => {
+Deno.test("the description lists every client route, and nothing of the admin side", () => {
   const rows = Object.entries(ACCESS).filter(([, { credential }]) =>
     !isOperatorCredential(credential) && credential !== "metrics"
   );
@@ -46,7 +46,7 @@ Deno.test("the description has every row of the access table, and nothing that w
   assert(!JSON.stringify(DOCUMENT).includes("admin"));
 });
 
-Deno.test("the description is OpenAPI 3.1 in structure", () => {
+Deno.test("the description is structurally valid OpenAPI 3.1", () => {
   assertEquals(DOCUMENT.openapi, "3.1.0");
   assert(
     isObject(DOCUMENT.info) && typeof DOCUMENT.info.title === "string" && typeof DOCUMENT.info.version === "string",
@@ -84,7 +84,7 @@ function ask(gateway: KeyedGateway, name: string, body?: JsonObject): Promise<Re
 const HELLO: JsonObject = { role: "user", content: "Hello" };
 const CALL: JsonObject = { role: "user", content: "call:f {}" };
 
-Deno.test("what the gateway answers has the shapes it describes", async () => {
+Deno.test("responses have the described schemas", async () => {
   await using gateway = startKeyed();
   const cases: [name: string, schema: z.ZodType, body?: JsonObject][] = [
     ["GET /healthz", schemas.healthSchema],
@@ -131,7 +131,7 @@ Deno.test("what the gateway answers has the shapes it describes", async () => {
   }
 });
 
-Deno.test("errors have the shapes and the statuses that are described", async () => {
+Deno.test("errors have the described schemas and statuses", async () => {
   await using gateway = startKeyed();
   const cases: [name: string, status: number, body?: JsonObject][] = [
     ["GET /v1/models/nobody", 404],
@@ -156,7 +156,7 @@ Deno.test("errors have the shapes and the statuses that are described", async ()
   }
 });
 
-Deno.test("images are described with what their upstreams can do, and with a quality where none is configured", async () => {
+Deno.test("images are described by their upstreams, and with the configured default quality", async () => {
   const names = ["POST /v1/images/generations", "POST /v1/images/edits"];
   const needed = (document: JsonObject) =>
     names.map((name) => {
@@ -179,7 +179,7 @@ Deno.test("images are described with what their upstreams can do, and with a qua
   }
 });
 
-Deno.test("an answer that is not as it is described is found: its status, its type and its members", async () => {
+Deno.test("an undocumented response is detected by its status, type and members", async () => {
   const answers: [answer: () => Response, problem: RegExp][] = [
     [() => Response.json({ status: "ok" }), /^$/],
     [() => Response.json({ status: 1 }), /GET \/healthz 200: status: Invalid input/],

@@ -17,7 +17,7 @@ function memory(now: () => number = () => 0, minutes = 60): RecentResponses & Di
   return Object.assign(recent, { [Symbol.dispose]: () => recent.close() });
 }
 
-Deno.test("the least recently used response goes first, and bytes are never over the limit", () => {
+Deno.test("RecentResponses evicts the least recently used response and never exceeds its bytes", () => {
   using recent = memory();
   for (const id of ["a", "b", "c"]) recent.put("key", response(id, 300_000, [`${id}-item`]));
   assert(recent.bytes > 900_000 && recent.bytes <= MEGABYTE);
@@ -29,14 +29,14 @@ Deno.test("the least recently used response goes first, and bytes are never over
   assert(recent.bytes <= MEGABYTE);
 });
 
-Deno.test("a response that is larger than the memory is not kept, and nothing goes for it", () => {
+Deno.test("RecentResponses does not store a response larger than its limit, and evicts nothing for it", () => {
   using recent = memory();
   recent.put("key", response("a"));
   recent.put("key", response("b", MEGABYTE));
   assertEquals([recent.find("key", "a")?.id, recent.find("key", "b")], ["a", undefined]);
 });
 
-Deno.test("a response stays for its time after the last use", () => {
+Deno.test("RecentResponses keeps a response for its lifetime after the last use", () => {
   let now = 0;
   using recent = memory(() => now, 1);
   recent.put("key", response("a"));
@@ -49,7 +49,7 @@ Deno.test("a response stays for its time after the last use", () => {
   assertEquals([recent.find("key", "a"), recent.bytes], [undefined, 0]);
 });
 
-Deno.test("ids belong to their owner, and the latest response has an item", () => {
+Deno.test("RecentResponses scopes ids to their owner, and the latest response owns an item", () => {
   using recent = memory();
   recent.put("one", response("a", 1, ["item"]));
   recent.put("two", response("a", 2, ["item"]));
@@ -61,7 +61,7 @@ Deno.test("ids belong to their owner, and the latest response has an item", () =
   assertEquals(recent.findByItem("two", "item")?.id, "b");
 });
 
-Deno.test("counted bytes return to nothing whatever is replaced, used and forgotten", () => {
+Deno.test("RecentResponses accounts 0 bytes after everything was replaced, used and removed", () => {
   let now = 0;
   using recent = memory(() => now, 1);
   for (let step = 0; step < 500; step++) {
@@ -74,14 +74,14 @@ Deno.test("counted bytes return to nothing whatever is replaced, used and forgot
   assertEquals([recent.find("key-0", "r-0"), recent.bytes], [undefined, 0]);
 });
 
-Deno.test("other limits apply at once", () => {
+Deno.test("RecentResponses applies new limits at once", () => {
   using recent = memory();
   for (const id of ["a", "b", "c"]) recent.put("key", response(id, 300_000));
   recent.configure({ minutes: 60, megabytes: 0.5 });
   assertEquals(["a", "b", "c"].map((id) => recent.find("key", id)?.id), [undefined, undefined, "c"]);
 });
 
-Deno.test("expired responses leave without anybody asking", async () => {
+Deno.test("RecentResponses removes expired responses by itself", async () => {
   let now = 0;
   using recent = memory(() => now, 1 / 60_000);
   recent.put("key", response("a"));

@@ -38,7 +38,7 @@ function nodeWith(shared: SharedResponses): Recall {
 }
 
 Deno.test({
-  name: "another node finds what one node keeps, by response and by item, for the same key only",
+  name: "another node finds a response by id and item, only for the same key",
   ignore,
   async fn() {
     const owner = someOwner();
@@ -56,7 +56,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "Redis holds neither words nor keys, and each value expires",
+  name: "Redis contains neither plain text nor keys, and every value expires",
   ignore,
   async fn() {
     const owner = someOwner();
@@ -82,7 +82,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "what a node has no room for leaves Redis, and what it found there does not",
+  name: "a response evicted by its node leaves Redis, and one found there does not",
   ignore,
   async fn() {
     const owner = someOwner();
@@ -105,7 +105,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node goes on with its own memory while Redis is out of reach",
+  name: "a node continues with its own memory while Redis is unreachable",
   async fn() {
     const log: string[] = [];
     // Nothing listens on port 1.

@@ -50,7 +50,7 @@ async function watched(
 for (const stream of [false, true]) {
   const what = stream ? "a stream" : "a whole answer";
 
-  Deno.test(`a client of ${what} that leaves is noticed`, () =>
+  Deno.test(`a disconnect of a client of ${what} is detected`, () =>
     watched(stream, async ({ watch, left }, leave) => {
       assertEquals(watch.hasLeft, false);
       leave();
@@ -58,7 +58,7 @@ for (const stream of [false, true]) {
       assertEquals(watch.hasLeft, true);
     }));
 
-  Deno.test(`a client of ${what} that stays has not left, and nobody is told after the watch's end`, () =>
+  Deno.test(`a client of ${what} that stays is not reported, and nothing is after the watch has ended`, () =>
     watched(stream, async ({ watch, left, request }, leave) => {
       let told = false;
       void left.then(() => told = true);

@@ -458,7 +458,7 @@ for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASE
   });
 }
 
-Deno.test("what costs no more than tokens passes as it came", async () => {
+Deno.test("features that cost only tokens pass unchanged", async () => {
   const plain: [Protocol, string][] = [
     ["chat", '"service_tier":"auto"'],
     ["chat", '"service_tier":"default"'],
@@ -497,7 +497,7 @@ Deno.test("what costs no more than tokens passes as it came", async () => {
   }
 });
 
-Deno.test("of two dearer tiers the second is left out, as there is no price for both at once", async () => {
+Deno.test("of two more expensive tiers the second is dropped, because the combination has no price", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.messages) }));
   await using gateway = start("messages", server, { service_tiers: ["fast", "inference_geo:us"] });
   const body = bodyOf("messages", '"speed":"fast","inference_geo":"us"');
@@ -507,7 +507,7 @@ Deno.test("of two dearer tiers the second is left out, as there is no price for 
   assertEquals(server.requests[0]?.body, bodyOf("messages", '"speed":"fast"', "real-one"));
 });
 
-Deno.test("a key that may not use the images endpoint makes no images by a tool, whatever its group may", async () => {
+Deno.test("a key without the images endpoint makes no images by a tool, even if its group may", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
   await using gateway = start("responses", server, { hosted_tools: ["image_generation"] });
   const key = await gateway.addKey({ group: "allowed", rules: { endpoints: ["responses"] } });
@@ -518,7 +518,7 @@ Deno.test("a key that may not use the images endpoint makes no images by a tool,
   await response.text();
 });
 
-Deno.test("hosted tools are left out of streams and of translated requests alike, and named", async () => {
+Deno.test("hosted tools are dropped from streams and translated requests alike, and named", async () => {
   const tools: Record<Protocol, string> = {
     chat: `"tools":[${CHAT_F},{"type":"web_search"}]`,
     responses: `"tools":[${F},{"type":"web_search"}]`,
@@ -539,7 +539,7 @@ Deno.test("hosted tools are left out of streams and of translated requests alike
   }
 });
 
-Deno.test("hosted tools of one vendor, and files it keeps, do not reach another's upstream although they are allowed", async () => {
+Deno.test("allowed hosted tools and files of one vendor do not reach another vendor", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.chat) }));
   await using gateway = start("chat", server, { ...SEARCH, ...STATE });
   const key = await gateway.addKey({ group: "allowed" });
@@ -557,7 +557,7 @@ Deno.test("hosted tools of one vendor, and files it keeps, do not reach another'
   }
 });
 
-Deno.test("images by a hosted tool need the images endpoint too", async () => {
+Deno.test("images by a hosted tool require the images endpoint", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
   const allow = { hosted_tools: ["image_generation"], endpoints: ["responses"] };
   await using gateway = start("responses", server, allow);
@@ -571,7 +571,7 @@ Deno.test("images by a hosted tool need the images endpoint too", async () => {
   assertStringIncludes(await forced.text(), "groups.allowed.endpoints");
 });
 
-Deno.test("files that Google keeps are not named by their addresses", async () => {
+Deno.test("files stored at Google cannot be referred to by URL", async () => {
   const answer = {
     candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
@@ -608,7 +608,7 @@ Deno.test("files that Google keeps are not named by their addresses", async () =
   assertEquals(server.requests.length, 2);
 });
 
-Deno.test("Gemini gets images by address as images, and budgets hold the context for what may be something else", async () => {
+Deno.test("Gemini gets image URLs as images, and holds cover the context for other URLs", async () => {
   const answer = {
     candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
@@ -643,7 +643,7 @@ Deno.test("Gemini gets images by address as images, and budgets hold the context
   assertEquals(server.requests.length, 1);
 });
 
-Deno.test("the beta of the long window passes for models whose row has one", async () => {
+Deno.test("the beta header of the long context passes for models that have one", async () => {
   for (const [context_length, passes] of [[200_000, false], [1_000_000, true]] as const) {
     await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.messages) }));
     const { upstreams, models: [row] } = oneModel("messages", server.url) as {

@@ -27,7 +27,7 @@ function promptOf(turns: number, truncation?: "auto"): Prompt {
   return responses.readPrompt({ model: "acme/one", input, ...(truncation !== undefined && { truncation }) });
 }
 
-Deno.test("fitContext() leaves the counting to an upstream that checks for itself", async () => {
+Deno.test("fitContext() leaves the check to an upstream that makes it itself", async () => {
   const prompt = promptOf(9);
   const fitted = await fitContext(prompt, { model: modelOf(5), codec: responses, checkedUpstream: true });
   assertEquals(fitted.prompt === prompt, true);
@@ -39,7 +39,7 @@ Deno.test("fitContext() leaves the counting to an upstream that checks for itsel
   assertEquals(count > 90 && count < 1_000, true, `${count}`);
 });
 
-Deno.test("fitContext() refuses what is too long, in the protocol's own words", async () => {
+Deno.test("fitContext() rejects a too long request in the protocol's own words", async () => {
   const error = await assertRejects(
     async () => await fitContext(promptOf(9), { model: modelOf(50), codec: chat, checkedUpstream: false }),
     GatewayError,
@@ -47,7 +47,7 @@ Deno.test("fitContext() refuses what is too long, in the protocol's own words", 
   assertEquals([error.kind, error.code], ["invalid", "context_length_exceeded"]);
 });
 
-Deno.test("fitContext() drops the oldest turns where the client wants it, whoever checks", async () => {
+Deno.test("fitContext() drops the oldest turns if the client asks for it, whoever checks", async () => {
   for (const checkedUpstream of [true, false]) {
     const prompt = promptOf(9, "auto");
     const fitted = await fitContext(prompt, { model: modelOf(60), codec: responses, checkedUpstream });
@@ -59,14 +59,14 @@ Deno.test("fitContext() drops the oldest turns where the client wants it, whoeve
   }
 });
 
-Deno.test("fitContext() refuses a last turn that is too long by itself", async () => {
+Deno.test("fitContext() rejects a last turn that is too long by itself", async () => {
   await assertRejects(
     async () => await fitContext(promptOf(1, "auto"), { model: modelOf(3), codec: responses, checkedUpstream: true }),
     GatewayError,
   );
 });
 
-Deno.test("fitContext() counts the output asked for against the window", async () => {
+Deno.test("fitContext() counts the requested output towards the context", async () => {
   const prompt = promptOf(1);
   const input = await (await fitContext(prompt, { model: modelOf(1_000), codec: chat, checkedUpstream: false }))
     .countInput();
@@ -84,7 +84,7 @@ Deno.test("fitContext() counts the output asked for against the window", async (
   assertEquals(await shortened.countInput() <= 60, true);
 });
 
-Deno.test("an answer that does not fit beside its input is refused, as vendors do", async () => {
+Deno.test("an answer that does not fit beside its input is rejected as by vendors", async () => {
   const row = { ...model("acme/small", [{ upstream: "embedded", model: "echo" }]), context_length: 100 };
   await using gateway = startGateway({ models: [row] });
   const input = "one two three four five six seven eight nine ten";

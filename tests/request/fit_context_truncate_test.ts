@@ -82,7 +82,7 @@ Deno.test("truncate() drops the oldest turns until the rest fits", () => {
   for (const [name, messages, limit, expected] of cases) assertEquals(kept(messages, limit), expected, name);
 });
 
-Deno.test("truncate() never parts a call from its result", () => {
+Deno.test("truncate() never separates a call from its result", () => {
   for (let limit = 0; limit <= 100; limit += 5) {
     const left = kept(agent, limit)?.map((index) => agent[index] as Message) ?? [];
     const ids = (type: "tool_call" | "tool_result") =>
@@ -99,12 +99,12 @@ Deno.test("truncate() never parts a call from its result", () => {
   }
 });
 
-Deno.test("truncate() leaves a prompt that fits as it is", () => {
+Deno.test("truncate() leaves a fitting prompt unchanged", () => {
   const prompt = promptOf(talk);
   assertStrictEquals(truncate(prompt, { fixed: 0, messages: [1, 1, 1, 1, 1] }, 5)?.prompt, prompt);
 });
 
-Deno.test("truncate() goes by the size of each message", () => {
+Deno.test("truncate() decides by the size of each message", () => {
   const counts = { fixed: 1, messages: [50, 1, 1, 1, 1] };
   assertEquals(truncate(promptOf(talk), counts, 10), {
     prompt: promptOf(talk.slice(2)),

@@ -69,7 +69,7 @@ function sharedStore(reach: Partial<StoreReach>): Store {
   };
 }
 
-Deno.test("readiness follows the store, the ledger and the upstreams, and only the gateway's own make it unavailable", async () => {
+Deno.test("readiness reports store, ledger and upstreams, and only the gateway's own parts make it unavailable", async () => {
   await using running = startGateway({});
   const base = running.gateway;
   const sick = { ...base.ledger, healthy: false };
@@ -109,7 +109,7 @@ Deno.test("readiness follows the store, the ledger and the upstreams, and only t
   }
 });
 
-Deno.test("metrics show whether stores that nodes share answer, and how much waits", async () => {
+Deno.test("metrics show whether shared stores are up, and how many entries wait", async () => {
   await using running = startGateway({});
   const base = running.gateway;
   const values = async (gateway: Gateway) => {
@@ -122,7 +122,7 @@ Deno.test("metrics show whether stores that nodes share answer, and how much wai
   assertEquals(await values({ ...base, store, limiter }), ["0", "7", "0"]);
 });
 
-Deno.test("metrics show the breakers that are worst, and whether the ledger is healthy", async () => {
+Deno.test("metrics show the worst breakers, and whether the ledger is healthy", async () => {
   await using running = startGateway({});
   const base = running.gateway;
   const gateway = {
@@ -136,7 +136,7 @@ Deno.test("metrics show the breakers that are worst, and whether the ledger is h
   assertEquals([valueOf(text, "sluice_ledger_healthy"), valueOf(text, "sluice_ledger_queue")], ["0", "7"]);
 });
 
-Deno.test("/healthz answers while the event loop turns, and tells how late it is", async () => {
+Deno.test("/healthz answers while the event loop runs, and reports its lag", async () => {
   await using running = startGateway({});
   const blocked = fetch(`${running.url}/healthz`).then((response) => response.json());
   const { status, loop_lag_ms, loop_lag_max_ms } = await blocked;

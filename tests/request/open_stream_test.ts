@@ -35,7 +35,7 @@ function reportsOf(steps: (ReplyEvent[] | Error)[], isAborted = false): unknown[
   return reports;
 }
 
-Deno.test("a stream is measured from its first event, and only long answers tell a speed", () => {
+Deno.test("a stream is measured from its first event, and only long answers have a speed", () => {
   const cut = new GatewayError("upstream", "cut");
   const cases: [(ReplyEvent[] | Error)[], unknown[]][] = [
     [[[{ type: "start" }], [OPEN], [finish(100)]], [{ firstMs: 1000 }, { tokensPerSecond: 200 }]],
@@ -51,6 +51,6 @@ Deno.test("a stream is measured from its first event, and only long answers tell
   for (const [steps, expected] of cases) assertEquals(reportsOf(steps), expected);
 });
 
-Deno.test("a stream that breaks off as its request was given up says nothing of its target", () => {
+Deno.test("a stream that ends because its request was aborted does not count for its target", () => {
   assertEquals(reportsOf([[OPEN], new GatewayError("upstream", "cut")], true), [{ firstMs: 500 }]);
 });

@@ -98,7 +98,7 @@ function spread(count: number, { below, pick }: Random): BilledTokens {
   return tokens;
 }
 
-Deno.test("a hold pays for every answer: in any tier, at any time, at each threshold and beside it, with all calls", () => {
+Deno.test("a hold covers every answer in any tier, at any time and threshold, with all calls", () => {
   const random = seeded(23);
   const { below, chance, pick } = random;
   for (let round = 0; round < rounds(3000); round++) {
@@ -133,7 +133,7 @@ Deno.test("a hold pays for every answer: in any tier, at any time, at each thres
   }
 });
 
-Deno.test("a budget's rest that caps the output pays for the answer, whatever tier its input reaches", () => {
+Deno.test("an output capped by the budget is affordable in every tier that its input can reach", () => {
   const random = seeded(29);
   const { below, pick } = random;
   let caps = 0;
@@ -164,7 +164,7 @@ const TIERED = rowOf({
   ],
 });
 
-Deno.test("a request pays the tier of all its input, cache included: at a threshold the lower one, above it the next", () => {
+Deno.test("a request pays the tier of all its input, cache included: the lower one at a threshold", () => {
   const candidate = candidateOf(TIERED, promptOf([]));
   const bill = (input: Partial<BilledTokens>) =>
     billUsed({ tokens: { ...NO_TOKENS, ...input } }, { sheet: candidate.sheet, extraPrices: candidate.extraPrices });
@@ -184,7 +184,7 @@ Deno.test("a request pays the tier of all its input, cache included: at a thresh
   }
 });
 
-Deno.test("a hold takes the dearest tier that the input can reach, and no dearer one", () => {
+Deno.test("a hold uses the most expensive tier that the input can reach, and no higher one", () => {
   const most = (bytes: number) => {
     const prompt = promptOf([user({ type: "text", text: "x".repeat(bytes) })], { maxTokens: 1 });
     const { most } = planSpending({ first: candidateOf(TIERED, prompt), others: [], budgets, gateway });
@@ -199,7 +199,7 @@ Deno.test("a hold takes the dearest tier that the input can reach, and no dearer
   assertEquals(most(2001 - base), { input: 2001, perToken: 4_000_000n });
 });
 
-Deno.test("time windows are those of UTC in which a request begins, also over midnight", () => {
+Deno.test("time windows are in UTC, by the start of the request, and may cross midnight", () => {
   const model = rowOf({
     prompt: "1",
     completion: "1",

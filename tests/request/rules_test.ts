@@ -41,7 +41,7 @@ function check(prompt: Prompt, row: Row): string[] {
   }
 }
 
-Deno.test("checkModelRules() holds reasoning against the row", () => {
+Deno.test("checkModelRules() checks reasoning options against the model", () => {
   const cases: [Protocol, Reasoning | undefined, Row, string[]][] = [
     // The table of modes: manual only, both, adaptive only, none
     ["messages", { mode: "manual", budgetTokens: 1024 }, manual, ["ok"]],
@@ -86,7 +86,7 @@ Deno.test("checkModelRules() holds reasoning against the row", () => {
   }
 });
 
-Deno.test("checkModelRules() says what the model takes instead", () => {
+Deno.test("checkModelRules() names the supported alternative", () => {
   const message = (reasoning: Reasoning, row: Row) =>
     assertThrows(
       () => checkModelRules(promptOf([], { protocol: "messages", reasoning }), model(row), new UnsupportedParameters()),
@@ -103,7 +103,7 @@ Deno.test("checkModelRules() says what the model takes instead", () => {
   );
 });
 
-Deno.test("checkModelRules() refuses more output than the model can give", () => {
+Deno.test("checkModelRules() rejects more output than the model supports", () => {
   const names: [Protocol, string][] = [
     ["messages", "max_tokens"],
     ["chat", "max_completion_tokens"],
@@ -120,7 +120,7 @@ Deno.test("checkModelRules() refuses more output than the model can give", () =>
   );
 });
 
-Deno.test("checkModelRules() refuses what the model cannot read or call", () => {
+Deno.test("checkModelRules() rejects input and tools that the model does not support", () => {
   const image: Row = { input: ["text", "image"] };
   const file: Row = { input: ["text", "file"] };
   const media = (mediaType: string) =>

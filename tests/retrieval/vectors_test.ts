@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { dimensionsOf, inFormat, isVector, toBase64 } from "../../lib/retrieval/vectors.ts";
 
-Deno.test("isVector() takes JSON arrays of numbers and base64, and nothing else", () => {
+Deno.test("isVector() accepts only JSON arrays of numbers and base64", () => {
   const good = ["[1]", "[ -0.5 , 1e-7,\n2E+3 ]", "[0,10]", '"AAAA"', '"AAAAAA=="', '"+/09"'];
   const bad = ["[]", "[1,]", "[,1]", "[1 2]", "[01]", "[.5]", "[1.]", "[+1]", "[NaN]", "[null]", "[[1]]", '["1"]', "1"];
   const badBase64 = ['""', '"A"', '"AA"', '"AA=A"', '"===="', '"AA AA"', '"AA-_"', '"AAAA', "AAAA"];
@@ -10,7 +10,7 @@ Deno.test("isVector() takes JSON arrays of numbers and base64, and nothing else"
   for (const text of [...bad, ...badBase64]) assert(!isVector(text), text);
 });
 
-Deno.test("inFormat() keeps the text of a vector that has the format, and converts others without loss of floats", () => {
+Deno.test("inFormat() keeps a vector in its format, and converts others without loss", () => {
   for (const text of ["[0.10000000000000000001, 1]", '"AACAPwAAAAA="']) {
     assertEquals(inFormat(text, text.startsWith('"')), text);
   }
@@ -24,7 +24,7 @@ Deno.test("inFormat() keeps the text of a vector that has the format, and conver
   }
 });
 
-Deno.test("inFormat() refuses base64 of what JSON cannot write", () => {
+Deno.test("inFormat() rejects base64 of values that JSON cannot express", () => {
   for (const value of [NaN, Infinity, -Infinity]) {
     assertThrows(() => inFormat(toBase64([1, value]), false), GatewayError, "no number");
   }

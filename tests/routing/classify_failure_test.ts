@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
 import { classifyFailure } from "../../lib/routing/classify_failure.ts";
 
-Deno.test("judge() follows the table", () => {
+Deno.test("classifyFailure() follows the table", () => {
   const told = { retryAfterMs: 700 };
   const cases: [kind: ErrorKind, options: ErrorOptions, outcome: string, again: string, next: string][] = [
     ["upstream", { fault: "unreachable" }, "unreachable", "first", "target"],
@@ -36,12 +36,12 @@ Deno.test("judge() follows the table", () => {
   assertEquals(classifyFailure(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "nobody" });
 });
 
-Deno.test("a time limit of ours wants as much time again, one of the upstream's does not", () => {
+Deno.test("classifyFailure() requires as much time again after a gateway timeout, not after an upstream's", () => {
   assertEquals(classifyFailure(new GatewayError("timeout", "x")).slow, true);
   assertEquals(classifyFailure(new GatewayError("timeout", "x", { fault: "status" })).slow, false);
 });
 
-Deno.test("what may have begun is not begun twice", () => {
+Deno.test("classifyFailure() does not repeat a request that may have started", () => {
   const cases: [ErrorKind, ErrorOptions, next: string][] = [
     ["upstream", {}, "target"],
     ["upstream", { final: true }, "nobody"],
@@ -58,7 +58,7 @@ Deno.test("what may have begun is not begun twice", () => {
   }
 });
 
-Deno.test("an error that a half-open target answered with ends no request, one that may be under way does", () => {
+Deno.test("classifyFailure() ends no request for an error of a half-open target, but for one that may be running", () => {
   const error = (options: ErrorOptions) => new GatewayError("upstream", "x", { final: true, ...options });
   const next = (options: ErrorOptions) => classifyFailure(error(options), { once: true, isTrial: true }).next;
   assertEquals([next({ fault: "status" }), next({})], ["target", "nobody"]);

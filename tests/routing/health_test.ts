@@ -120,7 +120,7 @@ function waitOf(admission: PermitDecision): [string, number] | undefined {
   return admission.granted ? undefined : [admission.why, admission.waitMs];
 }
 
-Deno.test("health does what the reference does, over 800 histories", () => {
+Deno.test("TargetHealth agrees with a reference model over 800 histories", () => {
   const places = [place("a"), place("b"), place("a", "n"), place("c"), place("d")];
   const [a, b, an, c, d] = places as [TargetKey, TargetKey, TargetKey, TargetKey, TargetKey];
   const models: PermitRequest["model"][] = [
@@ -214,7 +214,7 @@ Deno.test("health does what the reference does, over 800 histories", () => {
   ]);
 });
 
-Deno.test("a breaker opens at five failures in a row, and at ten requests of which half fail, not before", () => {
+Deno.test("a breaker opens at five failures in a row, or at half of ten requests, not before", () => {
   const one = asked(place("a"));
   const cases: [outcomes: TargetOutcome[], opens: boolean][] = [
     [Array(4).fill(FAILURE), false],
@@ -237,7 +237,7 @@ Deno.test("a breaker opens at five failures in a row, and at ten requests of whi
   }
 });
 
-Deno.test("failures count for thirty seconds, those in a row for ever", () => {
+Deno.test("failures count for thirty seconds, consecutive ones without limit", () => {
   const one = asked(place("a"));
   const { send, pass, state } = clocked();
   const mixed = () => {
@@ -258,7 +258,7 @@ Deno.test("failures count for thirty seconds, those in a row for ever", () => {
   assertEquals(state(one.target), "open");
 });
 
-Deno.test("a breaker opens for 5, 10 and 15 seconds, give or take a fifth, and for 5 again after a rest", () => {
+Deno.test("a breaker opens for 5, 10 and 15 seconds, plus or minus a fifth, and for 5 again after a rest", () => {
   const one = asked(place("a"));
   for (const [random, factor] of [[0, 0.8], [0.5, 1], [1 - Number.EPSILON, 1.2]] as const) {
     const { send, pass, health, changes } = clocked(() => random);
@@ -285,7 +285,7 @@ Deno.test("a breaker opens for 5, 10 and 15 seconds, give or take a fifth, and f
   }
 });
 
-Deno.test("a breaker that is half-open lets one request through at a time, for thirty seconds at most", () => {
+Deno.test("a half-open breaker admits one request at a time, for at most thirty seconds", () => {
   const one = asked(place("a"));
   const { send, pass, health, admit, state } = clocked();
   send(one, 5, FAILURE);
@@ -310,7 +310,7 @@ Deno.test("a breaker that is half-open lets one request through at a time, for t
   assertEquals(failures(), before);
 });
 
-Deno.test("an early trial passes an open breaker, one at a time, and its failure leaves the open time as it is", () => {
+Deno.test("an early trial passes an open breaker, one at a time, and its failure does not extend the open time", () => {
   const one = asked(place("a"));
   const early = { ...one, early: true };
   const { send, pass, health, admit, state } = clocked();
@@ -325,7 +325,7 @@ Deno.test("an early trial passes an open breaker, one at a time, and its failure
   assertEquals(state(one.target), "closed");
 });
 
-Deno.test("what began before a breaker opened no longer counts", () => {
+Deno.test("results of requests that began before a breaker opened are ignored", () => {
   const one = asked(place("a"));
   const { send, pass, health, admit, state } = clocked();
   const early = Array.from({ length: 30 }, () => admit(one));
@@ -338,7 +338,7 @@ Deno.test("what began before a breaker opened no longer counts", () => {
   assertEquals(health.snapshot()[0]?.consecutive_failures, 0);
 });
 
-Deno.test("an answer that begins well and breaks off is no success between failures", () => {
+Deno.test("an answer that breaks off does not count as success between failures", () => {
   const one = asked(place("a"));
   const { health, admit, send, state } = clocked();
   for (let request = 0; request < 5; request++) {
@@ -360,7 +360,7 @@ Deno.test("an answer that begins well and breaks off is no success between failu
   assertEquals(state(other.target), "closed");
 });
 
-Deno.test("failures of one client key take a target from that key alone", () => {
+Deno.test("failures of one client key open the target's breaker for that key only", () => {
   const target = asked(place("a"), place("b"));
   const { health, send, state, changes, pass } = clocked();
   send(by("bad", target), 5, FAILURE);
@@ -386,7 +386,7 @@ Deno.test("failures of one client key take a target from that key alone", () => 
   assertEquals(state(target.target), "open");
 });
 
-Deno.test("failures take a target from all where it would be bad without any one key", () => {
+Deno.test("failures open the breaker for all keys if they would without any single key", () => {
   const one = asked(place("a"));
   const cases: [counts: Record<string, number>, opens: boolean][] = [
     [{ k1: 4, k2: 4 }, false],
@@ -415,7 +415,7 @@ Deno.test("failures take a target from all where it would be bad without any one
   assertEquals(isOut(), true);
 });
 
-Deno.test("a key whose requests alone fail does not keep a target that is well again from the others", () => {
+Deno.test("a key whose own requests fail does not keep a recovered target from others", () => {
   const one = asked(place("a"));
   const { health, send, pass } = clocked();
   for (let time = 0; time < 5; time++) for (const key of ["bad", "good"]) send(by(key, one), 1, FAILURE);
@@ -434,7 +434,7 @@ Deno.test("a key whose requests alone fail does not keep a target that is well a
   assertEquals(refused, 5);
 });
 
-Deno.test("a key that holds the trial does not get the next one while another key waits", () => {
+Deno.test("a key with a failed trial does not get the next one while another key waits", () => {
   const one = asked(place("a"));
   const { health, send, pass, admit } = clocked();
   send(by("slow", one), 5, UNREACHABLE);
@@ -461,7 +461,7 @@ Deno.test("a key that holds the trial does not get the next one while another ke
   assertEquals(health.acquirePermit(by("good", one)).granted, true);
 });
 
-Deno.test("a dead target is tried at most twice in each open period, and by a single key once", () => {
+Deno.test("a dead target is tried at most twice per open period, and once by a single key", () => {
   for (
     const [count, outcome, most] of [[1, FAILURE, 1], [1, UNREACHABLE, 1], [2, FAILURE, 2], [20, FAILURE, 2]] as const
   ) {
@@ -490,7 +490,7 @@ Deno.test("a dead target is tried at most twice in each open period, and by a si
   }
 });
 
-Deno.test("a failed trial takes a target from all keys where a probe has failed as well", async () => {
+Deno.test("a failed trial opens the breaker for all keys after a failed probe", async () => {
   for (const answer of ["up", "down"] as const) {
     const one = asked(place("a"));
     const { health, send, pass, answers } = clocked();
@@ -503,14 +503,14 @@ Deno.test("a failed trial takes a target from all keys where a probe has failed 
   }
 });
 
-Deno.test("that no connection can be made concerns all keys at once", () => {
+Deno.test("a failed connection concerns all keys", () => {
   const one = asked(place("a"));
   const { health, send } = clocked();
   send(one, 5, UNREACHABLE);
   assertEquals(health.acquirePermit(by("other", one)).granted, false);
 });
 
-Deno.test("health keeps only so many client keys apart", () => {
+Deno.test("TargetHealth tracks a limited number of client keys", () => {
   const one = asked(place("a"));
   const { health, send } = clocked();
   for (let number = 0; number < 1_000; number++) {
@@ -524,7 +524,7 @@ Deno.test("health keeps only so many client keys apart", () => {
   ]);
 });
 
-Deno.test("a half-open target leads only when its upstream has answered a probe", async () => {
+Deno.test("a half-open target is first in the plan only after a successful probe", async () => {
   const { health, send, pass, answers, probed, admit } = clocked();
   const [a, b] = [asked(place("a"), place("b")), asked(place("b"))];
   answers.a = "down";
@@ -552,7 +552,7 @@ Deno.test("a half-open target leads only when its upstream has answered a probe"
   assertEquals(probed.length, 3);
 });
 
-Deno.test("the limit of one model leaves the others of its upstream alone", () => {
+Deno.test("a limit of one model does not affect other models of its upstream", () => {
   const [one, other] = [asked(place("a", "m")), asked(place("a", "n"))];
   const { send, pass, health, state } = clocked();
   send(one, 1, { type: "limited", retryAfterMs: 7_000 });
@@ -565,7 +565,7 @@ Deno.test("the limit of one model leaves the others of its upstream alone", () =
   assertEquals(waitOf(health.acquirePermit(one)), ["cooling", 60_000]);
 });
 
-Deno.test("a limit that one client key meets holds for all when another key meets it", () => {
+Deno.test("a limit met by one key applies to all once another key meets it", () => {
   const one = asked(place("a"));
   const { health, send, pass } = clocked();
   send(by("k1", one), 1, { type: "limited", retryAfterMs: 30_000 });
@@ -577,7 +577,7 @@ Deno.test("a limit that one client key meets holds for all when another key meet
   assertEquals(health.acquirePermit(by("k3", one)).granted, true);
 });
 
-Deno.test("a refused request takes nothing out unless a probe finds the gateway's key refused", async () => {
+Deno.test("a refused request opens nothing unless a probe finds the gateway's key refused", async () => {
   const [one, other] = [asked(place("a", "m"), place("b")), asked(place("a", "n"))];
   for (const answer of [undefined, "up", "down"] as const) {
     const { send, health, answers, probed, pass } = clocked();
@@ -593,7 +593,7 @@ Deno.test("a refused request takes nothing out unless a probe finds the gateway'
   }
 });
 
-Deno.test("an upstream whose key a probe finds refused is out until a probe finds it accepted", async () => {
+Deno.test("an upstream with a refused key is out until a probe finds the key accepted", async () => {
   const [one, other] = [asked(place("a", "m"), place("b")), asked(place("a", "n"))];
   const { send, pass, health, state, changes, answers, probed } = clocked();
   health.acquirePermit(other);
@@ -660,7 +660,7 @@ Deno.test("failures take out at most half of a model's targets, refused keys any
   }
 });
 
-Deno.test("speed is what was measured within the last five minutes", () => {
+Deno.test("speed is measured over the last five minutes", () => {
   const one = place("a");
   const { health, pass } = clocked();
   assertEquals(health.speed(one).firstMs(0.5), undefined);
@@ -678,7 +678,7 @@ Deno.test("speed is what was measured within the last five minutes", () => {
   assertEquals(health.speed(one).firstMs(0.5), undefined);
 });
 
-Deno.test("the snapshot tells until when, in Unix time", () => {
+Deno.test("the snapshot contains times in Unix milliseconds", () => {
   const one = asked(place("a"));
   const { health, send } = clocked();
   send(one, 5, UNREACHABLE);
@@ -696,7 +696,7 @@ Deno.test("the snapshot tells until when, in Unix time", () => {
   }]);
 });
 
-Deno.test("a breaker awaits a trial whatever time passes; that of one key, until another key's request succeeds", () => {
+Deno.test("an open breaker waits for a trial of any key; one of a single key, for another key's success", () => {
   const one = asked(place("a"));
   const { health, send, pass, state } = clocked();
   const awaits = () => health.snapshot().map(({ awaits_trial }) => awaits_trial);
@@ -709,7 +709,7 @@ Deno.test("a breaker awaits a trial whatever time passes; that of one key, until
   assertEquals([awaits(), state(one.target)], [[false], "half_open"]);
 });
 
-Deno.test("other numbers are taken for what comes; what is known of targets stays", () => {
+Deno.test("changed settings apply to later results, and known state stays", () => {
   const one = asked(place("a"));
   const { health, send, state } = clocked();
   send(one, 5, FAILURE);

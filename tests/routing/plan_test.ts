@@ -44,7 +44,7 @@ function planAll(models: PlanParts["models"], { preferences, facts = {}, random 
   });
 }
 
-Deno.test("a plan has every target once, by priority", () => {
+Deno.test("a plan contains every target once, by priority", () => {
   const random = seeded(1);
   for (let round = 0; round < 2_000; round++) {
     const targets = Array.from(
@@ -65,7 +65,7 @@ Deno.test("a plan has every target once, by priority", () => {
   }
 });
 
-Deno.test("targets of one priority come first in proportion to their weights", () => {
+Deno.test("targets of one priority are ordered randomly by weight", () => {
   const random = seeded(2);
   const weights = [5, 3, 1.5, 0.5, 0];
   const targets = weights.map((weight, index) => target(String(index), { weight }));
@@ -88,7 +88,7 @@ Deno.test("targets of one priority come first in proportion to their weights", (
   }
 });
 
-Deno.test("a plan takes the edges of chance", () => {
+Deno.test("a plan handles random numbers at the edges", () => {
   const targets = [target("a", { weight: 0 }), target("b", { weight: 2 }), target("c", { weight: 0 })];
   for (const number of [0, 0.5, 1 - Number.EPSILON]) {
     assertEquals(plan(targets, { random: () => number }), "b a c", String(number));
@@ -96,7 +96,7 @@ Deno.test("a plan takes the edges of chance", () => {
   assertEquals(planAll([], {}), []);
 });
 
-Deno.test("among equals the client's own protocol goes first, but weights are kept", () => {
+Deno.test("among equals the client's own protocol is first, but weights are kept", () => {
   const random = seeded(3);
   const targets = [target("chat"), target("messages"), target("other"), target("heavy", { weight: 3 })];
   const facts = { messages: { isNative: true } };
@@ -110,7 +110,7 @@ Deno.test("among equals the client's own protocol goes first, but weights are ke
   assertEquals(plan([target("chat"), target("messages", { priority: 1 })], { facts }), "chat messages");
 });
 
-Deno.test("whoever can read the prompt's signatures goes before all others of its priority", () => {
+Deno.test("targets that can read the prompt's signatures are first within their priority", () => {
   const facts = { b: { isIssuer: true }, d: { isIssuer: true } };
   const targets = [
     target("a", { weight: 100 }),
@@ -121,7 +121,7 @@ Deno.test("whoever can read the prompt's signatures goes before all others of it
   assertEquals(plan(targets, { facts }), "b a d c");
 });
 
-Deno.test("targets that cannot be asked now go last, whatever their priority", () => {
+Deno.test("unavailable targets are last, whatever their priority", () => {
   const targets = [target("a"), target("b", { priority: 1 }), target("c", { priority: 2 })];
   assertEquals(plan(targets, { facts: { a: { isUp: false } } }), "b c a");
 });
@@ -161,7 +161,7 @@ Deno.test("a plan follows the client's preferences", () => {
   }
 });
 
-Deno.test("a plan never asks whom the client does not want, and keeps its order, over random preferences", () => {
+Deno.test("a plan respects exclusions and order, over random preferences", () => {
   const random = seeded(4);
   const names = ["a", "b", "c", "d"];
   const some = () => names.filter(() => random.chance(0.4));
@@ -185,7 +185,7 @@ Deno.test("a plan never asks whom the client does not want, and keeps its order,
   }
 });
 
-Deno.test("models come one after the other, unless the client wants their targets sorted together", () => {
+Deno.test("models follow each other, unless the client wants their targets sorted together", () => {
   const one = model("acme/one", [target("a"), target("b", { priority: 1 })]);
   const two = model("acme/two", [target("c"), target("d", { priority: 1 })]);
   const models = [

@@ -5,7 +5,7 @@ import { isPayable, NO_PREFERENCES, parsePreferences } from "../../lib/routing/p
 
 const KNOWN = new Set(["main", "anthropic", "openai"]);
 
-Deno.test("readWishes() reads everything that is honoured, and passes over the rest", () => {
+Deno.test("parsePreferences() reads every supported member and ignores the rest", () => {
   const provider: JsonObject = {
     order: ["main", "openai"],
     only: ["main"],
@@ -34,7 +34,7 @@ Deno.test("readWishes() reads everything that is honoured, and passes over the r
   });
 });
 
-Deno.test("readWishes() takes null and nothing for no wish", () => {
+Deno.test("parsePreferences() treats null and absent as no preference", () => {
   const names = [
     "order",
     "only",
@@ -55,7 +55,7 @@ Deno.test("readWishes() takes null and nothing for no wish", () => {
   assertEquals(parsePreferences({ sort: { by: "price", partition: "model" } }, KNOWN).sort?.acrossModels, false);
 });
 
-Deno.test("readWishes() refuses what is wrong, and names it", () => {
+Deno.test("parsePreferences() rejects and names invalid members", () => {
   const cases: [JsonObject, param: string][] = [
     [{ order: "main" }, "provider.order"],
     [{ order: ["main", 5] }, "provider.order[1]"],
@@ -108,7 +108,7 @@ Deno.test("prices per million tokens are read exactly, as text and as numbers", 
   }
 });
 
-Deno.test("isPayable() allows what costs exactly as much", () => {
+Deno.test("isPayable() allows a price equal to the limit", () => {
   const preferences = parsePreferences({ max_price: { prompt: "0.3", completion: 1 } }, KNOWN);
   assertEquals(isPayable(preferences, { prompt: 300_000n, completion: 1_000_000n }), true);
   assertEquals(isPayable(preferences, { prompt: 300_001n, completion: 1_000_000n }), false);

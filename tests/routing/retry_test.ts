@@ -85,7 +85,7 @@ async function once(
 
 const ok: Script = () => undefined;
 
-Deno.test("each error goes where the table says", async () => {
+Deno.test("each error is retried as the table says", async () => {
   const [ab, abc] = [choicesOf(model("m", "a", "b")), choicesOf(model("m", "a", "b", "c"))];
   const [a, two] = [choicesOf(model("m", "a")), choicesOf(model("m", "a", "b"), model("n", "c"))];
   const fails = (kind: ErrorKind, options?: ErrorOptions): Script => () => error(kind, options);
@@ -125,14 +125,14 @@ Deno.test("each error goes where the table says", async () => {
   }
 });
 
-Deno.test("what does not fit its target is no attempt", async () => {
+Deno.test("a request that does not fit its target is not an attempt", async () => {
   const unfit: Script = () => error("invalid", { fault: "unfit" });
   const names = ["a", "b", "c", "d", "e"];
   const scripts = { a: unfit, b: unfit, c: unfit, d: unfit, e: ok };
   assertEquals((await once(scripts, choicesOf(model("m", ...names)))).slice(0, 2), ["e", "a b c d e"]);
 });
 
-Deno.test("there are no more attempts than allowed", async () => {
+Deno.test("attempts are limited", async () => {
   const fails: Script = () => error("upstream");
   for (const most of [1, 2, 3, 4]) {
     const [, asked] = await once(
@@ -154,7 +154,7 @@ const DEAD: readonly Script[] = [
   () => error("overloaded"),
 ];
 
-Deno.test("repeats leave the attempts to targets that were not asked yet", async () => {
+Deno.test("retries leave attempts for targets that were not tried yet", async () => {
   const dead: Script = () => error("upstream", { fault: "unreachable" });
   const unfit: Script = () => error("invalid", { fault: "unfit" });
   const cases: [Record<string, Script>, names: string, most: number, result: string, asked: string][] = [
@@ -170,7 +170,7 @@ Deno.test("repeats leave the attempts to targets that were not asked yet", async
   }
 });
 
-Deno.test("a healthy target is reached wherever attempts suffice for all targets before it", async () => {
+Deno.test("a healthy target is reached if attempts suffice for all targets before it", async () => {
   const { next: random } = seeded(7);
   const draw = (below: number) => Math.floor(random() * below);
   for (let run = 0; run < 500; run++) {
@@ -187,7 +187,7 @@ Deno.test("a healthy target is reached wherever attempts suffice for all targets
   }
 });
 
-Deno.test("the last attempt goes to a target that is up and was not asked yet, whatever happened before", async () => {
+Deno.test("the last attempt goes to an available target that was not tried yet", async () => {
   const seed = seeded(11);
   const { next: random } = seed;
   const draw = (below: number) => Math.floor(random() * below);
@@ -238,7 +238,7 @@ Deno.test("the last attempt goes to a target that is up and was not asked yet, w
   assert(repeats > 20, String(repeats));
 });
 
-Deno.test("the last attempt goes to a target that is up before one whose breaker is half-open", async () => {
+Deno.test("the last attempt prefers an available target to a half-open one", async () => {
   const choices = choicesOf(model("m", "a", "b", "c"));
   const tested = world({ a: () => error("upstream"), b: ok, c: ok });
   const { time, send } = tested;
@@ -262,7 +262,7 @@ Deno.test("the last attempt goes to a target that is up before one whose breaker
   assertEquals(await send(choices, { most: 2 }), "c");
 });
 
-Deno.test("a failure is followed at once, the same target after a time, and one that named a time after it", async () => {
+Deno.test("the next target follows at once, the same one after a delay, and one with retry-after at its time", async () => {
   const [a, ab] = [choicesOf(model("m", "a")), choicesOf(model("m", "a", "b"))];
   const [, , atOnce] = await once({ a: () => error("upstream"), b: ok }, ab);
   assertEquals(atOnce, 0);
@@ -291,7 +291,7 @@ Deno.test("backoffMs() is spread over the whole range, and doubles up to two sec
   }
 });
 
-Deno.test("after the deadline nothing is tried, after half of it nothing that was slow", async () => {
+Deno.test("nothing is tried after the deadline, and nothing slow after half of it", async () => {
   const choices = choicesOf(model("m", "a", "b"));
   const slow = (ms: number, kind: ErrorKind, options?: ErrorOptions): Script => async (time) => {
     await time.pause(ms);
@@ -310,7 +310,7 @@ Deno.test("after the deadline nothing is tried, after half of it nothing that wa
   }
 });
 
-Deno.test("nothing is tried for a client that has left, and that says nothing about the target", async () => {
+Deno.test("a client's disconnect ends the attempts and does not count for the target", async () => {
   const { send, time, health, asked } = world({ a: () => error("upstream"), b: ok });
   const sent = assertRejects(() => send(choicesOf(model("m", "a", "b")), { isOver: () => true }), GatewayError);
   await time.run();
@@ -318,7 +318,7 @@ Deno.test("nothing is tried for a client that has left, and that says nothing ab
   assertEquals([asked.length, health.snapshot()[0]?.samples], [1, 0]);
 });
 
-Deno.test("what may have begun is not begun twice", async () => {
+Deno.test("a request that may have started is not repeated", async () => {
   const choices = choicesOf(model("m", "a", "b"));
   const cases: [GatewayError, asked: string][] = [
     [error("upstream", { final: true }), "a"],
@@ -332,7 +332,7 @@ Deno.test("what may have begun is not begun twice", async () => {
   }
 });
 
-Deno.test("where nobody can be asked, the error tells when somebody can", async () => {
+Deno.test("if no target is available, the error says when one will be", async () => {
   const choices = choicesOf(model("m", "a", "b"));
   const { send, time, health, scripts } = world({ a: () => error("exhausted", { retryAfterMs: 9_000 }) });
   scripts.b = () => error("exhausted", { retryAfterMs: 7_000 });
@@ -350,7 +350,7 @@ Deno.test("where nobody can be asked, the error tells when somebody can", async 
   assertEquals(health.snapshot().map(({ state }) => state), ["open", "closed"]);
 });
 
-Deno.test("a retry budget gives ten retries at once, then one a second and one for five requests", () => {
+Deno.test("a retry budget allows ten retries at once, then one per second and one per five requests", () => {
   const budget = new RetryBudget();
   const retries = (now: number) => {
     let taken = 0;
@@ -368,7 +368,7 @@ Deno.test("a retry budget gives ten retries at once, then one a second and one f
   assertEquals(retries(10_000_000), 10);
 });
 
-Deno.test("a target that was not asked yet is never refused for want of budget where it is well, or the last one", async () => {
+Deno.test("an untried target is never refused for lack of budget if it is healthy or the last one", async () => {
   const choices = choicesOf(model("m", "a", "b", "c"));
   const fails: Script = () => error("upstream");
   const { send, time, asked, health, scripts } = world({ a: fails, b: fails, c: ok });
@@ -402,7 +402,7 @@ Deno.test("a target that was not asked yet is never refused for want of budget w
   assertEquals(await send(choices), "b");
 });
 
-Deno.test("a target is not asked again where its budget is spent", async () => {
+Deno.test("a target is not tried again once its budget is spent", async () => {
   const choices = choicesOf(model("m", "a"));
   const { send, time, asked, health } = world({ a: () => error("upstream", { fault: "unreachable" }) });
   const budget = health.retryBudget({ upstream: "a", model: "m" });
@@ -461,7 +461,7 @@ async function storm(choices: readonly Choice[], scripts: Record<string, Script>
   return told;
 }
 
-Deno.test("a storm of failures is not made worse, and ends when it is over", async () => {
+Deno.test("a storm of failures is not amplified, and ends when it is over", async () => {
   const after = (ms: number, kind: ErrorKind, options?: ErrorOptions): Script => async (time) => {
     await time.pause(ms);
     return error(kind, options);
@@ -495,7 +495,7 @@ Deno.test("a storm of failures is not made worse, and ends when it is over", asy
   }
 });
 
-Deno.test("a target that fails while another does well costs nobody an answer", async () => {
+Deno.test("a failing target beside a healthy one costs no answer", async () => {
   const fails: Script[] = [
     async (time) => {
       await time.pause(20);

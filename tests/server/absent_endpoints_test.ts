@@ -44,7 +44,7 @@ const WRONG = [
   "/anthropic/v1/messages/other",
 ];
 
-Deno.test("endpoints of the vendors that Sluice does not have are 404 and named, in the shape of their protocol", async () => {
+Deno.test("vendor endpoints that Sluice lacks are 404 with their name, in the shape of their protocol", async () => {
   await using gateway = startKeyed();
   for (const method of ["GET", "POST", "DELETE"]) {
     for (const [path, endpoint] of ABSENT) {

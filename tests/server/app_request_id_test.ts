@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { createRequestIds } from "../../lib/server/app.ts";
 
-Deno.test("createRequestIds() gives ids of letters and digits that never repeat", () => {
+Deno.test("createRequestIds() returns unique alphanumeric ids", () => {
   const [next, other] = [createRequestIds(), createRequestIds()];
   const ids = Array.from({ length: 100_000 }, next);
   assertEquals(new Set(ids).size, ids.length);

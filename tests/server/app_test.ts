@@ -13,7 +13,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-Deno.test("createApp() refuses routes without an access row and rows without a route", () => {
+Deno.test("createApp() rejects routes without an access row and rows without a route", () => {
   const gateway = () => testGateway({}, () => {}).gateway;
   const route = { path: "/a", handlers: { GET: () => new Response() } };
   assertThrows(() => createApp({ routes: [route], access: {}, gateway }), RangeError, 'Cannot serve "GET /a"');
@@ -24,7 +24,7 @@ Deno.test("createApp() refuses routes without an access row and rows without a r
   createApp({ routes: [route], access: { "GET /a": { credential: "none" } }, gateway });
 });
 
-Deno.test("the gateway's own routes and its access table belong together", async () => {
+Deno.test("routes and access table match", async () => {
   const files = await readRouteFiles(new URL("../../routes", import.meta.url).pathname);
   const routes = files.map(({ file, methods }) => ({
     path: `/${file.slice(0, -".ts".length)}`,
@@ -33,7 +33,7 @@ Deno.test("the gateway's own routes and its access table belong together", async
   createApp({ routes, access: ACCESS, gateway: () => testGateway({}, () => {}).gateway });
 });
 
-Deno.test("unknown paths and methods are answered in the shape of the prefix", async () => {
+Deno.test("unknown paths and methods get errors in the shape of the prefix", async () => {
   await using server = startServer();
   const openai = await exchange(server.port, [head("GET /v1/nothing")]);
   assertEquals(openai.status, 404);
@@ -54,7 +54,7 @@ Deno.test("unknown paths and methods are answered in the shape of the prefix", a
   assertEquals(JSON.parse(lookalike.body).type, undefined);
 });
 
-Deno.test("a method the route has not is 405 with Allow", async () => {
+Deno.test("an unsupported method is 405 with Allow", async () => {
   await using server = startServer();
   const cases: [start: string, status: number, allow: string | null][] = [
     ["POST /public", 405, "GET, HEAD"],
@@ -75,7 +75,7 @@ Deno.test("a method the route has not is 405 with Allow", async () => {
   }
 });
 
-Deno.test("HEAD has the headers of GET, no body, and stops what produces one", async () => {
+Deno.test("HEAD has the headers of GET and no body, and cancels its production", async () => {
   await using server = startServer();
   const bearer = { authorization: `Bearer ${server.key}` };
   const get = await exchange(server.port, [head("GET /v1/things", bearer)]);
@@ -91,7 +91,7 @@ Deno.test("HEAD has the headers of GET, no body, and stops what produces one", a
   assertEquals(server.observed.cancelled.length, 1);
 });
 
-Deno.test("a WebSocket is refused on known paths before the key is looked at", async () => {
+Deno.test("a WebSocket upgrade is rejected on known paths before the key is checked", async () => {
   await using server = startServer();
   const upgrade = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" };
   for (const path of ["/v1/echo", "/v1/things"]) {
@@ -127,7 +127,7 @@ Deno.test("the access table decides about credential and endpoint", async () => 
   }
 });
 
-Deno.test("whatever a handler throws becomes an error body, and only the log knows where it came from", async () => {
+Deno.test("an exception in a handler becomes an error body, and only the log has its cause", async () => {
   await using server = startServer();
   const response = await exchange(server.port, [head("GET /v1/fail")]);
   assertEquals(response.status, 500);
@@ -144,7 +144,7 @@ Deno.test("whatever a handler throws becomes an error body, and only the log kno
   assertEquals([limited.headers.get("retry-after"), limited.headers.get("retry-after-ms")], ["2", "1500"]);
 });
 
-Deno.test("a client that goes while the handler works ends quietly", async () => {
+Deno.test("a client that leaves during a handler is not an error", async () => {
   await using server = startServer();
   const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
   await connection.write(new TextEncoder().encode(head("GET /v1/wait")));
@@ -154,7 +154,7 @@ Deno.test("a client that goes while the handler works ends quietly", async () =>
   assertEquals(server.observed.logs.map(({ event }) => event), ["stopping"]);
 });
 
-Deno.test("no header of the request comes back", async () => {
+Deno.test("no request header is repeated in the response", async () => {
   await using server = startServer();
   const sent = {
     "x-request-id": "req_mine",
@@ -177,7 +177,7 @@ Deno.test("request ids are unique over concurrent requests", async () => {
   assertEquals(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size, 50);
 });
 
-Deno.test("oddities of framing get one answer or a closed connection, and the server goes on", async () => {
+Deno.test("unusual framing gets one answer or a closed connection, and the server continues", async () => {
   await using server = startServer();
   const line = "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\n";
   const oddities = [

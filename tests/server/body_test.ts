@@ -24,7 +24,7 @@ async function* slowly(pieces: string[], pauseMs: number): AsyncGenerator<string
   }
 }
 
-Deno.test("a JSON body arrives whole, whatever its framing and media type", async () => {
+Deno.test("a JSON body is read completely with any framing and media type", async () => {
   await using server = startServer();
   const body = '{"a":1,"b":["x",null]}';
   const requests = [
@@ -45,7 +45,7 @@ Deno.test("a JSON body arrives whole, whatever its framing and media type", asyn
   }
 });
 
-Deno.test("a body may hold the character that stands for what is not UTF-8", async () => {
+Deno.test("a body may contain U+FFFD", async () => {
   await using server = startServer();
   const { status, body } = await exchange(server.port, [post("/v1/echo", '{"a":"\u00ef\u00bf\u00bd"}')]);
   assertEquals([status, JSON.parse(body).body], [200, { a: "\ufffd" }]);
@@ -54,7 +54,7 @@ Deno.test("a body may hold the character that stands for what is not UTF-8", asy
   assertStringIncludes(messageOf(broken), "byte 9 is not UTF-8");
 });
 
-Deno.test("a long body is read as a short one is, and its faults are found", async () => {
+Deno.test("a long body is read like a short one, and its errors are found", async () => {
   const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000, gapMs: 5_000, totalMs: 15_000 };
   await using server = startServer({ limits });
   const ask = async (body: string) => await exchange(server.port, [post("/v1/echo", body)]);
@@ -79,7 +79,7 @@ Deno.test("a long body is read as a short one is, and its faults are found", asy
   }
 });
 
-Deno.test("a transfer coding beside chunked is not read over", async () => {
+Deno.test("a transfer coding in addition to chunked is rejected", async () => {
   await using server = startServer();
   for (const coding of ["gzip, chunked", "x, chunked"]) {
     const request = `${head("POST /v1/echo", { "transfer-encoding": coding })}${chunk("{}")}0\r\n\r\n`;
@@ -89,7 +89,7 @@ Deno.test("a transfer coding beside chunked is not read over", async () => {
   }
 });
 
-Deno.test("numbers keep their text below the parameters and are numbers among them", async () => {
+Deno.test("numbers keep their text below the parameters, and are numbers among them", async () => {
   await using server = startServer();
   const { body } = await exchange(server.port, [
     post("/v1/echo", '{"t":1.0,"a":[[[{"id":12345678901234567890,"x":1.0}]]]}'),
@@ -97,7 +97,7 @@ Deno.test("numbers keep their text below the parameters and are numbers among th
   assertStringIncludes(body, '{"t":1,"a":[[[{"id":12345678901234567890,"x":1.0}]]]}');
 });
 
-Deno.test("media types that are not JSON are 415 and told what to send", async () => {
+Deno.test("media types that are not JSON are 415 with the expected one", async () => {
   await using server = startServer();
   const cases: Record<string, string>[] = [
     { "content-encoding": "br" },
@@ -114,7 +114,7 @@ Deno.test("media types that are not JSON are 415 and told what to send", async (
   }
 });
 
-Deno.test("what is wrong with a body is said, with its place", async () => {
+Deno.test("an invalid body is reported with the position of the error", async () => {
   await using server = startServer();
   const cases: [body: string, part: string][] = [
     ["", "it is empty"],
@@ -145,7 +145,7 @@ Deno.test("what is wrong with a body is said, with its place", async () => {
   assertStringIncludes(messageOf(none), "it is empty");
 });
 
-Deno.test("a short body with a fault is refused without a turn that long ones wait for", async () => {
+Deno.test("a short invalid body is rejected without yielding", async () => {
   await using server = startServer();
   let over = 0;
   const waiting = Array.from({ length: 100 }, () => yieldToEventLoop().then(() => over++));
@@ -155,13 +155,13 @@ Deno.test("a short body with a fault is refused without a turn that long ones wa
   await Promise.all(waiting);
 });
 
-Deno.test("__proto__ in a body is data", async () => {
+Deno.test("__proto__ in a body is plain data", async () => {
   await using server = startServer();
   const text = '{"__proto__":{"a":1},"constructor":{"prototype":{}}}';
   assertStringIncludes((await exchange(server.port, [post("/v1/echo", text)])).body, text);
 });
 
-Deno.test("a body over the limit is 413: at once by its announcement, else when the limit is passed", async () => {
+Deno.test("a body over the limit is 413, at once if declared, else when the limit is passed", async () => {
   await using server = startServer();
   const announced = await exchange(server.port, [head("POST /v1/echo", { "content-length": "100001" })]);
   assertEquals([announced.status, announced.headers.get("x-request-id") !== null], [413, true]);
@@ -180,7 +180,7 @@ Deno.test("a body over the limit is 413: at once by its announcement, else when 
   assertEquals((await exchange(server.port, [`${CHUNKED}${chunk(exact + " ")}0\r\n\r\n`])).status, 413);
 });
 
-Deno.test("a slow body is 408, by silence, by rate and by total time", async () => {
+Deno.test("a slow body is 408: by silence, rate and total time", async () => {
   const small = head("POST /v1/echo", { "content-length": "200" });
   const large = head("POST /v1/echo", { "content-length": "50000" });
   const kilobyte = "x".repeat(1000);
@@ -211,7 +211,7 @@ Deno.test("a slow body is 408, by silence, by rate and by total time", async () 
   }));
 });
 
-Deno.test("a body that takes its time within the limits is read", async () => {
+Deno.test("a slow body within the limits is read", async () => {
   await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 200, totalMs: 3500 } });
   const text = JSON.stringify({ text: "x".repeat(20_000) });
   const pieces = Array.from({ length: 21 }, (_, index) => text.slice(index * 1000, (index + 1) * 1000));
@@ -222,7 +222,7 @@ Deno.test("a body that takes its time within the limits is read", async () => {
   assertEquals(response.status, 200);
 });
 
-Deno.test("slow bodies do not delay another", async () => {
+Deno.test("slow bodies do not delay others", async () => {
   await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 2000, totalMs: 3500 } });
   let ended = 0;
   const slow = [1, 2, 3].map(async () => {
@@ -237,7 +237,7 @@ Deno.test("slow bodies do not delay another", async () => {
   for (const response of await Promise.all(slow)) assertEquals(response.status, 408);
 });
 
-Deno.test("bodies share one budget, which is given back", async () => {
+Deno.test("bodies share one budget, which is released", async () => {
   await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1500, totalMs: 3500 } });
   const big = JSON.stringify({ text: "x".repeat(89_000) });
   for (let run = 0; run < 5; run++) {
@@ -253,7 +253,7 @@ Deno.test("bodies share one budget, which is given back", async () => {
   assertEquals((await exchange(server.port, [post("/v1/echo", big)])).status, 200);
 });
 
-Deno.test("a client that goes in the middle of its body leaves nothing behind", async () => {
+Deno.test("a client that leaves during its body releases its memory", async () => {
   await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1000 } });
   const half = "x".repeat(60_000);
   for (const request of [head("POST /v1/echo", { "content-length": "99000" }) + half, CHUNKED + chunk(half)]) {
@@ -272,7 +272,7 @@ Deno.test("a client that goes in the middle of its body leaves nothing behind", 
   assertEquals(server.observed.logs, []);
 });
 
-Deno.test("BodyBudget counts what is taken and given back", () => {
+Deno.test("BodyBudget counts reserved and released bytes", () => {
   const budget = new BodyBudget();
   const [a, b] = [budget.open(), budget.open()];
   a.reserve(60, 100);
@@ -282,7 +282,7 @@ Deno.test("BodyBudget counts what is taken and given back", () => {
   assertEquals(budget.usedBytes, 40);
 });
 
-Deno.test("bodies of one key take at most three quarters of the budget, one body alone all of it", () => {
+Deno.test("bodies of one key take at most three quarters of the budget, a single body all of it", () => {
   const budget = new BodyBudget();
   const [a1, a2, b] = [budget.open("a"), budget.open("a"), budget.open("b")];
   a1.reserve(100, 100);

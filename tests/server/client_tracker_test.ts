@@ -5,7 +5,7 @@ import { exchange, head, startServer } from "./serve.ts";
 
 const PROXIES = ["10.0.0.0/8", "2001:db8:1::/48"];
 
-Deno.test("clientAddress() believes X-Forwarded-For where a trusted proxy wrote it", () => {
+Deno.test("clientAddress() uses X-Forwarded-For of trusted proxies", () => {
   const cases: [string | undefined, string | null, string | undefined][] = [
     // peer, header, address
     ["192.0.2.1", null, "192.0.2.1"],
@@ -51,16 +51,16 @@ Deno.test("clientAddress() believes X-Forwarded-For where a trusted proxy wrote 
   }
 });
 
-Deno.test("clientAddress() trusts nobody by default", () => {
+Deno.test("clientAddress() trusts no proxy by default", () => {
   assertEquals(clientAddress({ peer: "127.0.0.1", forwardedFor: "192.0.2.1", trusted: [] }), "127.0.0.1");
 });
 
-Deno.test("clientAddress() looks at no more addresses than there can be proxies", () => {
+Deno.test("clientAddress() reads a limited number of addresses", () => {
   const forwardedFor = `192.0.2.1${", 10.0.0.2".repeat(10_000)}`;
   assertEquals(clientAddress({ peer: "10.0.0.1", forwardedFor, trusted: PROXIES }), "10.0.0.2");
 });
 
-Deno.test("a key is bound to addresses of the connection, or of the header of a trusted proxy", async () => {
+Deno.test("a key bound to addresses is checked by connection, or by the header of a trusted proxy", async () => {
   const cases: [Record<string, Json>, string | undefined, number][] = [
     // configuration, header, status
     [{ groups: { default: { ips: ["127.0.0.1"] } } }, undefined, 200],

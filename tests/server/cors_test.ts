@@ -10,7 +10,7 @@ function corsOf(headers: Headers): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary"));
 }
 
-Deno.test("without configured origins no response has a CORS header", async () => {
+Deno.test("without configured origins no response has CORS headers", async () => {
   await using server = startServer();
   for (
     const start of [
@@ -30,7 +30,7 @@ Deno.test("without configured origins no response has a CORS header", async () =
   }
 });
 
-Deno.test("a listed origin gets its preflight answered and reads every response", async () => {
+Deno.test("a listed origin passes the preflight and can read every response", async () => {
   await using server = startServer({ file: FILE });
   const flight = await exchange(server.port, [head("OPTIONS /v1/echo", { origin: ORIGIN, ...PREFLIGHT })]);
   assertEquals(flight.status, 204);
@@ -63,7 +63,7 @@ Deno.test("a listed origin gets its preflight answered and reads every response"
   }
 });
 
-Deno.test("origins are compared whole", async () => {
+Deno.test("origins are compared completely", async () => {
   await using server = startServer({ file: FILE });
   for (
     const origin of [
@@ -84,7 +84,7 @@ Deno.test("origins are compared whole", async () => {
   }
 });
 
-Deno.test("OPTIONS that is no preflight is 405 also for a listed origin", async () => {
+Deno.test("OPTIONS without a preflight is 405, even for a listed origin", async () => {
   await using server = startServer({ file: FILE });
   assertEquals((await exchange(server.port, [head("OPTIONS /public", { origin: ORIGIN })])).status, 405);
 });

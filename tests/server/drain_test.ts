@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { createDrain, stopping } from "../../lib/server/drain.ts";
 
-Deno.test("a server that ends is leaving before it is refusing, and never serves again", () => {
+Deno.test("Drain goes from leaving to refusing, and never back", () => {
   const drain = createDrain();
   const phases = [drain.phase];
   for (const step of [drain.leave, drain.refuse, drain.leave]) {
@@ -11,7 +11,7 @@ Deno.test("a server that ends is leaving before it is refusing, and never serves
   assertEquals(phases, ["serving", "leaving", "refusing", "refusing"]);
 });
 
-Deno.test("bodies have arrived when the last of them has, however often each of them says so", async () => {
+Deno.test("Drain resolves when the last body has arrived, even if bodies report twice", async () => {
   const drain = createDrain();
   await drain.arrived();
   const [one, two] = [drain.arrive(), drain.arrive()];
@@ -25,7 +25,7 @@ Deno.test("bodies have arrived when the last of them has, however often each of 
   await waited;
 });
 
-Deno.test("who comes too late is told when to try again", () => {
+Deno.test("a request during shutdown is told when to retry", () => {
   const { status, retryAfterMs } = stopping();
   assertEquals([status, retryAfterMs], [503, 2_000]);
 });

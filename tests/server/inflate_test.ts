@@ -27,7 +27,7 @@ function noise(length: number): Uint8Array<ArrayBuffer> {
   return Uint8Array.from({ length }, () => below(256));
 }
 
-Deno.test("readCoding() knows the codings that are read, and says which", () => {
+Deno.test("readCoding() accepts supported codings, and names them in its error", () => {
   const cases: [header: string | undefined, coding: Coding | undefined][] = [
     [undefined, undefined],
     ["", undefined],
@@ -48,7 +48,7 @@ Deno.test("readCoding() knows the codings that are read, and says which", () => 
   }
 });
 
-Deno.test("inflate() gives back what was compressed, whatever its size, and reserves just that before", async () => {
+Deno.test("inflate() restores content of any size, and reserves its memory before", async () => {
   for (const coding of CODINGS) {
     for (const bytes of [new Uint8Array(0), noise(1), noise(2048), noise(100_000), new Uint8Array(3_000_000)]) {
       const reserved: number[] = [];
@@ -63,7 +63,7 @@ Deno.test("inflate() gives back what was compressed, whatever its size, and rese
   }
 });
 
-Deno.test("inflate() refuses what is not of the coding, cut off, or followed by something else", async () => {
+Deno.test("inflate() rejects invalid, truncated and trailing data", async () => {
   for (const coding of CODINGS) {
     const whole = await compress(noise(10_000), coding);
     const other = await compress("{}", coding === "gzip" ? "deflate" : "gzip");
@@ -78,7 +78,7 @@ Deno.test("inflate() refuses what is not of the coding, cut off, or followed by 
   }
 });
 
-Deno.test("inflate() refuses a bomb before any of it is kept, whatever its trailer states", async () => {
+Deno.test("inflate() rejects a bomb before storing any of it, whatever its trailer says", async () => {
   const limitBytes = 1_000_000;
   const zeros = new Uint8Array(16_000_000);
   const gzip = await compress(zeros, "gzip");
@@ -108,7 +108,7 @@ Deno.test("inflate() refuses a bomb before any of it is kept, whatever its trail
   }
 });
 
-Deno.test("inflate() lets others have their turn, also where much input is nothing", async () => {
+Deno.test("inflate() yields to the event loop, even for long empty input", async () => {
   // Stored blocks of no bytes, in a stream of deflate: 5 bytes each.
   const block = [0, 0, 0, 0xff, 0xff];
   const empty = await compress("", "deflate");
@@ -123,7 +123,7 @@ Deno.test("inflate() lets others have their turn, also where much input is nothi
   assert(turns > 0);
 });
 
-Deno.test("large bodies are inflated one at a time, and at most 64 wait", async () => {
+Deno.test("large bodies are decompressed one at a time, and at most 64 wait", async () => {
   const size = LARGE_BODY_BYTES + 1;
   const body = await compress("[".padEnd(size), "gzip");
   const budget = new BodyBudget();
@@ -156,7 +156,7 @@ Deno.test("large bodies are inflated one at a time, and at most 64 wait", async 
   assertEquals((await assertRejects(read, GatewayError)).kind, "invalid");
 });
 
-Deno.test("a compressed body that comes too slowly is 408, and gives back what it took", async () => {
+Deno.test("a slow compressed body is 408 and releases its memory", async () => {
   await using server = startServer();
   const body = binary(await compress("{}", "gzip"));
   const start = head("POST /v1/echo", { "content-encoding": "gzip", "transfer-encoding": "chunked" });
@@ -172,7 +172,7 @@ Deno.test("a compressed body that comes too slowly is 408, and gives back what i
   assertEquals((await exchange(server.port, [whole])).status, 200);
 });
 
-Deno.test("codings that are not read, and several on top of each other, are 415 in the shape of the protocol", async () => {
+Deno.test("unsupported and multiple codings are 415 in the shape of the protocol", async () => {
   await using server = startServer();
   for (const coding of ["br", "zstd", "gzip, gzip", "deflate, gzip"]) {
     for (const [path, type] of [["/v1/echo", undefined], ["/anthropic/v1/echo", "error"]] as const) {
@@ -183,7 +183,7 @@ Deno.test("codings that are not read, and several on top of each other, are 415 
   }
 });
 
-Deno.test("compressed bodies are read, whatever their framing", async () => {
+Deno.test("compressed bodies are read with any framing", async () => {
   await using server = startServer();
   const text = JSON.stringify({ text: "Grüße ".repeat(2000) });
   for (const coding of CODINGS) {
@@ -197,7 +197,7 @@ Deno.test("compressed bodies are read, whatever their framing", async () => {
   }
 });
 
-Deno.test("a body that inflates to more than the limit is 413, and leaves nothing behind", async () => {
+Deno.test("a body that decompresses beyond the limit is 413 and releases its memory", async () => {
   await using server = startServer();
   const bomb = binary(await compress(new Uint8Array(50_000_000), "gzip"));
   const exact = JSON.stringify({ text: "x".repeat(TEST_LIMITS.jsonBytes - 11) });
@@ -219,7 +219,7 @@ Deno.test("a body that inflates to more than the limit is 413, and leaves nothin
   assertEquals((await exchange(server.port, [post("/v1/echo", over, { "content-encoding": "gzip" })])).status, 413);
 });
 
-Deno.test("a body that is no JSON when it is inflated gives back what it took, once", async () => {
+Deno.test("a compressed body that is not JSON releases its memory once", async () => {
   const budget = new BodyBudget();
   const timers = new PhaseTimers();
   for (const coding of CODINGS) {

@@ -9,7 +9,7 @@ function ask(body: Json, ifNoneMatch?: string): Promise<Response> {
   );
 }
 
-Deno.test("jsonWithEtag() answers with a tag that depends on the body alone", async () => {
+Deno.test("jsonWithEtag() derives the ETag from the body alone", async () => {
   const first = await ask({ a: "\u00e9" });
   const etag = first.headers.get("etag") ?? "";
   assertMatch(etag, /^(W\/)?"[^"]+"$/);
@@ -21,7 +21,7 @@ Deno.test("jsonWithEtag() answers with a tag that depends on the body alone", as
   assertNotEquals((await ask({ a: 1 })).headers.get("etag"), etag);
 });
 
-Deno.test("jsonWithEtag() answers 304 without a body to a tag that still holds", async () => {
+Deno.test("jsonWithEtag() answers 304 without a body for a current ETag", async () => {
   const etag = (await ask([1])).headers.get("etag") ?? "";
   for (
     const [sent, status] of [[etag, 304], [`"other", ${etag}`, 304], ["*", 304], ['"other"', 200], ["", 200]] as const

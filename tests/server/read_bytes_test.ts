@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { ByteBuffer } from "../../lib/server/read_bytes.ts";
 
-Deno.test("ByteBuffer joins pieces of any sizes, whatever the size of its first buffer", () => {
+Deno.test("ByteBuffer joins pieces of any size", () => {
   const text = new TextEncoder().encode("0123456789".repeat(20));
   for (const firstBytes of [0, 1, 7, 64, 200, 1000]) {
     for (const sizes of [[200], [1, 199], [7, 1, 64], [64, 64, 64], [0, 200], [0, 7, 0, 193], [150, 1, 49], [3]]) {
@@ -16,7 +16,7 @@ Deno.test("ByteBuffer joins pieces of any sizes, whatever the size of its first 
   }
 });
 
-Deno.test("ByteBuffer keeps a first piece that is all there is room for, and copies all others", () => {
+Deno.test("ByteBuffer adopts a first piece that fills it, and copies all others", () => {
   const whole = new Uint8Array([1, 2, 3, 4]);
   const buffer = new ByteBuffer(4);
   buffer.append(whole);
@@ -33,7 +33,7 @@ Deno.test("ByteBuffer keeps a first piece that is all there is room for, and cop
   assert(small.bytes().buffer !== whole.buffer);
 });
 
-Deno.test("ByteBuffer has bytes of its own for a first piece that holds no room", () => {
+Deno.test("ByteBuffer copies a first piece that leaves room", () => {
   const buffer = new ByteBuffer(0);
   buffer.append(new Uint8Array(0));
   assertEquals(buffer.bytes().length, 0);

@@ -10,7 +10,7 @@ import { exchange, head, post, startServer } from "./serve.ts";
 
 const BEHIND_PROXY = { trusted_proxies: ["127.0.0.1"] };
 
-Deno.test("the head is bounded: 100 headers, 16,384 bytes, and ASCII in what is read", async () => {
+Deno.test("the head is limited: 100 headers, 16,384 bytes, and ASCII where it is read", async () => {
   await using server = startServer();
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-h${at}`, "v"]));
   const cases: [headers: Record<string, string>, status: number][] = [
@@ -37,7 +37,7 @@ Deno.test("the head is bounded: 100 headers, 16,384 bytes, and ASCII in what is 
   assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
 });
 
-Deno.test("20 wrong keys of an address throttle wrong keys alone, and a good one passes that was never seen there", async () => {
+Deno.test("after 20 wrong keys, wrong keys of an address are throttled, and a valid new key passes", async () => {
   await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
   const ask = async (from: string, headers: Record<string, string>, path = "/v1/models") => {
     const response = await fetch(gateway.url + path, { headers: { "x-forwarded-for": from, ...headers } });
@@ -80,7 +80,7 @@ Deno.test("20 wrong keys of an address throttle wrong keys alone, and a good one
   assertEquals(refused, ["192.0.2.1", "2001:db8::1"]);
 });
 
-Deno.test("a wrong key costs the store nothing where it cannot be one, and once where it can", async () => {
+Deno.test("a wrong key is looked up in the store once, and not at all if it cannot be a key", async () => {
   const memory = openMemoryStore();
   let asked = 0;
   const keys = {
@@ -105,7 +105,7 @@ Deno.test("a wrong key costs the store nothing where it cannot be one, and once 
   assertEquals(await ask(gateway.key.key), 200);
 });
 
-Deno.test("a flood of refused admin requests writes 60 lines a minute, and the right key is not kept out", async () => {
+Deno.test("a flood of wrong admin keys logs 60 lines a minute, and the right key still works", async () => {
   await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
   const statuses: number[] = [];
   const ask = async (from: string, key: string) => {
@@ -124,7 +124,7 @@ Deno.test("a flood of refused admin requests writes 60 lines a minute, and the r
   assert(!JSON.stringify(gateway.logs).includes("wrong-"));
 });
 
-Deno.test("requests of nobody that fail have 600 lines a minute; those of a key have theirs", async () => {
+Deno.test("failed unauthenticated requests log 600 lines a minute, separately from those of keys", async () => {
   await using gateway = startKeyed({ log: { requests: "all" } });
   const lines = () => gateway.requestLines.length;
   const before = lines();
@@ -145,7 +145,7 @@ Deno.test("requests of nobody that fail have 600 lines a minute; those of a key 
   assertEquals(await settled(611), 611);
 });
 
-Deno.test("lines are counted by the minute, and the first of the next one says how many were left out", () => {
+Deno.test("log lines are limited per minute, and the next minute reports the suppressed number", () => {
   let now = 0;
   const rated = createRatedLog({ monotonic: () => now, most: 60 });
   const lines: LogEntry[] = [];
@@ -168,7 +168,7 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   assertEquals(lines.length, 63);
 });
 
-Deno.test("a concurrency counts by client, gives back once, and forgets who is gone", () => {
+Deno.test("a concurrency counter counts by client, releases once, and forgets idle clients", () => {
   const concurrency = createClientConcurrency();
   const leave = [concurrency.begin("one", 2), concurrency.begin("one", 2)];
   assertThrows(() => concurrency.begin("one", 2), GatewayError, "2 with this API key from this address");
@@ -181,7 +181,7 @@ Deno.test("a concurrency counts by client, gives back once, and forgets who is g
   leave[1]?.();
 });
 
-Deno.test("requests under way are counted by key and address until their last byte, or until the client has gone", async () => {
+Deno.test("requests are counted by key and address until their last byte or the disconnect", async () => {
   await using gateway = startKeyed({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
   const gone = new AbortController();
   // Where something fails, the gateway would wait for ever for streams that nobody reads.

@@ -90,7 +90,7 @@ function expectedBody(segments: string[]): unknown {
   return segments.length === 3 ? { vendor: segments[2] } : { vendor: segments[2], name: segments[3] };
 }
 
-Deno.test("a request is routed by its literal target, whatever its Host says", async () => {
+Deno.test("a request is routed by its literal target, whatever its Host is", async () => {
   await using server = startServer();
   let checked = 0;
   for (const host of [...GOOD_HOSTS, ...BAD_HOSTS]) {
@@ -116,7 +116,7 @@ Deno.test("a request is routed by its literal target, whatever its Host says", a
   assertEquals(server.observed.logs, []);
 });
 
-Deno.test("a target of another form is 400 unless it names the host that Host names", async () => {
+Deno.test("a target in another form is 400 unless it matches the Host", async () => {
   await using server = startServer();
   const cases: [start: string, hosts: string[], status: number][] = [
     ["GET http://localhost/public", ["localhost"], 200],
@@ -141,7 +141,7 @@ Deno.test("a target of another form is 400 unless it names the host that Host na
   }
 });
 
-Deno.test("a target under /anthropic is told from others whatever Host says, also where it says nothing", () => {
+Deno.test("a target under /anthropic is recognized whatever the Host is", () => {
   const isNative = (url: string, host: string) => isAnthropicPath(new Request(url, { headers: { host } }));
   assertEquals(isNative("http://x/anthropic/v1", "x"), true);
   // The server puts its own address in place of an empty host.

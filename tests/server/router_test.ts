@@ -6,7 +6,7 @@ function route(path: string, methods: string[] = ["GET"]): Route {
   return { path, handlers: Object.fromEntries(methods.map((method) => [method, () => new Response()])) };
 }
 
-Deno.test("createRouter() prefers static segments and comes back from dead ends", () => {
+Deno.test("createRouter() prefers static segments and backtracks", () => {
   const paths = ["/a/[x]", "/a/b", "/a/b/c", "/a/[x]/[y]", "/[x]/b/d", "/a/[x]/c/[z]"];
   const cases: [path: string, route: string | undefined, params: Record<string, string>][] = [
     ["/a/b", "/a/b", {}],
@@ -35,11 +35,11 @@ Deno.test("createRouter() keeps a decoded slash inside its parameter", () => {
   assertEquals(createRouter([route("/m/[id]")])(["m", "a/b"])?.params, { id: "a/b" });
 });
 
-Deno.test("createRouter() refuses two routes for one path", () => {
+Deno.test("createRouter() rejects two routes for one path", () => {
   assertThrows(() => createRouter([route("/a/[x]"), route("/a/[y]")]), RangeError, 'Cannot add route "/a/[y]"');
 });
 
-Deno.test("allowedMethods() is sorted and has HEAD beside GET", () => {
+Deno.test("allowedMethods() is sorted and includes HEAD for GET", () => {
   assertEquals(allowedMethods(route("/a", ["POST", "GET"])), ["GET", "HEAD", "POST"]);
   assertEquals(allowedMethods(route("/a", ["POST", "DELETE"])), ["DELETE", "POST"]);
 });

@@ -22,7 +22,7 @@ function serve(handler: (request: Request) => Response | Promise<Response>): Den
 }
 
 // lib/server/target.ts reads the path from behind what `Host` says, and checks `Host` before.
-Deno.test("runtime: Host decides what the address of a request looks like", async () => {
+Deno.test("runtime: Host determines the URL of a request", async () => {
   await using server = serve((request) => new Response(request.url));
   const answer = await exchange(
     server.addr.port,
@@ -32,7 +32,7 @@ Deno.test("runtime: Host decides what the address of a request looks like", asyn
 });
 
 // lib/access/authenticate.ts takes a header with ", " for one that was sent twice.
-Deno.test("runtime: headers that are sent twice arrive joined by a comma and a space", async () => {
+Deno.test("runtime: repeated headers arrive joined by a comma and a space", async () => {
   await using server = serve(({ headers }) => new Response(headers.get("x-api-key")));
   const answer = await exchange(
     server.addr.port,
@@ -42,7 +42,7 @@ Deno.test("runtime: headers that are sent twice arrive joined by a comma and a s
 });
 
 // lib/upstreams follows no redirect, whatever fetch would leave out of it.
-Deno.test("runtime: fetch takes x-api-key along to another origin", async () => {
+Deno.test("runtime: fetch forwards x-api-key to another origin", async () => {
   const got = Promise.withResolvers<string | null>();
   await using other = serve(({ headers }) => {
     got.resolve(`${headers.get("x-api-key")} ${headers.get("authorization")}`);
@@ -55,7 +55,7 @@ Deno.test("runtime: fetch takes x-api-key along to another origin", async () => 
 });
 
 // lib/request takes the signal for a client that has left: "no-legacy-abort" in deno.json.
-Deno.test("runtime: the signal of a request that was answered is quiet, that of one whose client has left is not", async () => {
+Deno.test("runtime: the signal of an answered request does not abort, that of a disconnected client does", async () => {
   const signals: AbortSignal[] = [];
   const arrived = Promise.withResolvers<void>();
   const left = Promise.withResolvers<void>();
@@ -78,7 +78,7 @@ Deno.test("runtime: the signal of a request that was answered is quiet, that of 
 });
 
 // docs/reference/vendors.md says so. Where this fails, clients are noticed that were not: it may go, and so may what is said there.
-Deno.test("runtime: a client that leaves before its answer is noticed only where its request came in one short piece", async () => {
+Deno.test("runtime: a disconnect before the answer is noticed only if the request arrived in one short piece", async () => {
   const signals = new Map<number, AbortSignal>();
   const left = Promise.withResolvers<void>();
   let arrived = Promise.withResolvers<void>();
@@ -104,14 +104,14 @@ Deno.test("runtime: a client that leaves before its answer is noticed only where
 });
 
 // The readers of lib/json/json.ts refuse doubled members, and keep such a number as its text.
-Deno.test("runtime: JSON.parse takes the last of two members, and makes infinity of a large number", () => {
+Deno.test("runtime: JSON.parse uses the last of two members, and turns large numbers into Infinity", () => {
   assertEquals(JSON.parse('{"model":"a","model":"b"}'), { model: "b" });
   assertEquals(JSON.parse("[1e400]"), [Infinity]);
   assertEquals(JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`).length, 1);
 });
 
 // lib/store reads whole numbers as bigint, and keeps amounts where they fit, in strict tables.
-Deno.test("runtime: SQLite makes fractions of sums that are too large, and its numbers are no safe ones", () => {
+Deno.test("runtime: SQLite sums overflow to floats, and its numbers are not safe integers", () => {
   using db = new DatabaseSync(":memory:");
   assertThrows(() => db.prepare("SELECT 9007199254740993 AS large").get(), RangeError);
   const large = db.prepare("SELECT 9223372036854775807 AS large");
@@ -123,7 +123,7 @@ Deno.test("runtime: SQLite makes fractions of sums that are too large, and its n
 });
 
 // docs/explanation/security.md says that Deno's server has no limit of time for a head: a proxy in front has one.
-Deno.test("runtime: the server waits for a head that does not come", async () => {
+Deno.test("runtime: the server waits indefinitely for a head", async () => {
   await using server = serve(() => new Response());
   using connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
   await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x"));
@@ -137,7 +137,7 @@ Deno.test("runtime: the server waits for a head that does not come", async () =>
 });
 
 // lib/upstreams counts what it unpacks, where it asks for what is packed.
-Deno.test("runtime: fetch unpacks what it asked for by itself, and nothing where it was told not to", async () => {
+Deno.test("runtime: fetch decompresses what it asked for, and nothing if told not to", async () => {
   const packed = await new Response(new Blob(["hello"]).stream().pipeThrough(new CompressionStream("gzip"))).bytes();
   await using server = serve(() => new Response(packed, { headers: { "content-encoding": "gzip" } }));
   const url = `http://127.0.0.1:${server.addr.port}/`;
@@ -146,7 +146,7 @@ Deno.test("runtime: fetch unpacks what it asked for by itself, and nothing where
 });
 
 // lib/upstreams keeps byte order marks when it decodes piece by piece, and drops the one at the beginning itself.
-Deno.test("runtime: a decoder of a stream that drops byte order marks drops them at the beginning of later pieces, too", () => {
+Deno.test("runtime: a streaming decoder that strips byte order marks also strips them at later pieces", () => {
   const pieces = ["ab", "\ufeffc", "\ufeffd"].map((text) => new TextEncoder().encode(text));
   const decode = (decoder: TextDecoder) => pieces.map((piece) => decoder.decode(piece, { stream: true })).join("");
   assertEquals(decode(new TextDecoder("utf-8", { ignoreBOM: true })), "ab\ufeffc\ufeffd");

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { encodeText } from "../../lib/server/sse.ts";
 
-Deno.test("encodeText() gives each text bytes of its own, whatever their lengths", () => {
+Deno.test("encodeText() returns separate bytes for each text, at any length", () => {
   const texts = Array.from(
     { length: 500 },
     (_, at) => ["a", "é", "€", "😀", "\ud800"][at % 5]?.repeat(at * 7 % 900) ?? "",

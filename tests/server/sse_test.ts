@@ -17,14 +17,14 @@ Deno.test("formatFrame() writes LF lines with a space after the colon", () => {
   assertEquals(formatFrame({ data: "" }), "data: \n\n");
 });
 
-Deno.test("formatFrame() refuses line breaks, which would be lines of their own", () => {
+Deno.test("formatFrame() rejects line breaks", () => {
   for (const bad of ["a\nb", "a\rb", "\r\n", "x\ndata: y"]) {
     assertThrows(() => formatFrame({ data: bad }), RangeError, "data");
     assertThrows(() => formatFrame({ event: bad, data: "x" }), RangeError, "name");
   }
 });
 
-Deno.test("sseReader() reads what formatFrame() writes", () => {
+Deno.test("sseReader() reads the output of formatFrame()", () => {
   const frames = [{ data: "[DONE]" }, { event: "a", data: "{}" }, { data: "" }, { data: " x" }, {
     event: "b:c",
     data: ": y",
@@ -32,7 +32,7 @@ Deno.test("sseReader() reads what formatFrame() writes", () => {
   assertEquals(readIn(frames.map(formatFrame).join(""), 1000), frames);
 });
 
-Deno.test("sseReader() reads streams as the specification says, however they are cut", () => {
+Deno.test("sseReader() follows the specification, split anywhere", () => {
   const cases: [text: string, frames: Frame[]][] = [
     ["", []],
     ["\n\n\n", []],
@@ -62,7 +62,7 @@ Deno.test("sseReader() reads streams as the specification says, however they are
   }
 });
 
-Deno.test("sseReader() gives an event as soon as its blank line is there, CR at the end of a chunk included", () => {
+Deno.test("sseReader() returns an event at its blank line, even after CR at the end of a chunk", () => {
   const reader = sseReader();
   assertEquals(reader.push("data: a\r\n\r"), [{ data: "a" }]);
   assertEquals(reader.push("\ndata: b\n"), []);
@@ -71,7 +71,7 @@ Deno.test("sseReader() gives an event as soon as its blank line is there, CR at 
   assertEquals(reader.end(), []);
 });
 
-Deno.test("sseReader() stops at an event over the limit, in one line or in many", () => {
+Deno.test("sseReader() stops at an event over the limit, in one line or several", () => {
   for (
     const text of ["x".repeat(101), "data: x\n".repeat(60), `: ${"x".repeat(101)}\n`, `event: ${"x".repeat(101)}\n`]
   ) {
@@ -87,7 +87,7 @@ Deno.test("sseReader() stops at an event over the limit, in one line or in many"
   for (let event = 0; event < 100; event++) assertEquals(reader.push(`data: ${"x".repeat(80)}\n\n`).length, 1);
 });
 
-Deno.test("sseReader() takes time in proportion to length, also for one long line in small chunks", () => {
+Deno.test("sseReader() is linear, even for one long line in small chunks", () => {
   const start = performance.now();
   const reader = sseReader();
   reader.push("data: ");

@@ -29,14 +29,14 @@ function namesOn(surface: Surface, routes = ROUTE_LIST, access = TABLE): string[
   );
 }
 
-Deno.test("routesOn() parts the admin side from the rest, and both have health", () => {
+Deno.test("routesOn() separates admin routes from the others, and both have health", () => {
   const admin = ["GET /healthz", "GET /admin/v1/things", "DELETE /admin/v1/things"];
   assertEquals(namesOn("admin"), admin);
   assertEquals(namesOn("public"), ["GET /healthz", "GET /v1/things", "POST /v1/things", "GET /open"]);
   assertEquals(namesOn("both").sort(), Object.keys(TABLE).sort());
 });
 
-Deno.test("of the gateway's own routes each is served somewhere, and only health and metrics twice", () => {
+Deno.test("each route is served somewhere, and only health and metrics twice", () => {
   const [open, admin] = [namesOn("public", ROUTES, ACCESS), namesOn("admin", ROUTES, ACCESS)];
   assertEquals([...new Set([...open, ...admin])].sort(), Object.keys(ACCESS).sort());
   assertEquals(open.filter((name) => admin.includes(name)), ["GET /healthz", "GET /metrics", "GET /readyz"]);
@@ -50,7 +50,7 @@ Deno.test("a local surface has the console, and no admin API", () => {
   assertEquals(local.toSorted(), rest.toSorted());
 });
 
-Deno.test("listenersOf() follows the configuration: no admin side, one address, or two", () => {
+Deno.test("listenersOf() returns no admin listener, a shared one, or two", () => {
   const env = () => "0123456789abcdef";
   const key = { env: "ADMIN" };
   const main = { hostname: "127.0.0.1", port: 8790, reusePort: false };
@@ -67,7 +67,7 @@ Deno.test("listenersOf() follows the configuration: no admin side, one address, 
   ]);
 });
 
-Deno.test("createApp() refuses an admin path for other keys, and the admin key for other paths", () => {
+Deno.test("createApp() rejects other keys on admin paths, and the admin key elsewhere", () => {
   const gateway = () => {
     throw new Error("no request was made");
   };
@@ -89,7 +89,7 @@ Deno.test("createApp() refuses an admin path for other keys, and the admin key f
   }
 });
 
-Deno.test("an app that serves both sides has no admin side while the configuration has no admin key", async () => {
+Deno.test("an app without an admin key has no admin routes", async () => {
   const { gateway } = testGateway({}, () => {});
   const app = createApp({ routes: ROUTE_LIST, access: TABLE, surface: "both", gateway: () => gateway });
   const credentials: Record<string, string>[] = [{}, { authorization: "Bearer undefined" }];

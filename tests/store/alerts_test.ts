@@ -35,7 +35,7 @@ testAlerts("the SQLite store", (test) =>
 testAlerts("the Postgres store", (test) => inDatabase(1, test), OPTIONS);
 
 Deno.test({
-  name: "nodes that add and claim at one time have one alert of a subject, and claim it once",
+  name: "nodes that add and claim concurrently have one alert per subject, and claim it once",
   ...OPTIONS,
   fn: () =>
     inDatabase(4, async (...nodes) => {

@@ -22,7 +22,7 @@ Deno.test("the SQLite store keeps answers between starts", () =>
     await second.close();
   }));
 
-Deno.test("answers in pieces of an older SQLite file are deleted, and new ones are stored", () =>
+Deno.test("the SQLite store deletes answers in pieces of an older file, and stores new ones", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const db = new DatabaseSync(path);
@@ -40,7 +40,7 @@ Deno.test("answers in pieces of an older SQLite file are deleted, and new ones a
     await store.close();
   }));
 
-Deno.test("what the SQLite store cannot do with answers rejects", () =>
+Deno.test("the SQLite store rejects invalid answers", () =>
   inFolder(async (folder) => {
     const { answers, close } = openSqliteStore(`${folder}/sluice.db`);
     await close();

@@ -48,7 +48,7 @@ const ORIGIN = { author: "admin_key", at: 1 } as const;
 
 for (const [store, open, ignore] of [["SQLite", inFile, false], ["Postgres", inDatabase, !HAS_POSTGRES]] as const) {
   Deno.test({
-    name: `the ${store} store does not change a key where the change cannot be logged`,
+    name: `the ${store} store does not change a key if the change cannot be logged`,
     ignore,
     fn: () =>
       open(async ({ keys, run }) => {

@@ -3,7 +3,7 @@ import { HAS_REDIS } from "./databases.ts";
 import { eventually, soon } from "./soon.ts";
 
 Deno.test({
-  name: "startRedis() starts a server that ends with its process, also when that is killed",
+  name: "startRedis() starts a server that ends with its process, even if that is killed",
   ignore: !HAS_REDIS,
   fn: async () => {
     const module = new URL("databases.ts", import.meta.url).href;

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertNotEquals, assertThrows } from "@std/assert";
 import { seeded } from "./random.ts";
 
-Deno.test("seeded() draws the same from the same seed, in this run and in all others", () => {
+Deno.test("seeded() repeats its numbers for the same seed", () => {
   const draw = (seed: number) => {
     const { next, below, chance, pick, shuffled } = seeded(seed);
     return [below(2 ** 32), next() * 2 ** 32, below(6), chance(0.5), pick(["a", "b", "c"]), shuffled([1, 2, 3, 4, 5])];
@@ -11,7 +11,7 @@ Deno.test("seeded() draws the same from the same seed, in this run and in all ot
   assertNotEquals(draw(1), draw(2));
 });
 
-Deno.test("what is drawn is within its bounds, reaches all of them, and about as often", () => {
+Deno.test("random values are within bounds, reach them, and are uniform", () => {
   const { next, below, chance, pick, shuffled } = seeded(7);
   const seen = Array.from({ length: 4 }, () => Array<number>(6).fill(0));
   const count = (row: number, value: number) => {

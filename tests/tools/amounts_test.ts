@@ -9,7 +9,7 @@ function check(path: string, text: string): string[] {
 const PRICE = "lib/billing/price.ts";
 const LEDGER = "lib/store/sqlite/ledger.ts";
 
-Deno.test("checkAmounts() finds numbers that are made of money, wherever that is", () => {
+Deno.test("checkAmounts() finds numbers derived from money", () => {
   const cases: [path: string, text: string, found: string][] = [
     ["lib/request/a.ts", "const usd = Number(entry.cost);", "Number(entry.cost)"],
     ["lib/server/a.ts", "report(Math.round(hold.overrun));", "Math.round(hold.overrun)"],
@@ -39,7 +39,7 @@ Deno.test("checkAmounts() finds numbers that are made of money, wherever that is
   for (const [path, text, found] of cases) assertEquals(check(path, text), [found], `${path}: ${text}`);
 });
 
-Deno.test("checkAmounts() leaves alone what is no money, and what only looks like it", () => {
+Deno.test("checkAmounts() ignores other numbers", () => {
   const cases: [path: string, text: string][] = [
     ["lib/server/a.ts", "const half = width / 2; const ratio = 0.5;"],
     ["lib/server/a.ts", "const count = Number(text); Math.max(costs(), 1);"],
@@ -55,7 +55,7 @@ Deno.test("checkAmounts() leaves alone what is no money, and what only looks lik
   for (const [path, text] of cases) assertEquals(check(path, text), [], `${path}: ${text}`);
 });
 
-Deno.test("checkAmounts() allows a line that is excepted, and tells of exceptions that nothing needs", () => {
+Deno.test("checkAmounts() allows listed exceptions, and reports unused ones", () => {
   const line = "return product / unit;";
   const file = (text: string) => [{ path: PRICE, text }];
   assertEquals(checkAmounts(file(`  ${line}\n`), { [PRICE]: [line] }), []);

@@ -24,7 +24,7 @@ async function afterFailure(denoDir: string, env: Record<string, string> = {}): 
   return { code, err: new TextDecoder().decode(stderr) };
 }
 
-Deno.test("a compilation without the base of executables ends with one sentence that says what to do", () =>
+Deno.test("a compilation without the base executable fails with advice in one sentence", () =>
   inFolder(async (folder) => {
     const missing = await afterFailure(folder);
     assertEquals([missing.code, missing.err.trim().split("\n").length], [1, 1]);
@@ -42,7 +42,7 @@ Deno.test("a compilation without the base of executables ends with one sentence 
     assertEquals(await afterFailure(folder), { code: 1, err: "" });
   }));
 
-Deno.test("what a shell would read as a pattern is quoted in the task that compiles", () => {
+Deno.test("shell patterns are quoted in the compile task", () => {
   const bare = denoJson.tasks.compile.command.replace(/'[^']*'/g, "''").replace(/\$\([^)]*\)/, "");
   assertEquals(bare.match(/[[\]*?{}~]/g), null);
 });

@@ -23,7 +23,7 @@ Deno.test("checkLayers() accepts a tree that follows the rules", () => {
   );
 });
 
-Deno.test("checkLayers() names what may not be imported", () => {
+Deno.test("checkLayers() names forbidden imports", () => {
   const cases: [path: string, text: string, target: string][] = [
     ["lib/protocols/canonical/a.ts", 'import { x } from "../../server/app.ts";', "lib/server/app.ts"],
     ["lib/json/mod.ts", 'import { x } from "../protocols/canonical/types.ts";', "lib/protocols/canonical/types.ts"],
@@ -42,7 +42,7 @@ Deno.test("checkLayers() names what may not be imported", () => {
   }
 });
 
-Deno.test("checkLayers() refuses to look behind the mod.ts of a self-contained part", () => {
+Deno.test("checkLayers() rejects imports past the mod.ts of a self-contained part", () => {
   const path = "lib/billing/a.ts";
   assertEquals(check({ [path]: 'import { x } from "../o200k/mod.ts";' }), []);
   assertEquals(check({ "lib/o200k/a.ts": 'import { x } from "./bpe.ts";' }), []);
@@ -51,7 +51,7 @@ Deno.test("checkLayers() refuses to look behind the mod.ts of a self-contained p
   ]);
 });
 
-Deno.test("checkLayers() lets others load the console only when they need it", () => {
+Deno.test("checkLayers() allows the console only as a dynamic import", () => {
   const path = "routes/admin/console.ts";
   assertEquals(check({ [path]: 'const { a } = await import("../../lib/console/a.tsx");' }), []);
   assertEquals(check({ "lib/console/a.tsx": 'import { b } from "./b.tsx";' }), []);
@@ -60,7 +60,7 @@ Deno.test("checkLayers() lets others load the console only when they need it", (
   ]);
 });
 
-Deno.test("checkLayers() refuses imports past the import map and files without a place", () => {
+Deno.test("checkLayers() rejects imports past the import map, and files outside of all folders", () => {
   assertEquals(check({ "lib/server/a.ts": 'import { x } from "jsr:@std/path";' }), [
     "lib/server/a.ts: imports jsr:@std/path past the import map",
   ]);
@@ -85,7 +85,7 @@ Deno.test("checkLayers() finds cycles, but not those through types alone", () =>
   );
 });
 
-Deno.test("checkLayers() keeps HTTP types, new URL(request.url) and tee() where they belong", () => {
+Deno.test("checkLayers() restricts HTTP types, new URL(request.url) and tee() to their folders", () => {
   const cases: [path: string, text: string, word: string, why: string][] = [
     ["lib/billing/a.ts", "let a: Request;", ": Request", "Request and Response belong to the HTTP side"],
     ["lib/store/a.ts", "return new Response(1);", "new Response", "Request and Response belong to the HTTP side"],

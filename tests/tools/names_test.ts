@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { checkImportCounts, checkTypeNames } from "../../tools/names.ts";
 
-Deno.test("checkTypeNames() lists a type name that two files export, once", () => {
+Deno.test("checkTypeNames() lists a type name exported by two files once", () => {
   assertEquals(
     checkTypeNames([
       { path: "lib/a.ts", text: "export interface Place {}\nexport type Only = 1;" },
@@ -15,7 +15,7 @@ Deno.test("checkTypeNames() lists a type name that two files export, once", () =
   );
 });
 
-Deno.test("checkImportCounts() counts modules, not names, and leaves the composition root alone", () => {
+Deno.test("checkImportCounts() counts modules, not names, and excepts the composition root", () => {
   const text = (count: number) =>
     Array.from({ length: count }, (_, at) => `import {\n  a${at},\n  b${at},\n} from "./m${at}.ts";\n`).join("");
   assertEquals(checkImportCounts([{ path: "lib/a.ts", text: text(15) + 'export { a } from "./m0.ts";\n' }]), []);

@@ -36,7 +36,7 @@ function includes(bytes: Uint8Array, word: string): boolean {
   return new TextDecoder("latin1").decode(bytes).includes(word);
 }
 
-Deno.test("checkTag() wants the tag of this version, and changes that are written down", () => {
+Deno.test("checkTag() requires the tag of this version, and an entry in the changelog", () => {
   const given = { version: "1.2.0", changes: "# Changes\n\n## 1.2.0 (2027-01-01)\n\n## 1.1.0\n" };
   checkTag("v1.2.0", given);
   for (const tag of ["1.2.0", "v1.2", "v1.2.0-rc1", "v1.3.0", ""]) {
@@ -45,7 +45,7 @@ Deno.test("checkTag() wants the tag of this version, and changes that are writte
   assertThrows(() => checkTag("v1.2.0", { ...given, changes: "## Unreleased\n" }), Error, 'no "## 1.2.0"');
 });
 
-Deno.test("a release is compiled by the task's command, and differs in nothing but what a release needs", () => {
+Deno.test("a release is compiled by the task's command, with documented differences only", () => {
   const args = compileArguments({ target: "some-target", output: "/out/sluice", leftOut: ["/a", "/b"] });
   const added = ["--no-check", "--frozen", "--target", "some-target"];
   assertEquals(args.slice(0, 1 + added.length), ["compile", ...added]);
@@ -55,7 +55,7 @@ Deno.test("a release is compiled by the task's command, and differs in nothing b
   assertEquals(args.slice(1 + added.length), task.split(" ").slice(2));
 });
 
-Deno.test("checksums are those of sha256sum, which finds a file that was changed", {
+Deno.test("checksums equal those of sha256sum, which detects a changed file", {
   ignore: skipIf(findProgram("sha256sum") === undefined, "sha256sum is not installed"),
 }, async () => {
   const folder = await Deno.makeTempDir();
@@ -75,8 +75,7 @@ Deno.test("checksums are those of sha256sum, which finds a file that was changed
 });
 
 Deno.test({
-  name:
-    "a release can be built again: other times, other copies of the packages, and the same bytes, which start and are whole",
+  name: "a release is reproducible with other times and package copies, and starts",
   ignore: obstacle !== undefined || Deno.build.os !== "linux" || Deno.build.arch !== "x86_64",
   async fn(test) {
     const denort = Deno.env.get("DENORT_BIN");
@@ -103,18 +102,18 @@ Deno.test({
       const archive = await pack(executable, "linux-x64");
       const packed = await Deno.readFile(archive);
 
-      await test.step("the same again", async () => {
+      await test.step("the same bytes again", async () => {
         await compileRelease(compiler);
         assertEquals(await digest(await Deno.readFile(executable)), await digest(first));
         await pack(executable, "linux-x64");
         assertEquals(await digest(await Deno.readFile(archive)), await digest(packed));
       });
 
-      await test.step("without what may not be passed on, and with what is needed", () => {
+      await test.step("without excluded files, and with required ones", () => {
         assertEquals([includes(first, FORBIDDEN), includes(first, "o200k_base")], [false, true]);
       });
 
-      await test.step("the workflow's trial finds it good, and another file not", async () => {
+      await test.step("the workflow's trial accepts it, and rejects another file", async () => {
         await Deno.writeTextFile(`${OUTPUT_FOLDER}/${SUMS_FILE}`, await sumsOf(OUTPUT_FOLDER));
         const trial = () => said(`${ROOT}tools/release_try.sh`, { args: [OUTPUT_FOLDER, "linux-x64"] });
         const { code, text } = await trial();
@@ -127,7 +126,7 @@ Deno.test({
         await Deno.writeFile(archive, packed);
       });
 
-      await test.step("the image gets that very executable", async () => {
+      await test.step("the image contains this executable", async () => {
         const image = await layOutImage("amd64");
         assertEquals(await digest(await Deno.readFile(`${image}/src/build/sluice`)), await digest(first));
         assertEquals(await Array.fromAsync(Deno.readDir(`${image}/stage/var/lib/sluice/data`)), []);
@@ -199,7 +198,7 @@ async function paint(executable: string, formats: string[]): Promise<{ status: n
   }
 }
 
-Deno.test("the workflows use actions by the digest of a commit, name their rights, and have no secrets", async () => {
+Deno.test("the workflows pin actions by commit, declare permissions, and contain no secrets", async () => {
   for (const name of WORKFLOWS) {
     const text = await repositoryFile(`.github/workflows/${name}.yml`);
     const uses = [...text.matchAll(/^\s*(?:- )?uses: (.*)$/gm)].map(([, used = ""]) => used);
@@ -221,7 +220,7 @@ Deno.test("the workflows use actions by the digest of a commit, name their right
   for (const job of jobs) assertStringIncludes(job, "    permissions:\n");
 });
 
-Deno.test("the release is tried on every target, and made with the Deno of the Dockerfile and of the gate", async () => {
+Deno.test("the release is tried on every target, with the Deno version of the Dockerfile and the gate", async () => {
   const release = await repositoryFile(".github/workflows/release.yml");
   assertEquals([...release.matchAll(/target: ([\w-]+),/g)].map(([, target]) => target), Object.keys(TARGETS));
   const version = /^FROM denoland\/deno:(\S+) AS build$/m.exec(await repositoryFile("Dockerfile"))?.[1];
@@ -232,7 +231,7 @@ Deno.test("the release is tried on every target, and made with the Deno of the D
   }
 });
 
-Deno.test("the scripts of the workflows are scripts, and what they call is there", {
+Deno.test("the scripts of the workflows are valid, and the files they call exist", {
   ignore: skipIf(findProgram("bash") === undefined, "bash is not installed"),
 }, async () => {
   const release = await repositoryFile(".github/workflows/release.yml");
@@ -244,7 +243,7 @@ Deno.test("the scripts of the workflows are scripts, and what they call is there
   for (const [, task = ""] of release.matchAll(/deno task (\w+)/g)) assert(task in denoJson.tasks, task);
 });
 
-Deno.test("the image is pushed for both architectures, from the released executables, and its digest is told", {
+Deno.test("the image is pushed for both architectures from the released executables, with its digest", {
   ignore: skipIf(findProgram("bash") === undefined, "bash is not installed"),
 }, async () => {
   const folder = await Deno.makeTempDir();

@@ -18,7 +18,7 @@ async function bom(parts?: readonly Part[]): Promise<Bom> {
   return await bomOf({ parts: parts ?? await installedParts(), runtime: RUNTIME_VERSIONS });
 }
 
-Deno.test("the bill of materials has every package of the lock file, with version, hash and licence, and nothing else", async () => {
+Deno.test("the SBOM lists every package of the lock file with version, hash and licence, and nothing else", async () => {
   const lock: Record<string, { integrity: string }> = JSON.parse(await repositoryFile("deno.lock")).npm;
   // Some names end with those of their peers.
   const npm = Object.fromEntries(Object.entries(lock).map(([name, row]) => [name.replace(/_.*$/, ""), row]));
@@ -40,7 +40,7 @@ Deno.test("the bill of materials has every package of the lock file, with versio
   ]);
 });
 
-Deno.test("the bill of materials says what needs what, by references that are there and that are unique", async () => {
+Deno.test("the SBOM's dependencies refer to unique, existing components", async () => {
   const { components, dependencies, metadata } = await bom();
   const refs = everyComponent([metadata.component, ...components]).map((component) => component["bom-ref"]);
   assertEquals(new Set(refs).size, refs.length);
@@ -55,7 +55,7 @@ Deno.test("the bill of materials says what needs what, by references that are th
   assertEquals(components.filter((one) => one.purl?.startsWith("pkg:npm/") && !needed.has(one.purl)), []);
 });
 
-Deno.test("the bill of materials is the same for the same tree, and has another number for another", async () => {
+Deno.test("the SBOM is deterministic, with a serial number per tree", async () => {
   const parts = await installedParts();
   const first = await bom(parts);
   assertEquals(await bom(parts), first);
@@ -66,14 +66,14 @@ Deno.test("the bill of materials is the same for the same tree, and has another 
   );
 });
 
-Deno.test("everything in a released executable is under a licence of the list", async () => {
+Deno.test("everything in a released executable has an allowed licence", async () => {
   const { components } = await bom();
   for (const { name, licenses } of everyComponent(components)) {
     for (const { license } of licenses) assert(ALLOWED.includes(license.id), `${name}: ${license.id}`);
   }
 });
 
-Deno.test("every notice of a copyright in a package is that of the package or of a piece that is listed", async () => {
+Deno.test("every copyright notice in a package belongs to the package or a listed part", async () => {
   for (const { name, folder, texts } of await installedParts()) {
     const marks = [
       ...PIECES.filter(({ inside }) => inside === name).flatMap(({ marks }) => marks ?? []),
@@ -91,7 +91,7 @@ Deno.test("every notice of a copyright in a package is that of the package or of
   }
 });
 
-Deno.test("every mark and everything left out is there: what is gone from a package is gone from the lists", async () => {
+Deno.test("every listed mark and exclusion still exists in its package", async () => {
   const parts = new Map((await installedParts()).map((part) => [part.name, part]));
   for (const { inside, name, marks = [] } of PIECES) {
     const folder = parts.get(inside)?.folder;
@@ -105,11 +105,11 @@ Deno.test("every mark and everything left out is there: what is gone from a pack
   for (const { package: name, path } of LEFT_OUT) await Deno.stat(`${parts.get(name)?.folder}/${path}`);
 });
 
-Deno.test("NOTICE is what the packages of the lock file make it", async () => {
+Deno.test("NOTICE matches the packages of the lock file", async () => {
   assertEquals(await repositoryFile("NOTICE"), noticeOf(await installedParts()));
 });
 
-Deno.test("a package that is not there, or that ships no licence, is an error and not a gap", async () => {
+Deno.test("a missing package or licence is an error", async () => {
   const cache = await Deno.makeTempDir();
   const lock = JSON.stringify({ npm: { "thing@1.0.0": { integrity: "sha512-AAAA" } } });
   try {

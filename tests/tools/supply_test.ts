@@ -19,7 +19,7 @@ const MOST_OF_OTHERS = 11;
 /** Packages that are younger are not taken up, in days. */
 const LEAST_AGE_DAYS = 7;
 
-Deno.test("every import of the maps is an exact version of an npm package", () => {
+Deno.test("every import is an exact version of an npm package", () => {
   const imports = { ...denoJson.imports, ...clients.imports, ...browser.imports };
   for (const [name, specifier] of Object.entries(imports)) {
     if (name.endsWith("/") || /^\.\.?\//.test(specifier)) continue;
@@ -34,7 +34,7 @@ Deno.test("no task may load native code", () => {
   }
 });
 
-Deno.test("the lock file has exactly what deno.json asks for, each with a hash", async () => {
+Deno.test("the lock file has exactly the packages of deno.json, each with a hash", async () => {
   const lock = JSON.parse(await repositoryFile("deno.lock"));
   const asked = Object.values(denoJson.imports).map((specifier) =>
     /^npm:@?[^/]+(?:\/[^@]+)?@[^/]+/.exec(specifier)?.[0]
@@ -46,7 +46,7 @@ Deno.test("the lock file has exactly what deno.json asks for, each with a hash",
   }
 });
 
-Deno.test("the lock file is whole: an installation that may not add to it succeeds, and one that would have to fails", async () => {
+Deno.test("the lock file is complete: a frozen installation succeeds, and fails without an entry", async () => {
   const folder = await Deno.makeTempDir();
   async function install(changes: Record<string, string>): Promise<number> {
     const imports = { ...denoJson.imports, ...changes };
@@ -69,12 +69,12 @@ Deno.test("the lock file is whole: an installation that may not add to it succee
   }
 });
 
-Deno.test("packages are taken up when they have been public for a while", () => {
+Deno.test("packages are adopted only after a minimum age", () => {
   const days = /^P(\d+)D$/.exec(denoJson.minimumDependencyAge)?.[1];
   assert(Number(days) >= LEAST_AGE_DAYS, denoJson.minimumDependencyAge);
 });
 
-Deno.test("the packages are those that were chosen, and what they bring along; none runs anything when installed", async () => {
+Deno.test("the packages are the chosen ones and their dependencies, without install scripts", async () => {
   assert(CHOSEN.filter((name) => name !== "deno-std").length <= MOST_OF_OTHERS, CHOSEN.join());
   const parts = await installedParts();
   assertEquals(parts.map(({ name }) => name).sort(), [...BROUGHT, ...CHOSEN].sort());

@@ -3,7 +3,7 @@ import { ALONE, groupsOf, LEFT_OUT, readCounts } from "../../tools/test.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-Deno.test("readCounts() reads the closing line of a run, whatever came before it", () => {
+Deno.test("readCounts() reads the last line of a run", () => {
   const cases: [string, ReturnType<typeof readCounts>][] = [
     ["ok | 7 passed | 0 failed (23ms)\n\n", { passed: 7, failed: 0 }],
     ["\x1b[0m\x1b[32mok\x1b[0m | 94 passed (33 steps) | 0 failed | 1 ignored (2 steps) (1m2s)\n", {
@@ -16,7 +16,7 @@ Deno.test("readCounts() reads the closing line of a run, whatever came before it
   for (const [output, counts] of cases) assertEquals(readCounts(output), counts);
 });
 
-Deno.test("every path that the runs name is there, and all files run with test:all", async () => {
+Deno.test("every path of the test groups exists, and test:all runs all files", async () => {
   for (const path of [...Object.values(LEFT_OUT).flat(), ...ALONE]) {
     assertEquals([path, (await Deno.stat(ROOT + path)).isDirectory], [path, path.endsWith("/")]);
   }

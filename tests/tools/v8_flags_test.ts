@@ -6,14 +6,14 @@ import { repositoryFile } from "./supply.ts";
 /** Only the executable is kept from making code of text: see docs/explanation/security.md. */
 const COMPILED_ALONE = "--disallow-code-generation-from-strings,";
 
-Deno.test("the gateway has the same flags for V8 from source and compiled", () => {
+Deno.test("the gateway has the same V8 flags from source and compiled", () => {
   const flags = Object.entries(denoJson.tasks).flatMap(([task, { command }]) =>
     Array.from(command.matchAll(/--v8-flags=(\S+)/g), ([, flags]) => [task, flags])
   );
   assertEquals(flags, [["sluice", V8_FLAGS], ["compile", COMPILED_ALONE + V8_FLAGS]]);
 });
 
-Deno.test("the flags for V8 are documented, each with what it is for", async () => {
+Deno.test("the V8 flags are documented with their purpose", async () => {
   const [, section = ""] =
     /\n## Flags for V8\n(.*?)\n## /s.exec(await repositoryFile("docs/explanation/performance.md")) ?? [];
   assertStringIncludes(section, `\`--v8-flags=${V8_FLAGS}\``);

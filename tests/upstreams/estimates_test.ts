@@ -23,14 +23,14 @@ async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: 
   return all.flatMap((event) => event.type === "start" || event.type === "finish" ? [event.usage] : []);
 }
 
-Deno.test("what an upstream tells of its usage stands, zeros included", async () => {
+Deno.test("UsageEstimator keeps reported usage, including zeros", async () => {
   const finish = { prompt: 0, completion: 0 };
   assertEquals(await usagesOf("chat", { finish }), [undefined, finish]);
   const start = { prompt: 3 };
   assertEquals(await usagesOf("messages", { start, finish }), [start, finish]);
 });
 
-Deno.test("what an upstream does not tell of its usage is counted", async () => {
+Deno.test("UsageEstimator counts unreported usage", async () => {
   const counted = { prompt: 7, completion: 4, reasoning: 1, counted: true };
   assertEquals(await usagesOf("chat", { finish: {} }), [undefined, counted]);
   assertEquals(await usagesOf("messages", { finish: {} }), [{ prompt: 7, counted: true }, counted]);
@@ -43,7 +43,7 @@ Deno.test("what an upstream does not tell of its usage is counted", async () => 
   }]);
 });
 
-Deno.test("UsageEstimator takes the input at the start from the upstream's report if both come at once", () => {
+Deno.test("UsageEstimator prefers the reported input if report and estimate coincide", () => {
   const call = { ...callOf(promptOf([user("Hi")], { protocol: "messages" })), countInput: () => fail("counted") };
   const usage = { prompt: 9, input_cache_read: 2, completion: 4 };
   const events: ReplyEvent[] = [{ type: "start" }, { type: "finish", reason: "end", usage }];

@@ -8,7 +8,7 @@ function parse(forwardHeaders: unknown) {
   } as never);
 }
 
-Deno.test("headers that the gateway or its connection sets cannot be passed on, nor beginnings that they share", () => {
+Deno.test("headers that the gateway or its connection sets cannot be forwarded, nor their prefixes", () => {
   const cases: [pattern: string, forbidden: string | undefined][] = [
     ["x-ratelimit-*", undefined],
     ["anthropic-ratelimit-*", undefined],
@@ -41,13 +41,13 @@ Deno.test("headers that the gateway or its connection sets cannot be passed on, 
   }
 });
 
-Deno.test("the configuration refuses what names no header", () => {
+Deno.test("the configuration rejects invalid header names", () => {
   for (const list of [[], ["*"], ["X-Request-Id"], ["x-*-id"], ["x ratelimit"], [""], ["x:y"], "x-request-id"]) {
     assertThrows(() => parse(list), Error, "forward_headers", JSON.stringify(list));
   }
 });
 
-Deno.test("matchHeaders() knows names and beginnings", () => {
+Deno.test("matchHeaders() matches names and prefixes", () => {
   const matches = matchHeaders(["x-ratelimit-*", "cf-ray"]);
   const names = ["x-ratelimit-limit-requests", "x-ratelimit-", "cf-ray", "cf-ray-2", "x-ratelimi", "x"];
   assertEquals(names.map(matches), [true, true, true, false, false, false]);

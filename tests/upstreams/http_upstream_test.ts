@@ -32,7 +32,7 @@ async function assertError(
   return body.error.message;
 }
 
-Deno.test("statuses of upstreams become the client's errors; a refused key is never the client's", async () => {
+Deno.test("upstream statuses become client errors, and a refused key is never the client's fault", async () => {
   const cases: [upstream: number, openai: number, anthropic: number, openaiType: string, anthropicType: string][] = [
     [400, 400, 400, "invalid_request_error", "invalid_request_error"],
     [401, 502, 502, "server_error", "api_error"],
@@ -64,7 +64,7 @@ Deno.test("statuses of upstreams become the client's errors; a refused key is ne
   }
 });
 
-Deno.test("an upstream's wish about the time of the next try reaches the client", async () => {
+Deno.test("the upstream's retry-after reaches the client", async () => {
   const cases: [Record<string, string>, seconds: string | null][] = [
     [{ "retry-after": "7" }, "7"],
     [{ "retry-after-ms": "1500" }, "2"],
@@ -87,7 +87,7 @@ Deno.test("an upstream's wish about the time of the next try reaches the client"
   }
 });
 
-Deno.test("redirects of upstreams are never followed", async () => {
+Deno.test("upstream redirects are never followed", async () => {
   await using trap = startUpstream(() => json({ caught: true }));
   for (const protocol of PROTOCOLS) {
     let status = 0;
@@ -102,7 +102,7 @@ Deno.test("redirects of upstreams are never followed", async () => {
   assertEquals(trap.requests.length, 0);
 });
 
-Deno.test("what is no answer becomes 502 in the client's shape", async () => {
+Deno.test("an invalid answer becomes 502 in the client's shape", async () => {
   const html = { "content-type": "text/html" };
   const stream = { "content-type": "text/event-stream" };
   const scripts: [name: string, ScriptedAnswer, streamed?: boolean][] = [
@@ -140,7 +140,7 @@ Deno.test("what is no answer becomes 502 in the client's shape", async () => {
   }
 });
 
-Deno.test("what no HTTP server says becomes 502 in the client's shape", async () => {
+Deno.test("a response that is not HTTP becomes 502 in the client's shape", async () => {
   const answers: [name: string, bytes: string][] = [
     ["nothing at all", ""],
     ["garbage", "\x00\x01garbage\r\n\r\n"],
@@ -165,7 +165,7 @@ Deno.test("what no HTTP server says becomes 502 in the client's shape", async ()
   }
 });
 
-Deno.test("a second answer on a connection poisons no other request", async () => {
+Deno.test("a second response on a connection reaches no other request", async () => {
   const answer = (text: string) => {
     const body = JSON.stringify({ ...WHOLE.chat, id: text });
     return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
@@ -185,7 +185,7 @@ Deno.test("a second answer on a connection poisons no other request", async () =
   }
 });
 
-Deno.test("an error in place of the first event is an answer with a status", async () => {
+Deno.test("an error in place of the first event becomes an error response", async () => {
   for (const [client, upstream] of PAIRS) {
     let body = "";
     await using server = startUpstream(() => events(body));
@@ -216,7 +216,7 @@ function assertBroken(text: string, protocol: Protocol): void {
   for (const line of text.split("\n").filter((line) => line.startsWith("data: {"))) JSON.parse(line.slice(6));
 }
 
-Deno.test("an error in the middle of a stream is the protocol's error, and no success", async () => {
+Deno.test("an error within a stream becomes the protocol's error, and no clean end", async () => {
   for (const [client, upstream] of PAIRS) {
     const frames = STREAMED[upstream];
     const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
@@ -229,7 +229,7 @@ Deno.test("an error in the middle of a stream is the protocol's error, and no su
   }
 });
 
-Deno.test("a stream that is cut, softly or hard, between events or inside one, is the protocol's error", async () => {
+Deno.test("a truncated stream becomes the protocol's error, wherever it is cut", async () => {
   for (const [client, upstream] of PAIRS) {
     const frames = STREAMED[upstream];
     const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
@@ -258,7 +258,7 @@ Deno.test("a stream that is cut, softly or hard, between events or inside one, i
   }
 });
 
-Deno.test("what comes after the end of an answer is ignored", async () => {
+Deno.test("data after the end of an answer is ignored", async () => {
   const after = 'event: message_start\ndata: {"type":"message_start"}\n\ndata: {"x":"LATE"}\n\ngarbage';
   for (const [client, upstream] of PAIRS) {
     await using server = startUpstream(() => events(STREAMED[upstream].join("") + after));
@@ -270,7 +270,7 @@ Deno.test("what comes after the end of an answer is ignored", async () => {
   }
 });
 
-Deno.test("the client has its end although the upstream never ends", async () => {
+Deno.test("the client's answer ends although the upstream keeps the stream open", async () => {
   for (const [client, upstream] of [["chat", "chat"], ["messages", "responses"]] as const) {
     const forever = Promise.withResolvers<void>();
     const ends = STREAMED[upstream].join("");
@@ -286,7 +286,7 @@ Deno.test("the client has its end although the upstream never ends", async () =>
   }
 });
 
-Deno.test("a signature that the vendor does not take any more costs the reasoning, not the conversation", async () => {
+Deno.test("a signature that the vendor rejects drops the reasoning, not the conversation", async () => {
   const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
   await using server = startUpstream((request) =>
     request.body.includes('"thinking":"t"')
@@ -321,7 +321,7 @@ Deno.test("a signature that the vendor does not take any more costs the reasonin
   assertEquals([plain.status, server.requests.length], [200, 3]);
 });
 
-Deno.test("a signature error is not tried again more than once", async () => {
+Deno.test("a signature error is retried at most once", async () => {
   await using server = startUpstream(() =>
     json(errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error"), { status: 400 })
   );
@@ -341,7 +341,7 @@ Deno.test("a signature error is not tried again more than once", async () => {
   assertEquals(server.requests.length, 2);
 });
 
-Deno.test("names of dropped parameters fit a header, whatever they are", async () => {
+Deno.test("names of dropped parameters fit into a header", async () => {
   await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const odd = await gateway.ask(
@@ -358,7 +358,7 @@ Deno.test("names of dropped parameters fit a header, whatever they are", async (
   assertMatch(long.headers.get("x-sluice-dropped") ?? "", /^x_unknown_0, x_unknown_1, .*, \.\.\.$/);
 });
 
-Deno.test("a long conversation reaches every upstream as it was said, whoever says it", async () => {
+Deno.test("a long conversation reaches every upstream unchanged, from every protocol", async () => {
   const said = ["One", "two", "three"].map((word) => `${word} "said" C:\\temp\n\u007f/ 字😀\u2028 `.repeat(60));
   const turns = said.map((content, index) => ({ role: index === 1 ? "assistant" : "user", content }));
   const textsOf = (value: unknown): string[] =>

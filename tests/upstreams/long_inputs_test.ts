@@ -52,7 +52,7 @@ function written(messages: Message[]): string[] {
   return [writeJson(write({ messages }).body), writeJson(gemini)];
 }
 
-Deno.test("arguments that were read beforehand are written as those that are not", async () => {
+Deno.test("arguments parsed in advance are written like others", async () => {
   for (const [name, text, isRead] of ARGUMENTS) {
     const messages = called(text);
     const read = await readLongInputs(promptOf(messages), "messages");
@@ -73,7 +73,7 @@ function answered(...texts: string[]): Message[] {
   ];
 }
 
-Deno.test("results that were read beforehand are written as those that are not", async () => {
+Deno.test("results parsed in advance are written like others", async () => {
   for (const [name, text, isRead] of ARGUMENTS) {
     const half = text.indexOf(",");
     for (const texts of [[text], ["", text], half < 0 ? [text, ""] : [text.slice(0, half), text.slice(half)]]) {
@@ -88,7 +88,7 @@ Deno.test("results that were read beforehand are written as those that are not",
   }
 });
 
-Deno.test("results stay text where the protocol wants text, and where they tell of an error", async () => {
+Deno.test("results stay text if the protocol requires it, or if they report an error", async () => {
   const prompt = promptOf(answered(`{"a":"${LONG}"}`));
   assertStrictEquals(await readLongInputs(prompt, "messages"), prompt);
   const failed = promptOf(prompt.messages.map((message) => ({
@@ -98,7 +98,7 @@ Deno.test("results stay text where the protocol wants text, and where they tell 
   assertStrictEquals(await readLongInputs(failed, "gemini"), failed);
 });
 
-Deno.test("many short arguments and results are read beforehand, with turns for others", async () => {
+Deno.test("many short arguments and results are parsed in advance, in slices", async () => {
   const zeros = `{"a":[${"-0,".repeat(10_000)}1]}`;
   const messages = Array.from({ length: 24 }, () => [...called(zeros), ...answered(zeros)]).flat();
   let turns = 0;
@@ -115,14 +115,14 @@ Deno.test("many short arguments and results are read beforehand, with turns for 
   assertEquals(written(read), written(messages));
 });
 
-Deno.test("blank arguments are no arguments, however long they are", async () => {
+Deno.test("blank arguments are none, however long", async () => {
   const messages = called(" \n".repeat(40_000));
   const read = await readLongInputs(promptOf(messages), "gemini");
   assertEquals(written(read.messages), written(called("")));
   assertEquals(written(messages), written(called("")));
 });
 
-Deno.test("what is not to be read beforehand stays the same prompt", async () => {
+Deno.test("a prompt without long inputs stays unchanged", async () => {
   const long = promptOf(called(`{"a":"${LONG}"}`));
   for (const protocol of ["chat", "responses"] as const) assertStrictEquals(await readLongInputs(long, protocol), long);
   const short = promptOf(called(`{"a":"${LONG.slice(0, 65_528)}"}`));
@@ -131,14 +131,14 @@ Deno.test("what is not to be read beforehand stays the same prompt", async () =>
   assertStrictEquals(await readLongInputs(custom, "messages"), custom);
 });
 
-Deno.test("other calls, messages and blocks stay what they are", async () => {
+Deno.test("other calls, messages and blocks stay unchanged", async () => {
   const asked = promptOf([...called("{}"), ...called(`{"a":"${LONG}"}`)]);
   const { messages } = await readLongInputs(asked, "gemini");
   for (const at of [0, 2, 3, 5]) assertStrictEquals(messages[at], asked.messages[at]);
   assertStrictEquals(messages[4]?.blocks[0], asked.messages[4]?.blocks[0]);
 });
 
-Deno.test("long arguments reach an upstream as the object they are, each number as it was", async () => {
+Deno.test("long arguments reach an upstream as an object with exact numbers", async () => {
   await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const input = `{"a":"${LONG.repeat(20)}","b":[1.0,12345678901234567890]}`;
@@ -160,7 +160,7 @@ Deno.test("long arguments reach an upstream as the object they are, each number 
   }
 });
 
-Deno.test("long input stays with a call whose reasoning the upstream did not take", async () => {
+Deno.test("long input stays with a call whose reasoning was dropped", async () => {
   const refusal = errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error");
   await using server = startUpstream(({ body }) =>
     body.includes('"thinking":"t"') ? json(refusal, { status: 400 }) : json(WHOLE.messages)
@@ -179,7 +179,7 @@ Deno.test("long input stays with a call whose reasoning the upstream did not tak
   assert(server.requests[1]?.body.includes(`"input":${JSON.stringify(input)}`));
 });
 
-Deno.test("a long input reaches an upstream as the text that it is there, each number as it was", async () => {
+Deno.test("long input reaches a text upstream unchanged, with exact numbers", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   const input = `{"a":"${LONG.repeat(20)}","b":[1.0,12345678901234567890],"c":"\\""}`;
@@ -197,7 +197,7 @@ Deno.test("a long input reaches an upstream as the text that it is there, each n
 /** Longer than is read and written at once. */
 const HUGE = LONG.repeat(20);
 
-Deno.test("a long whole answer is told as a short one is, its calls too", async () => {
+Deno.test("a long whole answer is read like a short one, including calls", async () => {
   for (const upstream of ["messages", "gemini", "chat"] as const) {
     for (const client of ["chat", "messages", "responses"] as const) {
       for (const long of ["", HUGE]) {
@@ -213,7 +213,7 @@ Deno.test("a long whole answer is told as a short one is, its calls too", async 
   }
 });
 
-Deno.test("long arguments of an answer that are no object are told under a name of their own", async () => {
+Deno.test("long arguments of an answer that are not an object are wrapped", async () => {
   const text = `{"a":"${HUGE}`;
   const body: JsonObject = answerOf("chat", { input: {}, text: "x" });
   const call = { id: "c", type: "function", function: { name: "f", arguments: text } };

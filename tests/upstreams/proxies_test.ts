@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { proxyFor } from "../../lib/upstreams/proxies.ts";
 
-Deno.test("proxyFor() reads the environment as fetch does", () => {
+Deno.test("proxyFor() reads the environment like fetch", () => {
   const P = "http://p";
   // Each row was tried against `fetch`, on Deno 2.4.2 and 2.9.6.
   const cases: [Record<string, string>, string, string | undefined][] = [

@@ -33,7 +33,7 @@ async function failureOf(
 }
 
 for (const [name, create] of Object.entries(TRANSPORTS)) {
-  Deno.test(`${name}: time limits: a host that takes no connection is given up in time`, async () => {
+  Deno.test(`${name}: a host that accepts no connection is given up at the connect timeout`, async () => {
     await using deaf = await startDeaf();
     for (const connectMs of [100, 400]) {
       const { error, ms } = await failureOf(create(), { url: deaf.url, connectMs });
@@ -46,13 +46,13 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
   });
 
-  Deno.test(`${name}: time limits: the shorter one counts where a host takes no connection`, async () => {
+  Deno.test(`${name}: the shorter timeout counts for a host that accepts no connection`, async () => {
     await using deaf = await startDeaf();
     const { error } = await failureOf(create(), { url: deaf.url, connectMs: 1_000, firstByteMs: 100 });
     assertMatch(String(error), /no answer within 0\.1 s/);
   });
 
-  Deno.test(`${name}: time limits: a host that thinks has been reached, on a new connection and on a kept one`, async () => {
+  Deno.test(`${name}: a slow host counts as connected, on a new and on a kept connection`, async () => {
     const thinkMs = 500;
     let thinks = false;
     await using server = startUpstream(() =>
@@ -71,7 +71,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: a host that answers in time is never knocked at`, async () => {
+  Deno.test(`${name}: a host that answers in time is never probed`, async () => {
     await using server = startRawUpstream(async (connection) => {
       await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
     });
@@ -83,7 +83,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
   });
 }
 
-Deno.test("a host is knocked at once for all who wait, and its refusal is an answer", async () => {
+Deno.test("one probe serves all waiting calls, and a refused connection ends it", async () => {
   const knocks: ReturnType<typeof Promise.withResolvers<void>>[] = [];
   const hosts = createHostProbes(() => {
     const knock = Promise.withResolvers<void>();
@@ -107,7 +107,7 @@ Deno.test("a host is knocked at once for all who wait, and its refusal is an ans
   hosts.close();
 });
 
-Deno.test("addresses are knocked at where requests go", async () => {
+Deno.test("probes go to the addresses of requests", async () => {
   const asked: [string, number][] = [];
   const hosts = createHostProbes(({ hostname, port }) => {
     asked.push([hostname, port]);
@@ -120,7 +120,7 @@ Deno.test("addresses are knocked at where requests go", async () => {
   await new Promise((resolve) => setTimeout(resolve, 0));
 });
 
-Deno.test("no connection in time is 504 for every protocol, and another target is asked first", async () => {
+Deno.test("a connect timeout is 504 for every protocol, after trying another target", async () => {
   await using deaf = await startDeaf();
   await using second = startUpstream(() => json(WHOLE.chat));
   const short = { timeouts: { connect_ms: 100 } };
@@ -143,7 +143,7 @@ Deno.test("no connection in time is 504 for every protocol, and another target i
   assertEquals(response.status, 200, await response.text());
 });
 
-Deno.test("a model, and a target of its own, may take another time than their upstream", async () => {
+Deno.test("models and targets may have timeouts of their own", async () => {
   const never = Promise.withResolvers<void>();
   await using server = startUpstream(() => json(WHOLE.chat, { before: never.promise }));
   const cases: [row: JsonObject, target: JsonObject, says: RegExp][] = [

@@ -67,7 +67,7 @@ function wayTo(url: string, more: Partial<TransportSelectorOptions> = {}): { tra
 
 const UPGRADE = "HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\ncontent-length: 0\r\n";
 
-Deno.test("transportKindFor() takes what can go there, or what it is told", () => {
+Deno.test("transportKindFor() chooses by host and setting", () => {
   const cases: [wanted: TransportSelectorOptions["wanted"], env: Record<string, string>, client: string][] = [
     ["auto", {}, "http1"],
     ["auto", { HTTPS_PROXY: "http://p" }, "fetch"],
@@ -81,7 +81,7 @@ Deno.test("transportKindFor() takes what can go there, or what it is told", () =
   }
 });
 
-Deno.test("a host that speaks HTTP/2 alone is asked over fetch from then on, which is told once", async () => {
+Deno.test("a host with HTTP/2 only is switched to fetch, logged once", async () => {
   const refusals: [name: string, wire: string, reason: RegExp][] = [
     ["SETTINGS", SETTINGS, /speaks HTTP\/2 alone/],
     ["GOAWAY", GOAWAY, /speaks HTTP\/2 alone/],
@@ -103,7 +103,7 @@ Deno.test("a host that speaks HTTP/2 alone is asked over fetch from then on, whi
   }
 });
 
-Deno.test("a host that offers HTTP/2 alone over TLS is asked over fetch from then on", async () => {
+Deno.test("a host that offers only HTTP/2 over TLS is switched to fetch", async () => {
   const files = new URL("../fixtures/tls/", import.meta.url);
   await using behind = startUpstream(({ body }) => json({ got: body }), {
     cert: await Deno.readTextFile(new URL("server.pem", files)),
@@ -128,7 +128,7 @@ Deno.test("a host that offers HTTP/2 alone over TLS is asked over fetch from the
   assertEquals([front.refused, behind.requests.length], [1, 3]);
 });
 
-Deno.test("all transports of a way change over together", async () => {
+Deno.test("all transports of a selector switch together", async () => {
   await using behind = startUpstream(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   let told = 0;
@@ -148,7 +148,7 @@ Deno.test("all transports of a way change over together", async () => {
   images.close();
 });
 
-Deno.test("a body that may have been begun is not sent again: whoever asked may, as nothing has begun", async () => {
+Deno.test("a body that may have started is not sent again; the caller may retry", async () => {
   await using behind = startUpstream(({ body }) => json({ got: body }));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   const { transport, reasons } = wayTo(front.url);
@@ -160,7 +160,7 @@ Deno.test("a body that may have been begun is not sent again: whoever asked may,
   transport.close();
 });
 
-Deno.test("over http1 alone, HTTP/2 is a host that cannot be reached", async () => {
+Deno.test("with http1 only, an HTTP/2 host is unreachable", async () => {
   await using behind = startUpstream(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   const { transport, reasons } = wayTo(front.url, { wanted: "http1" });
@@ -172,7 +172,7 @@ Deno.test("over http1 alone, HTTP/2 is a host that cannot be reached", async () 
   transport.close();
 });
 
-Deno.test("what is no HTTP/2 is no reason to change over", async () => {
+Deno.test("a response that is not HTTP/2 causes no switch", async () => {
   const wires = [
     `${UPGRADE}upgrade: websocket\r\n\r\n`,
     `${UPGRADE}\r\n`,
@@ -202,7 +202,7 @@ Deno.test("what is no HTTP/2 is no reason to change over", async () => {
   }
 });
 
-Deno.test("the gateway answers from a host of HTTP/2 alone, and its log says so once", async () => {
+Deno.test("the gateway answers from an HTTP/2-only host, and logs it once", async () => {
   await using behind = startUpstream(() => json(WHOLE.chat));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   await using gateway = startGateway(oneModel("chat", front.url));

@@ -10,7 +10,7 @@ import { failureOf, request, TRANSPORTS } from "./transports.ts";
 const OK = "HTTP/1.1 200 OK\r\n";
 
 for (const [name, create] of Object.entries(TRANSPORTS)) {
-  Deno.test(`${name}: a request goes out as it is, and its answer comes back as it is`, async () => {
+  Deno.test(`${name}: request and response pass unchanged`, async () => {
     await using server = startRawUpstream(async (socket) => {
       await say(
         socket,
@@ -39,7 +39,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: a long body arrives, and goes nowhere for a caller that leaves before`, async () => {
+  Deno.test(`${name}: a long body is sent completely, and not at all for an aborted call`, async () => {
     await using server = startRawUpstream(async (socket, { body }) => {
       await say(socket, `${OK}content-length: 7\r\n\r\n${String(body.length).padStart(7)}`);
       return "keep";
@@ -76,7 +76,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     assert(server.accepted <= 3, `${server.accepted} connections`);
   });
 
-  Deno.test(`${name}: an answer that is too long is no answer, however it is sent`, async () => {
+  Deno.test(`${name}: a response over the limit is an error, with any framing`, async () => {
     await using server = startRawUpstream(async (socket, { body }) => {
       const size = Number(body.replace(/\D/g, ""));
       const text = "x".repeat(size);
@@ -99,7 +99,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: no redirect is followed, no cookie kept, nothing unpacked`, async () => {
+  Deno.test(`${name}: redirects, cookies and decompression are disabled`, async () => {
     await using server = startRawUpstream(async (socket, { request }) => {
       const lines = [
         "location: /other",
@@ -119,7 +119,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: whole answers, read or let go of, leave their connection to the next`, async () => {
+  Deno.test(`${name}: whole responses return their connection to the pool, read or cancelled`, async () => {
     await using server = startRawUpstream(async (socket, { request }) => {
       if (request % 2 === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
       else await say(socket, CHUNKED_EVENTS + chunk("data: [DONE]\n\n") + chunk(""));
@@ -142,7 +142,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     assertEquals(server.asked.length, 20);
   });
 
-  Deno.test(`${name}: without idle connections, each call makes its own`, async () => {
+  Deno.test(`${name}: without idle connections, each call opens a new one`, async () => {
     await using server = startRawUpstream(async (socket) => {
       await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
       return "keep";
@@ -156,7 +156,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: what goes on after it was let go of loses its connection`, async () => {
+  Deno.test(`${name}: a response that continues after cancel() closes its connection`, async () => {
     for (const floods of [false, true]) {
       let sent = 0;
       await using server = startRawUpstream(async (socket) => {
@@ -175,7 +175,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
   });
 
-  Deno.test(`${name}: an answer that is cut is an error, and never an end`, async () => {
+  Deno.test(`${name}: a truncated response is an error`, async () => {
     const cases = [
       `${OK}content-length: 6\r\n\r\nhello`,
       `${OK}content-length: 70000\r\n\r\nhello`,
@@ -207,7 +207,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
   });
 
-  Deno.test(`${name}: a call that is given up frees its connection, in every phase`, async () => {
+  Deno.test(`${name}: an aborted call frees its connection in every phase`, async () => {
     const reason = new GatewayError("timeout", "Left");
     const phases: [phase: string, wire: string, act: (incoming: Incoming) => Promise<unknown>][] = [
       ["before the head", "", () => Promise.reject(new Error("A head came"))],
@@ -258,7 +258,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: a call that is given up while its connection is made, or its body is sent`, async () => {
+  Deno.test(`${name}: a call aborted while connecting or sending frees its connection`, async () => {
     const reason = new GatewayError("timeout", "Left");
     {
       await using deaf = await startDeaf();
@@ -309,7 +309,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
   });
 
-  Deno.test(`${name}: what is cancelled, before and while it is read, is over`, async () => {
+  Deno.test(`${name}: a response cancelled before or during reading has ended`, async () => {
     await using server = startRawUpstream(async (socket) => {
       await say(socket, CHUNKED_EVENTS + chunk("hello"));
       await socket.read(new Uint8Array(1));
@@ -327,7 +327,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: time limits of every phase`, async () => {
+  Deno.test(`${name}: timeouts of every phase`, async () => {
     const cases: [wire: string, limits: Record<string, number | string>, says: string][] = [
       ["", { firstByteMs: 60 }, "no answer within 0.06 s"],
       ["", { totalMs: 60 }, "no whole answer within 0.06 s"],
@@ -360,7 +360,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
   });
 
-  Deno.test(`${name}: no connection in time, and none at all`, async () => {
+  Deno.test(`${name}: a connect timeout and a refused connection are distinguished`, async () => {
     await using deaf = await startDeaf();
     const transport = create();
     const late = await soon("limit", failureOf(transport.send(request(deaf.url, { limits: { connectMs: 100 } }))));
@@ -376,7 +376,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: a client that is slow is not the upstream's fault, and slows it down`, async () => {
+  Deno.test(`${name}: a slow client slows the upstream down and is not its fault`, async () => {
     let sent = 0;
     await using server = startRawUpstream(async (socket) => {
       await say(socket, CHUNKED_EVENTS);
@@ -395,7 +395,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: an early answer comes through while the body is still being sent`, async () => {
+  Deno.test(`${name}: an early response is passed on while the body is still being sent`, async () => {
     const never = Promise.withResolvers<void>();
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const serving = (async () => {
@@ -425,7 +425,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     listener.close();
   });
 
-  Deno.test(`${name}: a body that breaks off takes the call with it`, async () => {
+  Deno.test(`${name}: a body that breaks off ends the call`, async () => {
     await using server = startRawUpstream(() => Promise.resolve("keep"));
     const transport = create();
     async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -442,7 +442,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     transport.close();
   });
 
-  Deno.test(`${name}: what is under way when the transport is closed comes to its end`, async () => {
+  Deno.test(`${name}: close() lets running calls finish`, async () => {
     const go = Promise.withResolvers<void>();
     await using server = startRawUpstream(async (socket) => {
       await say(socket, CHUNKED_EVENTS + chunk("hello"));
@@ -458,7 +458,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     await soon("connection closed", server.ended(1));
   });
 
-  Deno.test(`${name}: what is let go of when the transport is closed is cancelled`, async () => {
+  Deno.test(`${name}: close() cancels abandoned responses`, async () => {
     await using server = startRawUpstream(async (socket) => {
       await say(socket, CHUNKED_EVENTS + chunk("data: [DONE]\n\n"));
       await socket.read(new Uint8Array(1));
@@ -472,7 +472,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     await soon("connection closed", server.ended(1));
   });
 
-  Deno.test(`${name}: addresses of IPv6`, async () => {
+  Deno.test(`${name}: IPv6 addresses work`, async () => {
     await using server = startRawUpstream(async (socket) => {
       await say(socket, `${OK}content-length: 2\r\n\r\nhi`);
       return "keep";

@@ -4,7 +4,7 @@ import { addressOf, spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } 
 
 const NAMES = Object.keys(VENDORS) as VendorName[];
 
-Deno.test("addressOf() puts the protocol's path behind the vendor's address", () => {
+Deno.test("addressOf() appends the protocol's path to the vendor's address", () => {
   const cases: [
     VendorName,
     base: string,
@@ -55,7 +55,7 @@ Deno.test("addressOf() puts the protocol's path behind the vendor's address", ()
   }
 });
 
-Deno.test("every vendor's key is in one header, and its address is https unless it is this machine's", () => {
+Deno.test("every vendor sends its key in one header, over https except to local addresses", () => {
   const headers: Record<string, string[]> = {};
   for (const name of NAMES) {
     const vendor = vendorOf(name);
@@ -74,7 +74,7 @@ Deno.test("every vendor's key is in one header, and its address is https unless 
   assertEquals(headers["api-key"], ["azure"]);
 });
 
-Deno.test("every vendor has its quirk, and speaks first what it is asked in by default", () => {
+Deno.test("every vendor has its quirk, and prefers its default protocol", () => {
   assertEquals(Object.keys(QUIRKS).sort(), [...NAMES].sort());
   for (const name of NAMES) {
     const vendor: Vendor = vendorOf(name);

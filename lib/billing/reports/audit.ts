@@ -96,7 +96,7 @@ async function readStart(ledger: LedgerStore, findings: Findings): Promise<Ledge
   const isPruned = Number.isSafeInteger(seq) && seq > 0 && Number.isSafeInteger(check) && Number.isSafeInteger(day) &&
     day >= 0;
   if (isWhole || isPruned) return start;
-  findings.add({ kind: "start", message: `the start is no place in a ledger: ${JSON.stringify(start)}` });
+  findings.add({ kind: "start", message: `the start of the ledger is invalid: ${JSON.stringify(start)}` });
   return WHOLE;
 }
 
@@ -107,12 +107,12 @@ async function checkHolds(
 ): Promise<number> {
   const holds = await ledger.holds();
   for (const { id, amount, leaseUntil } of holds) {
-    if (amount < 0n) findings.add({ kind: "hold", id, message: "an amount below 0 is held" });
+    if (amount < 0n) findings.add({ kind: "hold", id, message: "the held amount is negative" });
     if (leaseUntil + LEASE_GRACE_MS < now) {
       findings.add({
         kind: "hold",
         id,
-        message: `held beyond its lease, which ended ${new Date(leaseUntil).toISOString()}`,
+        message: `the lease ended ${new Date(leaseUntil).toISOString()}`,
       });
     }
   }

@@ -94,7 +94,7 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: P
     await turn();
   }
   if (!isShort) {
-    findings.add({ kind: "start", message: `entries of ${dateOf(goneDay)} are said to be gone, but none is missing` });
+    findings.add({ kind: "start", message: `entries of ${dateOf(goneDay)} are marked as pruned, but none is missing` });
   }
   return counts;
 }
@@ -119,7 +119,7 @@ function differs({ after, made }: Readings): Difference {
   const kept = figuresOf(after);
   const differences = figuresOf(made).flatMap(([name, text], index) => {
     const other = kept[index]?.[1];
-    return text === other ? [] : [`${name} is ${other}, the entries make ${text}`];
+    return text === other ? [] : [`${name} is ${other}, the entries add up to ${text}`];
   });
   const label = `${dateOf(day)}, key "${keyId}", group "${group}", model "${model}"`;
   return { kind: "day_sum", message: `${label}: ${differences.join("; ")}` };

@@ -16,7 +16,7 @@ export interface EntryFault {
 export function checkEntry(entry: KeptEntry): EntryFault[] {
   const faults: EntryFault[] = [];
   for (const name of badNumbers(entry)) {
-    faults.push({ kind: "number", message: `${name} is no number that can be` });
+    faults.push({ kind: "number", message: `${name} is not a valid number` });
   }
   try {
     const { cost, overrun } = recomputeCharge(entry);
@@ -34,7 +34,7 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
 function differs(what: string, { kept, made }: { kept: bigint; made: bigint }): EntryFault {
   return {
     kind: "cost",
-    message: `the ${what} is ${formatUsd(kept)} USD, but its tokens and prices make ${formatUsd(made)} USD`,
+    message: `the ${what} is ${formatUsd(kept)} USD, but its tokens and prices give ${formatUsd(made)} USD`,
   };
 }
 
@@ -45,13 +45,13 @@ function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
   const faults: EntryFault[] = [];
   const { asked, delivered } = sizes;
   if (delivered.length !== images) {
-    faults.push({ kind: "number", message: `images is ${images}, but it has the sizes of ${delivered.length}` });
+    faults.push({ kind: "number", message: `images is ${images}, but the number of sizes is ${delivered.length}` });
   }
   const made = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
   if (made !== tokens.completion) {
     faults.push({
       kind: "cost",
-      message: `it is billed for ${tokens.completion} tokens of images, but their sizes make ${made}`,
+      message: `it is billed for ${tokens.completion} image tokens, but their sizes give ${made}`,
     });
   }
   return faults;
@@ -66,7 +66,7 @@ function contextTierFaults({ tokens, details }: KeptEntry): EntryFault[] {
   // The lowest tier also covers an input without tokens.
   if ((input > above || above === 0) && input <= up_to) return [];
   const range = up_to === Infinity ? `above ${above}` : `from ${above + 1} to ${up_to}`;
-  return [{ kind: "cost", message: `it pays the prices of ${range} tokens of input, but has ${input}` }];
+  return [{ kind: "cost", message: `it is priced at ${range} input tokens, but has ${input}` }];
 }
 
 /** Tokens of a delivered image; an unreadable one is billed at the requested size. */

@@ -94,7 +94,7 @@ export class EntryWalk {
         kind: "check",
         seq,
         id,
-        message: "the check sum does not fit the entry and the one before",
+        message: "the check sum does not match this entry and the previous one",
       });
     }
     // Frozen, so that the entries of the page that share the sheet parse its prices once.

@@ -231,13 +231,15 @@ function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): str
     case "refused":
       return "it was refused before any upstream was asked";
     case "failed":
-      return "it failed, and what fails is not charged";
+      return "it failed, and failed requests are not charged";
     case "lost":
-      return "the process that served it ended before the request did";
+      return "the process ended before the request did";
   }
-  if (overrun > 0n) return "what was held for it was void already when it ended: the house pays";
-  if (ending === "done" && source === "none") return "it repeated a request under the same Idempotency-Key";
-  if (ending === "abandoned" && source === "none") return "the client left before anything of the answer reached it";
-  if (sum === 0n && source !== "none") return "its tokens cost nothing at these prices";
+  if (overrun > 0n) return "its hold had expired before it ended, so the operator pays";
+  if (ending === "done" && source === "none") return "it repeated a request with the same Idempotency-Key";
+  if (ending === "abandoned" && source === "none") {
+    return "the client disconnected before it received any of the answer";
+  }
+  if (sum === 0n && source !== "none") return "its tokens are free at these prices";
   return "there was nothing to charge";
 }

@@ -16,11 +16,11 @@ const CLASSES: Readonly<Partial<Record<string, string>>> = {
 
 /** Descriptions of usage sources. */
 const SOURCES: Readonly<Record<UsageSource, string>> = {
-  upstream: "the upstream told them",
-  counted: "the gateway counted some or all of them",
-  estimated: "the gateway counted them; those of images and files are an estimate",
-  formula: "a formula gives them, by the size of the images",
-  none: "there are none, as nothing is charged",
+  upstream: "reported by the upstream",
+  counted: "some or all counted by the gateway",
+  estimated: "counted by the gateway; images and files are estimated",
+  formula: "computed from the size of the images",
+  none: "none, since nothing is charged",
 };
 
 /** Descriptions of how a request met the prompt cache of its conversation. */
@@ -41,7 +41,7 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
     ["Model", model ?? "none was chosen"],
     ["Endpoint", endpoint],
     ...(explanation.state === "running"
-      ? [["State", `running; ${explanation.held_usd} USD are held for it`] as [string, string]]
+      ? [["State", `running; ${explanation.held_usd} USD is held for it`] as [string, string]]
       : endedFacts(explanation)),
   ];
   const head = facts.map(([name, text]) => `${`${name}:`.padEnd(14)}${text}\n`).join("");
@@ -111,8 +111,8 @@ function arithmetic(request: EndedRequest): string {
   return [
     ...lines,
     ...(lines.length > 0 ? [`  Sum: ${sum_usd} USD`] : []),
-    held_usd === "0" ? "  Held: nothing" : `  Held: ${held_usd} USD, of which ${released_usd} USD were released`,
-    ...(overrun_usd === "0" ? [] : [`  Beyond what was held: ${overrun_usd} USD, paid by the house`]),
+    held_usd === "0" ? "  Held: nothing" : `  Held: ${held_usd} USD, of which ${released_usd} USD was released`,
+    ...(overrun_usd === "0" ? [] : [`  Beyond the held amount: ${overrun_usd} USD, paid by the operator`]),
     `  Charged: ${charged_usd} USD${why_free === null ? "" : ` (${why_free})`}`,
     ...(upstream_usd === null ? [] : [`  Cost at the upstream: ${upstream_usd} USD`]),
     ...(adds_up ? [] : ["  This does not add up: the entry or its prices were changed. Run the audit"]),

@@ -65,7 +65,7 @@ export function readInvoice(text: string): Invoice {
     }
     const day = byDay ? cells[at("day")] ?? "" : "";
     if (byDay && !isDay(day)) {
-      throw new RangeError(`Cannot read line ${line} of the invoice: "${day}" is no day such as 2026-11-21`);
+      throw new RangeError(`Cannot read line ${line} of the invoice: "${day}" is not a day such as 2026-11-21`);
     }
     const values = new Map(columns.map((name) => [name, readValue(name, { text: cells[at(name)] ?? "", line })]));
     return { day, model: cells[at("model")] ?? "", values };
@@ -88,7 +88,7 @@ function readCsv(text: string): Row[] {
   let row: Row = { line, cells: [] };
   while (cell.lastIndex < whole.length || row.cells.length > 0) {
     const found = cell.exec(whole);
-    if (found === null) throw new RangeError(`Cannot read line ${line} of the invoice: a quote is out of place`);
+    if (found === null) throw new RangeError(`Cannot read line ${line} of the invoice: it has a misplaced quote`);
     const [all, quoted, plain = "", end] = found;
     line += all.match(/\r?\n|\r/g)?.length ?? 0;
     row.cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
@@ -138,9 +138,11 @@ export function readUpstreamPrices(text: string): UpstreamPrices {
     const price: Record<string, string> = {};
     for (const [name, usd] of membersOf(row, `an object of prices for "${model}"`)) {
       if (!known.includes(name) && !name.startsWith("hosted_tools.")) {
-        throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no class`);
+        throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is not a price class`);
       }
-      if (typeof usd !== "string") throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no string`);
+      if (typeof usd !== "string") {
+        throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is not a string`);
+      }
       price[name] = readPrice(usd, `"${name}" of "${model}"`);
     }
     const { prompt, completion } = price;

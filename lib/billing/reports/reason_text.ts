@@ -1,5 +1,6 @@
 /** Explains in sentences why a request was refused or failed. */
 import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../../errors.ts";
+import { limitText } from "../../limits/errors.ts";
 import type { Entry, EntryAttempt, EntryReason, ReasonCode } from "../../store/ledger.ts";
 
 /** Sentences for the reasons without facts. */
@@ -9,9 +10,9 @@ const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permissio
   body_too_large: "the request body is too large",
   media_type: "the body has an unsupported media type or encoding",
   client_slow: "the client was too slow",
-  client_left: "the client left before it got any of the answer",
-  busy: "the gateway had no room for it",
-  unavailable: "the gateway could not serve it: no target could be asked, or its store was out of reach",
+  client_left: "the client disconnected before it received any of the answer",
+  busy: "the gateway was at capacity",
+  unavailable: "the gateway could not serve it: no target was available, or its store was unreachable",
   shutdown: "the gateway was shutting down",
   upstream_rejected: "the upstream rejected the request",
   upstream_limit: "the upstream was at its limit",
@@ -21,18 +22,12 @@ const TEXTS: Readonly<Record<Exclude<ReasonCode, "limit" | "budget" | "permissio
   internal: "the gateway failed; see its log",
 };
 
-const UNITS = {
-  requests: "requests per minute",
-  tokens: "tokens per minute",
-  concurrency: "requests at one time",
-} as const;
-
 /** Explains in one sentence why a request was refused or failed; `undefined` if the entry has no reason. */
 export function whyText(
   { keyId, group, ending, details }: Pick<Entry, "keyId" | "group" | "ending" | "details">,
   keyName: string | undefined,
 ): string | undefined {
-  if (ending === "lost") return "Lost: the process that served it ended before the request did";
+  if (ending === "lost") return "Lost: the process ended before the request did";
   const reason = details?.reason;
   if (reason === undefined) return undefined;
   return `${ending === "refused" ? "Refused" : "Failed"}: ${reasonText(reason, { key: keyName ?? keyId, group })}`;
@@ -46,7 +41,7 @@ interface Owners {
 
 function reasonText(reason: EntryReason, owners: Owners): string {
   const { code, limit, budget, permission, param, error } = reason;
-  if (limit !== undefined) return limitText(limit, reason, owners);
+  if (limit !== undefined) return limitReason(limit, reason, owners);
   if (budget !== undefined) return budgetText(budget, reason, owners);
   if (permission !== undefined) return permissionText(permission, owners);
   if (code === "limit" || code === "budget" || code === "permission") return `key "${owners.key}" may not do this`;
@@ -55,12 +50,12 @@ function reasonText(reason: EntryReason, owners: Owners): string {
   return `${TEXTS[code]}${about}${error === undefined || error === code ? "" : ` (${error})`}`;
 }
 
-function limitText(
+function limitReason(
   { scope, id, unit, limit, needed, free_after_ms: ms }: LimitRefusal,
   reason: EntryReason,
   owners: Owners,
 ): string {
-  const rule = `${ownerText(scope, id, owners)} is limited to ${limit} ${UNITS[unit]}${
+  const rule = `${ownerText(scope, id, owners)} is limited to ${limitText(limit, unit)}${
     settingText(scope, "limits", reason, owners)
   }`;
   if (ms === undefined) return `${rule}; the request needs ${needed}, so no wait helps`;
@@ -96,8 +91,8 @@ function permissionText({ of, name }: PermissionRefusal, { key, group }: Owners)
 }
 
 const WHY_NOT = {
-  open: "its breaker was open",
-  cooling: "it had asked for a pause",
+  open: "its circuit breaker was open",
+  cooling: "it had asked for a delay",
   quarantined: "it refused the gateway's key",
 } as const;
 
@@ -105,7 +100,7 @@ function targetsText(targets: readonly TargetRefusal[]): string {
   const all = targets.map(({ upstream, why, wait_ms }) =>
     `${upstream} (${WHY_NOT[why]}; ${secondsText(wait_ms)} s left)`
   );
-  return `no target could be asked: ${all.join(", ")}`;
+  return `no target was available: ${all.join(", ")}`;
 }
 
 function ownerText(scope: LimitRefusal["scope"], id: string, { key }: Owners): string {

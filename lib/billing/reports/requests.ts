@@ -287,7 +287,7 @@ function readAmount({ min_cost_usd: text }: RequestTexts): bigint | undefined {
   try {
     const amount = parseUsd(text);
     if (amount < AMOUNT_LIMIT) return amount;
-    throw new RangeError("Cannot search for an amount that the ledger cannot keep");
+    throw new RangeError("Cannot search for an amount this large");
   } catch (error) {
     throw new RequestQueryError(
       `Cannot read min_cost_usd "${text}": expected an amount such as 0.05`,

@@ -99,7 +99,7 @@ export async function sumUpstreams(
   await requireEntries(ledger, { since, by: "upstream" });
   if (upstream !== undefined && sums.size === 0 && !Object.hasOwn(config.upstreams, upstream)) {
     throw new UnknownUpstreamError(
-      `Cannot find an upstream "${upstream}": none is configured, and nothing went to one`,
+      `Cannot find upstream "${upstream}": it is not configured and has no requests`,
     );
   }
   return await sortSliced(

@@ -78,7 +78,7 @@ export interface UsageReportQuery extends UsageQuery {
 export function readGroupings(text: string): Pick<UsageReportQuery, "by" | "thenBy"> {
   const [by, thenBy, ...more] = text.split(",").map(readGrouping);
   if (by === undefined || more.length > 0 || by === thenBy) {
-    throw new RangeError(`Cannot sum up by "${text}": expected one or two different ones of ${USAGE_BY.join(", ")}`);
+    throw new RangeError(`Cannot sum up by "${text}": expected one or two different of ${USAGE_BY.join(", ")}`);
   }
   return { by, ...(thenBy !== undefined && { thenBy }) };
 }

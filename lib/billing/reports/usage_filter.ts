@@ -50,7 +50,7 @@ async function findKeyId(nameOrId: string, { keys, config }: FilterParts): Promi
   if (configured !== undefined) return `config:${configured.name}`;
   const found = await keys.find(nameOrId);
   if (found !== undefined) return found.id;
-  throw new UsageFilterError(`Cannot find key "${nameOrId}": there is no key of this name or id`, "key");
+  throw new UsageFilterError(`Cannot find key "${nameOrId}": there is no key with this name or id`, "key");
 }
 
 /** Checks that an unused group or model is at least configured. @throws {UsageFilterError} */

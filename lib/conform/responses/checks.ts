@@ -33,7 +33,7 @@ async function whole(
 function has(names: readonly string[], body: JsonObject): void {
   const missing = names.filter((name) => !Object.hasOwn(body, name));
   if (missing.length > 0) {
-    throw new Mismatch("every member, null where there is nothing to say", `no ${missing.join(", ")}`);
+    throw new Mismatch("every member, null where it has no value", `no ${missing.join(", ")}`);
   }
 }
 

@@ -4,7 +4,7 @@ import type { ErrorKind } from "../../errors.ts";
 /** Messages by kind. Errors of kind `invalid` concern the request, so the vendor's own message takes precedence. */
 export const VENDOR_ERRORS = {
   exhausted: "The rate limit of the model's vendor is reached",
-  not_found: "The model's vendor does not know this model",
+  not_found: "The model's vendor does not have this model",
   overloaded: "The model's vendor is overloaded",
   timeout: "The model's vendor took too long to answer",
   too_large: "The request is larger than the model's vendor accepts",

@@ -22,10 +22,10 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
     throw contradiction("reasoning.max_tokens", "a token budget and an effort exclude each other");
   }
   if (enabled === false && (budgetTokens !== undefined || (effort !== undefined && effort !== "none"))) {
-    throw contradiction("reasoning.enabled", "reasoning is switched off, but its depth is given");
+    throw contradiction("reasoning.enabled", "reasoning is disabled, but an effort or a budget is set");
   }
   if (enabled === true && effort === "none") {
-    throw contradiction("reasoning.enabled", "reasoning is switched on, but its effort is none");
+    throw contradiction("reasoning.enabled", "reasoning is enabled, but its effort is none");
   }
   const reasoning: Reasoning = {
     ...optional("mode", readMode({ effort, budgetTokens, enabled })),

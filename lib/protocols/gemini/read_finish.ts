@@ -30,7 +30,7 @@ export function readFinish(reason: string, counts: { blocks: number; calls: numb
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
   if (counts.calls > 0) return "tool_use";
   if (reason === "MALFORMED_FUNCTION_CALL" && counts.blocks === 0) {
-    throw new GatewayError("upstream", "The model returned nothing but a malformed function call");
+    throw new GatewayError("upstream", "The model returned only a malformed function call");
   }
   if (FAILED_CALLS.has(reason)) return "length";
   if (REFUSALS.has(reason)) return "refusal";

@@ -23,7 +23,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
 
   function readPiece(piece: Json): ReplyEvent[] {
     if (isOver) return [];
-    if (!isObject(piece)) return fail(new GatewayError("upstream", "The upstream sent a piece that is no object"));
+    if (!isObject(piece)) return fail(new GatewayError("upstream", "The upstream sent a chunk that is not an object"));
     const events = answer.push(piece);
     isOver = events.at(-1)?.type === "error";
     return events;
@@ -42,7 +42,7 @@ export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
         cause = error;
       }
       if (value === undefined) {
-        return fail(new GatewayError("upstream", "The upstream sent a piece that is no JSON", { cause }));
+        return fail(new GatewayError("upstream", "The upstream sent a chunk that is not JSON", { cause }));
       }
       if (event === "error" && isObject(value) && value.error === undefined) return fail(readError(500, value));
       // Some errors come in an array.

@@ -123,7 +123,7 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
 function readFormat({ output_config: config, output_format: older }: JsonObject): OutputFormat | undefined {
   const format = isObject(config) && isObject(config.format) ? config.format : undefined;
   if (format !== undefined && isObject(older)) {
-    throw new GatewayError("invalid", "Cannot use output_format beside output_config.format", {
+    throw new GatewayError("invalid", "Cannot use both output_format and output_config.format", {
       param: "output_format",
     });
   }

@@ -223,7 +223,7 @@ function implied({ type, text, thinking, signature, citation, partial_json }: Js
       return signature === "" ? undefined : "thinking";
     case "input_json_delta":
       if (typeof partial_json !== "string" || partial_json.trim() === "") return undefined;
-      throw broken("a call goes on that is not open");
+      throw broken("a call continues that was not started");
     default:
       return undefined;
   }

@@ -56,7 +56,7 @@ function checkNames({ properties }: JsonObject, { tool, index }: { tool: string;
   const shown = JSON.stringify(name.slice(0, 80));
   throw new GatewayError(
     "invalid",
-    `Cannot give tool "${tool}" to this model: its argument ${shown} must have a name of 1 to 64 letters, digits, _ . or -`,
+    `Cannot pass tool "${tool}" to this model: its argument ${shown} must have a name of 1 to 64 letters, digits, _ . or -`,
     { param: `tools[${index}]` },
   );
 }

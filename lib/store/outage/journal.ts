@@ -113,7 +113,7 @@ class FileJournal implements Journal {
       const line = new TextEncoder().encode(writeRecord(entries));
       const isFull = this.#waiting + entries.length > this.#maxEntries * (1 + RESERVE) ||
         this.#file.length + line.length > this.#maxBytes || line.length > MAX_LINE_BYTES;
-      if (isFull) throw new Error("Cannot let entries wait: the journal is full");
+      if (isFull) throw new Error("Cannot queue entries: the journal is full");
       await this.#file.write(line);
       this.#waiting += entries.length;
     });
@@ -168,7 +168,7 @@ class FileJournal implements Journal {
   }
 
   #probe(): Promise<void> {
-    return this.hasRoom ? Promise.resolve() : Promise.reject(new Error("Cannot let entries wait: there is no room"));
+    return this.hasRoom ? Promise.resolve() : Promise.reject(new Error("Cannot queue entries: the journal is full"));
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -197,7 +197,7 @@ async function examine(file: JournalFile): Promise<{ waiting: number; end: numbe
 }
 
 function notAJournal(): Error {
-  return new Error("it is no journal, or that of another version of Sluice");
+  return new Error("it is not a journal, or was written by another version of Sluice");
 }
 
 /** Copies the damaged file for inspection. Returns the path of the copy. */

@@ -152,6 +152,6 @@ function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<Arr
 function whyNot(cause: unknown): string {
   const why = messageOf(cause);
   return /another gateway/.test(why)
-    ? 'another gateway has it; give each node a path of its own as "nodes.journal"'
+    ? 'another gateway uses it; set a different "nodes.journal" path for each node'
     : why;
 }

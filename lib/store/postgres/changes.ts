@@ -183,7 +183,7 @@ class ChangeFeed implements Changes {
     this.#isListening = true;
     const before = this.#known;
     const [now] = await sql<(Known & { keys_gone: bigint })[]>`SELECT keys, keys_gone, config FROM changes`;
-    if (now === undefined) throw new Error("Cannot read the count of changes: its row is gone");
+    if (now === undefined) throw new Error("Cannot read the change counter: its row is missing");
     if (before === undefined || isNew) this.#tellKeys("all");
     else if (now.keys !== before.keys) {
       const isMuch = now.keys < before.keys || now.keys_gone > before.keys || now.keys - before.keys > MOST_CHANGES;

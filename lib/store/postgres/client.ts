@@ -64,7 +64,7 @@ export function connect(
     return closingGaps(postgres(server, all));
   } catch {
     // The driver's message quotes the whole address with its password, so it is not passed on.
-    throw new StoreError("Cannot open the store: its address cannot be understood");
+    throw new StoreError("Cannot open the store: its address is invalid");
   }
 }
 

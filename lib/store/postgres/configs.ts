@@ -25,7 +25,7 @@ export function openPostgresConfigs(sql: Sql, changes: Changes): SharedConfigs {
     },
     async put(text) {
       const [row] = await sql<{ version: bigint }[]>`SELECT configs_put(${text}) AS version`;
-      if (row === undefined) throw new Error("Cannot put the configuration: the database gave no version");
+      if (row === undefined) throw new Error("Cannot store the configuration: the database returned no version");
       seen = Math.max(seen, Number(row.version));
       return Number(row.version);
     },

@@ -307,5 +307,5 @@ function validKey(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecor
 }
 
 function outOfReach(): Error {
-  return new Error("Cannot read the key: the database is out of reach");
+  return new Error("Cannot read the key: the database is unreachable");
 }

@@ -57,7 +57,7 @@ export function openPostgresLedger(
 
   async function enter(entries: readonly Entry[]): Promise<boolean[]> {
     const isNew = await writer.enter(entries);
-    if (isNew === undefined) throw new Error("Cannot enter anything into the ledger: the database judged leases");
+    if (isNew === undefined) throw new Error("Cannot enter anything into the ledger: the database checked leases");
     return isNew;
   }
 

@@ -94,7 +94,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
           answered.reject(new RangeError(`Cannot hold for "${hold.id}": the request is in the ledger already`));
           break;
         case undefined:
-          answered.reject(new Error(`Cannot hold for "${hold.id}": the database said nothing`));
+          answered.reject(new Error(`Cannot hold for "${hold.id}": the database returned nothing`));
       }
     }
   }
@@ -118,7 +118,7 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
 
 function refusal({ claims }: Hold, { claim: place, room, on_hold }: HoldOutcome & { outcome: "refused" }): HoldAnswer {
   const claim = claims[place - 1];
-  if (claim === undefined) throw new Error("Cannot hold: the database names a budget that nobody claimed");
+  if (claim === undefined) throw new Error("Cannot hold: the database returned an unknown budget");
   return { held: false, claim, left: BigInt(room), onHold: BigInt(on_hold) };
 }
 

@@ -57,7 +57,7 @@ export async function readSpenders(sql: Sql, { after }: { after?: number }): Pro
     SELECT least((SELECT seq FROM ledger_head), ${begin}::bigint + ${SPENDERS_AT_ONCE}) AS seq,
       (SELECT coalesce(json_agg(DISTINCT key_id), '[]') FROM charged) AS keys,
       (SELECT coalesce(json_agg(DISTINCT group_name), '[]') FROM charged) AS groups`;
-  if (row === undefined) throw new Error("Cannot read the ledger: the database said nothing");
+  if (row === undefined) throw new Error("Cannot read the ledger: the database returned nothing");
   return { ...row, seq: Number(row.seq) };
 }
 
@@ -96,7 +96,7 @@ export async function readPage(
     SELECT (SELECT coalesce(json_agg(page ${pageOrdered}), '[]') FROM page) AS entries,
       (SELECT coalesce(json_agg(price_sheets), '[]') FROM price_sheets
         WHERE version IN (SELECT price_version FROM page)) AS sheets`;
-  if (page === undefined) throw new Error("Cannot read the ledger: the database said nothing");
+  if (page === undefined) throw new Error("Cannot read the ledger: the database returned nothing");
   const sheets = new Map(page.sheets.map(({ version, ...sheet }) => [version, sheet]));
   return page.entries.map((row) => toEntry(row, (version) => sheetOf(sheets, version)));
 }

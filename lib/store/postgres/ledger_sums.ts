@@ -22,7 +22,7 @@ export async function readSpending(sql: Sql, spenders: readonly Spender[]): Prom
 /** Reads the rest of a budget. */
 export async function readLeft(sql: Sql, claim: BudgetClaim): Promise<bigint> {
   const [spending] = await readSpending(sql, [claim]);
-  if (spending === undefined) throw new Error("Cannot tell what is left of a budget: the database said nothing");
+  if (spending === undefined) throw new Error("Cannot tell what is left of a budget: the database returned nothing");
   return claim.budget - spending.charged - spending.held;
 }
 

@@ -4,7 +4,7 @@ import type { Entry } from "../ledger.ts";
 /** Checks texts. @throws {RangeError} for a text with a zero byte or a lone surrogate */
 export function assertTexts(what: string, texts: readonly string[]): void {
   for (const text of texts) {
-    if (!isKept(text)) throw new RangeError(`Cannot ${what}: ${JSON.stringify(text)} is no text that can be kept`);
+    if (!isKept(text)) throw new RangeError(`Cannot ${what}: ${JSON.stringify(text)} cannot be stored as text`);
   }
 }
 

@@ -92,7 +92,7 @@ export class ChainWriter {
           return batch.isNew;
       }
     }
-    throw new Error("Cannot enter anything into the ledger: other nodes are always faster");
+    throw new Error("Cannot enter anything into the ledger: other nodes kept writing first");
   }
 
   async #write({ ids, head, batch, voidAt }: {
@@ -110,7 +110,7 @@ export class ChainWriter {
         SELECT * FROM ledger_write(${head.seq}, ${head.check}, ${known}, ${JSON.stringify(ids)}::text::json,
           ${sheets ?? ""}::text::json, ${entries ?? ""}::text::json, ${voidAt ?? null})`
     );
-    if (answer === undefined) throw new Error("Cannot enter anything into the ledger: the database said nothing");
+    if (answer === undefined) throw new Error("Cannot enter anything into the ledger: the database returned nothing");
     return answer;
   }
 

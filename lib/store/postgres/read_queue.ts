@@ -14,7 +14,7 @@ export function createReadQueue(): <T>(work: () => Promise<T>) => Promise<T> {
       running++;
       return;
     }
-    if (waiting.length >= WAITING) throw new Error("Cannot read the key: too many unknown ones are being read");
+    if (waiting.length >= WAITING) throw new Error("Cannot read the key: too many unknown keys are being read");
     // A caller that ends passes its slot to the next one.
     await new Promise<void>((resolve) => waiting.push(resolve));
   }

@@ -176,5 +176,5 @@ async function over(sql: Sql, work: (sql: Sql) => Promise<void>): Promise<void> 
 function whyNot(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   if (!isOutOfReach(cause)) return cause.message;
-  return `the database is out of reach (${cause.message})`;
+  return `the database is unreachable (${cause.message})`;
 }

@@ -123,7 +123,7 @@ function sync(file: string): void {
 }
 
 function whyNot(error: unknown, { from, to }: { from: string; to: string }): string {
-  if (error instanceof Deno.errors.NotFound) return `"${from}" or the folder of "${to}" is not there`;
-  if (error instanceof Deno.errors.AlreadyExists) return "the copy, or an unfinished one, is there already";
+  if (error instanceof Deno.errors.NotFound) return `"${from}" or the folder of "${to}" does not exist`;
+  if (error instanceof Deno.errors.AlreadyExists) return "the copy, or an unfinished one, already exists";
   return messageOf(error);
 }

@@ -108,9 +108,7 @@ function copyBefore(file: string, version: number): string {
     return copy;
   } catch (cause) {
     throw new Error(
-      `it is of an older version of Sluice, and the copy that is made before it is brought up to date failed: ${
-        messageOf(cause)
-      }`,
+      `it needs a migration, and the backup copy before it failed: ${messageOf(cause)}`,
       { cause },
     );
   }
@@ -121,7 +119,7 @@ function takeOutdated(file: string): Disposable {
     const ownership = takeFile(file);
     return { [Symbol.dispose]: () => ownership.close() };
   } catch (cause) {
-    const why = `it is of an older version of Sluice, and ${messageOf(cause)}: that one must end, or start anew, first`;
+    const why = `it needs a migration, and ${messageOf(cause)}: stop or restart that gateway first`;
     throw new Error(why, { cause });
   }
 }

@@ -191,7 +191,7 @@ class Writer {
     const { seq } = this.#last;
     const last = this.#rows.entries.lastSeq();
     if (last === seq) return;
-    const cause = new Error(`Cannot enter anything into the ledger: it ends with entry ${last} in place of ${seq}`);
+    const cause = new Error(`Cannot enter anything into the ledger: it ends with entry ${last} instead of ${seq}`);
     this.#break(cause);
     throw cause;
   }

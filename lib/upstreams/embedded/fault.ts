@@ -106,7 +106,7 @@ function createFeed(fault: RequestedFault | undefined, clock: Clock): EventFeed 
       case "cut":
         throw new GatewayError("upstream", "The upstream's answer broke off");
       case "garbage":
-        throw new GatewayError("upstream", "Cannot read the upstream's answer: an event is no JSON");
+        throw new GatewayError("upstream", "Cannot read the upstream's answer: an event is not JSON");
       case "half-event":
         throw new GatewayError("upstream", "The model's answer ended before it was complete");
     }

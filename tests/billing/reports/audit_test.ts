@@ -53,7 +53,7 @@ function kinds({ differences }: AuditReport): string[] {
   return [...new Set(differences.map(({ kind }) => kind))].sort();
 }
 
-Deno.test("auditLedger() finds nothing in a ledger as it was written, and says what it checked", async () => {
+Deno.test("auditLedger() finds no differences in a correct ledger, and reports what it checked", async () => {
   const report = await auditLedger(await ledgerOf(1200));
   assertEquals([report.ok, report.difference_count, report.differences], [true, 0, []]);
   assertEquals(report.checked, {
@@ -116,7 +116,7 @@ Deno.test("auditLedger() finds a change of any member of an entry", async () => 
   }
 });
 
-Deno.test("auditLedger() finds an input outside of its context tier, and an amount of the upstream that is none", async () => {
+Deno.test("auditLedger() finds an input outside of its context tier, and an invalid upstream amount", async () => {
   const ledger = openMemoryStore().ledger;
   const tokens = tokensOf({ prompt: 600, input_cache_read: 400, completion: 5 });
   const details = (above: number, up_to?: number) => ({
@@ -138,7 +138,7 @@ Deno.test("auditLedger() finds an input outside of its context tier, and an amou
   }
 });
 
-Deno.test("auditLedger() works out anew what images and extras cost, from their sizes, counts and prices", async () => {
+Deno.test("auditLedger() recomputes the cost of images and extras", async () => {
   const ledger = openMemoryStore().ledger;
   const extras = [{ item: "input_image", count: 510, price: "0.0000015" }];
   const image_sizes = { asked: "1024x1024", delivered: ["1536x1024", "unknown"] };
@@ -169,7 +169,7 @@ Deno.test("auditLedger() works out anew what images and extras cost, from their 
   }
 });
 
-Deno.test("auditLedger() finds an entry that is missing, doubled or out of place", async () => {
+Deno.test("auditLedger() finds missing, duplicated and misplaced entries", async () => {
   const ledger = await ledgerOf(700);
   const missing = await auditLedger(withEntry(ledger, 300, () => []));
   assertEquals(kinds(missing), ["check", "day_sum", "gap"]);
@@ -181,7 +181,7 @@ Deno.test("auditLedger() finds an entry that is missing, doubled or out of place
   ]);
 });
 
-Deno.test("auditLedger() tells which entry cannot be read, and goes on behind it", async () => {
+Deno.test("auditLedger() names an unreadable entry and continues after it", async () => {
   const ledger = await ledgerOf(1200);
   const torn: LedgerStore = {
     ...ledger,
@@ -219,10 +219,10 @@ Deno.test("auditLedger() finds a change of any figure of a day", async () => {
   const { differences } = await auditLedger(
     withFirstDay(ledger, (sum) => [{ ...sum, cost: sum.cost + 1n, images: 3 }]),
   );
-  assertStringIncludes(differences[0]?.message ?? "", "images is 3, the entries make 0; cost is ");
+  assertStringIncludes(differences[0]?.message ?? "", "images is 3, the entries add up to 0; cost is ");
 });
 
-Deno.test("auditLedger() may run while the ledger grows", async () => {
+Deno.test("auditLedger() runs while the ledger grows", async () => {
   const ledger = await ledgerOf(1500);
   let round = 0;
   const busy: LedgerStore = {
@@ -238,7 +238,7 @@ Deno.test("auditLedger() may run while the ledger grows", async () => {
   assertEquals(report.checked.day_sums_in_motion > 0, true);
 });
 
-Deno.test("auditLedger() may run while old entries are pruned, and tells the sums that stand alone", async () => {
+Deno.test("auditLedger() runs while entries are pruned, and reports sums without entries", async () => {
   const ledger = openMemoryStore().ledger;
   const entries = someEntries(3000).sort((a, b) => a.at - b.at);
   await ledger.append(entries);
@@ -252,7 +252,7 @@ Deno.test("auditLedger() may run while old entries are pruned, and tells the sum
   assertEquals(checked.first_seq, entries.findIndex(({ at }) => at >= DAY_ONE + DAY_MS) + 1);
 });
 
-Deno.test("auditLedger() begins anew where pruning was faster", async () => {
+Deno.test("auditLedger() restarts if pruning overtakes it", async () => {
   const ledger = openMemoryStore().ledger;
   await ledger.append(someEntries(3000).sort((a, b) => a.at - b.at));
   let isFirst = true;
@@ -269,7 +269,7 @@ Deno.test("auditLedger() begins anew where pruning was faster", async () => {
   assertEquals([report.ok, report.differences], [true, []]);
 });
 
-Deno.test("auditLedger() finds holds that nobody ended", async () => {
+Deno.test("auditLedger() finds holds that were never released", async () => {
   const ledger = openMemoryStore().ledger;
   await ledger.hold(hold({ id: "h1", leaseUntil: 1_000_000 }));
   await ledger.hold(hold({ id: "h2", leaseUntil: 2_000_000 }));
@@ -284,7 +284,7 @@ Deno.test("auditLedger() finds holds that nobody ended", async () => {
   assertEquals((await auditLedger(negative, { now: () => 0 })).difference_count, 2);
 });
 
-Deno.test("auditLedger() does not believe a start that cannot be", async () => {
+Deno.test("auditLedger() reports an invalid start of the ledger", async () => {
   const ledger = await ledgerOf(700);
   const starts: LedgerStart[] = [
     { seq: 0, check: 0, day: dayOf(DAY_ONE) },
@@ -302,7 +302,7 @@ Deno.test("auditLedger() does not believe a start that cannot be", async () => {
   assertEquals(kinds(await auditLedger({ ...pruned, start: () => Promise.resolve(later) })), ["start"]);
 });
 
-Deno.test("auditLedger() tells what of the rest cannot be read", async () => {
+Deno.test("auditLedger() reports other unreadable parts", async () => {
   const ledger = await ledgerOf(10);
   const fail = () => Promise.reject(new Error("disk"));
   const { ok, differences } = await auditLedger({ ...ledger, days: fail, holds: fail, start: fail }, {
@@ -316,7 +316,7 @@ Deno.test("auditLedger() tells what of the rest cannot be read", async () => {
   ]]);
 });
 
-Deno.test("auditLedger() gives connections their turn while it runs", async () => {
+Deno.test("auditLedger() yields to connections while it runs", async () => {
   const ledger = await ledgerOf(5000);
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { hostname, port } = listener.addr;

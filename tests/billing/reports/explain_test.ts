@@ -45,7 +45,7 @@ Deno.test("explanationText() writes one line of arithmetic per class", async () 
       "Time:         first output after 210 ms, end after 1,830 ms",
       "Prompt cache: saved 0.00036 USD",
       "Reasoning:    20 of the completion tokens",
-      "Numbers:      the upstream told them",
+      "Numbers:      reported by the upstream",
       "Ledger:       entry 1, price version 1",
       "  1,234 prompt tokens x 0.00000125 USD x 0.8 = 0.001234 USD",
       "  400 tokens read from the cache x 0.000000125 USD x 0.8 = 0.00004 USD",
@@ -57,49 +57,49 @@ Deno.test("explanationText() writes one line of arithmetic per class", async () 
   ) assertStringIncludes(text, `${line}\n`);
 });
 
-Deno.test("explanationText() claims neither an upstream nor a time for a lost request", async () => {
+Deno.test("explanationText() shows neither upstream nor time for a lost request", async () => {
   const lost = freeEntryOf({ ending: "lost", status: 0, upstream: "", attempts: 0, firstMs: undefined, totalMs: 0 });
   const text = explanationText(await explain(lost));
   for (const name of ["Upstream", "Time"]) assertStringIncludes(text, `${`${name}:`.padEnd(14)}unknown\n`);
 });
 
-Deno.test("explanationText() does not say that the model of an invalid request may not be used", async () => {
+Deno.test("explanationText() does not blame permissions for an invalid request", async () => {
   const entry = freeEntryOf({ ending: "refused", status: 400, model: "", upstream: "", attempts: 0 });
   assertStringIncludes(explanationText(await explain(entry)), "Model:        none was chosen\n");
 });
 
-Deno.test("a factor of 1 is left out of the text, and large counts have commas", async () => {
+Deno.test("explanationText() omits a factor of 1 and formats large counts with commas", async () => {
   const sheet = { ...SHEET, factor: "1" };
   const text = explanationText(await explain(entryOf({ sheet, tokens: tokensOf({ prompt: 1_234_567 }) })));
   assertStringIncludes(text, "  1,234,567 prompt tokens x 0.00000125 USD = 1.54320875 USD\n");
   assertStringIncludes(text, "Key:          key_1\n");
 });
 
-Deno.test("explainRequest() tells what was held, released and paid by the house", async () => {
+Deno.test("explainRequest() shows held, released and overrun amounts", async () => {
   const enough = await explain(entryOf({ held: 10_000_000_000n }));
   assertEquals([enough.held_usd, enough.released_usd, enough.overrun_usd], ["0.01", "0.008278", "0"]);
   const short = await explain(entryOf({ held: 1_000_000_000n }));
   assertEquals([short.held_usd, short.released_usd, short.overrun_usd], ["0.001", "0", "0.000722"]);
   assertEquals([short.sum_usd, short.charged_usd, short.adds_up], ["0.001722", "0.001", true]);
   const text = explanationText(short);
-  assertStringIncludes(text, "  Held: 0.001 USD, of which 0 USD were released\n");
-  assertStringIncludes(text, "  Beyond what was held: 0.000722 USD, paid by the house\n");
+  assertStringIncludes(text, "  Held: 0.001 USD, of which 0 USD was released\n");
+  assertStringIncludes(text, "  Beyond the held amount: 0.000722 USD, paid by the operator\n");
 });
 
-Deno.test("explainRequest() says why nothing was charged", async () => {
+Deno.test("explainRequest() explains why nothing was charged", async () => {
   const cases: [Entry, string][] = [
     [
       freeEntryOf({ ending: "refused", status: 429, upstream: "", attempts: 0 }),
       "it was refused before any upstream was asked",
     ],
-    [freeEntryOf({ ending: "failed" }), "it failed, and what fails is not charged"],
-    [freeEntryOf({ ending: "lost" }), "the process that served it ended before the request did"],
-    [freeEntryOf({ ending: "abandoned", status: 499 }), "the client left before anything of the answer reached it"],
+    [freeEntryOf({ ending: "failed" }), "it failed, and failed requests are not charged"],
+    [freeEntryOf({ ending: "lost" }), "the process ended before the request did"],
+    [freeEntryOf({ ending: "abandoned", status: 499 }), "the client disconnected before it received any of the answer"],
     [
       entryOf({ ending: "done", source: "none", tokens: tokensOf() }),
-      "it repeated a request under the same Idempotency-Key",
+      "it repeated a request with the same Idempotency-Key",
     ],
-    [entryOf({ sheet: { ...SHEET, factor: "0" } }), "its tokens cost nothing at these prices"],
+    [entryOf({ sheet: { ...SHEET, factor: "0" } }), "its tokens are free at these prices"],
   ];
   for (const [entry, why] of cases) {
     const explanation = await explain(entry);
@@ -109,7 +109,7 @@ Deno.test("explainRequest() says why nothing was charged", async () => {
   assertEquals((await explain(entryOf())).why_free, null);
 });
 
-Deno.test("explainRequest() shows what is billed beside tokens, and sizes that were not asked for", async () => {
+Deno.test("explainRequest() shows extras, and sizes that differ from the requested ones", async () => {
   const entry = entryOf({
     endpoint: "images.edits",
     source: "formula",
@@ -146,13 +146,13 @@ Deno.test("explainRequest() shows what is billed beside tokens, and sizes that w
   assertEquals([usual.image_sizes, explanationText(usual).includes("Image sizes")], [same, false]);
 });
 
-Deno.test("explainRequest() says where an entry does not add up", async () => {
+Deno.test("explainRequest() reports an entry that does not add up", async () => {
   const explanation = await explain({ ...entryOf(), cost: 1n });
   assertEquals(explanation.adds_up, false);
   assertStringIncludes(explanationText(explanation), "This does not add up");
 });
 
-Deno.test("explainRequest() finds a request by its id with or without req_, and one that is still running", async () => {
+Deno.test("explainRequest() finds ended and running requests, with or without req_", async () => {
   const ledger = openMemoryStore().ledger;
   await ledger.append([entryOf()]);
   for (const id of ["r1", "req_r1"]) assertEquals((await explainRequest(ledger, id))?.id, "req_r1");
@@ -171,11 +171,11 @@ Deno.test("explainRequest() finds a request by its id with or without req_, and 
   const running = await explainRequest(ledger, "req_r3");
   assertEquals(running?.state, "running");
   if (running !== undefined) {
-    assertStringIncludes(explanationText(running), "State:        running; 0.005 USD are held for it\n");
+    assertStringIncludes(explanationText(running), "State:        running; 0.005 USD is held for it\n");
   }
 });
 
-Deno.test("explainRequest() says in one sentence why a request was refused", async () => {
+Deno.test("explainRequest() explains refusals in one sentence", async () => {
   const limit = { id: "key_1", unit: "requests", limit: 5, needed: 1, remaining: 0, free_after_ms: 11_940 } as const;
   const budget = {
     scope: "key",
@@ -194,7 +194,7 @@ Deno.test("explainRequest() says in one sentence why a request was refused", asy
     ],
     [
       { code: "limit", limit: { scope: "key", ...limit, unit: "concurrency", free_after_ms: 150 }, set_by: "key" },
-      'key "anna" is limited to 5 requests at one time (limits of its own); the next slot was free 0.2 s later',
+      'key "anna" is limited to 5 concurrent requests (limits of its own); the next slot was free 0.2 s later',
     ],
     [
       { code: "limit", limit: { ...limit, scope: "group", id: "default", unit: "tokens", needed: 3 } },
@@ -223,7 +223,7 @@ Deno.test("explainRequest() says in one sentence why a request was refused", asy
           { upstream: "two", model: "acme/one", why: "quarantined", wait_ms: 60_000 },
         ],
       },
-      "no target could be asked: one (its breaker was open; 4.2 s left), two (it refused the gateway's key; 60 s left)",
+      "no target was available: one (its circuit breaker was open; 4.2 s left), two (it refused the gateway's key; 60 s left)",
     ],
     [{ code: "body_too_large" }, "the request body is too large"],
   ];
@@ -241,7 +241,7 @@ Deno.test("explainRequest() says in one sentence why a request was refused", asy
   }
 });
 
-Deno.test("explanationText() lists the attempts, and why the next one was made", async () => {
+Deno.test("explanationText() lists the attempts, and the reason for each next one", async () => {
   const attempts = [
     { upstream: "one", model: "acme/one", outcome: "unreachable", ms: 12, message: "Cannot connect" },
     { upstream: "one", model: "acme/one", outcome: "limited", ms: 3, status: 429, code: "slow", request_id: "v1" },

@@ -26,7 +26,7 @@ function sumOf(change: Partial<UpstreamSum>): UpstreamSum {
   };
 }
 
-Deno.test("readInvoice() reads what vendors write: quotes, other columns, empty cells, either end of lines", () => {
+Deno.test("readInvoice() reads quotes, other columns, empty cells and both line ends", () => {
   const { columns, byDay, rows } = readInvoice(
     '\uFEFFday,project,model,completion,upstream_usd\r\n2026-11-20,"a ""b"", c",big-1,7,12.50\n2026-11-21,,"big,2",,0.000000000001\r\n\r\n',
   );
@@ -37,19 +37,19 @@ Deno.test("readInvoice() reads what vendors write: quotes, other columns, empty 
   ]);
 });
 
-Deno.test("readInvoice() names the line that it cannot read", () => {
+Deno.test("readInvoice() names the invalid line", () => {
   const cases: [string, string][] = [
     ["", "its first line must name the column model"],
     ["day,prompt\n", "its first line must name the column model"],
     ["day,model\n2026-11-20,a\n", "one of prompt"],
     ["model,prompt\na,1\nb\n", "line 3 of the invoice: it has 1 of 2 cells"],
-    ["day,model,prompt\n2026-02-30,a,1\n", 'line 2 of the invoice: "2026-02-30" is no day'],
+    ["day,model,prompt\n2026-02-30,a,1\n", 'line 2 of the invoice: "2026-02-30" is not a day'],
     ["model,prompt\na,1.5\n", 'line 2 of the invoice: prompt is "1.5", expected a whole number'],
     ["model,prompt\na,-1\n", "expected a whole number"],
     ["model,upstream_usd\na,1e3\n", 'upstream_usd is "1e3", expected USD'],
     ["model,upstream_usd\na,0.0000000000001\n", "expected USD with at most 12 decimals"],
-    ['model,prompt\na,"1\n', "line 2 of the invoice: a quote is out of place"],
-    ['model,prompt\na,"1"2\n', "a quote is out of place"],
+    ['model,prompt\na,"1\n', "line 2 of the invoice: it has a misplaced quote"],
+    ['model,prompt\na,"1"2\n', "it has a misplaced quote"],
     ["model,prompt\n\n\r\na,x\n", "line 4 of the invoice"],
     ["model,prompt\ra,1\rb,x\r", "line 3 of the invoice"],
     ['model,note,prompt\na,"1\n2\n3",4\nb,,x\n', "line 5 of the invoice"],
@@ -59,12 +59,12 @@ Deno.test("readInvoice() names the line that it cannot read", () => {
   for (const [text, message] of cases) assertThrows(() => readInvoice(text), RangeError, message, text);
 });
 
-Deno.test("readInvoice() reads a cell of any length", () => {
+Deno.test("readInvoice() reads cells of any length", () => {
   const { rows } = readInvoice(`model,note,prompt\na,"${"x".repeat(20_000_000)}",1\n`);
   assertEquals(rows.map(({ model, values }) => [model, ...values.values()]), [["a", 1n]]);
 });
 
-Deno.test("compareInvoice() lets numbers differ by the tolerance, and by not one unit more", () => {
+Deno.test("compareInvoice() accepts differences up to the tolerance, exactly", () => {
   const cases: [ours: bigint, theirs: string, tolerance: string, within: boolean][] = [
     [12_500_000_000_000n, "12.5", "0%", true],
     [12_500_000_000_001n, "12.5", "0%", false],
@@ -83,7 +83,7 @@ Deno.test("compareInvoice() lets numbers differ by the tolerance, and by not one
   }
 });
 
-Deno.test("compareInvoice() adds up what is of one model and day, and has what only one side knows", () => {
+Deno.test("compareInvoice() adds up rows of one model and day, and lists those of one side only", () => {
   const tolerance = readTolerance("0%");
   const sums = [sumOf({}), sumOf({ day: DAY_ONE / DAY_MS + 1 }), sumOf({ model: "only-ours", tokens: tokensOf() })];
   const text =
@@ -103,7 +103,7 @@ Deno.test("compareInvoice() adds up what is of one model and day, and has what o
   ]);
 });
 
-Deno.test("readTolerance() and readUpstreamPrices() refuse what says nothing exact", () => {
+Deno.test("readTolerance() and readUpstreamPrices() reject inexact input", () => {
   for (const text of ["", "0.1", "-1%", "1e3%", "0.0000001%"]) {
     assertThrows(() => readTolerance(text), RangeError, "Cannot read the tolerance");
   }
@@ -112,8 +112,8 @@ Deno.test("readTolerance() and readUpstreamPrices() refuse what says nothing exa
     ['{"a": {"prompt": "1", "completion": "1"}, "a": {"prompt": "2", "completion": "1"}}', '"a" comes twice'],
     ["[]", "an object of models"],
     ['{"a": 1}', 'an object of prices for "a"'],
-    ['{"a": {"prompt": 1, "completion": "1"}}', '"prompt" of "a" is no string'],
-    ['{"a": {"prompt": "1", "completion": "1", "input": "1"}}', '"input" of "a" is no class'],
+    ['{"a": {"prompt": 1, "completion": "1"}}', '"prompt" of "a" is not a string'],
+    ['{"a": {"prompt": "1", "completion": "1", "input": "1"}}', '"input" of "a" is not a price class'],
     ['{"a": {"prompt": "1"}}', '"a" needs prompt and completion'],
     ['{"a": {"prompt": "1", "completion": "1e-3"}}', '"completion" of "a" is "1e-3", expected USD'],
   ];

@@ -3,7 +3,7 @@ import { readPeriod } from "../../../lib/billing/reports/period.ts";
 
 const NOW = Date.UTC(2026, 10, 21, 15, 30);
 
-Deno.test("readPeriod() reads spans, days and moments, and begins with the month without a word", () => {
+Deno.test("readPeriod() reads spans, days and moments, and defaults to the current month", () => {
   const cases: [{ since?: string; until?: string }, string, string][] = [
     [{}, "2026-11-01T00:00:00.000Z", "2026-11-22T00:00:00.000Z"],
     [{ since: "7d" }, "2026-11-14T15:30:00.000Z", "2026-11-22T00:00:00.000Z"],
@@ -17,7 +17,7 @@ Deno.test("readPeriod() reads spans, days and moments, and begins with the month
   }
 });
 
-Deno.test("readPeriod() reads days and months by name, whole and by UTC", () => {
+Deno.test("readPeriod() reads named days and months in UTC", () => {
   const cases: [name: string, now: string, since: string, until: string][] = [
     ["today", "2026-11-21T15:30", "2026-11-21", "2026-11-22"],
     ["yesterday", "2026-11-01T00:00", "2026-10-31", "2026-11-01"],
@@ -41,7 +41,7 @@ Deno.test("readPeriod() reads days and months by name, whole and by UTC", () => 
   );
 });
 
-Deno.test("readPeriod() refuses what is no moment, and a period that ends before it begins", () => {
+Deno.test("readPeriod() rejects invalid moments, and a period that ends before it begins", () => {
   for (const typed of [{ since: "yesterday" }, { until: "2026-02-31" }, { since: "" }, { since: "7w" }]) {
     assertThrows(() => readPeriod(typed, NOW), RangeError, "Cannot read the ");
   }

@@ -7,7 +7,7 @@ import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, someEntries } from "./entries.ts
 
 const NOW = DAY_ONE + 3 * DAY_MS - 1;
 
-Deno.test("timeSteps() ends with the present step", () => {
+Deno.test("timeSteps() ends with the current step", () => {
   const names = (steps: { since: number; until: number }[]) =>
     steps.map(({ since, until }) => [new Date(since).toISOString(), new Date(until).toISOString()]);
   const now = Date.parse("2026-11-21T09:13:20Z");
@@ -20,7 +20,7 @@ Deno.test("timeSteps() ends with the present step", () => {
   ]);
 });
 
-Deno.test("readTimeSeries() has every request once, in its step and its part", async () => {
+Deno.test("readTimeSeries() counts every request once, in its step and group", async () => {
   const entries = someEntries(1000);
   const { ledger } = openMemoryStore();
   await ledger.append(entries);
@@ -56,7 +56,7 @@ Deno.test("readTimeSeries() has every request once, in its step and its part", a
   }
 });
 
-Deno.test("readTimeSeries() by upstream reads a day again when it has more requests, and no other day", async () => {
+Deno.test("readTimeSeries() by upstream rereads only days with more requests", async () => {
   const { ledger } = openMemoryStore();
   const day = (number: number) => DAY_ONE + number * DAY_MS;
   await ledger.append([0, 1, 2].map((number) => entryOf({ id: `r${number}`, at: day(number), upstream: "one" })));
@@ -80,7 +80,7 @@ Deno.test("readTimeSeries() by upstream reads a day again when it has more reque
   assertEquals(asked, [[day(0), day(3)], [day(1), day(2)]]);
 });
 
-Deno.test("readTimeSeries() shows days whose entries are pruned, and refuses hours of them", async () => {
+Deno.test("readTimeSeries() shows days with pruned entries, but not their hours", async () => {
   const { ledger } = openMemoryStore();
   await ledger.append([entryOf({ id: "old", at: DAY_ONE }), entryOf({ id: "new", at: NOW })]);
   while (await ledger.prune(DAY_ONE / DAY_MS + 1));
@@ -93,7 +93,7 @@ Deno.test("readTimeSeries() shows days whose entries are pruned, and refuses hou
   );
 });
 
-Deno.test("readLatencies() reads all requests of a short period, and leaves out those without an answer", async () => {
+Deno.test("readLatencies() reads all requests of a short period, except those without an answer", async () => {
   const { ledger } = openMemoryStore();
   const answers = Array.from(
     { length: 100 },
@@ -113,7 +113,7 @@ Deno.test("readLatencies() reads all requests of a short period, and leaves out 
   });
 });
 
-Deno.test("readLatencies() reads a sample of a busy period, in which each step weighs what it has", async () => {
+Deno.test("readLatencies() samples a busy period, weighted by steps", async () => {
   const { ledger } = openMemoryStore();
   const entries = (step: number, count: number, firstMs: number) =>
     Array.from({ length: count }, (_, index) =>

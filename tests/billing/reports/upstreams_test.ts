@@ -30,7 +30,7 @@ async function ledgerOf(entries: readonly Entry[]) {
   return ledger;
 }
 
-Deno.test("sumUpstreams() sums what was asked of each upstream by its own name of the model and day, at list price", async () => {
+Deno.test("sumUpstreams() sums by upstream, upstream model and day, at list price", async () => {
   const tokens = tokensOf({ prompt: 100, input_cache_read: 10, completion: 20, reasoning: 5 });
   const next = DAY_ONE + DAY_MS;
   const ledger = await ledgerOf([
@@ -82,7 +82,7 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
   assertEquals(priced.map(({ upstreamCost }) => upstreamCost), [list, 3n * 150_000_000n, 150_000_000n]);
 });
 
-Deno.test("sumUpstreams() takes the cost that an entry recorded before the catalog's, and a given price before both", async () => {
+Deno.test("sumUpstreams() prefers a given price over the entry's cost, and that over the catalog's price", async () => {
   const tokens = tokensOf({ prompt: 100, completion: 20 });
   const ledger = await ledgerOf([
     entryOf({ id: "a", tokens, details: { upstream_usd: "0.000123" } }),
@@ -99,7 +99,7 @@ Deno.test("sumUpstreams() takes the cost that an entry recorded before the catal
   assertEquals([given?.upstreamCost, given?.unpriced], [3n * 100_000_000n, 0]);
 });
 
-Deno.test("sumUpstreams() knows what an upstream takes for uploaded images", async () => {
+Deno.test("sumUpstreams() includes the cost of uploaded images", async () => {
   const details = { extras: [{ item: "input_image", count: 1_000, price: "0.0000012" }] };
   const ledger = await ledgerOf([entryOf({ tokens: tokensOf({ prompt: 10 }), details })]);
   const config = configOf({ "acme/one": ["big-1"] });
@@ -116,7 +116,7 @@ Deno.test("sumUpstreams() knows what an upstream takes for uploaded images", asy
   assertEquals(await costs(priced("")), [10_000_000n]);
 });
 
-Deno.test("sumUpstreams() knows what an upstream takes for calls of hosted tools", async () => {
+Deno.test("sumUpstreams() includes the cost of hosted tools", async () => {
   const details = { extras: [{ item: "hosted_tools.web_search", count: 3, price: "0.02" }] };
   const ledger = await ledgerOf([entryOf({ tokens: tokensOf({}), details })]);
   const config = configOf({ "acme/one": ["big-1"] });
@@ -127,7 +127,7 @@ Deno.test("sumUpstreams() knows what an upstream takes for calls of hosted tools
   }
 });
 
-Deno.test("sumUpstreams() refuses a period of which single requests are forgotten, and says from when they are there", async () => {
+Deno.test("sumUpstreams() rejects a period with pruned entries, and says from when they exist", async () => {
   const ledger = await ledgerOf([
     entryOf({ id: "a" }),
     entryOf({ id: "b", at: DAY_ONE + DAY_MS }),
@@ -146,7 +146,7 @@ Deno.test("sumUpstreams() refuses a period of which single requests are forgotte
   assertEquals(sums.map(({ requests, day }) => [requests, day]), [[1, FIRST_DAY + 1]]);
 });
 
-Deno.test("sumUpstreams() refuses a period whose first requests are forgotten while it reads", async () => {
+Deno.test("sumUpstreams() rejects a period whose entries are pruned while it reads", async () => {
   const ledger = await ledgerOf([entryOf({ id: "a" }), entryOf({ id: "b", at: DAY_ONE + DAY_MS })]);
   const pruned = {
     start: ledger.start,
@@ -158,7 +158,7 @@ Deno.test("sumUpstreams() refuses a period whose first requests are forgotten wh
   await assertRejects(() => sumUpstreams({ ledger: pruned, config: configOf({}) }, WHOLE), PrunedEntriesError);
 });
 
-Deno.test("sumUpstreams() knows upstreams that are configured, and those that were asked once", async () => {
+Deno.test("sumUpstreams() accepts configured upstreams and those in the ledger", async () => {
   const parts = { ledger: await ledgerOf([entryOf({ id: "a", upstream: "former" })]), config: configOf({}) };
   assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "acme" })).length, 0);
   assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "former" })).length, 1);
@@ -167,7 +167,7 @@ Deno.test("sumUpstreams() knows upstreams that are configured, and those that we
   }
 });
 
-Deno.test("sumUpstreams() reads periods of several pages to the end, and nothing outside of them", async () => {
+Deno.test("sumUpstreams() reads several pages and nothing outside of the period", async () => {
   // As many at one moment as are more than a page, and others before and after.
   const at = [DAY_ONE - 1, DAY_ONE, DAY_ONE + 5, WHOLE.until];
   const ledger = await ledgerOf(

@@ -9,7 +9,7 @@ import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, someEntries, tokensOf } from "./
 const WHOLE = { since: DAY_ONE, until: DAY_ONE + 3 * DAY_MS };
 const NO_KEYS = { keys: openMemoryStore().keys, config: { keys: [], groups: {}, models: [] } };
 
-Deno.test("usageReport() sums exactly, whatever it is asked by", async () => {
+Deno.test("usageReport() sums exactly for every grouping", async () => {
   const entries = someEntries(2000);
   const ledger = openMemoryStore().ledger;
   await ledger.append(entries);
@@ -24,7 +24,7 @@ Deno.test("usageReport() sums exactly, whatever it is asked by", async () => {
   }
 });
 
-Deno.test("usageReport() has the dearest first, and days in their order", async () => {
+Deno.test("usageReport() orders by cost, and days by date", async () => {
   const ledger = openMemoryStore().ledger;
   const dear = tokensOf({ prompt: 1_000_000 });
   await ledger.append([
@@ -38,7 +38,7 @@ Deno.test("usageReport() has the dearest first, and days in their order", async 
   assertEquals(await names("day"), ["2026-11-20", "2026-11-21", "2026-11-22"]);
 });
 
-Deno.test("usageReport() names keys of the store and of the configuration, ended ones too, and ids it does not know", async () => {
+Deno.test("usageReport() names stored, configured and revoked keys, and shows unknown ids", async () => {
   const keys = openMemoryStore().keys;
   const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
   await keys.add({ ...record, id: "key_1", name: "ci", revokedAt: 5 });
@@ -59,7 +59,7 @@ Deno.test("usageReport() names keys of the store and of the configuration, ended
   ]]);
 });
 
-Deno.test("usageReport() of many keys is what it is of few: in order, named, and exact in sum", async () => {
+Deno.test("usageReport() orders, names and sums many keys like few", async () => {
   const [keys, ledger] = [openMemoryStore().keys, openMemoryStore().ledger];
   const count = 3000;
   const record = { group: "default", createdAt: 0, disabled: false, rules: {} };
@@ -90,7 +90,7 @@ Deno.test("usageReport() of many keys is what it is of few: in order, named, and
   assertEquals(total.cost_usd, formatUsd(entries.reduce((sum, { cost }) => sum + cost, 0n)));
 });
 
-Deno.test("usageReport() takes the beginning in and leaves the end out", async () => {
+Deno.test("usageReport() includes the start and excludes the end of the period", async () => {
   const ledger = openMemoryStore().ledger;
   const moments = [DAY_ONE - 1, DAY_ONE, DAY_ONE + DAY_MS - 1, DAY_ONE + DAY_MS];
   await ledger.append(moments.map((at, index) => entryOf({ id: `r${index}`, at })));
@@ -99,7 +99,7 @@ Deno.test("usageReport() takes the beginning in and leaves the end out", async (
   assertEquals([report.since, report.until], ["2026-11-20T00:00:00.000Z", "2026-11-21T00:00:00.000Z"]);
 });
 
-Deno.test("usageReport() of nothing has no lines and a total of 0", async () => {
+Deno.test("usageReport() for no requests has no lines and a total of 0", async () => {
   const { lines, total } = await usageReport({ ledger: openMemoryStore().ledger, ...NO_KEYS }, { ...WHOLE, by: "key" });
   assertEquals([lines, total.requests, total.cost_usd, total.overrun_usd], [[], 0, "0", "0"]);
 });
@@ -114,7 +114,7 @@ Deno.test("readGroupings() reads one or two different groupings", () => {
   }
 });
 
-Deno.test("usageReport() by two things has the lines of the dearest first name together, and names keys in both places", async () => {
+Deno.test("usageReport() by two groupings keeps the lines of one name together, and names keys in both places", async () => {
   const { keys, ledger } = openMemoryStore();
   const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
   await keys.add({ ...record, id: "key_1", name: "ci" });
@@ -153,7 +153,7 @@ Deno.test("usageReport() by two things has the lines of the dearest first name t
   assertEquals([by, then_by, total.tokens.prompt], ["day", "group", 22]);
 });
 
-Deno.test("a filter finds keys by name and id, and what is neither used nor configured is not known", async () => {
+Deno.test("readUsageFilter() finds keys by name and id, and rejects unknown groups and models", async () => {
   const { keys, ledger } = openMemoryStore();
   const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
   await keys.add({ ...record, id: "key_1", name: "ci" });
@@ -175,7 +175,7 @@ Deno.test("a filter finds keys by name and id, and what is neither used nor conf
   await assertRejects(() => report({ model: "acme/x" }), UsageFilterError, 'Cannot find model "acme/x"');
 });
 
-Deno.test("usageReport() by user and tag needs single entries, and has each request once in its total", async () => {
+Deno.test("usageReport() by user and tag reads single entries, and counts each request once in its total", async () => {
   const { keys, ledger } = openMemoryStore();
   const parts = { ledger, ...NO_KEYS, keys };
   await ledger.append([

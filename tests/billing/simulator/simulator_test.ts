@@ -22,7 +22,7 @@ const BUG_STEPS = 120;
 const first = Number(Deno.env.get("SEED") ?? 1);
 const only = Deno.env.get("HISTORY");
 
-Deno.test("simulator: no history breaks an invariant, whatever fails, crashes, leaves or comes late", async () => {
+Deno.test("simulator: no random history with failures and crashes violates an invariant", async () => {
   const { crashes, seen } = await runAll(only === undefined ? seedsFrom(first, SEEDS) : [readHistory(only)]);
   if (only !== undefined) return;
   assert(crashes > SEEDS * 0.3, `Only ${crashes} crashes`);
@@ -32,11 +32,11 @@ Deno.test("simulator: no history breaks an invariant, whatever fails, crashes, l
   }
 });
 
-Deno.test("simulator: a seed gives the same run again", async () => {
+Deno.test("simulator: the same seed gives the same run", async () => {
   for (const seed of [1, 2, 3]) assertEquals(await simulate(seed), await simulate(seed));
 });
 
-Deno.test("simulator: nor over a file, and the files of a process that died", async () => {
+Deno.test("simulator: no history violates an invariant over a file with process crashes", async () => {
   await inFolder(async (folder) => {
     let disks = 0;
     const disk = () => openSqliteDisk(`${folder}/${disks++}`);
@@ -46,7 +46,7 @@ Deno.test("simulator: nor over a file, and the files of a process that died", as
 });
 
 Deno.test({
-  name: "simulator: nor over Postgres, which processes come to and leave",
+  name: "simulator: no history violates an invariant over Postgres with several processes",
   ignore: !HAS_POSTGRES,
   fn: () =>
     withPostgresDisks(async (disk) => {
@@ -55,7 +55,7 @@ Deno.test({
     }),
 });
 
-Deno.test("simulator: a history is written and read again, and made shorter as long as it fails", async () => {
+Deno.test("simulator: a failing history is saved, reloaded and minimized", async () => {
   for (const history of [historyOf(7), { seed: 7, steps: [0, 3, 90] }, { seed: 7, steps: [] }]) {
     assertEquals(readHistory(writeHistory(history)), history);
   }

@@ -175,7 +175,7 @@ Deno.test("a body that is no form is a 400 that says what is expected", async ()
   const body = { model: "acme/paint", prompt: "x", images: [{ image_url: "https://example.com/a.png" }] };
   const error = await errorOf(await gateway.post("/v1/images/edits", body));
   assertEquals(error.status, 400);
-  assertMatch(error.message, /expected multipart\/form-data .* as a file .*URLs of images are not taken/);
+  assertMatch(error.message, /expected multipart\/form-data .* as a file .*image URLs are not supported/);
 });
 
 Deno.test("a language model is a 400 that names the right endpoint, before the images are looked at", async () => {

@@ -112,7 +112,7 @@ const BAD: readonly [what: string, members: JsonObject, param: string, message: 
   ["output_compression 101", { output_compression: 101 }, "output_compression", /<=100/],
   ["background transparent", { background: "transparent" }, "background", /"transparent" is unsupported/],
   ["another background", { background: "red" }, "background", /Expected "opaque" or "auto"$/],
-  ["response_format url", { response_format: "url" }, "response_format", /base64, there are no URLs/],
+  ["response_format url", { response_format: "url" }, "response_format", /base64, URLs are not supported/],
   ["moderation high", { moderation: "high" }, "moderation", /"auto"\|"low"/],
   ["style drawn", { style: "drawn" }, "style", /"vivid"\|"natural"/],
   ["a user that is no text", { user: 5 }, "user", /expected string/],

@@ -176,7 +176,7 @@ Deno.test({
       assertGreater(tokens, 2_000 - 2 * (7 + TOKENS) * 2);
     });
 
-    await t.step("requests at one time", async () => {
+    await t.step("concurrent requests", async () => {
       for (let round = 0; round < 2; round++) {
         ({ promise: going, resolve: release } = Promise.withResolvers<void>());
         const answers = await Promise.all(

@@ -52,7 +52,7 @@ async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
   return entries.filter((entry) => entry.keyId === keyId).reduce((sum, { cost }) => sum + cost, 0n);
 }
 
-Deno.test(`${CLIENTS} requests at one time: exactly as many are asked as can be held`, async () => {
+Deno.test(`${CLIENTS} concurrent requests: exactly as many are asked as can be held`, async () => {
   await inFolder(async (folder) => {
     let gate = Promise.withResolvers<void>();
     const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });

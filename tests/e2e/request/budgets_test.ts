@@ -203,7 +203,7 @@ Deno.test("a key's budget and its group's count together, and what one refuses t
   const refused = await ask(gateway, "chat", { max_completion_tokens: 595 }, third);
   assertEquals(refused.status, 429);
   // Of others it is not told what they left.
-  assertMatch(refused.text, /budget of group \\"default\\" \(0\.01 USD in all\)\. It never starts anew/);
+  assertMatch(refused.text, /budget of group \\"default\\" \(0\.01 USD in all\)\. It does not reset/);
 });
 
 Deno.test("models without a price are never refused, also where a budget is used up or overdrawn", async () => {
@@ -273,7 +273,7 @@ Deno.test("a budget starts anew with its period, and a request counts in the per
   const refused = await ask(gateway, "chat", { max_completion_tokens: 1_000 });
   assertMatch(
     refused.text,
-    /per month, of which 0 USD is left and 0\.01 USD is held.*It starts anew on 2026-12-01 at 00:00 UTC/,
+    /per month, of which 0 USD is left and 0\.01 USD is held.*It resets on 2026-12-01 at 00:00 UTC/,
   );
   now += 1_000;
   assertEquals((await ask(gateway, "chat", { max_completion_tokens: 1_000 })).status, 200);

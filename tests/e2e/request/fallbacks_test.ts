@@ -287,7 +287,7 @@ Deno.test("a malformed function call and nothing else of Gemini is replaced by a
     }
     const alone = await gateway.ask("chat", prompt("chat", { model: "acme/alone", stream }));
     const { error } = await alone.json();
-    assertEquals([alone.status, error.message], [502, "The model returned nothing but a malformed function call"]);
+    assertEquals([alone.status, error.message], [502, "The model returned only a malformed function call"]);
     const entries = await entriesOf(gateway);
     assertEquals(entries.map(({ ending, cost, upstream }) => [ending, cost > 0n, upstream]), [
       ...PROTOCOLS.map(() => ["end", true, "sound"]),

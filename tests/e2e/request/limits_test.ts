@@ -217,10 +217,10 @@ Deno.test("a refusal tells when to come again, in the words of each protocol and
     [
       { requests_per_minute: 1 },
       "requests",
-      /^Cannot take this request now: this API key is limited to 1 requests per minute\. Please try again in [\d.]+s$/,
+      /^Rate limit reached: this API key is limited to 1 request per minute\. Please try again in [\d.]+s$/,
     ],
     [{ tokens_per_minute: ESTIMATE }, "tokens", /limited to 108 tokens per minute\. Please try again in [\d.]+s$/],
-    [{ concurrency: 1 }, "requests", /limited to 1 requests at one time\. Please try again in [\d.]+s$/],
+    [{ concurrency: 1 }, "requests", /limited to 1 concurrent request\. Please try again in [\d.]+s$/],
   ];
   for (const [limits, type, words] of cases) {
     for (const protocol of PROTOCOLS) {
@@ -279,7 +279,7 @@ Deno.test("a request that needs more than a whole limit is told that no wait hel
     assertEquals(response.status, 429);
     assertMatch(
       (await refusalOf(protocol, response)).message,
-      /it needs 131 tokens, and this API key is limited to 50/,
+      /needs 131 tokens, but this API key is limited to 50/,
     );
     assertEquals(
       [headers.get("x-should-retry"), headers.get("retry-after"), headers.get("retry-after-ms")],

@@ -121,7 +121,7 @@ Deno.test("without memory answers say that they are not stored", async () => {
   const answer = await answerOf(await ask(gateway, { store: true }));
   assertEquals([answer.store, gateway.gateway.recall.bytes], [false, 0]);
   const { message } = await errorOf(await ask(gateway, { previous_response_id: answer.id }));
-  assertStringIncludes(message, "this gateway keeps no responses");
+  assertStringIncludes(message, "this gateway does not store responses");
 });
 
 Deno.test("a reference brings back signed reasoning that its client did not ask for", async () => {

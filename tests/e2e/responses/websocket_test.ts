@@ -359,5 +359,5 @@ Deno.test("only some messages wait for a response", async () => {
   for (let sent = 0; sent < 66; sent++) socket.send({ input: "a" });
   const error = JSON.parse(await socket.message());
   assertEquals([error.type, error.status], ["error", 400]);
-  assertStringIncludes(error.error.message, "wait for the response before");
+  assertStringIncludes(error.error.message, "waiting for an earlier response");
 });

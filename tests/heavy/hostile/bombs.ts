@@ -48,9 +48,9 @@ export const BOMBS: readonly Bomb[] = [
     name: "an image of 30 MB",
     body: said(() => [{ type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` } }]),
   },
-  { name: "n of a thousand million", body: chat({ n: 1e9 }) },
+  { name: "n of 1,000,000,000", body: chat({ n: 1e9 }) },
   { name: "max_tokens of 1e15", body: chat({ max_tokens: 1e15 }) },
-  { name: "max_tokens below 0", body: chat({ max_tokens: -1 }) },
+  { name: "negative max_tokens", body: chat({ max_tokens: -1 }) },
   { name: "max_tokens of 1e400", body: raw(() => `"max_tokens":1e400`) },
   { name: "max_tokens as text", body: chat({ max_tokens: "10" }) },
 ];

@@ -53,7 +53,7 @@ Deno.test("what is wrong at the upstream has a text of ours, and its own is the 
     ["RESOURCE_EXHAUSTED", "The rate limit of the model's vendor is reached"],
     ["UNAVAILABLE", "The model's vendor is overloaded"],
     ["DEADLINE_EXCEEDED", "The model's vendor took too long to answer"],
-    ["NOT_FOUND", "The model's vendor does not know this model, or a file that the request names"],
+    ["NOT_FOUND", "The model's vendor does not have this model, or a file that the request names"],
     ["INTERNAL", "The model's vendor failed to answer"],
     ["FAILED_PRECONDITION", "The model's vendor failed to answer"],
   ];

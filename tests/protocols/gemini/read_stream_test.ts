@@ -202,7 +202,7 @@ Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
 
 Deno.test("a stream that fails ends in one error of the right kind, after what it said", () => {
   const cases: Readonly<Record<string, [number, string, string]>> = {
-    error_call_malformed: [1, "upstream", "The model returned nothing but a malformed function call"],
+    error_call_malformed: [1, "upstream", "The model returned only a malformed function call"],
     error_cut: [3, "upstream", "The model's answer ended before it was complete"],
     error_first: [0, "overloaded", "The model's vendor is overloaded"],
     error_in_the_middle: [3, "upstream", "The model's vendor failed to answer"],

@@ -374,7 +374,7 @@ Deno.test("readPrompt() refuses what changes meaning and cannot be served", () =
         output_format: { type: "json_schema", schema: {} },
       },
       "output_format",
-      "Cannot use output_format beside output_config.format",
+      "Cannot use both output_format and output_config.format",
     ],
   ];
   for (const [members, param, message] of cases) {

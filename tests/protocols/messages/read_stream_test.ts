@@ -85,7 +85,7 @@ Deno.test("reader() takes events whose type is only their name, and the mark tha
   assertEquals(aggregateEvents(read([...frames, { data: "[DONE]" }, { data: "" }])), ANSWERS.text);
 });
 
-Deno.test("reader() ends with an error where an event is no JSON object", async () => {
+Deno.test("reader() ends with an error where an event is not JSON object", async () => {
   const frames = await framesOf("text");
   for (const data of ["{", "null", "7", '"x"', "[]", "<html>", '{"type":"ping","type":"ping"}', "[".repeat(100)]) {
     const events = read([...frames.slice(0, 4), { event: "x", data }, ...frames.slice(4)]);

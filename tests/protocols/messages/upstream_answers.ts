@@ -144,7 +144,10 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
   empty_blocks: reply([text("Yes.")]),
   text_at_start: reply([text("Hi there")]),
   unopened_block: reply([text("Hi there"), thought("Hm.", "c2ln")]),
-  unopened_call: { error: "upstream", message: "Cannot read the upstream's answer: a call goes on that is not open" },
+  unopened_call: {
+    error: "upstream",
+    message: "Cannot read the upstream's answer: a call continues that was not started",
+  },
   two_message_deltas: reply([text("Hi")], {}, 3),
   null_reason_cut: { error: "upstream", message: CUT, text: "Hi" },
   unknown: reply([

@@ -44,7 +44,7 @@ const VARIANTS: Entry[] = [
   entry({ id: 'odd "\u2028\n\t\ud83d\ude00 \u0000', model: "a/b\nc", sheet: { ...SHEET, model: "\\u0041" } }),
 ];
 
-Deno.test("entries wait over a restart and come back as they were, in their order; then the file is as at first", () =>
+Deno.test("Journal keeps entries in order over a restart, and empties its file after the replay", () =>
   inFolder(async (folder) => {
     const path = `${folder}/deep/journal`;
     const first = await open(path);
@@ -73,7 +73,7 @@ Deno.test("entries wait over a restart and come back as they were, in their orde
     await third.journal.close();
   }));
 
-Deno.test("what fails to be entered waits on, what comes meanwhile comes after it, and a crash begins anew", () =>
+Deno.test("Journal keeps entries whose replay failed before later ones, and repeats after a crash", () =>
   inFolder(async (folder) => {
     const path = `${folder}/journal`;
     const { journal } = await open(path, { maxEntries: 10_000 });
@@ -102,7 +102,7 @@ Deno.test("what fails to be entered waits on, what comes meanwhile comes after i
     await again.journal.close();
   }));
 
-Deno.test("wherever the last write was cut off, all before it is there, and the next one is whole", () =>
+Deno.test("Journal recovers all entries before a truncated write", () =>
   inFolder(async (folder) => {
     const path = `${folder}/journal`;
     const { journal } = await open(path);
@@ -127,7 +127,7 @@ Deno.test("wherever the last write was cut off, all before it is there, and the 
     }
   }));
 
-Deno.test("what has changed since it was written is left out and told, a copy stays, and all else is there", () =>
+Deno.test("Journal skips and reports modified records, keeps a copy, and reads the rest", () =>
   inFolder(async (folder) => {
     const path = `${folder}/journal`;
     const { journal } = await open(path);
@@ -158,7 +158,7 @@ Deno.test("what has changed since it was written is left out and told, a copy st
     }
   }));
 
-Deno.test("a journal is full at its bounds: no more work begins, what runs has a tenth more, and room comes back", () =>
+Deno.test("Journal stops new work when it is full, accepts a tenth more from running work, and recovers", () =>
   inFolder(async (folder) => {
     for (const parts of [{ maxEntries: 20 }, { maxEntries: 1e6, maxBytes: 15_000 }]) {
       const { journal } = await open(`${folder}/${parts.maxEntries}`, parts);
@@ -189,24 +189,24 @@ Deno.test("a journal is full at its bounds: no more work begins, what runs has a
     }
   }));
 
-Deno.test("a journal belongs to one process at a time, and a file that is none is left alone", () =>
+Deno.test("Journal is exclusive to one process, and rejects other files", () =>
   inFolder(async (folder) => {
     const path = `${folder}/journal`;
     const { journal } = await open(path);
-    const other = await assertRejects(() => open(path), StoreError, "another gateway has it");
+    const other = await assertRejects(() => open(path), StoreError, "another gateway uses it");
     assert(other.message.includes('"nodes.journal"') && other.message.includes(path));
     await journal.close();
     await (await open(path)).journal.close();
     for (const text of ["something else\n", "something else without an end", "sluice-journal 2\nx\n"]) {
       await Deno.writeTextFile(path, text);
-      await assertRejects(() => open(path), StoreError, "it is no journal");
+      await assertRejects(() => open(path), StoreError, "it is not a journal");
       assertEquals(await Deno.readTextFile(path), text);
     }
     await assertRejects(() => open(`${folder}/journal/below`), StoreError, "Cannot open the journal");
     await assertRejects(() => open(folder), StoreError, "Cannot open the journal");
   }));
 
-Deno.test("what the store will never take stays in a file beside", () =>
+Deno.test("Journal moves permanently rejected entries to a separate file", () =>
   inFolder(async (folder) => {
     const { journal } = await open(`${folder}/journal`);
     for (const id of ["one", "two"]) await journal.putAside([entry({ id })]);
@@ -244,7 +244,7 @@ async function acked(child: Deno.ChildProcess, enough = Infinity): Promise<{ ack
   return said;
 }
 
-Deno.test("whenever the process is killed, what was acknowledged is there", () =>
+Deno.test("Journal loses no acknowledged entry whenever the process is killed", () =>
   inFolder(async (folder) => {
     for (const enough of [1, 30, 100]) {
       const path = `${folder}/${enough}`;
@@ -261,7 +261,7 @@ Deno.test("whenever the process is killed, what was acknowledged is there", () =
   }));
 
 Deno.test({
-  name: "a disk that is full refuses what does not fit, and what was acknowledged before is there",
+  name: "Journal rejects entries on a full disk, and keeps acknowledged ones",
   ignore: !IS_UNIX || skipIf(findProgram("sh") === undefined, "sh is not installed"),
   fn: () =>
     inFolder(async (folder) => {

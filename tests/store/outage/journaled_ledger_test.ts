@@ -131,7 +131,7 @@ testLedger(
   (test) => inWorld(async (world) => test(await world.open({ journal: false }))),
 );
 
-Deno.test("entries wait while the store is out of reach, and are in it, once and in order, when it is back", async () => {
+Deno.test("JournaledLedger stores entries during an outage, and writes them once and in order afterwards", async () => {
   for (const mood of ["refuses", "silent"] as const) {
     await inWorld(async (world) => {
       const { clock } = world;
@@ -158,7 +158,7 @@ Deno.test("entries wait while the store is out of reach, and are in it, once and
   }
 });
 
-Deno.test("what cannot wait is refused at once while the store is out of reach, as a fault that passes", () =>
+Deno.test("JournaledLedger rejects other calls at once during an outage, with a retryable error", () =>
   inWorld(async (world) => {
     const ledger = await world.open();
     world.mood = "refuses";
@@ -183,7 +183,7 @@ Deno.test("what cannot wait is refused at once while the store is out of reach, 
     assertEquals(eventsOf(world), ["store_down"]);
   }));
 
-Deno.test("a store that flaps is told down once and up once, and one that is back within a second not at all", () =>
+Deno.test("JournaledLedger logs a flapping store as one outage, and one below a second not at all", () =>
   inWorld(async (world) => {
     const { clock } = world;
     const ledger = await world.open({ journal: false });
@@ -225,7 +225,7 @@ Deno.test("a store that flaps is told down once and up once, and one that is bac
     assertEquals(eventsOf(world), ["store_down", "store_up", "store_down"]);
   }));
 
-Deno.test("a store that is silent is known to be away after 2 seconds, whoever asks, and also when nobody does", () =>
+Deno.test("JournaledLedger detects a silent store after 2 seconds, with or without callers", () =>
   inWorld(async (world) => {
     const ledger = await world.open();
     world.mood = "silent";
@@ -242,7 +242,7 @@ Deno.test("a store that is silent is known to be away after 2 seconds, whoever a
     assertEquals(ledger.reach().up, false);
   }));
 
-Deno.test("an answer that comes while the process itself was held up counts", () =>
+Deno.test("JournaledLedger accepts an answer that arrives during a stall of its process", () =>
   inWorld(async (world) => {
     const answer = Promise.withResolvers<boolean[]>();
     const ledger = await world.open({ ledger: { ...world.far, append: () => answer.promise } });
@@ -253,7 +253,7 @@ Deno.test("an answer that comes while the process itself was held up counts", ()
     assertEquals([await entered, ledger.reach().up, world.events], [[true], true, []]);
   }));
 
-Deno.test("what was entered although nobody heard of it is not entered again", () =>
+Deno.test("JournaledLedger does not repeat an entry that was written although its answer was lost", () =>
   inWorld(async (world) => {
     const ledger = await world.open();
     world.mood = "forgets to answer";
@@ -265,7 +265,7 @@ Deno.test("what was entered although nobody heard of it is not entered again", (
     assertEquals(world.events.at(-1), { level: "info", event: "journal_replayed", entries: 2, not_new: 1 });
   }));
 
-Deno.test("a process that ends meanwhile leaves its entries to the next one", () =>
+Deno.test("JournaledLedger leaves its entries to the next process", () =>
   inWorld(async (world) => {
     const first = await world.open();
     world.mood = "refuses";
@@ -280,7 +280,7 @@ Deno.test("a process that ends meanwhile leaves its entries to the next one", ()
     assertEquals(await idsIn(world.far), ["a", "b", "c"]);
   }));
 
-Deno.test("nothing is voided while entries wait, nor within a lease after the store is back: they are new when they come", () =>
+Deno.test("JournaledLedger voids no hold before its entries are written and a lease has passed", () =>
   inWorld(async (world) => {
     const { clock } = world;
     const ledger = await world.open({ leaseMs: 60_000 });
@@ -301,7 +301,7 @@ Deno.test("nothing is voided while entries wait, nor within a lease after the st
     assertEquals((await ledger.find("mine"))?.cost, 5n);
   }));
 
-Deno.test("a full journal takes nothing, says so before, and takes again when the store is back", () =>
+Deno.test("JournaledLedger stops new work when the journal is full, and resumes after the outage", () =>
   inWorld(async (world) => {
     const ledger = await world.open({ maxEntries: 10 });
     world.mood = "refuses";
@@ -319,7 +319,7 @@ Deno.test("a full journal takes nothing, says so before, and takes again when th
     assertEquals((await idsIn(world.far)).length, 12);
   }));
 
-Deno.test("without a journal nothing is entered, or begun, while the store is out of reach", () =>
+Deno.test("JournaledLedger without a journal enters nothing during an outage", () =>
   inWorld(async (world) => {
     const ledger = await world.open({ journal: false });
     assertEquals(ledger.takes, true);
@@ -331,7 +331,7 @@ Deno.test("without a journal nothing is entered, or begun, while the store is ou
     assertEquals(await ledger.append([entry()]), [true]);
   }));
 
-Deno.test("what the store refuses is told to who brings it, and put aside where nobody can be told any more", () =>
+Deno.test("JournaledLedger reports rejected entries to their caller, and sets replayed ones aside", () =>
   inWorld(async (world) => {
     const broken = Object.assign(new Error("null value"), { code: "23502" });
     const refuse = (entries: readonly Entry[]) =>
@@ -351,7 +351,7 @@ Deno.test("what the store refuses is told to who brings it, and put aside where 
     assert((await Deno.readTextFile(`${world.folder}/journal.refused`)).includes('"id":"bad"'));
   }));
 
-Deno.test("a store that can be read but not written is not up, and entries wait for it", () =>
+Deno.test("JournaledLedger treats a read-only store as down", () =>
   inWorld(async (world) => {
     let isFull = true;
     const append: LedgerStore["append"] = (entries) =>
@@ -366,7 +366,7 @@ Deno.test("a store that can be read but not written is not up, and entries wait 
     assertEquals(await idsIn(world.far), ["a"]);
   }));
 
-Deno.test("what the store answers when nobody waits for it any more disturbs nobody", () =>
+Deno.test("JournaledLedger ignores answers after their timeout", () =>
   inWorld(async (world) => {
     world.mood = "refuses";
     const before = await world.open();
@@ -419,6 +419,6 @@ async function simulate(seed: number): Promise<void> {
   });
 }
 
-Deno.test("whatever the order of outages, lost answers and restarts, what was acknowledged is entered once", async () => {
+Deno.test("JournaledLedger enters every acknowledged entry once, in random outages and restarts", async () => {
   for (let seed = 1; seed <= 40; seed++) await simulate(seed);
 });

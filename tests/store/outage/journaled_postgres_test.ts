@@ -30,7 +30,7 @@ const WAYS: Record<
 };
 
 Deno.test({
-  name: "entries under load are all in Postgres, each once, however the server goes away and comes back",
+  name: "entries under load reach Postgres once each, across outages of the server",
   ignore: !HAS_POSTGRES,
   fn: (t) =>
     inFolder(async (folder) => {

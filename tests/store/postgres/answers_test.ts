@@ -24,7 +24,7 @@ async function inDatabase(nodes: number, test: (...answers: AnswerStore[]) => Pr
 testAnswers("the Postgres store", (test) => inDatabase(1, test), OPTIONS);
 
 Deno.test({
-  name: "answers in pieces of an older Postgres database are deleted, and new ones are stored",
+  name: "the Postgres store deletes answers in pieces of an older database, and stores new ones",
   ...OPTIONS,
   fn: async () => {
     await using database = await freshDatabase();
@@ -46,7 +46,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "an answer is found by all nodes, and of those stored at once one stays",
+  name: "all nodes find an answer, and of concurrent ones the last is kept",
   ...OPTIONS,
   fn: () =>
     inDatabase(2, async (one, two) => {
@@ -60,7 +60,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "nodes that store at once store no more bytes together than the bound",
+  name: "concurrent nodes together respect the bound of bytes",
   ...OPTIONS,
   fn: () =>
     inDatabase(3, async (...nodes) => {
@@ -77,7 +77,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "of many nodes that claim a request at once one has it",
+  name: "one of many concurrent nodes claims a request",
   ...OPTIONS,
   fn: () =>
     inDatabase(3, async (...nodes) => {
@@ -97,7 +97,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "what the Postgres store cannot do with answers rejects",
+  name: "the Postgres store rejects invalid answers",
   ...OPTIONS,
   fn: async () => {
     await using database = await freshDatabase();

@@ -36,7 +36,7 @@ const CHANGES: Record<string, (keys: KeyStore) => Promise<unknown>> = {
 
 for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
   Deno.test({
-    name: `what one node does to a key binds on another within two seconds, ${way}`,
+    name: `a key change on one node applies on another within two seconds, ${way}`,
     ignore,
     async fn() {
       for (const [name, change] of Object.entries(CHANGES)) {
@@ -86,7 +86,7 @@ async function countListeners({ sql }: Node): Promise<number> {
 }
 
 Deno.test({
-  name: "no change is missed, however commits come one after the other",
+  name: "no change is missed for any order of commits",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -120,7 +120,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "what is done to keys by hand, and a database that was put back, bind as well",
+  name: "manual changes of keys and a restored backup apply as well",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -153,7 +153,7 @@ const OUTAGES: Record<string, { begin: (engine: Engine) => unknown; end: (engine
 
 for (const [what, outage] of Object.entries(OUTAGES)) {
   Deno.test({
-    name: `while the database ${what}, known keys serve for a while and others wait for it`,
+    name: `while the database ${what}, cached keys work for a while and others wait`,
     ignore,
     async fn() {
       await using engine = await startPostgres();
@@ -214,7 +214,7 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
 }
 
 Deno.test({
-  name: "a key is read anew while nothing is heard of changes, though the database answers",
+  name: "cached keys are read again while the change feed is down but the database answers",
   ignore,
   async fn() {
     await using database = await freshDatabase();

@@ -4,7 +4,7 @@ import { connect, migrate } from "../../../lib/store/postgres/client.ts";
 import { freshDatabase, HAS_POSTGRES } from "../../support/databases.ts";
 
 Deno.test({
-  name: "nodes that start together on an empty database make its tables once",
+  name: "nodes that start together on an empty database create its tables once",
   ignore: !HAS_POSTGRES,
   async fn() {
     await using database = await freshDatabase();

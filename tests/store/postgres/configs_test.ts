@@ -5,7 +5,7 @@ import { openNode, until } from "./nodes.ts";
 const ignore = !HAS_POSTGRES;
 
 Deno.test({
-  name: "the shared configuration is the one that was put last",
+  name: "the shared configuration is the last one stored",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -25,7 +25,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "shared configurations that are put at once get versions of their own",
+  name: "concurrently stored configurations get separate versions",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -72,7 +72,7 @@ for (const isDeaf of [false, true]) {
 }
 
 Deno.test({
-  name: "a node that begins to watch is told of what was put since it looked",
+  name: "a node that starts to watch is notified of texts stored since its last read",
   ignore,
   async fn() {
     await using database = await freshDatabase();

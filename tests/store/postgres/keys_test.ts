@@ -30,7 +30,7 @@ function nth(number: number): string {
 }
 
 Deno.test({
-  name: "the Postgres store keeps a hash to one key, whoever comes at once",
+  name: "the Postgres store keeps hashes unique under concurrency",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -55,7 +55,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the Postgres store notes last uses of the same keys from several nodes at once",
+  name: "the Postgres store records last uses of the same keys from several nodes",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -76,7 +76,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node asks the database once for a key that it knows, and for a wrong one",
+  name: "a node reads each key once, valid or wrong",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -103,7 +103,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node forgets the keys that were not used for the longest",
+  name: "a node evicts the least recently used keys",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -122,7 +122,7 @@ Deno.test({
 
 for (const revoker of ["itself", "another"]) {
   Deno.test({
-    name: `a node does not remember a key that ${revoker} revoked while it was read`,
+    name: `a node does not cache a key that ${revoker} revoked during the read`,
     ignore,
     async fn() {
       const read = Promise.withResolvers<void>();
@@ -153,7 +153,7 @@ for (const revoker of ["itself", "another"]) {
 }
 
 Deno.test({
-  name: "a crowd of unknown keys does not stand in the way of known ones",
+  name: "a flood of unknown keys does not delay known ones",
   ignore,
   async fn() {
     await using database = await freshDatabase();

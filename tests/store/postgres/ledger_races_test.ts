@@ -55,7 +55,7 @@ async function insist<Result>(call: () => Promise<Result>): Promise<Result> {
 }
 
 Deno.test({
-  name: "nodes that enter the same requests at once enter each once, in one chain",
+  name: "nodes that enter the same requests concurrently enter each once, in one chain",
   ...OPTIONS,
   fn: () =>
     withLedgers(NODES, async (ledgers) => {
@@ -92,7 +92,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "nodes that want the last of a budget at once get it once, round after round",
+  name: "nodes that compete for the rest of a budget grant it once",
   ...OPTIONS,
   fn: () =>
     withLedgers(NODES, async (ledgers) => {
@@ -125,7 +125,7 @@ function pick([first, ...rest]: Ledgers, index: number): LedgerStore {
 }
 
 Deno.test({
-  name: "of two requests, each of which uses up the budget that only the other is judged by, one is admitted",
+  name: "of two requests that each exhaust the other's budget, one is admitted",
   ...OPTIONS,
   fn: () =>
     withLedgers(2, async ([one, other]) => {
@@ -144,7 +144,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "nodes that hold and enter at once never spend more than a budget, and never block each other",
+  name: "nodes that hold and enter concurrently never exceed a budget and never deadlock",
   ...OPTIONS,
   fn: () =>
     withLedgers(NODES, async (ledgers, sql) => {
@@ -184,7 +184,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a request whose lease ends while it is entered and renewed has one end",
+  name: "a request whose lease ends during entry and renewal ends once",
   ...OPTIONS,
   fn: () =>
     withLedgers(NODES, async (ledgers, sql) => {
@@ -237,7 +237,7 @@ async function someoneWaits(sql: Sql): Promise<void> {
 }
 
 Deno.test({
-  name: "a hold that is renewed while it is being voided stays",
+  name: "a hold renewed while it is being voided stays",
   ...OPTIONS,
   fn: () =>
     withLedgers(2, async ([one, other], sql) => {
@@ -268,7 +268,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a hold that another node made of a request while it was entered ends without a second entry",
+  name: "a hold that another node made during the entry ends without a second entry",
   ...OPTIONS,
   fn: () =>
     withLedgers(1, async ([ledger], sql) => {
@@ -288,7 +288,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "what is held turns into what is charged at one moment",
+  name: "a hold turns into a charge atomically",
   ...OPTIONS,
   fn: () =>
     withLedgers(2, async ([one, other]) => {
@@ -330,7 +330,7 @@ async function cutConnections(sql: Sql, most: number): Promise<void> {
 }
 
 Deno.test({
-  name: "connections that are cut lose no entry and no hold, and make none twice",
+  name: "lost connections lose and duplicate no entry and no hold",
   ...OPTIONS,
   fn: () =>
     withLedgers(NODES, async (ledgers, sql) => {

@@ -14,7 +14,7 @@ import { withLedgers } from "./ledgers.ts";
 const OPTIONS = { ignore: !HAS_POSTGRES };
 
 Deno.test({
-  name: "the Postgres ledger refuses that what was entered is changed",
+  name: "the Postgres ledger rejects changes of entries",
   ...OPTIONS,
   fn: () =>
     withLedgers(1, async ([ledger], sql) => {
@@ -47,7 +47,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the Postgres ledger refuses texts that would come back as others, and what came with them",
+  name: "the Postgres ledger rejects a batch with texts that it cannot store unchanged",
   ...OPTIONS,
   fn: () =>
     withLedgers(1, async ([ledger]) => {
@@ -69,7 +69,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "nodes whose clocks differ by minutes keep leases by the server's",
+  name: "nodes with clocks minutes apart use the server's clock for leases",
   ...OPTIONS,
   fn: async () => {
     const aheadMs = 600_000;
@@ -93,7 +93,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "clocks that differ by less than a second count as the same",
+  name: "clocks that differ by less than a second count as equal",
   ...OPTIONS,
   fn: () =>
     withLedgers(1, async ([ledger], sql) => {
@@ -105,7 +105,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a hold from before the server was started is spared for a while, and as long as it is renewed",
+  name: "a hold from before the server's start is not voided for a while, and while it is renewed",
   ...OPTIONS,
   fn: async () => {
     await using server = await startPostgres();
@@ -153,7 +153,7 @@ async function until<Result>(ask: () => Promise<Result>): Promise<Result> {
 }
 
 Deno.test({
-  name: "a server that crashes has every entry and hold that was acknowledged, once",
+  name: "a crashed server has every acknowledged entry and hold once",
   ...OPTIONS,
   fn: async () => {
     await using server = await startPostgres();
@@ -208,7 +208,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a node goes on where another server took over that had not heard of the last entries",
+  name: "a node continues after a failover to a server that lacks the last entries",
   ...OPTIONS,
   fn: () =>
     withLedgers(1, async ([ledger], sql) => {
@@ -237,7 +237,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the Postgres ledger is not written by transactions that do not see what others wrote meanwhile",
+  name: "the Postgres ledger rejects transactions with a stale snapshot",
   ...OPTIONS,
   fn: () =>
     withLedgers(1, async ([ledger], sql) => {
@@ -251,7 +251,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a wall clock that is set while a node holds something ends no lease, and makes none longer",
+  name: "a changed wall clock neither ends nor extends a lease",
   ...OPTIONS,
   fn: async () => {
     let jumped = 0;

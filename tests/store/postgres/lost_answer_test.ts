@@ -39,7 +39,7 @@ async function insist<Result>(ask: () => PromiseLike<Result>): Promise<Result> {
 }
 
 Deno.test({
-  name: "an answer is whole after another one was lost in the middle",
+  name: "an answer is complete after another one was lost midway",
   ...OPTIONS,
   fn: () =>
     withConnection(async (sql) => {
@@ -66,7 +66,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "connections that are lost while they open end nothing else",
+  name: "connections lost while opening affect nothing else",
   ...OPTIONS,
   fn: () =>
     withConnection(async (sql) => {

@@ -31,7 +31,7 @@ async function ask<T>(address: Secret, question: string): Promise<T[]> {
 }
 
 Deno.test({
-  name: "openPostgresStore() brings a database up to date once, however many come at once",
+  name: "openPostgresStore() migrates a database once, even if several nodes start together",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -55,7 +55,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "openPostgresStore() refuses a database of a newer version",
+  name: "openPostgresStore() rejects a database of a newer version",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -64,13 +64,13 @@ Deno.test({
     await ask(url, "UPDATE sluice_shape SET version = 1000");
     for (const options of [{}, { readOnly: true }, SERVING]) {
       const error = await assertRejects(() => openPostgresStore(url, options), StoreError);
-      assertStringIncludes(error.message, `was written by a newer version of Sluice (shape 1000, known up to`);
+      assertStringIncludes(error.message, `was written by a newer version of Sluice (schema version 1000, known up to`);
     }
   },
 });
 
 Deno.test({
-  name: "openPostgresStore() brings tables up to date whole or not at all, and never where it only reads",
+  name: "openPostgresStore() migrates completely or not at all, and never for reading",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -92,7 +92,7 @@ Deno.test({
       assertEquals(await shape(), [{ version: older }]);
     }
     const refused = await assertRejects(reading, StoreError);
-    assertStringIncludes(refused.message, `it is of an older version of Sluice (shape ${older}, this one needs`);
+    assertStringIncludes(refused.message, `it has an older schema (version ${older}, this one needs`);
     assertEquals([await shape(), facts], [[{ version: older }], []]);
 
     await using other = await freshDatabase();
@@ -108,14 +108,14 @@ Deno.test({
 });
 
 Deno.test({
-  name: "openPostgresStore() tells why it cannot open a database, and no password",
+  name: "openPostgresStore() explains why it cannot open a database, without a password",
   ignore,
   async fn() {
     await using database = await freshDatabase();
     const { host } = new URL(database.url);
     const cases: [string, string][] = [
-      ["postgres://me:hunter2@127.0.0.1:1/x", "the database is out of reach"],
-      ["postgres://me:hunter2@nowhere.invalid/x", "the database is out of reach"],
+      ["postgres://me:hunter2@127.0.0.1:1/x", "the database is unreachable"],
+      ["postgres://me:hunter2@nowhere.invalid/x", "the database is unreachable"],
       [`postgres://nobody:hunter2@${host}/postgres`, 'role "nobody" does not exist'],
       [`postgres://sluice:hunter2@${host}/no_such`, 'database "no_such" does not exist'],
       [`postgres://sluice:hunter2@${host}/postgres?search_path=no_such`, "no schema has been selected to create in"],
@@ -142,7 +142,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "openPostgresStore() obeys what the address says",
+  name: "openPostgresStore() applies the parameters of its address",
   ignore,
   async fn() {
     await using database = await freshDatabase();
@@ -175,7 +175,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a store is out of reach and back, as it tells",
+  name: "the store reports an outage and its end",
   ignore,
   async fn() {
     await using engine = await startPostgres();
@@ -196,7 +196,7 @@ Deno.test({
   },
 });
 
-Deno.test("isOutOfReach() knows a database that cannot be used from a question that is wrong", () => {
+Deno.test("isOutOfReach() distinguishes an unusable database from an invalid query", () => {
   function answered(code: string): Error {
     return Object.assign(Object.create(postgres.PostgresError.prototype), { message: "no", code });
   }
@@ -221,7 +221,7 @@ Deno.test("isOutOfReach() knows a database that cannot be used from a question t
   }
 });
 
-Deno.test("readPostgresAddress() understands what Postgres's own tools do", () => {
+Deno.test("readPostgresAddress() accepts the addresses of Postgres's own tools", () => {
   const cases: [string, Partial<ReturnType<typeof readPostgresAddress>["options"]>, Record<string, string>][] = [
     ["postgres://db.example/x", { ssl: "prefer" }, {}],
     ["postgres://u:p%40@127.0.0.1:5433/x", { ssl: false }, {}],

@@ -15,7 +15,7 @@ function atOnce(): never {
   throw new Error("Cannot read the ledger at once");
 }
 
-Deno.test("what was charged since the reading began is added to what it found", async () => {
+Deno.test("Accounts.learn() adds charges made during the read", async () => {
   const accounts = new Accounts(atOnce);
   const sum = Promise.withResolvers<bigint>();
   let begin = () => {};
@@ -39,7 +39,7 @@ Deno.test("what was charged since the reading began is added to what it found", 
   await accounts.learn(OURS, () => Promise.reject(new Error("asked again")));
 });
 
-Deno.test("a request that does not wait for the reading reads at once, and stays right", async () => {
+Deno.test("Accounts.hold() reads synchronously if it cannot wait, and stays correct", async () => {
   let kept = 100n;
   const accounts = new Accounts(() => kept);
   const sum = Promise.withResolvers<bigint>();
@@ -62,7 +62,7 @@ Deno.test("a request that does not wait for the reading reads at once, and stays
   assertEquals(accounts.left(OURS), 10_000n - kept);
 });
 
-Deno.test("a reading that fails leaves nothing behind", async () => {
+Deno.test("Accounts.learn() leaves nothing behind after an error", async () => {
   const accounts = new Accounts(atOnce);
   await assertRejects(() =>
     accounts.learn(OURS, (_, begun) => {
@@ -123,7 +123,7 @@ async function readBesideWriters(path: string): Promise<number> {
   return meanwhile;
 }
 
-Deno.test("the SQLite ledger reads the sums of a group with turns for others, and is right whatever comes meanwhile", () =>
+Deno.test("the SQLite ledger sums a group in slices, correctly during concurrent changes", () =>
   inFolder(async (folder) => {
     // On a busy machine the first write may take longer than all of the reading.
     for (let tries = 1; await readBesideWriters(`${folder}/${tries}.db`) === 0; tries++) assertLess(tries, 20);

@@ -28,7 +28,7 @@ function dump(file: string): unknown[] {
   return [schema, tables, facts];
 }
 
-Deno.test("a copy of the store has everything that is in it", () =>
+Deno.test("backupStore() copies everything", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
     await store.keys.add(key());
@@ -40,7 +40,7 @@ Deno.test("a copy of the store has everything that is in it", () =>
     assertEquals((await names(folder)).filter((name) => name.includes("copy")), ["copy.db"]);
   }));
 
-Deno.test("a copy that is made while the gateway serves is one moment of it, and can be served from", () =>
+Deno.test("backupStore() copies a consistent, usable snapshot while the gateway serves", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const store = openSqliteStore(`${path}`, { own: true });
@@ -70,7 +70,7 @@ Deno.test("a copy that is made while the gateway serves is one moment of it, and
     await restored.close();
   }));
 
-Deno.test("a copy is never written over, and a failed one leaves nothing", () =>
+Deno.test("backupStore() never overwrites a file, and leaves nothing after a failure", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const store = openSqliteStore(`${path}`, { own: true });
@@ -79,15 +79,15 @@ Deno.test("a copy is never written over, and a failed one leaves nothing", () =>
       const error = await assertRejects(() => backupStore(from, to), StoreError, words);
       assertEquals(error.message.startsWith(`Cannot copy the store "${from}" to "${to}": `), true);
     };
-    await fails(path, `${folder}/there`, "is there already");
+    await fails(path, `${folder}/there`, "already exists");
     assertEquals(await Deno.readTextFile(`${folder}/there`), "mine");
-    await fails(path, path, "is there already");
+    await fails(path, path, "already exists");
     await fails(`${folder}/nothing.db`, `${folder}/copy.db`, "is not there");
     await fails(path, `${folder}/nowhere/copy.db`, "is not there");
     await fails(folder, `${folder}/copy.db`, "is no file");
     await fails(`${folder}/there`, `${folder}/copy.db`, "");
     await Deno.writeTextFile(`${folder}/copy.db.partial`, "");
-    await fails(path, `${folder}/copy.db`, "is there already");
+    await fails(path, `${folder}/copy.db`, "already exists");
     await Deno.remove(`${folder}/copy.db.partial`);
     assertEquals((await names(folder)).filter((name) => name.includes("copy")), []);
     assertEquals(await store.ledger.append([entry()]), [true]);

@@ -7,7 +7,7 @@ import { inFolder } from "../in_folder.ts";
 
 const KEYS = 700;
 
-Deno.test("a ledger in a SQLite file gives each sum of a day with many keys once", async () => {
+Deno.test("the SQLite ledger returns each sum of a day with many keys once", async () => {
   await inFolder(async (folder) => {
     const store = await openStore({ kind: "sqlite", path: `${folder}/sluice.db` }, { own: true });
     await assertEach(store.ledger);

@@ -83,7 +83,7 @@ async function removeCopies(folder: string): Promise<void> {
   }
 }
 
-Deno.test("a file is copied before it is brought up to date, and an older version can use the copy", async () => {
+Deno.test("a migration copies the file first, and an older version can use the copy", async () => {
   for (const own of [true, false]) {
     await inFolder(async (folder) => {
       const path = `${folder}/sluice.db`;
@@ -121,7 +121,7 @@ Deno.test("a new file is neither checked nor copied", () =>
     assertEquals([migrations, await namesIn(folder)], [[], ["sluice.db", "sluice.db-owner"]]);
   }));
 
-Deno.test("a file that fails its check stays as it was, whatever opens it", async () => {
+Deno.test("a file that fails its check stays unchanged in every mode", async () => {
   /** What is wrong with a file, and what is said about it. */
   const faults: [name: string, damage: (path: string) => void | Promise<void>, words: string][] = [
     ["an entry changed", (path) => {
@@ -164,7 +164,7 @@ Deno.test("a file that fails its check stays as it was, whatever opens it", asyn
   }
 });
 
-Deno.test("what a gateway that was killed left in the log is not written into a file that fails its check", () =>
+Deno.test("the log of a killed gateway is not merged into a file that fails its check", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     await outdated(path);
@@ -183,7 +183,7 @@ Deno.test("what a gateway that was killed left in the log is not written into a 
     assertEquals(await bytesOf(killed), before);
   }));
 
-Deno.test("a step that fails undoes those before it, and leaves no copy", () =>
+Deno.test("a failing step rolls back all steps, and leaves no copy", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     change(path, `${MIGRATIONS.slice(0, 3).join("")} PRAGMA user_version = 3; CREATE TABLE days (day INTEGER)`);
@@ -195,7 +195,7 @@ Deno.test("a step that fails undoes those before it, and leaves no copy", () =>
     assertEquals((await namesIn(folder)).filter((name) => name.includes("shape")), []);
   }));
 
-Deno.test("a store that is opened to read changes no byte, and asks for what must come first", () =>
+Deno.test("a store opened for reading changes no byte, and requires a current schema", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     await outdated(path);
@@ -204,7 +204,7 @@ Deno.test("a store that is opened to read changes no byte, and asks for what mus
       change(path, `PRAGMA journal_mode = ${journal}`);
       const old = await bytesOf(path);
       const error = await assertRejects(reading, StoreError);
-      assertStringIncludes(error.message, `it is of an older version of Sluice (shape ${OLDER}, this one needs`);
+      assertStringIncludes(error.message, `it has an older schema (version ${OLDER}, this one needs`);
       assertEquals(await bytesOf(path), old);
     }
     await openSqliteStore(path).close();

@@ -37,7 +37,7 @@ function many(count: number, name = "r"): ReturnType<typeof entry>[] {
   return Array.from({ length: count }, (_, index) => entry({ id: `${name}${index}` }));
 }
 
-Deno.test("the SQLite ledger goes on after a restart", () =>
+Deno.test("the SQLite ledger continues after a restart", () =>
   inFolder(async (folder) => {
     const path = `${folder}/${FILE}`;
     const first = openSqliteStore(path, { own: true });
@@ -52,7 +52,7 @@ Deno.test("the SQLite ledger goes on after a restart", () =>
     await second.close();
   }));
 
-Deno.test("the SQLite ledger keeps the chain of entries from before they could have details", () =>
+Deno.test("the SQLite ledger keeps the chain of entries from before details existed", () =>
   inFolder(async (folder) => {
     const path = `${folder}/${FILE}`;
     const db = new DatabaseSync(path);
@@ -98,7 +98,7 @@ Deno.test("the SQLite ledger enters the requests of a crashed process as lost", 
     await again.close();
   }));
 
-Deno.test("the SQLite ledger notes holds with the next entries, those that ended before not at all", () =>
+Deno.test("the SQLite ledger records holds with the next entries, unless they ended before", () =>
   inFolder(async (folder) => {
     const { ledger, close } = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const guest = openSqliteStore(`${folder}/${FILE}`);
@@ -118,7 +118,7 @@ Deno.test("the SQLite ledger notes holds with the next entries, those that ended
     for (const store of [guest, { close }]) await store.close();
   }));
 
-Deno.test("the SQLite ledger can be read, and entered into by its owner alone", () =>
+Deno.test("the SQLite ledger can be read by others, but written only by its owner", () =>
   inFolder(async (folder) => {
     const owner = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const guest = openSqliteStore(`${folder}/${FILE}`);
@@ -141,7 +141,7 @@ Deno.test("the SQLite ledger can be read, and entered into by its owner alone", 
     await owner.close();
   }));
 
-Deno.test("a guest of the SQLite ledger knows what is left as its owner does, by key, by group and since a day", () =>
+Deno.test("other processes read the same rest of budgets as the owner", () =>
   inFolder(async (folder) => {
     const owner = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const guest = openSqliteStore(`${folder}/${FILE}`);
@@ -165,7 +165,7 @@ Deno.test("a guest of the SQLite ledger knows what is left as its owner does, by
     for (const store of [guest, owner]) await store.close();
   }));
 
-Deno.test("the SQLite ledger sums up what is there when it begins, also while old entries are pruned", () =>
+Deno.test("the SQLite ledger sums a snapshot while old entries are pruned", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const day = (number: number) =>
@@ -197,7 +197,7 @@ Deno.test("the SQLite ledger sums up what is there when it begins, also while ol
     await store.close();
   }));
 
-Deno.test("SQLite sums that are given up end, before their turn and under way, and those behind them have theirs", () =>
+Deno.test("aborted SQLite sums end, waiting or running, and the next ones follow", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await store.ledger.append(many(5));
@@ -228,7 +228,7 @@ function abortedAt(looks: number): AbortSignal {
   });
 }
 
-Deno.test("a SQLite store that is closed ends sums that are under way", () =>
+Deno.test("closing a SQLite store ends running sums", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await store.ledger.append(many(5));
@@ -259,7 +259,7 @@ Deno.test("a SQLite store has one owner at a time", () =>
     await second.close();
   }));
 
-Deno.test("a SQLite store whose owner was killed has every entry that was acknowledged, and may be owned", () =>
+Deno.test("a SQLite store whose owner was killed has every acknowledged entry, and can be opened again", () =>
   inFolder(async (folder) => {
     const path = `${folder}/${FILE}`;
     const child = new Deno.Command(Deno.execPath(), {
@@ -291,7 +291,7 @@ Deno.test("a SQLite store whose owner was killed has every entry that was acknow
   }));
 
 Deno.test({
-  name: "an entry is acknowledged after a sync of the log that began when it was written",
+  name: "an entry is acknowledged after a sync of the log that began after its write",
   ignore: skipIf(!await canRun("strace", "-o", "/dev/null", "true"), "strace is not installed, or may not trace"),
   async fn() {
     await inFolder(async (folder) => {
@@ -325,7 +325,7 @@ async function writeBehind(shell: string, folder: string): Promise<string> {
 }
 
 Deno.test({
-  name: "the SQLite ledger refuses entries while the disk is full, and takes them when there is room again",
+  name: "the SQLite ledger rejects entries while the disk is full, and recovers",
   ignore: skipIf(
     !await canRun("unshare", "-rm", "bash", "-c", "mount -t tmpfs tmpfs /mnt"),
     "unshare is not installed, or may not mount a disk",
@@ -346,7 +346,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the SQLite ledger takes nothing more when the disk fails, and has all that was acknowledged",
+  name: "the SQLite ledger stops after a disk failure, and keeps all acknowledged entries",
   ignore: skipIf(!await canRun("bash", "-c", "true"), "bash is not installed"),
   async fn() {
     await inFolder(async (folder) => {
@@ -366,7 +366,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a sync that fails fails all that wait for it, and all after it",
+  name: "a failed sync rejects all waiting and later callers",
   ignore: skipIf(findProgram("mkfifo") === undefined, "mkfifo is not installed"),
   async fn() {
     await inFolder(async (folder) => {
@@ -382,7 +382,7 @@ Deno.test({
   },
 });
 
-Deno.test("the SQLite ledger refuses changes behind its back", () =>
+Deno.test("the SQLite ledger rejects manual changes", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await store.ledger.append(many(5));
@@ -415,7 +415,7 @@ Deno.test("the SQLite ledger refuses changes behind its back", () =>
     await store.close();
   }));
 
-Deno.test("the SQLite ledger enters nothing behind what something else entered or replaced", async () => {
+Deno.test("the SQLite ledger enters nothing after foreign or replaced entries", async () => {
   for (const [seq, id] of [[6, "new"], [9, "new"], [2, "new"], [6, "r2"], [5, "r0"]] as const) {
     await inFolder(async (folder) => {
       const path = `${folder}/${FILE}`;
@@ -427,7 +427,7 @@ Deno.test("the SQLite ledger enters nothing behind what something else entered o
       db.close();
       const [before, days] = [await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)];
       if (seq > 5) {
-        const words = `it ends with entry ${seq} in place of 5`;
+        const words = `it ends with entry  instead of ${seq}5`;
         await assertRejects(() => store.ledger.append(many(2, "s")), Error, words);
         await assertRejects(() => store.ledger.append(many(2, "t")), Error, "the disk or the file failed before");
       }
@@ -445,7 +445,7 @@ function copyOfSecond(columns: string, { seq, id }: { seq: number; id: string })
   return `INTO entries SELECT ${columns.replace(/^seq, id/, `${seq}, '${id}'`)} FROM entries WHERE seq = 2`;
 }
 
-Deno.test("a bit that flips anywhere in the entries or price sheets breaks the chain", async () => {
+Deno.test("a flipped bit in entries or price sheets breaks the chain", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const details: EntryDetails = {
@@ -494,7 +494,7 @@ function flip(name: unknown, type: unknown): string {
     : `substr(${name}, 1, length(${name}) - 1) || char(unicode(substr(${name}, -1)) + iif(unicode(substr(${name}, -1)) % 2, -1, 1))`;
 }
 
-Deno.test("entries wait in the background while another process writes, and are then entered", () =>
+Deno.test("entries wait in the background while another process writes", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const other = new DatabaseSync(`${folder}/${FILE}`);
@@ -513,7 +513,7 @@ Deno.test("entries wait in the background while another process writes, and are 
     await store.close();
   }));
 
-Deno.test("a step that fails leaves the ledger as it was, and usable", () =>
+Deno.test("a failing transaction leaves the ledger unchanged and usable", () =>
   inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await store.ledger.append([entry({ id: "a", cost: 2n ** 63n - 1n })]);
@@ -533,7 +533,7 @@ Deno.test("a step that fails leaves the ledger as it was, and usable", () =>
     await store.close();
   }));
 
-Deno.test("a file of the shape before the ledger gets one", () =>
+Deno.test("a file from before the ledger is migrated", () =>
   inFolder(async (folder) => {
     const db = new DatabaseSync(`${folder}/${FILE}`);
     for (const step of MIGRATIONS.slice(0, 3)) db.exec(step);
@@ -545,7 +545,7 @@ Deno.test("a file of the shape before the ledger gets one", () =>
     await store.close();
   }));
 
-Deno.test("entries are small, come fast, and their space is given back when they are pruned", async () => {
+Deno.test("entries are small and fast, and pruning returns their space", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const [count, size] = [100_000, 100];
@@ -612,7 +612,7 @@ function writerPath(): string {
   return new URL("ledger_writer.ts", import.meta.url).pathname;
 }
 
-Deno.test("a store that is served from and cannot be opened says whose fault it is", () =>
+Deno.test("a store that is in use and cannot be opened names the reason", () =>
   inFolder(async (folder) => {
     const path = `${folder}/none/${FILE}`;
     await Deno.writeTextFile(`${folder}/none`, "");

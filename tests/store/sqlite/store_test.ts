@@ -8,7 +8,7 @@ import { entryOf } from "../../billing/entries.ts";
 import { hash, key } from "../behaviours_keys.ts";
 import { inFolder } from "../in_folder.ts";
 
-Deno.test("the SQLite store keeps keys between starts", () =>
+Deno.test("the SQLite store keeps keys across restarts", () =>
   inFolder(async (folder) => {
     const first = openSqliteStore(`${folder}/sluice.db`);
     await first.keys.add(key({ disabled: true }));
@@ -18,7 +18,7 @@ Deno.test("the SQLite store keeps keys between starts", () =>
     await second.close();
   }));
 
-Deno.test("the SQLite store sees at once what another one of the same file wrote", () =>
+Deno.test("the SQLite store sees writes of another connection at once", () =>
   inFolder(async (folder) => {
     const [one, two] = [openSqliteStore(`${folder}/sluice.db`), openSqliteStore(`${folder}/sluice.db`)];
     assertEquals(await two.keys.findByHash(key().hash, 0), undefined);
@@ -30,7 +30,7 @@ Deno.test("the SQLite store sees at once what another one of the same file wrote
     await two.close();
   }));
 
-Deno.test("the version of the keys changes with whatever changes a key, and not with entries of the ledger", () =>
+Deno.test("the version of the keys changes with any change of a key, and not with ledger entries", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const [owner, guest] = [openSqliteStore(path, { own: true }), openSqliteStore(path)];
@@ -69,7 +69,7 @@ Deno.test("the version of the keys changes with whatever changes a key, and not 
     await owner.close();
   }));
 
-Deno.test("the SQLite store brings a file of the first shape up to date", () =>
+Deno.test("the SQLite store migrates a file of the first schema", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const db = new DatabaseSync(path);
@@ -83,7 +83,7 @@ Deno.test("the SQLite store brings a file of the first shape up to date", () =>
     await store.close();
   }));
 
-Deno.test("a SQLite file of another program gets no tables of ours", () =>
+Deno.test("the SQLite store adds no tables to a file of another program", () =>
   inFolder((folder) => {
     const path = `${folder}/books.db`;
     const db = new DatabaseSync(path);
@@ -97,7 +97,7 @@ Deno.test("a SQLite file of another program gets no tables of ours", () =>
     return Promise.resolve();
   }));
 
-Deno.test("a SQLite file of an older shape stays as it is while a gateway serves from it", () =>
+Deno.test("the SQLite store leaves an older file unchanged while a gateway serves from it", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const db = new DatabaseSync(path);
@@ -107,7 +107,7 @@ Deno.test("a SQLite file of an older shape stays as it is while a gateway serves
     const shape = () => Object.values(db.prepare("PRAGMA user_version").get() ?? {})[0];
 
     const gateway = takeOwnership(`${path}-owner`);
-    const why = "it is of an older version of Sluice, and another gateway is serving from it";
+    const why = "it needs a migration, and another gateway is serving from it";
     assertThrows(() => openSqliteStore(path), StoreError, `Cannot open the store "${path}": ${why}`);
     assertEquals(shape(), older);
     db.exec("PRAGMA user_version = 99");
@@ -124,7 +124,7 @@ Deno.test("a SQLite file of an older shape stays as it is while a gateway serves
     db.close();
   }));
 
-Deno.test("a SQLite file that is new can be used while the gateway that will serve from it starts", () =>
+Deno.test("a new SQLite file can be used while the gateway that will serve from it starts", () =>
   inFolder(async (folder) => {
     const gateway = takeOwnership(`${folder}/sluice.db-owner`);
     const guest = openSqliteStore(`${folder}/sluice.db`);
@@ -133,7 +133,7 @@ Deno.test("a SQLite file that is new can be used while the gateway that will ser
     gateway.close();
   }));
 
-Deno.test("the SQLite store makes its folder and file for the owner only", async () => {
+Deno.test("the SQLite store creates folder and file with owner-only permissions", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/deep/data/sluice.db`, { own: true });
     await store.keys.add(key());
@@ -148,7 +148,7 @@ Deno.test("the SQLite store makes its folder and file for the owner only", async
   });
 });
 
-Deno.test("the SQLite store writes through a log, with every commit on the disk", () =>
+Deno.test("the SQLite store uses a write-ahead log and syncs every commit", () =>
   inFolder(async (folder) => {
     await openSqliteStore(`${folder}/sluice.db`).close();
     const db = new DatabaseSync(`${folder}/sluice.db`);
@@ -170,7 +170,7 @@ Deno.test("the SQLite store writes through a log, with every commit on the disk"
     db.close();
   }));
 
-Deno.test("the SQLite store refuses a file that is no database, is damaged or newer", () =>
+Deno.test("the SQLite store rejects files that are not databases, damaged or newer", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const refuse = (words: string) => assertThrows(() => openSqliteStore(`${path}`, { own: true }), StoreError, words);
@@ -196,7 +196,7 @@ Deno.test("the SQLite store refuses a file that is no database, is damaged or ne
     refuse("newer version of Sluice");
   }));
 
-Deno.test("the SQLite store looks through a large file in part, and where it is not served from not at all", () =>
+Deno.test("the SQLite store checks a large file partially, and not at all for commands", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const store = openSqliteStore(`${path}`);
@@ -234,7 +234,7 @@ Deno.test("the SQLite store looks through a large file in part, and where it is 
     await openSqliteStore(`${path}`).close();
   }));
 
-Deno.test("openStore() takes :memory: after sqlite: as the name of a file", () =>
+Deno.test("sqlite::memory: is the name of a file", () =>
   inFolder(async (folder) => {
     await openSqliteStore(`${folder}/:memory:`).close();
     assert((await Deno.stat(`${folder}/:memory:`)).isFile);

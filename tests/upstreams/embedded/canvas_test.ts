@@ -51,7 +51,7 @@ function bytesOf(event: ImageEvent | undefined): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(Buffer.from(event.base64, "base64"));
 }
 
-Deno.test("the canvas paints each format in exactly the size, up to the largest", async () => {
+Deno.test("the canvas paints every format in exact size, up to the largest", async () => {
   const sizes: Size[] = [{ width: 816, height: 816 }];
   if (!skipInQuick("The largest images")) sizes.push({ width: 816, height: 2448 }, { width: 3840, height: 2160 });
   for (const format of ["png", "jpeg", "webp"] as const) {
@@ -63,7 +63,7 @@ Deno.test("the canvas paints each format in exactly the size, up to the largest"
   }
 });
 
-Deno.test("the canvas gives the same bytes for the same request, and other images for other words and numbers", async () => {
+Deno.test("the canvas is deterministic for a request, and varies with prompt and index", async () => {
   const size = { width: 816, height: 816 };
   const [first, second] = await events({ n: 2, size });
   assertEquals([first?.index, second?.index], [0, 1]);
@@ -72,7 +72,7 @@ Deno.test("the canvas gives the same bytes for the same request, and other image
   assertNotEquals(bytesOf(first), bytesOf((await events({ prompt: "A red sailboat at sunset.", size }))[0]));
 });
 
-Deno.test("a stream has the previews it asks for, in the image's size, nearer to it from step to step", async () => {
+Deno.test("a stream has the requested previews in full size, with increasing detail", async () => {
   for (const partialImages of skipInQuick("Streams with one preview, and with none") ? [3] : [0, 1, 3]) {
     const all = await events({ stream: true, partialImages, n: 2, size: { width: 1024, height: 640 } });
     const steps = Array.from({ length: partialImages }, (_, step) => step);
@@ -90,7 +90,7 @@ Deno.test("a stream has the previews it asks for, in the image's size, nearer to
   createCanvas().close();
 });
 
-Deno.test("the event loop goes round while the canvas paints", async () => {
+Deno.test("the event loop runs while the canvas paints", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   await events({ size: { width: 2048, height: 2048 } });
@@ -98,7 +98,7 @@ Deno.test("the event loop goes round while the canvas paints", async () => {
   assertGreater(turns, 20);
 });
 
-Deno.test("after cancel() the feed ends; after an abort it rejects with the reason", async () => {
+Deno.test("the feed ends after cancel(), and rejects with the reason after an abort", async () => {
   const cancelled = await open({ n: 3 });
   const pending = cancelled.feed.read();
   cancelled.feed.cancel();
@@ -113,7 +113,7 @@ Deno.test("after cancel() the feed ends; after an abort it rejects with the reas
   aborted.canvas.close();
 });
 
-Deno.test("members nobody reads are named", async () => {
+Deno.test("unused members are named", async () => {
   const { dropped, feed } = await open({ rest: { style: "vivid" } });
   feed.cancel();
   assertEquals(dropped.names, ["style"]);
@@ -131,7 +131,7 @@ function upload(pixels: Pixels, orientation = 1): InputImage {
   };
 }
 
-Deno.test("the canvas edits uploads, follows their orientation and their mask, and gives variations", async () => {
+Deno.test("the canvas edits uploads by orientation and mask, and varies images", async () => {
   const pixels = quarters({ width: 96, height: 64 });
   const size = { width: 640, height: 1024 };
   const parts = { kind: "edit", prompt: "resize", size, images: [upload(pixels, 6)] } as const;
@@ -148,7 +148,7 @@ Deno.test("the canvas edits uploads, follows their orientation and their mask, a
   createCanvas().close();
 });
 
-Deno.test("an upload that is damaged or too large fails the request with what is the case", async () => {
+Deno.test("a damaged or too large upload fails the request with the reason", async () => {
   const good = upload(quarters({ width: 64, height: 64 }));
   const damaged = { ...good, bytes: good.bytes.slice(0, 90) };
   const { canvas, feed } = await open({ kind: "edit", images: [damaged] });

@@ -16,7 +16,7 @@ async function arrivals(asked: Promise<Response>): Promise<number[]> {
   return times;
 }
 
-Deno.test("echo waits between pieces where the first line asks for a pace, and says the line, too", async () => {
+Deno.test("echo pauses between pieces if the first line asks for it, and repeats the line", async () => {
   await using gateway = startGateway({});
   const times = await arrivals(gateway.ask("chat", slow("pace:120ms\nand on", { max_tokens: 4 })));
   assertEquals(times.length, 4);
@@ -25,7 +25,7 @@ Deno.test("echo waits between pieces where the first line asks for a pace, and s
   assertEquals((await whole.json()).choices[0].message.content, "pace:5ms\nand on");
 });
 
-Deno.test("echo takes its usual pace where the line is another one", async () => {
+Deno.test("echo uses its usual delay for another line", async () => {
   await using gateway = startGateway({});
   for (const words of ["say pace:60000ms", "pace:60000", "pace:-1ms\nx", "x\npace:60000ms", "pace:60000msx"]) {
     const begun = performance.now();
@@ -34,7 +34,7 @@ Deno.test("echo takes its usual pace where the line is another one", async () =>
   }
 });
 
-Deno.test("a client that leaves ends the wait", async () => {
+Deno.test("a disconnecting client ends the pause", async () => {
   const begun = performance.now();
   {
     await using gateway = startGateway({});

@@ -56,7 +56,7 @@ const cases: [string, string[], string][] = [
   [`call:a ${'{"x":'.repeat(50)}1${"}".repeat(50)}`, [], `call:a ${'{"x":'.repeat(50)}1${"}".repeat(50)}`],
 ];
 
-Deno.test("readDirectives() takes calls out of a text and leaves the rest", () => {
+Deno.test("readDirectives() separates calls from text", () => {
   for (const [text, expected, rest] of cases) {
     const { directives, text: left } = readDirectives(text, { tools, most: 128 });
     const found = directives.map(({ tool, arguments: input }) =>
@@ -66,20 +66,20 @@ Deno.test("readDirectives() takes calls out of a text and leaves the rest", () =
   }
 });
 
-Deno.test("readDirectives() leaves what is beyond the most as text", () => {
+Deno.test("readDirectives() leaves calls beyond the maximum as text", () => {
   const { directives, text } = readDirectives("call:a\ncall:b\ncall:a", { tools, most: 1 });
   assertEquals(directives.map(({ tool }) => tool.name), ["a"]);
   assertEquals(text, "call:b\ncall:a");
 });
 
-Deno.test("readDirectives() takes the first of two tools with one name", () => {
+Deno.test("readDirectives() uses the first of two tools with one name", () => {
   const twins: CallableTool[] = [{ type: "function", name: "x", description: "1" }, { type: "custom", name: "x" }];
   assertEquals(readDirectives("call:x {}", { tools: twins, most: 1 }).directives, [
     { tool: { type: "function", name: "x", description: "1" }, arguments: "{}" },
   ]);
 });
 
-Deno.test("readDirectives() takes time in proportion to the text", () => {
+Deno.test("readDirectives() takes linear time", () => {
   const texts = ["call:a {\n", 'call:a {"\n', "call:a {x}\n", "call:a {} ", '{\\"', "call:a [\n", " \t", "call:"]
     .concat(
       ["call:patch\n```\n", "call:patch\n````x\n", 'call:patch {"input":"\n', 'call:patch {"input":"a"}\n'],

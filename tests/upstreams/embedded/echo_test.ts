@@ -57,7 +57,7 @@ Deno.test("echo calls tools", async () => {
   assertEquals((await replyOf([user("weather?")], { tools })).finish, "tool_use");
 });
 
-Deno.test("echo answers in the form asked for", async () => {
+Deno.test("echo answers in the requested format", async () => {
   const schema = { type: "object", properties: { n: { type: "integer", minimum: 3 } }, required: ["n"] };
   const tools = [tool("get_time")];
   const jsonSchema = { format: { type: "json_schema" as const, schema } };
@@ -72,7 +72,7 @@ Deno.test("echo answers in the form asked for", async () => {
   ]);
 });
 
-Deno.test("echo reasons when asked, and knows its own reasoning again", async () => {
+Deno.test("echo reasons on request, and accepts its own reasoning back", async () => {
   const question = user("hi");
   for (const display of ["summarized", "omitted"] as const) {
     const reasoning = { mode: "adaptive" as const, display };
@@ -96,7 +96,7 @@ Deno.test("echo reasons when asked, and knows its own reasoning again", async ()
   assertEquals((await replyOf([question], { reasoning: { mode: "off" } })).blocks.length, 1);
 });
 
-Deno.test("echo keeps to the client's limit and to the row's", async () => {
+Deno.test("echo respects the limits of the client and the model", async () => {
   const long = user("one two three four five six seven eight nine ten");
   const cases: [number | undefined, number, number][] = [[3, 100, 3], [100, 4, 4], [undefined, 5, 5], [0, 100, 0]];
   for (const [maxTokens, most, completion] of cases) {
@@ -108,7 +108,7 @@ Deno.test("echo keeps to the client's limit and to the row's", async () => {
   assertEquals([stopped.stopSequence, stopped.blocks], [" four", [{ type: "text", text: "one two three" }]]);
 });
 
-Deno.test("echo tells the size of the prompt before it begins, and one event at a time", async () => {
+Deno.test("echo reports the prompt's size first, and yields one event at a time", async () => {
   const feed = await echoFeed(promptOf([user("hi there")]), { countInput: () => Promise.resolve(42) });
   assertEquals(await feed.read(), [{ type: "start", usage: { prompt: 42 } }]);
   for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
@@ -117,7 +117,7 @@ Deno.test("echo tells the size of the prompt before it begins, and one event at 
   assertEquals(await feed.read(), undefined);
 });
 
-Deno.test("echo names what has no effect", async () => {
+Deno.test("echo names parameters without effect", async () => {
   const dropped = new UnsupportedParameters();
   const sampling = {
     temperature: 0.5,
@@ -148,7 +148,7 @@ Deno.test("echo names what has no effect", async () => {
   assertEquals(nothing.names, []);
 });
 
-Deno.test("echo refuses several answers and a tool it cannot force", async () => {
+Deno.test("echo rejects several answers, and forced tools that it cannot call", async () => {
   const several = await assertRejects(() => replyOf([user("hi")], { n: 2 }), GatewayError, "one answer per request");
   assertEquals([several.kind, several.param], ["invalid", "n"]);
   const toolChoice: ToolChoice = { type: "vendor_specific", from: "responses", value: { type: "file_search" } };
@@ -167,7 +167,7 @@ Deno.test("echo stops when the call is aborted", async () => {
   await assertRejects(() => createEcho().generate(callOf(promptOf([]), { signal: gone.signal })), DOMException, "Gone");
 });
 
-Deno.test("echo stops when the feed is cancelled, also during a pause", async () => {
+Deno.test("echo stops when the feed is cancelled, even during a pause", async () => {
   const feed = await echoFeed(promptOf([user("word ".repeat(20_000))]));
   for (let paused = false; !paused;) {
     const read = feed.read();
@@ -183,7 +183,7 @@ Deno.test("echo stops when the feed is cancelled, also during a pause", async ()
   assertEquals(await feed.read(), undefined);
 });
 
-Deno.test("echo lets others have a turn during a very long answer", async () => {
+Deno.test("echo yields to the event loop during a long answer", async () => {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   try {
@@ -239,7 +239,7 @@ function randomPrompt(seed: number): Prompt {
   });
 }
 
-Deno.test("echo obeys the grammar, its limits and itself, whatever the prompt", async () => {
+Deno.test("echo obeys the event grammar and its limits for any prompt", async () => {
   const counter = await loadTokenCounter();
   const finishes = new Set<string>();
   for (let seed = 1; seed <= 600; seed++) {
@@ -271,7 +271,7 @@ Deno.test("echo obeys the grammar, its limits and itself, whatever the prompt", 
   assertEquals([...finishes].sort(), ["end", "length", "stop_sequence", "tool_use"]);
 });
 
-Deno.test("echo refuses what would leave a part of the conversation elsewhere, in words that clients act upon", async () => {
+Deno.test("echo rejects references to vendor state, in words that clients act upon", async () => {
   const ask = (members: Record<string, string[]>) =>
     replyOf([user("Hi")], { unknownMembers: { from: "messages", members } });
   for (const [name, code] of [["thread", "thread_unsupported_request"], ["container", undefined]] as const) {

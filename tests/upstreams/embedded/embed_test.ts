@@ -11,7 +11,7 @@ function similarity(first: string, second: string, dimensions?: number): number 
   return cosineOf(vectorOf(first, dimensions), vectorOf(second, dimensions));
 }
 
-Deno.test("vectors have unit length and the length that is asked for, whatever the input", () => {
+Deno.test("vectors have unit length and the requested dimensions", () => {
   const inputs = [
     "a",
     "Hello, world!",
@@ -34,13 +34,13 @@ Deno.test("vectors have unit length and the length that is asked for, whatever t
   }
 });
 
-Deno.test("equal inputs have equal vectors, and case and width of letters make no difference", () => {
+Deno.test("equal inputs have equal vectors, regardless of case and character width", () => {
   assertEquals(vectorOf("Straße am Meer"), vectorOf("Straße am Meer"));
   assertEquals(vectorOf("HELLO"), vectorOf("hello"));
   assertEquals(vectorOf("ＨＥＬＬＯ"), vectorOf("hello"));
 });
 
-Deno.test("the vectors of known texts never change: stored vectors stay comparable", () => {
+Deno.test("the vectors of known texts never change, so stored vectors stay comparable", () => {
   const found = Array.from(vectorOf("hello world", 64)).flatMap((value, at) => Math.abs(value) > 0.28 ? [at] : []);
   assertEquals(found, [6, 15, 29, 42, 58]);
 });

@@ -42,7 +42,7 @@ const texts = [
   "<|endoftext|>",
 ];
 
-Deno.test("emitAnswer() gives one token in each delta, and counts as the counter does", () => {
+Deno.test("emitAnswer() emits one token per delta, and counts like the tokenizer", () => {
   for (const text of texts) {
     const events = eventsOf({ text });
     const deltas = events.flatMap((event) => event.type === "delta" ? [event.text] : []);
@@ -54,7 +54,7 @@ Deno.test("emitAnswer() gives one token in each delta, and counts as the counter
   }
 });
 
-Deno.test("emitAnswer() counts a long text as the counter does, with pauses between", async () => {
+Deno.test("emitAnswer() counts a long text like the tokenizer, with pauses", async () => {
   const text = [...texts, "12345 6 789 abc123def", "...\n/ \n\n  x  \t y"].join(" ").repeat(600);
   const steps = [...emitAnswer({ text, calls: [] }, { maxTokens: 1e9, stop: [], inputTokens: 0 }, counter)];
   const deltas = steps.flatMap((step) => step?.type === "delta" ? [step.text] : []);
@@ -64,7 +64,7 @@ Deno.test("emitAnswer() counts a long text as the counter does, with pauses betw
   assertLess(text.length / 8192, steps.filter((step) => step === undefined).length);
 });
 
-Deno.test("emitAnswer() gives a long text that has no place to pause whole, too", () => {
+Deno.test("emitAnswer() emits a long text without a boundary completely", () => {
   for (const unit of ["a", "😀"]) {
     const text = unit.repeat(150_000);
     assertEquals(replyOf({ text }).blocks, [{ type: "text", text }]);
@@ -84,7 +84,7 @@ Deno.test("emitAnswer() stops after exactly as many tokens as allowed", () => {
   }
 });
 
-Deno.test("emitAnswer() never cuts within a character", () => {
+Deno.test("emitAnswer() never splits a character", () => {
   const text = "𝕏👩‍👩‍👧‍👦";
   for (let maxTokens = 0; maxTokens <= counter.count(text); maxTokens++) {
     const { blocks, usage } = replyOf({ text }, { maxTokens });
@@ -95,7 +95,7 @@ Deno.test("emitAnswer() never cuts within a character", () => {
   }
 });
 
-Deno.test("emitAnswer() spends tokens on reasoning first, and signs what was said of it", () => {
+Deno.test("emitAnswer() spends tokens on reasoning first, and signs the emitted part", () => {
   const reasoning = { text: "I will think about it.", hidden: false };
   const thought = counter.split(reasoning.text);
   for (let maxTokens = 0; maxTokens <= thought.length + 2; maxTokens++) {
@@ -140,7 +140,7 @@ Deno.test("emitAnswer() stops before the earliest stop sequence", () => {
   }
 });
 
-Deno.test("emitAnswer() looks for stop sequences in the visible text only, and calls nothing after one", () => {
+Deno.test("emitAnswer() searches stop sequences in visible text only, and calls nothing after one", () => {
   const calls = [call("stop", '{"a":"stop"}')];
   const reasoning = { text: "I will stop.", hidden: false };
   assertEquals(replyOf({ reasoning, calls, text: "go" }, { stop: ["stop"] }).finish, "tool_use");
@@ -148,13 +148,13 @@ Deno.test("emitAnswer() looks for stop sequences in the visible text only, and c
   assertEquals([stopped.finish, stopped.blocks], ["stop_sequence", [{ type: "text", text: "please " }]]);
 });
 
-Deno.test("emitAnswer() gives what comes first, the limit or the stop sequence", () => {
+Deno.test("emitAnswer() ends at the limit or the stop sequence, whichever is first", () => {
   const text = "one two three four";
   assertEquals(replyOf({ text }, { stop: ["four"], maxTokens: 2 }).finish, "length");
   assertEquals(replyOf({ text }, { stop: ["two"], maxTokens: 2 }).finish, "stop_sequence");
 });
 
-Deno.test("emitAnswer() counts a call as its name and arguments, and leaves out what does not fit whole", () => {
+Deno.test("emitAnswer() counts a call by name and arguments, and omits one that does not fit", () => {
   const calls = [call("first", '{"city":"Paris"}'), call("second", "{}")];
   const cost = calls.map(({ name, arguments: text }) => counter.count(name) + counter.count(text));
   const [one = 0, two = 0] = cost;

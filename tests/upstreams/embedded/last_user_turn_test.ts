@@ -88,7 +88,7 @@ const cases: [string, Message[], Partial<LastUserTurn>][] = [
   ], { text: "hi" }],
 ];
 
-Deno.test("readLastUserTurn() reads what the user said last, and results", () => {
+Deno.test("readLastUserTurn() reads the last user message and tool results", () => {
   for (const [name, messages, expected] of cases) {
     const turn = readLastUserTurn({ messages });
     const whole = { text: "", words: expected.text ?? "", results: undefined, called: false, ...expected };
@@ -96,7 +96,7 @@ Deno.test("readLastUserTurn() reads what the user said last, and results", () =>
   }
 });
 
-Deno.test("readLastUserTurn() refuses blocks it would have to read and cannot", () => {
+Deno.test("readLastUserTurn() rejects blocks that it cannot read", () => {
   const foreign: ContentBlock = { type: "vendor_specific", from: "messages", value: { type: "container_upload" } };
   for (const messages of [[user("see", foreign)], [assistant(call("c")), user(result("c", foreign))]]) {
     const error = assertThrows(() => readLastUserTurn({ messages }), GatewayError, '"container_upload"');

@@ -4,7 +4,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { checkThoughts, sign, think, wantsReasoning } from "../../../lib/upstreams/embedded/thinking.ts";
 import { assistant } from "../../protocols/canonical/messages.ts";
 
-Deno.test("wantsReasoning() is true where reasoning was asked for", () => {
+Deno.test("wantsReasoning() is true if reasoning was requested", () => {
   const cases: [Reasoning | undefined, boolean][] = [
     [undefined, false],
     [{}, false],
@@ -22,7 +22,7 @@ Deno.test("wantsReasoning() is true where reasoning was asked for", () => {
   }
 });
 
-Deno.test("think() says what the model will do", () => {
+Deno.test("think() announces the model's actions", () => {
   const text = (names: string[]) => think({ format: "text", results: false, calls: names.map((name) => ({ name })) });
   assertStringIncludes(text([]), "the user's message");
   assertStringIncludes(text(["a"]), "I will call a.");
@@ -36,7 +36,7 @@ function check(block: ContentBlock, protocol: Protocol = "messages"): void {
   checkThoughts({ messages: [assistant("before"), assistant(block)], protocol });
 }
 
-Deno.test("checkThoughts() accepts a thought as it was given, shown or withheld", () => {
+Deno.test("checkThoughts() accepts its own thoughts, shown or hidden", () => {
   const signature = sign("I will.");
   check({ type: "reasoning", text: "I will.", signature });
   check({ type: "reasoning", text: "", hidden: true, signature });
@@ -44,12 +44,12 @@ Deno.test("checkThoughts() accepts a thought as it was given, shown or withheld"
   assertEquals(sign("I will."), signature);
 });
 
-Deno.test("checkThoughts() ignores thoughts that are not ours", () => {
+Deno.test("checkThoughts() ignores thoughts of other models", () => {
   check({ type: "reasoning", text: "unsigned" });
   check({ type: "reasoning", text: "other", signature: { issuer: "anthropic", value: "x" } });
 });
 
-Deno.test("checkThoughts() refuses a changed thought or signature, in the protocol's words", () => {
+Deno.test("checkThoughts() rejects a changed thought or signature, in the protocol's words", () => {
   const { issuer, value } = sign("I will.");
   const [carried = "", digest = ""] = value.split(".");
   const bad: [string, string][] = [

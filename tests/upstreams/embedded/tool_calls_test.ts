@@ -29,7 +29,7 @@ function called(messages: Message[], more: Partial<Prompt> = {}): string[] {
   return choose(messages, more).calls.map((call) => `${call.name} ${call.arguments}`.trim());
 }
 
-Deno.test("chooseCalls() by itself calls the first tool that the text speaks of", () => {
+Deno.test("chooseCalls() calls the first tool that the text mentions", () => {
   const smallest = 'get_weather {"city":"","days":1}';
   const cases: [string, string[]][] = [
     ["How is the weather in Paris?", [smallest]],
@@ -47,7 +47,7 @@ Deno.test("chooseCalls() by itself calls the first tool that the text speaks of"
   for (const [text, expected] of cases) assertEquals(called([user(text)]), expected, text);
 });
 
-Deno.test("chooseCalls() reads words of three letters and more, split at _ - . and capitals", () => {
+Deno.test("chooseCalls() reads words of at least three letters, split at _ - . and capitals", () => {
   const cases: [string, string, boolean][] = [
     ["go_to_city", "go to", false],
     ["go_to_city", "city", true],
@@ -62,7 +62,7 @@ Deno.test("chooseCalls() reads words of three letters and more, split at _ - . a
   }
 });
 
-Deno.test("chooseCalls() obeys tool_choice", () => {
+Deno.test("chooseCalls() respects tool_choice", () => {
   const smallest = 'get_weather {"city":"","days":1}';
   const cases: [ToolChoice, string, string[]][] = [
     [{ type: "auto" }, "weather", [smallest]],
@@ -85,7 +85,7 @@ Deno.test("chooseCalls() obeys tool_choice", () => {
   }
 });
 
-Deno.test("chooseCalls() refuses a choice that no tool can satisfy", () => {
+Deno.test("chooseCalls() rejects a choice that no tool satisfies", () => {
   const choices: [ToolChoice, Tool[]][] = [
     [{ type: "required" }, []],
     [{ type: "required" }, [search]],
@@ -100,13 +100,13 @@ Deno.test("chooseCalls() refuses a choice that no tool can satisfy", () => {
   }
 });
 
-Deno.test("chooseCalls() gives one call where calls may not be parallel", () => {
+Deno.test("chooseCalls() makes one call if parallel calls are disabled", () => {
   const text = "call:readTextFile\ncall:apply-patch";
   assertEquals(called([user(text)]), ["readTextFile {}", "apply-patch"]);
   assertEquals(called([user(text)], { parallelToolCalls: false }), ["readTextFile {}"]);
 });
 
-Deno.test("chooseCalls() never goes round again by itself", () => {
+Deno.test("chooseCalls() never loops by itself", () => {
   const asked = [user("weather?"), assistant(call("c", "get_weather"))];
   assertEquals(called([...asked, user(result("c", "the weather is fine"))]), []);
   assertEquals(called([...asked, user(result("c", "fine"), "weather?")]), []);
@@ -125,7 +125,7 @@ Deno.test("chooseCalls() marks custom tools and namespaces", () => {
   ]);
 });
 
-Deno.test("chooseCalls() gives ids that are the same each time and never twice in a conversation", () => {
+Deno.test("chooseCalls() creates deterministic ids, unique in a conversation", () => {
   const messages = [user("call:readTextFile\ncall:readTextFile")];
   const first = choose(messages).calls;
   assertEquals(choose(messages).calls, first);
@@ -137,7 +137,7 @@ Deno.test("chooseCalls() gives ids that are the same each time and never twice i
   assertEquals(again[1]?.id, first[1]?.id);
 });
 
-Deno.test("chooseCalls() gives no arguments where a schema allows no object", () => {
+Deno.test("chooseCalls() passes no arguments if a schema allows no object", () => {
   for (const parameters of [{ type: "string" }, { type: "object", required: ["a"], properties: { a: false } }, {}]) {
     assertEquals(called([user("call:t")], { tools: [{ type: "function", name: "t", parameters }] }), ["t {}"]);
   }

@@ -12,14 +12,14 @@ const ANSWERS = [
   '{"embeddings":[{"values":[0.5,1]},{"values":[1,0.5]}],"usageMetadata":{"promptTokenCount":4}}',
 ];
 
-Deno.test("the answers are read, also where a text looks like a vector", async () => {
+Deno.test("recorded answers are read, even if a text looks like a vector", async () => {
   const wanted = { count: 2, dimensions: 2, base64: false };
   assertEquals(await readEmbeddingsAnswer(ANSWERS[0] ?? "", wanted), { vectors: ["[0.25,-1e-3]", "[1,2]"], tokens: 3 });
   assertEquals(await readEmbeddingsAnswer(ANSWERS[1] ?? "", wanted), { vectors: ["[0,1]", "[1,0]"] });
   assertEquals(await readGeminiBatch(ANSWERS[2] ?? "", wanted), { vectors: ["[0.5,1]", "[1,0.5]"], tokens: 4 });
 });
 
-Deno.test("an answer with any character changed gives vectors that are JSON, or an error", async () => {
+Deno.test("an answer with any changed character gives valid JSON vectors or an error", async () => {
   const random = seeded(26);
   const characters = '[]{}",:0123456789.-+eE \\/Aéx\n';
   let refused = 0;
