@@ -50,6 +50,12 @@ export const routes: Route[] = [
     },
   },
   {
+    path: "/admin/console/connect",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/connect.ts")).GET),
+    },
+  },
+  {
     path: "/admin/console/groups",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/groups.ts")).GET),
@@ -85,6 +91,13 @@ export const routes: Route[] = [
     path: "/admin/console/node",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/node.ts")).GET),
+    },
+  },
+  {
+    path: "/admin/console/playground",
+    handlers: {
+      GET: lazyHandler(async () => (await import("./admin/console/playground.ts")).GET),
+      POST: lazyHandler(async () => (await import("./admin/console/playground.ts")).POST),
     },
   },
   {

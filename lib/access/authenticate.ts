@@ -35,13 +35,20 @@ export function authenticate(headers: Pick<Headers, "get">, options: Authenticat
 
 function checkKey(record: KeyRecord | undefined, { keys, address }: AuthenticationOptions): Caller {
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
+  const caller = callerOf(record, keys);
+  const { group, rules } = caller;
+  if (group.ips !== undefined || rules.ips !== undefined) requireAddress([group.ips, rules.ips], address);
+  keys.note(record.id);
+  return caller;
+}
+
+/** The caller with this key. @throws {GatewayError} as `authenticate`, but for the address */
+export function callerOf(record: KeyRecord, keys: Pick<KeyRing, "group" | "now">): Caller {
   const { id, name, rules, expiresAt } = record;
   if (expiresAt !== undefined && expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
   if (record.disabled) throw new GatewayError("forbidden", "This API key is disabled");
   const group = keys.group(record.group);
   if (group === undefined) throw new GatewayError("forbidden", "The group of this API key no longer exists");
-  if (group.ips !== undefined || rules.ips !== undefined) requireAddress([group.ips, rules.ips], address);
-  keys.note(id);
   return { keyId: id, keyName: name, groupName: record.group, group, rules };
 }
 

@@ -73,10 +73,7 @@ function ringOf(
   config: KeyRingParts["config"],
   { store, now, noted }: Omit<KeyRingParts, "config"> & { noted: Noted },
 ): KeyRing {
-  const configured = new Map(config.keys.map(({ name, group, hash, rules }): [string, KeyRecord] => [
-    hash,
-    { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules },
-  ]));
+  const configured = new Map(configuredKeys(config).map((record) => [record.hash, record]));
   /** By credential. Wrong credentials have a separate cache, so they never evict valid ones. */
   const known = new Map<string, Known>();
   /** Hashes without a key, with the store version they were looked up at. */
@@ -148,6 +145,13 @@ function ringOf(
     now,
     renewed: (other) => ringOf(other, { store, now, noted }),
   };
+}
+
+/** Returns the keys of the configuration. */
+export function configuredKeys({ keys }: Pick<Config, "keys">): KeyRecord[] {
+  return keys.map(({ name, group, hash, rules }) => {
+    return { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules };
+  });
 }
 
 /** Creates a key: prefix, 32 random bytes in base64url, checksum. @param random fills an array with random bytes */

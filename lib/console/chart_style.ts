@@ -22,6 +22,11 @@ tr.new { animation: new 2s; }
 button[aria-pressed="true"]::before { content: "● "; color: var(--bad); }
 .copyable button { min-height: 0; padding: .05rem .5rem; font-size: .8rem; }
 div.copyable { position: relative; } div.copyable button { position: absolute; top: .5rem; right: .5rem; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+.sides section { min-width: 0; } .sides img { max-width: 100%; border-radius: var(--radius); }
+.answer { white-space: pre-wrap; overflow-wrap: anywhere; min-height: 3rem; }
+#playground label { margin-bottom: .6rem; } #playground textarea { width: 100%; resize: vertical; }
+#playground .fields { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: 0 .75rem; }
 .swatch { display: inline-block; width: .8em; height: .8em; border-radius: .15em; background: var(--part); }
 .p0, .p50 { --part: light-dark(#0b57d0, #8ab4f8); } .p1, .p95 { --part: light-dark(#b35900, #f0b35a); }
 .p2 { --part: light-dark(#1a7f37, #6fcf87); } .p3 { --part: light-dark(#8250df, #c9a0ff); }

@@ -24,6 +24,7 @@ export const CONSOLE = "/admin/console";
 /** Pages in the menu, in sections. */
 const MENU = [
   [["", "Overview"], ["/requests", "Requests"], ["/usage", "Usage"]],
+  [["/playground", "Playground"], ["/connect", "Connect"]],
   [["/keys", "Keys"], ["/groups", "Groups"], ["/budgets", "Budgets"], ["/models", "Models"]],
   [["/node", "Node"], ["/configuration", "Configuration"], ["/changes", "Changes"]],
 ] as const;
@@ -37,12 +38,18 @@ export interface Page {
   scripts?: readonly (keyof typeof SCRIPTS)[];
   body: ComponentChildren;
   status?: number;
+  /** True: it shows images whose data is in the page. */
+  hasImages?: true;
 }
 
 /** Frames a page and makes its response. @param session absent: the page is shown without a menu */
 export function htmlResponse(page: Page, session?: ConsoleSession): Response {
   const text = `<!doctype html>${renderToString(<Frame page={page} session={session} />)}`;
-  const headers = { ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" };
+  const headers = new Headers({ ...SECURITY_HEADERS, "content-type": "text/html; charset=utf-8" });
+  if (page.hasImages === true) {
+    const policy = SECURITY_HEADERS["content-security-policy"];
+    headers.set("content-security-policy", policy.replace("img-src 'self'", "img-src 'self' data:"));
+  }
   return new Response(text, { status: page.status ?? 200, headers });
 }
 
@@ -149,12 +156,12 @@ export async function showPage(
 
 /**
  * Runs the change that a form asks for. A form that another site has sent is refused.
- * @param change returns a page, or the path to go on with
+ * @param change returns a page, the path to go on with, or another response
  */
 export async function runForm(
   request: Request,
   context: RouteContext,
-  change: (fields: URLSearchParams, session: ConsoleSession) => Promise<Page | string>,
+  change: (fields: URLSearchParams, session: ConsoleSession) => Promise<Page | string | Response>,
 ): Promise<Response> {
   const session = requireSession(context);
   try {
@@ -167,6 +174,7 @@ export async function runForm(
       );
     }
     const next = await change(fields, session);
+    if (next instanceof Response) return next;
     return typeof next === "string" ? redirectTo(next) : htmlResponse(next, session);
   } catch (thrown) {
     return htmlResponse(errorPage(thrown), session);

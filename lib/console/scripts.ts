@@ -2,18 +2,21 @@
 
 /** `copy.js`: buttons that copy the text of the element before them. Without a clipboard they select it. */
 const COPY = `
-for (const button of document.querySelectorAll("button.copy")) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    const of = button.previousElementSibling;
-    try {
-      await navigator.clipboard.writeText(of.textContent);
-      button.textContent = "Copied";
-      setTimeout(() => button.textContent = "Copy", 1500);
-    } catch {
-      getSelection().selectAllChildren(of);
-    }
-  });
+show();
+document.addEventListener("shown", show);
+document.addEventListener("click", async ({ target }) => {
+  if (!target.matches("button.copy")) return;
+  const of = target.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(of.textContent);
+    target.textContent = "Copied";
+    setTimeout(() => target.textContent = "Copy", 1500);
+  } catch {
+    getSelection().selectAllChildren(of);
+  }
+});
+function show() {
+  for (const button of document.querySelectorAll("button.copy")) button.hidden = false;
 }
 `;
 
@@ -51,5 +54,63 @@ async function refresh() {
 }
 `;
 
+/** `playground.js`: sends the form, shows the texts of the answers as they arrive, then the panels that the server made. */
+const PLAYGROUND = `
+const form = document.getElementById("playground");
+const results = document.getElementById("results");
+let sending;
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  sending?.abort();
+  const own = sending = new AbortController();
+  results.replaceChildren();
+  results.setAttribute("aria-busy", "true");
+  try {
+    const response = await fetch(form.action, {
+      method: "POST",
+      headers: { accept: "text/event-stream" },
+      body: new URLSearchParams(new FormData(form, event.submitter)),
+      signal: own.signal,
+    });
+    if (response.headers.get("content-type")?.startsWith("text/event-stream")) await read(response.body);
+    else replace(results, await response.text(), "main > :not(h1)");
+  } catch (error) {
+    if (own.signal.aborted) return;
+    results.append("The answer broke off: " + error.message);
+  } finally {
+    if (own === sending) results.removeAttribute("aria-busy");
+  }
+});
+async function read(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const frames = (rest + value).split("\\n\\n");
+    rest = frames.pop();
+    for (const frame of frames) show(frame);
+  }
+}
+function show(frame) {
+  const name = /^event: (.*)$/m.exec(frame)?.[1];
+  const data = /^data: (.*)$/m.exec(frame)?.[1];
+  if (name === undefined || data === undefined) return;
+  const { side, text, html } = JSON.parse(data);
+  while (results.children.length <= side) {
+    const section = document.createElement("section");
+    section.append(Object.assign(document.createElement("pre"), { className: "answer" }));
+    results.append(section);
+  }
+  if (name === "text") results.children[side].querySelector("pre").append(text);
+  if (name === "panel") replace(results.children[side], html, "body > section > *");
+}
+function replace(place, html, selector) {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  place.replaceChildren(...page.querySelectorAll(selector));
+  document.dispatchEvent(new Event("shown"));
+}
+`;
+
 /** Texts of the scripts by their file names. */
-export const SCRIPTS = { "copy.js": COPY, "live.js": LIVE } as const;
+export const SCRIPTS = { "copy.js": COPY, "live.js": LIVE, "playground.js": PLAYGROUND } as const;

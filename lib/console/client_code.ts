@@ -1,0 +1,96 @@
+/** A request as code: for curl, and for the SDKs of OpenAI and Anthropic in JavaScript and Python. */
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
+import { quoted, shellWord } from "./clients.ts";
+import { ENDPOINT_PATHS, type PlaygroundEndpoint } from "./playground_request.ts";
+
+/** Code that sends one request. The key is read from `SLUICE_API_KEY`. */
+export interface ClientCode {
+  name: string;
+  text: string;
+}
+
+/** Functions of the SDKs by endpoint; absent: the SDK has none. */
+const CALLS: Readonly<Partial<Record<PlaygroundEndpoint, string>>> = {
+  chat: "chat.completions.create",
+  responses: "responses.create",
+  messages: "messages.create",
+  images: "images.generate",
+  embeddings: "embeddings.create",
+};
+
+/** Parameters of the Python functions that the playground's form sets; all others go into `extra_body`. */
+const PYTHON_PARAMETERS: readonly string[] = [
+  ...["model", "messages", "max_tokens", "tools", "instructions", "input", "max_output_tokens", "store", "system"],
+  ...["prompt", "size", "quality", "n", "stream"],
+];
+
+/** The request in each language. @param origin such as `http://127.0.0.1:8790` */
+export function codeFor(
+  endpoint: PlaygroundEndpoint,
+  { origin, body }: { origin: string; body: JsonObject },
+): ClientCode[] {
+  const call = CALLS[endpoint];
+  const curl = { name: "curl", text: curlText(endpoint, { origin, body }) };
+  if (call === undefined) return [curl];
+  const sdk = endpoint === "messages"
+    ? { name: "Anthropic", module: "@anthropic-ai/sdk", python: "anthropic", base: `${origin}/anthropic` }
+    : { name: "OpenAI", module: "openai", python: "openai", base: `${origin}/v1` };
+  return [
+    curl,
+    {
+      name: `${sdk.name}, JavaScript`,
+      text: `import ${sdk.name} from ${quoted(sdk.module)};
+
+const client = new ${sdk.name}({ baseURL: ${quoted(sdk.base)}, apiKey: process.env.SLUICE_API_KEY });
+const answer = await client.${call}(${JSON.stringify(body, null, 2)});
+console.log(answer);`,
+    },
+    {
+      name: `${sdk.name}, Python`,
+      text: `import os
+from ${sdk.python} import ${sdk.name}
+
+client = ${sdk.name}(base_url=${quoted(sdk.base)}, api_key=os.environ["SLUICE_API_KEY"])
+answer = client.${call}(
+${pythonArguments(body)}
+)
+print(answer)`,
+    },
+  ];
+}
+
+function curlText(endpoint: PlaygroundEndpoint, { origin, body }: { origin: string; body: JsonObject }): string {
+  const credential = endpoint === "messages"
+    ? '-H "x-api-key: $SLUICE_API_KEY" -H "anthropic-version: 2023-06-01"'
+    : '-H "Authorization: Bearer $SLUICE_API_KEY"';
+  return `curl ${shellWord(origin + ENDPOINT_PATHS[endpoint])} \\
+  ${credential} \\
+  -H "Content-Type: application/json" \\
+  -d ${shellWord(JSON.stringify(body, null, 2))}`;
+}
+
+function pythonArguments(body: JsonObject): string {
+  const known = Object.entries(body).filter(([name]) => PYTHON_PARAMETERS.includes(name));
+  const extra = Object.fromEntries(Object.entries(body).filter(([name]) => !PYTHON_PARAMETERS.includes(name)));
+  const lines = known.map(([name, value]) => `    ${name}=${python(value ?? null, "    ")},`);
+  if (Object.keys(extra).length > 0) lines.push(`    extra_body=${python(extra, "    ")},`);
+  return lines.join("\n");
+}
+
+/** A value as a literal of Python. */
+function python(value: Json, indent: string): string {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  const inner = `${indent}    `;
+  if (Array.isArray(value)) {
+    return value.length === 0
+      ? "[]"
+      : `[\n${value.map((item) => `${inner}${python(item, inner)},\n`).join("")}${indent}]`;
+  }
+  if (isObject(value)) {
+    const members = Object.entries(value)
+      .map(([name, member]) => `${inner}${quoted(name)}: ${python(member ?? null, inner)},\n`);
+    return members.length === 0 ? "{}" : `{\n${members.join("")}${indent}}`;
+  }
+  return JSON.stringify(value);
+}

@@ -1,0 +1,177 @@
+/** Settings of clients: the table that the page "Connect" shows, and that the documentation is checked against. */
+
+/** What the settings are for. */
+export interface ClientConnection {
+  /** Such as `http://127.0.0.1:8790`. */
+  origin: string;
+  /** Id of the model. */
+  model: string;
+}
+
+/** Settings of one client. */
+export interface ClientSettings {
+  /** As in the documentation. */
+  name: string;
+  kind: "SDK" | "agent";
+  /** Protocol that it speaks with these settings. */
+  protocol: "chat" | "responses" | "messages";
+  /** The file that they go into, or the place. */
+  place: string;
+  settings(connection: ClientConnection): string;
+  /** What else there is to know. */
+  note?: string;
+}
+
+const SHELL = "Environment";
+const EITHER = "Or an Anthropic provider, with the address that ends with /anthropic.";
+
+/** All clients. They read the key from `SLUICE_API_KEY`, or from their own variable, which is set from it. */
+export const CLIENTS: readonly ClientSettings[] = [
+  {
+    name: "OpenAI",
+    kind: "SDK",
+    protocol: "chat",
+    place: SHELL,
+    settings: ({ origin }) => `export OPENAI_BASE_URL=${origin}/v1 OPENAI_API_KEY=$SLUICE_API_KEY`,
+  },
+  {
+    name: "Anthropic",
+    kind: "SDK",
+    protocol: "messages",
+    place: SHELL,
+    settings: ({ origin }) => `export ANTHROPIC_BASE_URL=${origin}/anthropic ANTHROPIC_API_KEY=$SLUICE_API_KEY`,
+  },
+  {
+    name: "Vercel AI, chat",
+    kind: "SDK",
+    protocol: "chat",
+    place: "JavaScript",
+    settings: ({ origin, model }) =>
+      `const apiKey = process.env.SLUICE_API_KEY;
+const sluice = createOpenAICompatible({ name: "sluice", baseURL: ${quoted(`${origin}/v1`)}, apiKey });
+const model = sluice(${quoted(model)});`,
+  },
+  {
+    name: "Vercel AI, responses",
+    kind: "SDK",
+    protocol: "responses",
+    place: "JavaScript",
+    settings: ({ origin, model }) =>
+      `const apiKey = process.env.SLUICE_API_KEY;
+const sluice = createOpenAI({ baseURL: ${quoted(`${origin}/v1`)}, apiKey });
+const model = sluice(${quoted(model)});`,
+  },
+  {
+    name: "Vercel AI, messages",
+    kind: "SDK",
+    protocol: "messages",
+    place: "JavaScript",
+    settings: ({ origin, model }) =>
+      `const apiKey = process.env.SLUICE_API_KEY;
+const sluice = createAnthropic({ baseURL: ${quoted(`${origin}/anthropic/v1`)}, apiKey });
+const model = sluice(${quoted(model)});`,
+  },
+  {
+    name: "LangChain",
+    kind: "SDK",
+    protocol: "chat",
+    place: "JavaScript",
+    settings: ({ origin, model }) =>
+      `const apiKey = process.env.SLUICE_API_KEY;
+const baseURL = ${quoted(`${origin}/v1`)};
+const model = new ChatOpenAI({ model: ${quoted(model)}, apiKey, configuration: { baseURL } });`,
+  },
+  {
+    name: "OpenAI Agents",
+    kind: "SDK",
+    protocol: "responses",
+    place: SHELL,
+    settings: ({ origin }) =>
+      `export OPENAI_BASE_URL=${origin}/v1 OPENAI_API_KEY=$SLUICE_API_KEY
+export OPENAI_AGENTS_DISABLE_TRACING=1`,
+    note: "Without the last variable it sends traces to OpenAI.",
+  },
+  {
+    name: "Claude Code",
+    kind: "agent",
+    protocol: "messages",
+    place: SHELL,
+    settings: ({ origin, model }) =>
+      `export ANTHROPIC_BASE_URL=${origin}/anthropic ANTHROPIC_API_KEY=$SLUICE_API_KEY
+export CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
+claude --model ${shellWord(model)}`,
+  },
+  {
+    name: "Codex",
+    kind: "agent",
+    protocol: "responses",
+    place: "~/.codex/config.toml",
+    settings: ({ origin, model }) =>
+      `model = ${quoted(model)}
+model_provider = "sluice"
+
+[model_providers.sluice]
+name = "Sluice"
+base_url = ${quoted(`${origin}/v1`)}
+env_key = "SLUICE_API_KEY"
+wire_api = "responses"`,
+  },
+  {
+    name: "opencode",
+    kind: "agent",
+    protocol: "chat",
+    place: "opencode.json",
+    settings: ({ origin, model }) =>
+      `{
+  "provider": {
+    "sluice": {
+      "npm": "@ai-sdk/openai-compatible",
+      "options": { "baseURL": ${quoted(`${origin}/v1`)}, "apiKey": "{env:SLUICE_API_KEY}" },
+      "models": { ${quoted(model)}: {} }
+    }
+  }
+}`,
+  },
+  {
+    name: "Qwen Code",
+    kind: "agent",
+    protocol: "chat",
+    place: SHELL,
+    settings: ({ origin, model }) =>
+      `export OPENAI_BASE_URL=${origin}/v1 OPENAI_API_KEY=$SLUICE_API_KEY OPENAI_MODEL=${shellWord(model)}`,
+  },
+  {
+    name: "Cline",
+    kind: "agent",
+    protocol: "chat",
+    place: "An OpenAI-compatible provider",
+    settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
+    note: `${EITHER} The Cline CLI needs CLINE_SESSION_BACKEND_MODE=local.`,
+  },
+  {
+    name: "Continue",
+    kind: "agent",
+    protocol: "chat",
+    place: "An OpenAI-compatible provider",
+    settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
+    note: EITHER,
+  },
+  {
+    name: "pi",
+    kind: "agent",
+    protocol: "chat",
+    place: "An OpenAI-compatible provider",
+    settings: ({ origin, model }) => `Base URL: ${origin}/v1\nModel: ${model}`,
+    note: EITHER,
+  },
+];
+
+/** A string of JSON, JavaScript, Python and TOML. */
+export function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** A word of a POSIX shell. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,150 @@
+/** The playground: an operator sends requests as the holder of a key, and sees what they do and cost. */
+import type { VNode } from "preact";
+import { renderToString } from "preact-render-to-string";
+import type { ConsoleSession } from "../access/console_session.ts";
+import type { Caller } from "../access/permissions.ts";
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { RouteContext } from "../server/router.ts";
+import { formatFrame, sseReader } from "../server/sse.ts";
+import { clientOrigin } from "./client_origin.ts";
+import { type Page, queryOf, runForm, SECURITY_HEADERS, showPage } from "./html.tsx";
+import { PlaygroundAnswer } from "./playground_answer.ts";
+import { PlaygroundForm, readChoices } from "./playground_form.tsx";
+import { type PlaygroundResult, resultPanel } from "./playground_panel.tsx";
+import { isText, type PlaygroundRequest, readFields, readPlaygroundRequest } from "./playground_request.ts";
+import { findCaller, sendAs } from "./playground_send.ts";
+
+/** Reports new text of one of the models that are asked side by side. */
+type Progress = (side: number, text: string) => void;
+
+/** A request that is sent. */
+interface Sending {
+  gateway: Gateway;
+  asked: PlaygroundRequest;
+  caller: Caller;
+  origin: string;
+  signal: AbortSignal;
+  /** Absent: whole answers are asked for. */
+  progress?: Progress;
+}
+
+/** `GET /admin/console/playground`; the query may have fields of the form. */
+export function playgroundPage(request: Request, context: RouteContext): Promise<Response> {
+  return showPage(context, (session) => pageOf(context, { session, given: queryOf(request), results: [] }));
+}
+
+/** `POST /admin/console/playground`: answers with the page, or with events for the page's script. */
+export function sendFromForm(request: Request, context: RouteContext): Promise<Response> {
+  return runForm(request, context, async (given, session) => {
+    const { gateway } = context;
+    const asked = readPlaygroundRequest(readFields(given));
+    const origin = clientOrigin(request, gateway.config);
+    const isSent = given.get("action") !== "show";
+    const caller = isSent ? await findCaller(gateway, asked.key) : undefined;
+    const signal = request.signal;
+    if (request.headers.get("accept") === "text/event-stream") {
+      return streamResults(
+        (progress) =>
+          asked.models.map((_, side) =>
+            caller === undefined
+              ? Promise.resolve(unsent(asked, { side, origin }))
+              : send(side, { gateway, asked, caller, origin, signal, progress })
+          ),
+        gateway,
+      );
+    }
+    const results = await Promise.all(
+      asked.models.map((_, side) =>
+        caller === undefined ? unsent(asked, { side, origin }) : send(side, { gateway, asked, caller, origin, signal })
+      ),
+    );
+    const panels = await Promise.all(results.map((result) => resultPanel(result, gateway)));
+    return await pageOf(context, { session, given, results: panels });
+  });
+}
+
+async function pageOf(
+  { gateway }: RouteContext,
+  { session, given, results }: { session: ConsoleSession; given: URLSearchParams; results: readonly VNode[] },
+): Promise<Page> {
+  return {
+    title: "Playground",
+    scripts: ["copy.js", "playground.js"],
+    hasImages: true,
+    body: (
+      <>
+        <PlaygroundForm session={session} fields={readFields(given)} choices={await readChoices(gateway)} />
+        <div id="results" class="sides" aria-live="polite">{results}</div>
+      </>
+    ),
+  };
+}
+
+function unsent(
+  { endpoint, models, body }: PlaygroundRequest,
+  { side, origin }: { side: number; origin: string },
+): PlaygroundResult {
+  const model = models[side] ?? "";
+  return { endpoint, model, origin, body: { model, ...body } };
+}
+
+async function send(
+  side: number,
+  { gateway, asked, caller, origin, signal, progress }: Sending,
+): Promise<PlaygroundResult> {
+  const { endpoint } = asked;
+  const result = unsent(asked, { side, origin });
+  const isStream = progress !== undefined && isText(endpoint);
+  const body = isStream ? { ...result.body, stream: true } : result.body;
+  const response = await sendAs(caller, { gateway, endpoint, body, signal });
+  const answer = new PlaygroundAnswer(endpoint);
+  try {
+    if (!isStream || response.body === null || !isEvents(response)) answer.addBody(await response.text());
+    else for await (const text of textsOf(response.body, answer)) progress(side, text);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    // The gateway has ended the answer with an error event, or cut it off.
+    answer.problem ??= "The answer broke off";
+  }
+  const requestId = response.headers.get("x-request-id") ?? "";
+  return { ...result, sent: { answer, status: response.status, requestId } };
+}
+
+function isEvents({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") === true;
+}
+
+/** The text of each chunk of a stream; empty where a chunk has none, as a keep-alive. */
+async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnswer): AsyncGenerator<string> {
+  const events = sseReader();
+  const decoder = new TextDecoder();
+  for await (const chunk of body) {
+    yield events.push(decoder.decode(chunk, { stream: true })).map(({ data }) => answer.addEvent(data)).join("");
+  }
+}
+
+/** Events for the page's script: `text` adds to the answer of a side, `panel` replaces it with all there is to say. */
+function streamResults(start: (progress: Progress) => Promise<PlaygroundResult>[], gateway: Gateway): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const write = (event: string, value: { side: number; text?: string; html?: string }) => {
+        controller.enqueue(encoder.encode(formatFrame({ event, data: JSON.stringify(value) })));
+      };
+      try {
+        await Promise.all(
+          start((side, text) => write("text", { side, text })).map(async (sending, side) => {
+            write("panel", { side, html: renderToString(await resultPanel(await sending, gateway)) });
+          }),
+        );
+        controller.close();
+      } catch (error) {
+        controller.error(
+          error instanceof GatewayError ? error : new Error("The request was given up", { cause: error }),
+        );
+      }
+    },
+  });
+  return new Response(body, { headers: { ...SECURITY_HEADERS, "content-type": "text/event-stream; charset=utf-8" } });
+}

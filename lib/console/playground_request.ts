@@ -1,0 +1,156 @@
+/** Requests of the playground: the fields of its form, and the bodies that they make. */
+import type { Protocol } from "../protocols/canonical/types.ts";
+import { GatewayError } from "../errors.ts";
+import { isObject, type Json, type JsonObject } from "../json/mod.ts";
+
+/** Endpoints that the playground sends to, with their paths. */
+export const ENDPOINT_PATHS = {
+  chat: "/v1/chat/completions",
+  responses: "/v1/responses",
+  messages: "/anthropic/v1/messages",
+  images: "/v1/images/generations",
+  embeddings: "/v1/embeddings",
+  rerank: "/v1/rerank",
+} as const;
+
+/** An endpoint that the playground sends to. */
+export type PlaygroundEndpoint = keyof typeof ENDPOINT_PATHS;
+
+/** The fields of the form as they are typed, and the defaults. */
+export const FIELDS = {
+  key: "",
+  endpoint: "chat",
+  model: "",
+  other: "",
+  system: "",
+  prompt: "",
+  documents: "",
+  tools: "",
+  max_tokens: "1024",
+  size: "1024x1024",
+  more: "",
+};
+
+/** What the form asks for. */
+export interface PlaygroundRequest {
+  /** Name or id of the key. */
+  key: string;
+  endpoint: PlaygroundEndpoint;
+  /** One or two models. */
+  models: readonly string[];
+  /** The body without its model. */
+  body: JsonObject;
+}
+
+/** The fields that a form or an address has, and the defaults of the others. */
+export function readFields(given: URLSearchParams): typeof FIELDS {
+  return Object.fromEntries(
+    Object.entries(FIELDS).map(([name, usual]) => [name, given.get(name) ?? usual]),
+  ) as typeof FIELDS;
+}
+
+/** Reads the form. @throws {GatewayError} `invalid` */
+export function readPlaygroundRequest(fields: typeof FIELDS): PlaygroundRequest {
+  const { endpoint, key, model, other } = fields;
+  if (!isEndpoint(endpoint)) throw new GatewayError("invalid", `Cannot send to the endpoint "${endpoint}"`);
+  const models = [model, other].map((id) => id.trim()).filter((id) => id !== "");
+  if (models.length === 0) throw new GatewayError("invalid", "Cannot send this: choose a model");
+  if (key.trim() === "") {
+    throw new GatewayError("invalid", "Cannot send this: choose a key, which the request is billed to");
+  }
+  return { key: key.trim(), endpoint, models, body: { ...bodyOf(endpoint, fields), ...readMore(fields) } };
+}
+
+/** Returns true for an endpoint with protocols that can be streamed and translated. */
+export function isText(endpoint: PlaygroundEndpoint): endpoint is Protocol & PlaygroundEndpoint {
+  return endpoint === "chat" || endpoint === "responses" || endpoint === "messages";
+}
+
+function isEndpoint(name: string): name is PlaygroundEndpoint {
+  return Object.hasOwn(ENDPOINT_PATHS, name);
+}
+
+function bodyOf(endpoint: PlaygroundEndpoint, fields: typeof FIELDS): JsonObject {
+  const { system, prompt, documents, size } = fields;
+  const instructions = system.trim();
+  const most = readTokens(fields);
+  const tools = isText(endpoint) ? readTools(endpoint, fields) : {};
+  const user = { role: "user", content: prompt };
+  switch (endpoint) {
+    case "chat":
+      return {
+        messages: [...(instructions === "" ? [] : [{ role: "system", content: instructions }]), user],
+        ...(most !== undefined && { max_tokens: most }),
+        ...tools,
+      };
+    case "responses":
+      return {
+        ...(instructions !== "" && { instructions }),
+        input: prompt,
+        ...(most !== undefined && { max_output_tokens: most }),
+        ...tools,
+        store: false,
+      };
+    case "messages":
+      return {
+        ...(instructions !== "" && { system: instructions }),
+        messages: [user],
+        max_tokens: most ?? Number(FIELDS.max_tokens),
+        ...tools,
+      };
+    case "images":
+      return { prompt, size: size.trim() || "auto", quality: "low", n: 1 };
+    case "embeddings":
+      return { input: linesOf(prompt) };
+    case "rerank":
+      return { query: prompt, documents: linesOf(documents) };
+  }
+}
+
+function linesOf(text: string): string[] {
+  return text.split(/\r?\n/).filter((line) => line.trim() !== "");
+}
+
+function readTokens({ max_tokens: text }: typeof FIELDS): number | undefined {
+  if (text.trim() === "") return undefined;
+  if (/^\d{1,7}$/.test(text.trim())) return Number(text);
+  throw new GatewayError("invalid", `Cannot read the most tokens "${text}": expected a whole number`);
+}
+
+/** Tools in the protocol's own form; those with a name alone are functions, and are brought into it. */
+function readTools(protocol: Protocol, { tools: text }: typeof FIELDS): JsonObject {
+  if (text.trim() === "") return {};
+  const tools = readJson(text, "tools");
+  if (!Array.isArray(tools)) throw new GatewayError("invalid", "Cannot read the tools: expected a JSON array");
+  return { tools: tools.map((tool) => toolOf(protocol, tool)) };
+}
+
+function toolOf(protocol: Protocol, tool: Json): Json {
+  if (!isObject(tool) || tool.type !== undefined || tool.input_schema !== undefined) return tool;
+  const { name = "", description = "", parameters = { type: "object", properties: {} } } = tool;
+  switch (protocol) {
+    case "chat":
+      return { type: "function", function: { name, description, parameters } };
+    case "responses":
+      return { type: "function", name, description, parameters };
+    case "messages":
+      return { name, description, input_schema: parameters };
+  }
+}
+
+function readMore({ more }: typeof FIELDS): JsonObject {
+  if (more.trim() === "") return {};
+  const members = readJson(more, "further members");
+  if (!isObject(members)) throw new GatewayError("invalid", "Cannot read the further members: expected a JSON object");
+  const own = ["model", "models", "stream"].find((name) => Object.hasOwn(members, name));
+  if (own !== undefined) throw new GatewayError("invalid", `Cannot set "${own}" here: the form decides it`);
+  return members;
+}
+
+function readJson(text: string, name: string): Json {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new GatewayError("invalid", `Cannot read the ${name} as JSON`, { cause });
+  }
+}

@@ -1,0 +1,95 @@
+/** Sends requests of the playground through the gateway's ordinary path, as the holder of a key. */
+import type { Access, Endpoint } from "../access/access_table.ts";
+import { callerOf } from "../access/authenticate.ts";
+import type { Caller } from "../access/permissions.ts";
+import { findKey } from "../access/key_admin.ts";
+import { configuredKeys } from "../access/keys.ts";
+import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { JsonObject } from "../json/mod.ts";
+import { type App, createApp } from "../server/app.ts";
+import { enterRefusal } from "../server/request_guard.ts";
+import type { Handler, Route } from "../server/router.ts";
+import { HANDLERS } from "./playground_handlers.ts";
+import { ENDPOINT_PATHS, isText, type PlaygroundEndpoint } from "./playground_request.ts";
+
+/** The tag that tells requests of the playground from others in the ledger. */
+const TAG = "playground";
+
+/** Callers of the requests that are being sent. */
+const callers = new WeakMap<Request, Caller>();
+
+/** The apps of running gateways: their routes are those of clients, and their callers are chosen, not authenticated. */
+const apps = new WeakMap<Gateway, App>();
+
+/**
+ * The caller with a key of the store or the configuration. Networks that the key is limited to are those of its holder,
+ * and are not checked.
+ * @throws {GatewayError} `not_found`, or as `callerOf`
+ */
+export async function findCaller({ config, store, keys }: Gateway, nameOrId: string): Promise<Caller> {
+  const configured = configuredKeys(config).find(({ id, name }) => name === nameOrId || id === nameOrId);
+  const record = configured ?? await findKey(store, nameOrId);
+  if (record.revokedAt !== undefined) throw new GatewayError("forbidden", "This API key is revoked");
+  return callerOf(record, keys);
+}
+
+/** Sends a request. Never rejects: failures are responses, as for clients. @param signal given up: the client has left */
+export function sendAs(
+  caller: Caller,
+  { gateway, endpoint, body, signal }: {
+    gateway: Gateway;
+    endpoint: PlaygroundEndpoint;
+    body: JsonObject;
+    signal: AbortSignal;
+  },
+): Promise<Response> {
+  let app = apps.get(gateway);
+  if (app === undefined) apps.set(gateway, app = createPlaygroundApp(gateway));
+  const request = new Request(`http://localhost${ENDPOINT_PATHS[endpoint]}`, {
+    method: "POST",
+    headers: {
+      host: "localhost",
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+      "x-sluice-tags": TAG,
+    },
+    body: JSON.stringify(body),
+    signal,
+  });
+  callers.set(request, caller);
+  return app(request);
+}
+
+function createPlaygroundApp(gateway: Gateway): App {
+  const endpoints = Object.keys(ENDPOINT_PATHS) as PlaygroundEndpoint[];
+  const access = endpoints.map((endpoint): [string, Access] => [
+    `POST ${ENDPOINT_PATHS[endpoint]}`,
+    { credential: "none" },
+  ]);
+  const routes = endpoints.map((endpoint): Route => ({
+    path: ENDPOINT_PATHS[endpoint],
+    handlers: { POST: asCaller(endpoint) },
+  }));
+  return createApp({ routes, access: Object.fromEntries(access), gateway: () => gateway });
+}
+
+/** The handler of an endpoint, for the chosen caller: with the permissions of the key, and billed to it. */
+function asCaller(endpoint: PlaygroundEndpoint): Handler {
+  return async (request, context) => {
+    const caller = callers.get(request);
+    if (caller === undefined) throw new TypeError("Cannot send a request of the playground without a caller");
+    const { gateway, requestId, record } = context;
+    record.keyId = caller.keyId;
+    record.keyName = caller.keyName;
+    record.group = caller.groupName;
+    try {
+      if (isText(endpoint)) requireProtocol(caller, endpoint);
+      requireEndpoint(caller, endpoint satisfies Endpoint);
+    } catch (error) {
+      return await enterRefusal(error, { gateway, requestId, record, caller });
+    }
+    return await HANDLERS[endpoint](request, { ...context, caller });
+  };
+}

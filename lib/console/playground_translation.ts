@@ -1,0 +1,68 @@
+/** Shows what the first upstream of a model is sent for a request, as `sluice translate` does. */
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { JsonObject } from "../json/mod.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
+import { chat } from "../protocols/chat/mod.ts";
+import type { Codec } from "../protocols/codec.ts";
+import { messages } from "../protocols/messages/mod.ts";
+import { QUIRKS } from "../protocols/quirks/mod.ts";
+import { quirkFor } from "../protocols/quirks/quirk.ts";
+import { responses } from "../protocols/responses/mod.ts";
+import { UPSTREAM_CODECS } from "../upstreams/protocols.ts";
+import { translateRequest } from "../request/translate_request.ts";
+import { isText, type PlaygroundEndpoint } from "./playground_request.ts";
+
+const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
+
+/** The body for an upstream, or the reason that there is none. */
+export interface ShownTranslation {
+  /** What happens to the body, in one sentence. */
+  note: string;
+  /** Absent: nothing is translated, or the request is refused. */
+  body?: JsonObject;
+  dropped: readonly string[];
+}
+
+/** Translates a request for the first target of its model. */
+export function showTranslation(
+  endpoint: PlaygroundEndpoint,
+  { gateway, model: id, body }: { gateway: Gateway; model: string; body: JsonObject },
+): ShownTranslation {
+  const row = gateway.catalog.find(id);
+  const [target] = row?.targets ?? [];
+  if (!isText(endpoint)) return { note: "Requests to this endpoint are not translated.", dropped: [] };
+  if (row === undefined || target === undefined) return { note: `There is no model "${id}".`, dropped: [] };
+  const { upstream: name, model } = target;
+  const upstream = gateway.upstreams.get(name);
+  const host = gateway.config.upstreams[name];
+  const protocol = upstream?.protocolFor?.(endpoint, target);
+  if (
+    upstream === undefined || host === undefined || host.vendor === "embedded" || protocol === undefined ||
+    !isUpstreamProtocol(protocol)
+  ) {
+    return { note: "The embedded model answers in this process: there is no upstream.", dropped: [] };
+  }
+  const quirk = quirkFor(QUIRKS[host.vendor], protocol);
+  const issuer = upstream.issuerOf(target);
+  try {
+    const translated = translateRequest({ ...body, model: id }, {
+      codec: CODECS[endpoint],
+      destinationOf: () => ({ protocol, model, row, issuer, quirk }),
+    });
+    if (protocol !== endpoint) return { ...translated, note: `Upstream ${name}, in its protocol ${protocol}:` };
+    const sent = Object.entries(body).filter(([member]) => !translated.dropped.includes(member));
+    return {
+      note: `Upstream ${name} speaks the same protocol: the body passes with the upstream's model id.`,
+      body: { model, ...Object.fromEntries(sent) },
+      dropped: translated.dropped,
+    };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { note: `Cannot be translated for upstream ${name}: ${error.message}`, dropped: [] };
+  }
+}
+
+function isUpstreamProtocol(name: string): name is keyof typeof UPSTREAM_CODECS {
+  return Object.hasOwn(UPSTREAM_CODECS, name);
+}

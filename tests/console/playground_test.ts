@@ -1,0 +1,200 @@
+import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { formatUsd } from "../../lib/billing/money.ts";
+import { sseReader } from "../../lib/server/sse.ts";
+import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { Browser, csrfOf, startConsole } from "./browser.ts";
+
+/** The embedded model repeats it. */
+const HOSTILE = "one </pre><script>alert(1)</script> three";
+
+function row(id: string, targets: { upstream: string; model: string }[]) {
+  return {
+    id,
+    created: 0,
+    context_length: 10_000,
+    pricing: { prompt: "0.001", completion: "0.002" },
+    supported_parameters: ["max_tokens", "tools"],
+    targets,
+  };
+}
+
+const CONFIG = {
+  upstreams: { claude: { vendor: "anthropic", base_url: "http://127.0.0.1:9", api_key: { env: "UPSTREAM_KEY" } } },
+  models: [
+    row("acme/echo", [{ upstream: "embedded", model: "echo" }]),
+    row("acme/claude", [{ upstream: "claude", model: "claude-one" }]),
+    row("acme/second", [{ upstream: "embedded", model: "echo" }]),
+  ],
+};
+
+const ASKED = { key: "good", endpoint: "chat", model: "acme/echo", prompt: HOSTILE, max_tokens: "50" };
+
+async function signedIn(gateway: KeyedGateway, key = ADMIN_KEY): Promise<Browser> {
+  const browser = new Browser(gateway);
+  await browser.signIn(key);
+  return browser;
+}
+
+/** Sends the form as the page's script does. Returns its events by name. */
+async function stream(gateway: KeyedGateway, browser: Browser, fields: Record<string, string>) {
+  const csrf = csrfOf((await browser.get("/playground")).html);
+  const response = await fetch(`${gateway.adminUrl}/admin/console/playground`, {
+    method: "POST",
+    headers: { accept: "text/event-stream", origin: gateway.adminUrl, cookie: browser.cookie },
+    body: new URLSearchParams({ csrf, ...fields }),
+  });
+  assertEquals(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+  const events = sseReader().push(await response.text()).map(({ event, data }) => ({ event, ...JSON.parse(data) }));
+  return {
+    text: (side: number) =>
+      events.filter(({ event, side: of }) => event === "text" && of === side).map(({ text }) => text).join(""),
+    panel: (side: number): string => events.find(({ event, side: of }) => event === "panel" && of === side)?.html ?? "",
+  };
+}
+
+Deno.test("a request of the playground is an ordinary one: of the key, billed to it, in the ledger and the log", async () => {
+  await using gateway = startConsole(CONFIG);
+  const browser = await signedIn(gateway);
+  const { status, html } = await browser.post("/playground", ASKED);
+  assertEquals(status, 200);
+  assertStringIncludes(html, "one &lt;/pre>&lt;script>alert(1)&lt;/script> three</pre>");
+  const [entry] = await gateway.store.ledger.entries({ after: 0, limit: 10 });
+  assert(entry !== undefined);
+  assertEquals([entry.keyId, entry.model, entry.status, entry.endpoint], [gateway.key.id, "acme/echo", 200, "chat"]);
+  assertEquals(entry.details?.tags, ["playground"]);
+  assertStringIncludes(html, `title="${formatUsd(entry.cost)} USD"`);
+  assertStringIncludes(html, `/admin/console/requests/req_${entry.id}`);
+  assertEquals(
+    gateway.requestLines.filter(({ route }) => route === "/v1/chat/completions").map(({ key_name }) => key_name),
+    ["good"],
+  );
+  assert(
+    !Deno.inspect([gateway.logs, gateway.requestLines, entry], { depth: 9, strAbbreviateSize: Infinity }).includes(
+      "alert(1)",
+    ),
+    "no prompt is kept",
+  );
+});
+
+for (const endpoint of ["chat", "responses", "messages"]) {
+  Deno.test(`the playground streams two ${endpoint} answers side by side`, async () => {
+    await using gateway = startConsole(CONFIG);
+    const browser = await signedIn(gateway);
+    const { text, panel } = await stream(gateway, browser, { ...ASKED, endpoint, other: "acme/second" });
+    for (const side of [0, 1]) {
+      assertEquals(text(side), HOSTILE);
+      assertMatch(panel(side), /First token<\/dt><dd>\d+ ms/);
+      assertStringIncludes(panel(side), "The embedded model answers in this process");
+    }
+    assertStringIncludes(panel(1), "<h2>acme/second</h2>");
+    assertNotMatch(panel(1), /<script/);
+    assertEquals((await gateway.store.ledger.entries({ after: 0, limit: 10 })).length, 2);
+  });
+}
+
+Deno.test("the playground shows the body for the upstream, what it drops, and the request as code, without sending", async () => {
+  await using gateway = startConsole(CONFIG);
+  const browser = await signedIn(gateway);
+  const { html } = await browser.post("/playground", {
+    ...ASKED,
+    model: "acme/claude",
+    action: "show",
+    tools: '[{"name": "clock", "parameters": {"type": "object", "properties": {}}}]',
+    more: '{"logit_bias": {"1": 2}}',
+  });
+  assertStringIncludes(html, "Upstream claude, in its protocol messages:");
+  assertStringIncludes(html, "&quot;model&quot;: &quot;claude-one&quot;");
+  assertStringIncludes(html, "&quot;input_schema&quot;");
+  assertStringIncludes(html, "Dropped: logit_bias");
+  for (const name of ["curl", "OpenAI, JavaScript", "OpenAI, Python"]) assertStringIncludes(html, `<summary>${name}<`);
+  assertStringIncludes(html, "extra_body={");
+  assertNotMatch(html, /sk-sluice-|upstream-key/);
+  assertEquals(await gateway.store.ledger.lastSeq(), 0);
+});
+
+Deno.test("the playground sends images, embeddings and documents to rerank", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway);
+  const send = async (fields: Record<string, string>) => {
+    const { status, html, headers } = await browser.post("/playground", { key: "good", ...fields });
+    assertEquals(status, 200);
+    return { html, headers };
+  };
+  const image = await send({ endpoint: "images", model: "sluice/canvas", prompt: "a lake", size: "816x816" });
+  assertStringIncludes(image.html, '<img src="data:image/png;base64,');
+  assertStringIncludes(image.headers.get("content-security-policy") ?? "", "img-src 'self' data:;");
+  const vectors = await send({ endpoint: "embeddings", model: "sluice/embed", prompt: "a lake\na meadow" });
+  assertEquals(vectors.html.match(/\d+ dimensions: \[/g)?.length, 2);
+  const ranked = await send({
+    endpoint: "rerank",
+    model: "sluice/rerank",
+    prompt: "reset my password",
+    documents: "Parcels arrive.\nReset your password.",
+  });
+  assertMatch(ranked.html, /<pre class="answer"[^>]*>[\d.]+ {2}document 2\n/);
+  const wrong = await send({ endpoint: "embeddings", model: "sluice/canvas", prompt: "a lake" });
+  assertMatch(wrong.html, /role="alert">[^<]*\/v1\/images\/generations/);
+});
+
+Deno.test("the playground respects the permissions of the key, and enters what it refuses", async () => {
+  await using gateway = startConsole(CONFIG);
+  const browser = await signedIn(gateway);
+  const refused = await browser.post("/playground", { ...ASKED, key: "narrowed" });
+  assertStringIncludes(refused.html, "may not use the endpoint &quot;chat&quot;");
+  const [entry] = await gateway.store.ledger.entries({ after: 0, limit: 10 });
+  assertEquals([entry?.status, entry?.details?.reason?.code], [403, "permission"]);
+  const problems: [Record<string, string>, number][] = [
+    [{ key: "revoked" }, 403],
+    [{ key: "disabled" }, 403],
+    [{ key: "expired" }, 401],
+    [{ key: "unknown" }, 404],
+    [{ model: "" }, 400],
+    [{ endpoint: "files" }, 400],
+    [{ tools: "{}" }, 400],
+    [{ more: '{"model": "acme/claude"}' }, 400],
+    [{ max_tokens: "many" }, 400],
+  ];
+  for (const [fields, status] of problems) {
+    assertEquals((await browser.post("/playground", { ...ASKED, ...fields })).status, status, JSON.stringify(fields));
+  }
+  assertEquals(await gateway.store.ledger.lastSeq(), 1);
+});
+
+Deno.test("nobody sends from the playground but an operator with the admin key, from the console itself", async () => {
+  await using gateway = startConsole(CONFIG);
+  const viewer = await signedIn(gateway, VIEWER_KEY);
+  assertStringIncludes((await viewer.get("/playground")).html, "The viewer key sends no requests");
+  assertEquals((await viewer.post("/playground", ASKED)).status, 403);
+  const browser = await signedIn(gateway);
+  assertEquals((await browser.post("/playground", { ...ASKED, csrf: "" })).status, 403);
+  assertEquals((await browser.post("/playground", ASKED, { origin: "https://evil.example" })).status, 403);
+  assertEquals(await gateway.store.ledger.lastSeq(), 0);
+});
+
+Deno.test("an operator who leaves the playground gives the request up", async () => {
+  const asked = Promise.withResolvers<void>();
+  const gone = Promise.withResolvers<void>();
+  await using slow = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => {
+    asked.resolve();
+    request.signal.addEventListener("abort", () => gone.resolve());
+    return gone.promise.then(() => new Response(null, { status: 500 }));
+  });
+  const base_url = `http://127.0.0.1:${slow.addr.port}/v1`;
+  await using gateway = startConsole({
+    upstreams: { slow: { vendor: "openai-compatible", base_url } },
+    models: [row("acme/slow", [{ upstream: "slow", model: "one" }])],
+  });
+  const browser = await signedIn(gateway);
+  const csrf = csrfOf((await browser.get("/playground")).html);
+  const leaving = new AbortController();
+  const response = await fetch(`${gateway.adminUrl}/admin/console/playground`, {
+    method: "POST",
+    headers: { accept: "text/event-stream", origin: gateway.adminUrl, cookie: browser.cookie },
+    body: new URLSearchParams({ csrf, ...ASKED, model: "acme/slow" }),
+    signal: leaving.signal,
+  });
+  await asked.promise;
+  leaving.abort();
+  await response.body?.cancel().catch(() => {});
+  await gone.promise;
+});
