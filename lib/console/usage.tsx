@@ -11,6 +11,9 @@ import { csvResponse, type Page, queryOf, requestsPath, showPage } from "./html.
 import { upstreamUsage } from "./upstream_usage.tsx";
 import { ChoiceForm, CsvLink, readChoice, TITLES, UPSTREAM, type UsageChoice } from "./usage_choice.tsx";
 
+/** Lines that the page shows; the file has all. */
+const MOST_LINES = 250;
+
 /** `GET /admin/console/usage`; with `format=csv` as a file. */
 export function usagePage(request: Request, context: RouteContext): Promise<Response> {
   return showPage(context, async (session) => {
@@ -49,10 +52,15 @@ async function billPage(
         <h2>{`By ${names.join(" and ").toLowerCase()}`}</h2>
         <Table
           columns={[...names, ...FIGURES.slice(0, hasOverrun ? undefined : -1)]}
-          rows={report.lines.map((line) => [...nameCells(line, choice), ...figures(line)])}
+          rows={report.lines.slice(0, MOST_LINES).map((line) => [...nameCells(line, choice), ...figures(line)])}
           total={["Total", ...names.slice(1).map(() => ""), ...figures(report.total)]}
           empty="No requests in this month."
         />
+        {report.lines.length > MOST_LINES && (
+          <p class="dim">
+            {`The first ${MOST_LINES} of ${report.lines.length} lines; the file has all of them.`}
+          </p>
+        )}
         <CsvLink choice={choice} />
         {groupingsOf(report).includes("tag") && (
           <p class="dim">A request with several tags is in the line of each; the total has it once.</p>

@@ -2,7 +2,15 @@
 import type { DatabaseSync } from "node:sqlite";
 import { openSheetRows, SELECTED_ENTRY, toEntries } from "./ledger_rows.ts";
 import type { KeptEntry } from "../ledger.ts";
-import { compareEntries, type EntryFilter, type EntrySearch, FAILED_SQL, ORDER_COLUMNS } from "../search.ts";
+import {
+  compareEntries,
+  type EntryFilter,
+  type EntryOrder,
+  type EntrySearch,
+  FAILED_SQL,
+  ORDER_COLUMNS,
+  orderValue,
+} from "../search.ts";
 
 /** Index rows read per slice: a few milliseconds of work. */
 const ROWS_AT_ONCE = 2_000;
@@ -26,7 +34,8 @@ export function prepareSearch(db: DatabaseSync): SearchWork {
     for (;;) {
       const end = found.end(place, since);
       const left = order === "time" ? limit - entries.length : limit;
-      entries.push(...toEntries(found.rows(place, end ?? [since, 0], left), sheetOf));
+      const rows = found.rows({ place, end: end ?? [since, 0], above: entries[limit - 1] }, left);
+      entries.push(...toEntries(rows, sheetOf));
       if (order !== "time") {
         entries = entries.sort((one, other) => compareEntries(one, other, order)).slice(0, limit);
       }
@@ -43,6 +52,7 @@ class RowRange {
   readonly #rows: ReturnType<DatabaseSync["prepare"]>;
   readonly #driving: Condition;
   readonly #values: (string | number | bigint)[];
+  readonly #order: EntryOrder;
 
   constructor(db: DatabaseSync, search: EntrySearch) {
     const { index, driving } = indexOf(search);
@@ -53,6 +63,7 @@ class RowRange {
     }
     const from = `FROM entries INDEXED BY ${index} WHERE ${driving[0]}`;
     this.#driving = driving;
+    this.#order = search.order;
     this.#values = conditions.flatMap(([, ...values]) => values);
     this.#end = db.prepare(
       `SELECT at, seq ${from} AND (at, seq) < (?, ?) AND at >= ?
@@ -61,6 +72,7 @@ class RowRange {
     this.#rows = db.prepare(
       `SELECT ${SELECTED_ENTRY} ${from} AND (at, seq) < (?, ?) AND (at, seq) >= (?, ?)
        ${conditions.map(([text]) => `AND ${text}`).join(" ")}
+       ${search.order === "time" ? "" : `AND (entries.${column}, seq) > (?, ?)`}
        ORDER BY entries.${column} DESC, seq DESC LIMIT ?`,
     );
   }
@@ -72,10 +84,19 @@ class RowRange {
     return row === undefined ? undefined : [Number(row.at), Number(row.seq)];
   }
 
-  /** The rows from one position down to another. */
-  rows(place: readonly [number, number], end: readonly [number, number], limit: number): unknown[] {
+  /** The rows from one position down to another, in the order of the search only those above an entry. */
+  rows({ place, end, above }: {
+    place: readonly [number, number];
+    end: readonly [number, number];
+    above: KeptEntry | undefined;
+  }, limit: number): unknown[] {
     const [, ...values] = this.#driving;
-    return this.#rows.all(...values, ...place, ...end, ...this.#values, limit);
+    const floor = this.#order === "time"
+      ? []
+      : above === undefined
+      ? [-1, 0]
+      : [orderValue(above, this.#order), above.seq];
+    return this.#rows.all(...values, ...place, ...end, ...this.#values, ...floor, limit);
   }
 }
 
