@@ -73,14 +73,15 @@ export async function explainUsage(_request: Request, { gateway, params }: Route
   return adminResponse(explanation);
 }
 
-function periodOf(texts: PeriodTexts, now: number): Period {
+/** The period of a query. @param name of the parameter that holds `period` @throws {GatewayError} `invalid` */
+export function periodOf(texts: PeriodTexts, now: number, name = "period"): Period {
   try {
     return readPeriod(texts, now);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     // Where each end can be read alone, the end lies before the beginning.
     const isEnd = texts.until !== undefined && isPeriod(texts.since === undefined ? {} : { since: texts.since }, now);
-    const param = texts.period !== undefined ? "period" : isEnd ? "until" : "since";
+    const param = texts.period !== undefined ? name : isEnd ? "until" : "since";
     throw new GatewayError("invalid", error.message, { param, cause: error });
   }
 }

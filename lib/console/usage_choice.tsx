@@ -1,8 +1,8 @@
 /** What a report of a month shows: its form, and its links. */
 import type { VNode } from "preact";
-import { type Period, readPeriod } from "../billing/reports/period.ts";
+import { periodOf } from "../admin/usage.ts";
+import type { Period } from "../billing/reports/period.ts";
 import { USAGE_BY, type UsageGrouping } from "../billing/reports/usage.ts";
-import { GatewayError } from "../errors.ts";
 import { CONSOLE } from "./html.tsx";
 
 /** The grouping by upstream, which cannot be combined. */
@@ -37,19 +37,9 @@ export function readChoice(query: URLSearchParams, now: number): UsageChoice {
   const month = query.get("month") || new Date(now).toISOString().slice(0, 7);
   const isCsv = query.get("format") === "csv";
   return {
-    ...{ month, period: readMonth(month, now), by, isCsv },
+    ...{ month, period: periodOf({ period: month }, now, "month"), by, isCsv },
     ...(thenBy !== undefined && thenBy !== by && by !== UPSTREAM && { thenBy }),
   };
-}
-
-/** The period of a month such as `2026-11`. @throws {GatewayError} `invalid` */
-function readMonth(month: string, now: number): Period {
-  try {
-    return readPeriod({ period: month }, now);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    throw new GatewayError("invalid", error.message, { param: "month", cause: error });
-  }
 }
 
 /** The month with its neighbours, and the groupings. */

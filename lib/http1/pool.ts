@@ -49,7 +49,7 @@ export class ConnectionPool {
   take(now = performance.now()): Http1Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
       if (!isOld(connection, now)) {
-        connection.wake();
+        connection.socket.ref();
         return connection;
       }
       connection.close();
@@ -107,7 +107,8 @@ const READ_BYTES = 16 * 1024;
 
 /** A connection that carries one request after another. */
 export class Http1Connection {
-  readonly #socket: Socket;
+  /** For writes. Reads go through the connection. */
+  readonly socket: Socket;
   #closed = false;
   /** The pending read of an idle connection, which becomes the first read of the next response. */
   #ahead: Promise<number | null> | undefined;
@@ -127,7 +128,7 @@ export class Http1Connection {
   idleMs = Infinity;
 
   constructor(socket: Socket) {
-    this.#socket = socket;
+    this.socket = socket;
   }
 
   /**
@@ -143,7 +144,7 @@ export class Http1Connection {
     }
     if (this.start === this.end) this.start = this.end = 0;
     else this.#makeRoom();
-    return this.#socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
+    return this.socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
   }
 
   /** Takes the result of `fill`. Returns false at the end of the connection. */
@@ -156,33 +157,23 @@ export class Http1Connection {
 
   /** Reads into the caller's bytes; the buffer must be empty. Returns the count, or `null` at the end. */
   readInto(bytes: Uint8Array): Promise<number | null> {
-    return this.#socket.read(bytes);
-  }
-
-  /** One write. Resolves with the bytes written, mostly all of them, without a promise of our own in between. */
-  begin(bytes: Uint8Array): Promise<number> {
-    return this.#socket.write(bytes);
+    return this.socket.read(bytes);
   }
 
   /** Writes everything from `left` on. @throws the socket's error; then not all of it was written */
   async write(bytes: Uint8Array, left = 0): Promise<void> {
-    for (let written = left; written < bytes.length;) written += await this.#socket.write(bytes.subarray(written));
+    for (let written = left; written < bytes.length;) written += await this.socket.write(bytes.subarray(written));
   }
 
-  /** Makes it idle. `onEnd` is called where the peer closes it or sends anything before `wake`. */
+  /** Makes it idle. `onEnd` is called where the peer closes it or sends anything before the socket is in use again. */
   sleep(onEnd: (connection: Http1Connection) => void): void {
     this.#onEnd = onEnd;
     this.received = false;
     this.start = this.end = 0;
-    this.#ahead = this.#socket.read(this.buffer);
+    this.#ahead = this.socket.read(this.buffer);
     // Idle connections must not keep the process alive.
-    this.#socket.unref();
+    this.socket.unref();
     this.#ahead.then(this.#stirred, this.#stirred);
-  }
-
-  /** Makes it active again. */
-  wake(): void {
-    this.#socket.ref();
   }
 
   /** Closes the socket at once; pending reads and writes fail. */
@@ -190,7 +181,7 @@ export class Http1Connection {
     if (this.#closed) return;
     this.#closed = true;
     try {
-      this.#socket.close();
+      this.socket.close();
     } catch {
       // The runtime closed it already.
     }

@@ -44,7 +44,8 @@ export class RequestWriter {
   async #write(): Promise<void> {
     const { first, second, stream } = this.#packed;
     try {
-      const left = await this.#connection.begin(first);
+      // Mostly all of it, without a promise of our own in between.
+      const left = await this.#connection.socket.write(first);
       if (left < first.length) await this.#connection.write(first, left);
       if (second !== undefined) await this.#connection.write(second);
       if (stream !== undefined && !this.#stopped) await this.#writeStream(stream);

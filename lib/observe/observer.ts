@@ -126,7 +126,7 @@ class RequestObserver implements Observer {
 
   routed(record: RequestRecord, route: string): void {
     record.route = route;
-    nameServerSpan(record);
+    if (record.trace !== undefined) nameServerSpan(record);
   }
 
   failed(record: RequestRecord, { kind, code, param }: Pick<GatewayError, "kind" | "code" | "param">): void {
@@ -268,7 +268,7 @@ class RequestObserver implements Observer {
     // The entry has the final status: a client may leave a stream that began well.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.#counts.count(record, ms / 1000);
-    writeRequestSpan(record, { ms, now: this.#now });
+    if (record.trace !== undefined) writeRequestSpan(record, { ms, now: this.#now });
     const { log, logged, probes } = open.watching;
     if (logged === "none") return;
     const isError = record.kind !== undefined || record.status >= 400;

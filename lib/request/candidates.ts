@@ -152,7 +152,18 @@ const INSTEAD: Readonly<Record<ModelKind, string>> = {
  * @throws {GatewayError} `forbidden`, `not_found`, or `invalid` for a model of another kind, with the right endpoint
  */
 export function findModel(id: string, context: RouteContext, kind: keyof typeof NOT_MADE = "text"): Model {
-  const model = findRow(id, context);
+  const { gateway, record } = context;
+  const caller = requireCaller(context.caller);
+  const model = gateway.catalog.find(id);
+  // Unknown names are free text of the client's.
+  record.asked = model?.id ?? "other";
+  if (model !== undefined) requireModel(caller, model.id, { name: id });
+  if (model === undefined || isExpired(model, gateway.now())) {
+    const missing = missingModel(id, { gateway, caller });
+    // A name that lacks only the vendor of a model that the caller may use is a mistake, not a breach.
+    if (model === undefined && missing.suggestion === undefined) requireModel(caller, id, { isKnown: false });
+    throw missing.error;
+  }
   const actual = kindOf(model);
   if (actual === kind) return model;
   throw new GatewayError("invalid", `Model "${id}" ${NOT_MADE[kind]}${INSTEAD[actual]}`, { param: "model" });
@@ -161,20 +172,4 @@ export function findModel(id: string, context: RouteContext, kind: keyof typeof 
 /** Finds an alternative model that a request names. @throws {GatewayError} as `findModel` */
 function findFallback(id: string, context: RouteContext, kind?: keyof typeof NOT_MADE): Model {
   return findModel(id, { ...context, record: { ...context.record } }, kind);
-}
-
-function findRow(name: string, context: RouteContext): Model {
-  const { gateway, record } = context;
-  const caller = requireCaller(context.caller);
-  const model = gateway.catalog.find(name);
-  // Any other name is a text of the client's, which may hold anything.
-  record.asked = model?.id ?? "other";
-  if (model !== undefined) {
-    requireModel(caller, model.id, { name });
-    if (!isExpired(model, gateway.now())) return model;
-  }
-  const missing = missingModel(name, { gateway, caller });
-  // A name that lacks only the vendor of a model that the caller may use is a mistake, not a breach.
-  if (model === undefined && missing.suggestion === undefined) requireModel(caller, name, { isKnown: false });
-  throw missing.error;
 }

@@ -85,7 +85,8 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const { prompt, client, cap } = admitted;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  await takeModelLimits(admitted, state.meter);
+  const current = state.attempt?.model ?? state.admitted[0].model;
+  if (model !== current) await takeModelLimits(admitted, state.meter);
   const dropped = new UnsupportedParameters(client.echo);
   for (const name of admitted.dropped.names) dropped.add(name);
   const fitted = await fitContext(prompt, {
@@ -105,7 +106,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   return { answer, admitted, attempt, begunAt, countInput };
 }
 
-/** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
+/** Switches to another model, which has limits of its own: if they leave no room, the next one may have some. */
 export async function takeModelLimits(
   admitted: Pick<AdmittedModel, "model" | "sheet" | "extraPrices" | "limitRequests">,
   meter: Meter,

@@ -6,7 +6,7 @@ import { isEstimated } from "../billing/prompt_parts.ts";
 import { CLIENT_LEFT } from "./request_meter.ts";
 import type { TargetReply } from "./send_to_targets.ts";
 import type { RequestState } from "./state.ts";
-import type { FinishReason, Reply, TokenUsage } from "../protocols/canonical/types.ts";
+import type { FinishReason, TokenUsage } from "../protocols/canonical/types.ts";
 import { readUsage, type UsageReading } from "../billing/charge.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
@@ -24,10 +24,12 @@ export async function settleReply(
   { meter, clientHasLeft }: RequestState,
 ): Promise<SettledReply> {
   meter.first();
-  const charged = await readReplyTokens(reply, {
+  const hostedCalls = hostedCallsOf(prompt);
+  if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
+  const charged = await readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
     countInput,
     isEstimate: () => isEstimated(prompt),
-    hostedCalls: hostedCallsOf(prompt),
+    countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
   });
   const cost = await meter.deliver({
     status: clientHasLeft ? CLIENT_LEFT : 200,
@@ -65,31 +67,23 @@ export interface Ended {
 }
 
 /**
- * What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. An answer of no
- * token is believed only where the gateway counts none either: some hosts say 0 for what they do not know. One that was
- * refused is believed beside a prompt that has tokens: the words in it may be those of the vendor, not of the model.
+ * Reads the tokens that the upstream reports, and counts those that it does not report plausibly. An answer of 0 tokens is
+ * counted as well, because some hosts report 0 for unknown. A refusal of 0 tokens is believed if the prompt has tokens:
+ * its words may be the vendor's, not the model's.
  */
 export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts): Charged | Promise<Charged> {
   const used = hostedCalls === undefined ? usedExtras(usage) : hostedCalls.used(usage);
-  const charged = readTokensAlone({ usage, finish }, counts);
-  if (used === undefined) return charged;
-  return charged instanceof Promise ? charged.then((charged) => ({ ...charged, used })) : { ...charged, used };
-}
-
-function readTokensAlone(
-  { usage, finish }: { usage: TokenUsage; finish: FinishReason | undefined },
-  counts: Counts,
-): Charged | Promise<Charged> {
   const reading = readUsage(usage);
   const { tokens, missing, counted } = reading;
   const isDoubtful = tokens.completion === 0 && (missing.output || finish !== "refusal");
-  if (missing.input || isDoubtful) return countMissing(reading, counts);
-  return { tokens, source: sourceOf(counted) };
+  if (missing.input || isDoubtful) return countMissing(reading, counts, used);
+  return { tokens, source: sourceOf(counted), ...(used !== undefined && { used }) };
 }
 
 async function countMissing(
   { tokens, missing, counted }: UsageReading,
   { countInput, isEstimate, countOutput }: Counts,
+  used: UsedExtras | undefined,
 ): Promise<Charged> {
   const output = tokens.completion === 0 ? await countOutput() : undefined;
   const disproved = output !== undefined && output.completion > 0;
@@ -97,22 +91,10 @@ async function countMissing(
   return {
     tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
     source: sourceOf(input || missing.output || disproved),
+    ...(used !== undefined && { used }),
   };
 }
 
 function sourceOf(counted: UsageReading["counted"]): UsageSource {
   return counted === "estimated" ? "estimated" : counted ? "counted" : "upstream";
-}
-
-/** The tokens of a whole answer. */
-function readReplyTokens(
-  reply: Reply,
-  { countInput, isEstimate, hostedCalls }: Pick<Counts, "countInput" | "isEstimate"> & Pick<Ended, "hostedCalls">,
-): Charged | Promise<Charged> {
-  if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
-  return readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
-    countInput,
-    isEstimate,
-    countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
-  });
 }

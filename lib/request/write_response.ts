@@ -1,6 +1,6 @@
 /** Writes the responses of text requests. */
 import type { Reply } from "../protocols/canonical/types.ts";
-import { jsonResponse, jsonText, streamHeaders } from "../server/json_response.ts";
+import { JsonAnswer, jsonResponse, streamHeaders } from "../server/json_response.ts";
 import { writeJsonSliced } from "../json/mod.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import { formatUsd } from "../billing/money.ts";
@@ -25,13 +25,13 @@ export async function writeReply(
   context.answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
   const { keeper } = context;
   if (text !== undefined && keeper !== undefined) await keeper.written?.();
-  if (text !== undefined) return jsonText(source === "upstream" ? text : codec.withUsage(text, tokens));
+  if (text !== undefined) return new JsonAnswer(source === "upstream" ? text : codec.withUsage(text, tokens));
   const billed = source === "upstream" ? reply : { ...reply, usage: tokens };
   const length = lengthOf(billed);
   const read = await readLongCalls(billed, codec.protocol);
   const body = codec.writeReply(read, client.echo);
   if (keeper !== undefined) await keeper.written?.();
-  return length > LONG_TEXT_CHARS ? jsonText(await writeJsonSliced(body)) : jsonResponse(body);
+  return length > LONG_TEXT_CHARS ? new JsonAnswer(await writeJsonSliced(body)) : jsonResponse(body);
 }
 
 /** The response of a stream. `isInTime`: its answer has begun. */
@@ -61,7 +61,8 @@ function lengthOf({ blocks }: Reply): number {
 /** Headers that name the parameters which are unsupported, and the limit that the gateway set. */
 function changeHeaders(state: RequestState): AnswerHeader[] {
   const { cap } = state.admittedAs(state.attempt?.model);
-  const headers = droppedHeader(state.dropped);
+  const { dropped } = state;
+  const headers = dropped.names.length > 0 ? droppedHeader(dropped) : [];
   if (cap !== undefined) headers.push(["x-sluice-max-tokens", String(cap.tokens)]);
   return headers;
 }

@@ -1,6 +1,6 @@
 /** Writes answers with embeddings. */
 import { byteStream } from "../images/json_chunks.ts";
-import { jsonText } from "../server/json_response.ts";
+import { JsonAnswer } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
 import type { RetrievalAnswer } from "./send.ts";
@@ -20,7 +20,7 @@ export function writeEmbeddings(
   const usage = JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens });
   const pieces = [head, ...items, `],"model":${JSON.stringify(model.id)},"usage":${usage}}`];
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  if (length <= LONG_TEXT_CHARS) return jsonText(pieces.join(""));
+  if (length <= LONG_TEXT_CHARS) return new JsonAnswer(pieces.join(""));
   const { answer_unread_ms: unreadMs } = gateway.config.limits;
   return new Response(byteStream(pieces, { unreadMs, timers, ended() {} }), {
     headers: { "content-type": "application/json" },

@@ -1,6 +1,6 @@
 /** Writes answers with reranked documents. */
 import { isObject, spliceMembers } from "../json/mod.ts";
-import { jsonText } from "../server/json_response.ts";
+import { JsonAnswer } from "../server/json_response.ts";
 import type { RetrievalAnswer } from "./send.ts";
 import type { SettledRetrieval } from "./settle.ts";
 import type { Reranking, RerankRequest } from "./types.ts";
@@ -13,7 +13,7 @@ export function writeReranking(
   { answer: { body, value }, candidate: { model } }: RetrievalAnswer<RerankRequest, Reranking>,
   { tokens, searches }: SettledRetrieval,
 ): Response {
-  return jsonText(spliceMembers(body, {
+  return new JsonAnswer(spliceMembers(body, {
     model: JSON.stringify(model.id),
     ...(!isObject(value.usage) && { usage: JSON.stringify({ prompt_tokens: tokens, total_tokens: tokens }) }),
     ...(!isObject(value.meta) && { meta: JSON.stringify({ billed_units: { search_units: searches } }) }),

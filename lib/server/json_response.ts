@@ -46,11 +46,6 @@ export class JsonAnswer extends Response {
 
 const JSON_TYPE = { headers: { "content-type": "application/json" } };
 
-/** A JSON text as an answer. */
-export function jsonText(text: string | Uint8Array<ArrayBuffer>, options?: JsonOptions): Response {
-  return new JsonAnswer(text, options);
-}
-
 /** A value as a JSON answer. */
 export function jsonResponse(body: Json, headers?: Readonly<Record<string, string>>): Response {
   return new JsonAnswer(writeJson(body), headers && { headers });

@@ -18,7 +18,6 @@ import { requireAllParameters } from "../protocols/translate/require_all_paramet
 import { type Quirk, quirkFor } from "../protocols/quirks/quirk.ts";
 import type { Call } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { relayFeed, RelayTranslator } from "./answer_feeds.ts";
 import type { UpstreamAttempt, UpstreamAttemptOptions } from "./attempt.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
@@ -102,7 +101,8 @@ function quirkEdits(body: JsonObject, applyQuirk: (body: JsonObject) => JsonObje
 /** Relays the client's body with edited members. */
 export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: UpstreamAttemptOptions): UpstreamAttempt {
   const { client } = call;
-  const relay = relayOf(protocol);
+  if (protocol === "gemini") throw new TypeError("Cannot relay a protocol that no client speaks");
+  const relay = RELAYS[protocol];
   const dialect = quirkFor(quirk, protocol);
   const body = relayBody(call, { relay, quirk: dialect });
   const codec = UPSTREAM_CODECS[protocol];
@@ -119,9 +119,4 @@ export function relayAttempt(call: Call, { protocol, quirk, origin, filter }: Up
       return { type: "text", text: relayedReply(shown, client.echo), reply };
     },
   };
-}
-
-function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {
-  if (protocol === "gemini") throw new TypeError("Cannot relay a protocol that no client speaks");
-  return RELAYS[protocol];
 }
