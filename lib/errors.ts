@@ -1,7 +1,7 @@
 import { redactSecrets } from "./redact.ts";
 
 /** Every way a request can fail, and the HTTP status it answers with. Each protocol writes its own body for it. */
-const ERROR_STATUS = {
+export const ERROR_STATUS = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,

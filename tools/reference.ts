@@ -2,20 +2,23 @@
 import { adminApiPage } from "./reference/admin_api.ts";
 import { cliPage } from "./reference/cli.ts";
 import { configurationPage } from "./reference/configuration.ts";
+import { errorCodesPage, troubleshootingPage } from "./reference/errors.ts";
 import { headersPage } from "./reference/headers.ts";
 import { logEventsPage } from "./reference/log_events.ts";
 import { metricsPage } from "./reference/metrics.ts";
 
 /** The generated pages: how each is made, by its path from the root of the repository. */
-export const PAGES: Readonly<Record<string, () => string>> = {
+export const PAGES: Readonly<Record<string, () => string | Promise<string>>> = {
   "docs/reference/admin-api.md": adminApiPage,
   "docs/reference/cli.md": cliPage,
   "docs/reference/configuration.md": configurationPage,
+  "docs/reference/error-codes.md": errorCodesPage,
   "docs/reference/headers.md": headersPage,
   "docs/reference/log-events.md": logEventsPage,
   "docs/reference/metrics.md": metricsPage,
+  "docs/troubleshooting.md": troubleshootingPage,
 };
 
 if (import.meta.main) {
-  for (const [path, render] of Object.entries(PAGES)) Deno.writeTextFileSync(path, render());
+  for (const [path, render] of Object.entries(PAGES)) await Deno.writeTextFile(path, await render());
 }

@@ -4,7 +4,10 @@ import { readExposition } from "../e2e/observe/exposition.ts";
 import { startGateway } from "../support/gateway.ts";
 import { LOG_EVENTS } from "../../lib/log_events.ts";
 import { REQUEST_HEADERS, RESPONSE_HEADERS } from "../../lib/server/header_list.ts";
+import { REASON_CODES } from "../../lib/store/ledger.ts";
 import { VARIABLES } from "../../tools/reference/cli.ts";
+import { CODE_ENTRIES } from "../../tools/reference/error_entries.ts";
+import { findErrorTexts, readErrorTexts } from "../../tools/reference/error_texts.ts";
 import { declaredMetrics } from "../../tools/reference/metrics.ts";
 import { PAGES } from "../../tools/reference.ts";
 import { EXAMPLES } from "../../tools/reference/configuration_texts.ts";
@@ -13,7 +16,7 @@ import { readSources } from "../../tools/sources.ts";
 
 for (const [path, render] of Object.entries(PAGES)) {
   Deno.test(`${path} is fresh (run: deno task reference)`, async () => {
-    assertEquals(await Deno.readTextFile(path), render());
+    assertEquals(await Deno.readTextFile(path), await render());
   });
 }
 
@@ -65,7 +68,7 @@ Deno.test("each event in the list of log events is written somewhere", async () 
 Deno.test("the page of log events names every member of a request's line", async () => {
   await using gateway = startGateway({ log: { client_address: true } });
   await (await gateway.ask("chat", { model: "sluice/echo", messages: [{ role: "user", content: "x" }] })).text();
-  const page = PAGES["docs/reference/log-events.md"]?.() ?? "";
+  const page = await PAGES["docs/reference/log-events.md"]?.() ?? "";
   const members = gateway.requestLines.flatMap((line) => Object.keys(line));
   assert(members.length > 20);
   const isNamed = (member: string) => page.includes(`\`${member}\``) || /^(level|event|tokens_.*)$/.test(member);
@@ -107,4 +110,70 @@ Deno.test("the page of the command line names every SLUICE_ variable that the co
   const names = new Set(VARIABLES.map(([name]) => name));
   assert(read.length >= 4);
   assertEquals(read.map(([, name, other]) => name ?? other ?? "").filter((name) => !names.has(name)), []);
+});
+
+/** Places whose texts are a parameter, another error's, or a vendor's: the scan cannot know them. */
+const PASSED_ON = [
+  "lib/access/key_transfer.ts",
+  "lib/admin/config.ts",
+  "lib/admin/keys.ts",
+  "lib/admin/request_stream.ts",
+  "lib/admin/requests.ts",
+  "lib/admin/usage.ts",
+  "lib/console/configuration.tsx",
+  "lib/console/upstream_usage.tsx",
+  "lib/console/usage_choice.tsx",
+  "lib/http1/exchange.ts",
+  "lib/images/codec_pool.ts",
+  "lib/protocols/chat/mod.ts",
+  "lib/protocols/chat/read_error.ts",
+  "lib/protocols/fields.ts",
+  "lib/protocols/gemini/read_error.ts",
+  "lib/protocols/messages/mod.ts",
+  "lib/protocols/messages/read_content.ts",
+  "lib/protocols/messages/read_error.ts",
+  "lib/protocols/responses/mod.ts",
+  "lib/protocols/responses/read_error.ts",
+  "lib/request/candidates.ts",
+  "lib/request/stream_loop.ts",
+  "lib/server/client_tracker.ts",
+  "lib/server/request_guard.ts",
+  "lib/upstreams/embedded/thinking.ts",
+  "lib/upstreams/openai_images/map_errors.ts",
+];
+
+Deno.test("the troubleshooting page has the text of every error that the code writes in place", async () => {
+  const { texts, unknown } = await readErrorTexts();
+  assert(texts.length > 250);
+  assertEquals(Object.keys(unknown).filter((path) => !PASSED_ON.includes(path)), [], "write the text in place");
+  const page = await PAGES["docs/troubleshooting.md"]?.() ?? "";
+  assertEquals(texts.filter(({ text }) => !page.includes(text)), []);
+});
+
+Deno.test("findErrorTexts() finds literals, joined literals, constants and the arguments of helpers", () => {
+  const text = [
+    'const GONE = "It is gone";',
+    'function refuse(message: string) {\n  return new GatewayError("forbidden", message);\n}',
+    'refuse("Not you");\nrefuse(`Not ${name({ a: 1 })} either`);',
+    'new GatewayError("invalid", "one " +\n  `${two} three`, { code: "x" });',
+    'new GatewayError(isAway ? "overloaded" : "upstream", GONE);',
+    'new GatewayError("invalid", error.message);',
+  ].join("\n");
+  const { texts, unknown } = findErrorTexts([{ path: "a.ts", text }]);
+  const own = texts.map(({ kind, text }) => `${kind}: ${text}`);
+  for (const one of ["invalid: one … three", "various: It is gone", "forbidden: Not you", "forbidden: Not … either"]) {
+    assert(own.includes(one), one);
+  }
+  assertEquals(unknown, { "a.ts": 1 });
+});
+
+Deno.test("every code that the gateway gives an error has an entry, and every entry is a code", async () => {
+  const isOurs = (path: string) => /^lib\/(?!conform|doctor|console|openapi|cli)/.test(path);
+  const text = (await readSources("lib")).filter(({ path }) => isOurs(path)).map(({ text }) => text).join("\n");
+  const given = new Set([...text.matchAll(/\bcode: "([a-z_]+)"/g)].map(([, code = ""]) => code));
+  // Reasons of the ledger, and the code of a failed response in OpenAI's stream.
+  const others = [...REASON_CODES, "server_error"] as readonly string[];
+  const entries = Object.keys(CODE_ENTRIES);
+  assertEquals([...given].filter((code) => !entries.includes(code) && !others.includes(code)), []);
+  assertEquals(entries.filter((code) => !text.includes(`"${code}"`)), []);
 });
