@@ -66,7 +66,7 @@ Deno.test("every route answers every role as the access table says", async () =>
   assertEquals(new Set(gateway.logs.map(({ event }) => event)), new Set(["admin_refused"]));
 });
 
-Deno.test("only health and the greeting are open to strangers", () => {
+Deno.test("only health and the greeting are public", () => {
   const open = Object.entries(ACCESS).filter(([, { credential }]) => credential === "none").map(([name]) => name);
   assertEquals(open.sort(), ["GET /anthropic/api/hello", "GET /healthz", "GET /readyz"]);
 });

@@ -46,7 +46,7 @@ const PATHS = [
   "/anthropic/v1/messages/count_tokens",
 ];
 
-Deno.test("no key, hash or prompt shows up where it does not belong", () =>
+Deno.test("no key, hash or prompt appears in logs, errors or the ledger", () =>
   inFolder(async (folder) => {
     const minted = await addKey(folder);
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, CONFIG);
@@ -101,7 +101,7 @@ const OPERATOR_PATHS = [
   "GET /metrics",
 ];
 
-Deno.test("no key of the operator, of an upstream or of a client shows up in admin answers, reports, ledger or backup", () =>
+Deno.test("no key of the operator, an upstream or a client appears in admin answers, reports, ledger or backup", () =>
   inFolder(async (folder) => {
     // It says what it was sent, as some do in their errors.
     await using upstream = startUpstream(({ headers }, at) => {

@@ -53,7 +53,7 @@ function everyEntry(): Entry[] {
   ];
 }
 
-Deno.test("keys in every state are as they are described, each alone and all together", async () => {
+Deno.test("admin answers about keys in every state match their description", async () => {
   await using gateway = startKeyed(APART);
   const rules: Json = {
     models: ["*"],
@@ -102,7 +102,7 @@ Deno.test("keys in every state are as they are described, each alone and all tog
   await askDescribed(gateway, "PATCH /keys/expired", { status: 200, body: { expires_at: null, rules: {} } });
 });
 
-Deno.test("bills and single requests of every kind are as they are described, and those of an empty ledger", async () => {
+Deno.test("admin answers about bills and requests match their description, even for an empty ledger", async () => {
   const store = openMemoryStore();
   const forged = (entry: KeptEntry | undefined) => entry?.id === "end" ? { ...entry, cost: entry.cost + 1n } : entry;
   await using gateway = startKeyed(APART, {
@@ -152,7 +152,7 @@ Deno.test("bills and single requests of every kind are as they are described, an
   assert(pruned.ok === true && Number((pruned.checked as JsonObject).day_sums_alone) > 0);
 });
 
-Deno.test("an audit that finds differences of every kind, and a ledger that cannot be read, are as they are described", async () => {
+Deno.test("admin answers about failed audits and unreadable ledgers match their description", async () => {
   // Each gateway closes its store.
   const store = { ...openMemoryStore(), close: () => Promise.resolve() };
   await store.ledger.append(Array.from({ length: 300 }, (_, index) => entryOf({ id: `r${index}` })));
@@ -192,7 +192,7 @@ Deno.test("an audit that finds differences of every kind, and a ledger that cann
   }
 });
 
-Deno.test("health in every state is as it is described", async () => {
+Deno.test("admin answers about health match their description in every state", async () => {
   let now = 1000.25;
   const health = createHealth({
     breaker: BREAKER,
@@ -251,7 +251,7 @@ Deno.test("health in every state is as it is described", async () => {
   }
 });
 
-Deno.test("configurations and what becomes of reloads are as they are described", async () => {
+Deno.test("admin answers about configurations and reloads match their description", async () => {
   const load = (file: JsonObject): LoadedConfig => ({
     config: parseConfig({ ...APART, ...file }, () => ADMIN_KEY),
     path: "sluice.jsonc",
@@ -289,7 +289,7 @@ Deno.test("configurations and what becomes of reloads are as they are described"
   assertEquals(new Set(seen.map((body) => (body?.shared as JsonObject).is_current)), new Set([true, false]));
 });
 
-Deno.test("refusals are as they are described, at every operation", async () => {
+Deno.test("refusals match their description at every operation", async () => {
   await using gateway = startKeyed({ ...APART, trusted_proxies: ["127.0.0.0/8"] });
   const operations = [...OPERATIONS.keys()].map((name) => name.replace("/admin/v1", "").replaceAll(/\[\w+\]/g, "a"));
   const headers = { authorization: "Bearer wrong", "x-forwarded-for": "192.0.2.1" };

@@ -46,14 +46,14 @@ async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedG
   }
 }
 
-Deno.test("without an admin key nothing tells that an admin side could exist", async () => {
+Deno.test("without an admin key no answer reveals an admin side", async () => {
   await using gateway = startKeyed();
   assertEquals(gateway.adminUrl, gateway.url);
   await assertAbsent([...ADMIN_PATHS, "/admin", "/admin/v1"], gateway);
   assertEquals(gateway.logs, []);
 });
 
-Deno.test("two listeners: no admin path on the clients' one, no client path on the admin one, health on both", async () => {
+Deno.test("with two listeners, admin paths are only on the admin one, client paths only on the other, health on both", async () => {
   await using gateway = startAdmin();
   const { adminUrl, url, keys } = gateway;
   assert(adminUrl !== url);
@@ -70,7 +70,7 @@ Deno.test("two listeners: no admin path on the clients' one, no client path on t
   assertEquals((await ask(gateway, "GET /keys")).status, 200);
 });
 
-Deno.test("no Host and no spelling of a path leads to the other side", async () => {
+Deno.test("no Host and no spelling of a path reaches the other side", async () => {
   await using gateway = startAdmin();
   const targets = [
     "/admin/v1/keys",
@@ -96,7 +96,7 @@ Deno.test("no Host and no spelling of a path leads to the other side", async () 
   }
 });
 
-Deno.test("only the admin key opens the admin side, and each refusal is logged without what was sent", async () => {
+Deno.test("only the admin key opens the admin side, and each refusal is logged without the credential", async () => {
   for (const file of [TOGETHER, APART]) {
     await using gateway = startKeyed(file);
     const cases: Record<string, string>[] = [
@@ -133,7 +133,7 @@ Deno.test("only the admin key opens the admin side, and each refusal is logged w
   }
 });
 
-Deno.test("the admin key is no API key, not even where the store has a key of its value", async () => {
+Deno.test("the admin key is no API key, even if the store contains it", async () => {
   const { key, record } = issueKey({ name: "twin", group: "default", now: 0 });
   await using gateway = startKeyed(TOGETHER, { adminKey: key });
   await gateway.store.keys.add(record);
@@ -146,7 +146,7 @@ Deno.test("the admin key is no API key, not even where the store has a key of it
   }
 });
 
-Deno.test("no page reads the admin side, whatever origins may read the rest", async () => {
+Deno.test("no web page can read the admin side, whatever origins are allowed elsewhere", async () => {
   const origin = "https://app.example.com";
   const cors = { cors: { origins: [origin] } };
   for (const file of [TOGETHER, APART]) {

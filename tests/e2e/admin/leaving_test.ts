@@ -79,7 +79,7 @@ const WALKS = [
 ];
 
 for (const name of WALKS) {
-  Deno.test(`${name}: when its client leaves, nothing is read any more, and the log tells that it left`, async () => {
+  Deno.test(`${name}: reading stops when the client disconnects, and the log says so`, async () => {
     const store = openEndless();
     await using gateway = startKeyed(APART, { store });
     try {

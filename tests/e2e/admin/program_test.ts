@@ -21,7 +21,7 @@ async function keysAt(address: string, init: RequestInit = {}): Promise<{ status
   return response && { status: response.status, text: await response.text() };
 }
 
-Deno.test("a program with an admin side of its own: two listeners, one store, one end", () =>
+Deno.test("an admin listener shares the store and the shutdown with the clients' listener", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
     const gateway = await start([], { folder, env: ENV });
@@ -53,7 +53,7 @@ Deno.test("a program with an admin side of its own: two listeners, one store, on
     for (const secret of [ADMIN_KEY, key]) assert(!`${out}${err}`.includes(secret));
   }));
 
-Deno.test("what went to upstreams is told as the command tells it", () =>
+Deno.test("the admin API reports upstream usage like the command", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
     const added = await run(["keys", "add", "ci"], { folder, env: ENV });
@@ -81,7 +81,7 @@ Deno.test("what went to upstreams is told as the command tells it", () =>
     assertEquals((await gateway.ended).code, 0);
   }));
 
-Deno.test("at SIGTERM both listeners close at once, while an answer under way is finished", () =>
+Deno.test("at SIGTERM both listeners close at once, and a running answer is completed", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
     const gateway = await startWithKey([], { folder, env: ENV });
@@ -101,7 +101,7 @@ Deno.test("at SIGTERM both listeners close at once, while an answer under way is
     assertEquals((await gateway.ended).code, 0);
   }));
 
-Deno.test("without an address of its own the admin side is at the clients' one", () =>
+Deno.test("without an address of its own the admin side is on the clients' listener", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(undefined));
     const gateway = await start(["--store", "memory:"], { folder, env: ENV });
@@ -111,7 +111,7 @@ Deno.test("without an address of its own the admin side is at the clients' one",
     assertEquals((await gateway.ended).code, 0);
   }));
 
-Deno.test("without an admin key nothing is told of an admin side", () =>
+Deno.test("without an admin key no answer reveals an admin side", () =>
   inFolder(async (folder) => {
     const gateway = await start(["--store", "memory:"], { folder });
     assert(!/admin/i.test(gateway.banner));
@@ -120,7 +120,7 @@ Deno.test("without an admin key nothing is told of an admin side", () =>
     await gateway.ended;
   }));
 
-Deno.test("an admin port in use ends the start with one line, and makes no key", () =>
+Deno.test("an admin port in use ends the start with one line, and creates no key", () =>
   inFolder(async (folder) => {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = taken.addr;
@@ -135,7 +135,7 @@ Deno.test("an admin port in use ends the start with one line, and makes no key",
     assertEquals(JSON.parse((await run(["keys", "list", "--json"], { folder, env: ENV })).out), []);
   }));
 
-Deno.test("check tells where the admin side is", () =>
+Deno.test("check prints the address of the admin side", () =>
   inFolder(async (folder) => {
     const cases: [file: string, line: string][] = [
       ["{}", 'Admin side:    none (there is no "admin" in the configuration)\n'],

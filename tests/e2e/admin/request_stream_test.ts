@@ -111,11 +111,11 @@ async function followThem(folder: string, env: Record<string, string>): Promise<
   assertMatch(err, /stopped.*drained/);
 }
 
-Deno.test("operators follow requests as they are entered, in a SQLite file", () =>
+Deno.test("the request stream follows entries of a SQLite ledger", () =>
   inFolder((folder) => followThem(folder, { ADMIN_KEY })));
 
 Deno.test({
-  name: "operators follow requests as they are entered, in Postgres",
+  name: "the request stream follows entries of a Postgres ledger",
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {
@@ -128,7 +128,7 @@ async function askEcho(gateway: TestGateway): Promise<void> {
   await (await gateway.ask("chat", { model: "sluice/echo", messages: [{ role: "user", content: "hi" }] })).text();
 }
 
-Deno.test("streams beyond the limit are refused, and those that clients leave make room", async () => {
+Deno.test("request streams beyond the limit are refused, and disconnected ones make room", async () => {
   const drain = createDrain();
   await using gateway = startGateway(CONFIG, { adminKey: ADMIN_KEY, drain });
   const tails = await Promise.all(Array.from({ length: 20 }, () => Tail.open(gateway.url)));
@@ -157,7 +157,7 @@ Deno.test("streams beyond the limit are refused, and those that clients leave ma
   ]);
 });
 
-Deno.test("a silent stream has heartbeats, which move the client's place, and ends after an hour", async () => {
+Deno.test("a silent request stream has heartbeats with its position, and ends after an hour", async () => {
   let clockMs = 0;
   await using gateway = startGateway(CONFIG, { adminKey: ADMIN_KEY, monotonic: () => clockMs });
   const tail = await Tail.open(gateway.url, "user=nobody");

@@ -123,11 +123,11 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   assertEquals((await gateway.ended).code, 0);
 }
 
-Deno.test("requests are found by the command and the admin side, in a SQLite file", () =>
+Deno.test("the command and the admin API find requests in a SQLite file", () =>
   inFolder((folder) => findThem(folder, ENV)));
 
 Deno.test({
-  name: "requests are found by the command and the admin side, in Postgres",
+  name: "the command and the admin API find requests in Postgres",
   ignore: !HAS_POSTGRES,
   fn: () =>
     inFolder(async (folder) => {
@@ -136,7 +136,7 @@ Deno.test({
     }),
 });
 
-Deno.test("sluice requests --follow prints each request when it is entered", () =>
+Deno.test("sluice requests --follow prints each request as it is entered", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(CONFIG));
     const key = (await run(["keys", "add", "anna"], { folder, env: ENV })).out.trim();

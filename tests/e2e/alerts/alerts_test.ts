@@ -11,7 +11,7 @@ reuseProcess();
 const ignore = skipInQuick("Alerts of whole processes");
 
 Deno.test({
-  name: "thresholds of budgets are reported once, signed, also across a restart, and 100 % where a request is refused",
+  name: "budget thresholds are reported once, signed, across a restart, and 100 % at a refusal",
   ignore,
   fn: () =>
     inFolder(async (folder) => {
@@ -78,7 +78,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "an upstream that is down, up or refuses the key is reported, and only the events that are wanted",
+  name: "upstreams that fail, recover or refuse the key are reported, for selected events only",
   ignore,
   fn: () =>
     inFolder(async (folder) => {
@@ -124,7 +124,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "an alert that was sent and not marked when the process was killed is sent again with the same id",
+  name: "an alert sent but not marked when the process was killed is sent again with the same id",
   ignore,
   fn: () =>
     inFolder(async (folder) => {
@@ -155,7 +155,7 @@ Deno.test({
     }),
 });
 
-Deno.test("alerts test sends a signed alert, and says what came of it", () =>
+Deno.test("alerts test sends a signed alert, and prints the result", () =>
   inFolder(async (folder) => {
     await using receiver = startReceiver();
     const place = { folder, env: envFor(receiver) };
@@ -188,7 +188,7 @@ Deno.test("alerts test sends a signed alert, and says what came of it", () =>
     assertEquals([none.code, none.err], [1, 'There is no webhook: add "alerts" to the configuration\n']);
   }));
 
-Deno.test("a configuration of alerts has an address and a key, and its secrets appear nowhere", () =>
+Deno.test("alerts need an address and a key, and their secrets appear nowhere", () =>
   inFolder(async (folder) => {
     await using receiver = startReceiver();
     const config = configWith({ url: "http://127.0.0.1:1" });

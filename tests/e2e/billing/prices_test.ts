@@ -120,7 +120,7 @@ Deno.test({
     }),
 });
 
-Deno.test("a model that the configuration only names is served, billed and audited at the catalog's prices", () =>
+Deno.test("a model configured only by name is served, billed and audited at catalog prices", () =>
   inFolder(async (folder) => {
     const usage = { prompt_tokens: 272_001, completion_tokens: 10, total_tokens: 272_011 };
     const asked: string[] = [];

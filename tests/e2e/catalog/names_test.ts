@@ -82,7 +82,7 @@ async function look(
   };
 }
 
-Deno.test("a model answers to its canonical slug and its aliases, and its answers name its id", async () => {
+Deno.test("a model can be requested by canonical slug and aliases, and answers contain its id", async () => {
   await using gateway = start();
   for (const name of ["openai/gpt-5", "openai/gpt-5-2025-08-07", "gpt-latest", "acme/fast"]) {
     const answers = await asked(gateway, name);
@@ -96,7 +96,7 @@ Deno.test("a model answers to its canonical slug and its aliases, and its answer
   assertEquals(new Set(entries.map(({ model }) => model)), new Set(["openai/gpt-5"]));
 });
 
-Deno.test("an upstream is sent its own name of a model, and its answers carry the id, whatever name was asked for", async () => {
+Deno.test("an upstream gets its own model name, and answers contain the public id", async () => {
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
       await using server = startUpstream(() => stream ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol]));
@@ -115,7 +115,7 @@ Deno.test("an upstream is sent its own name of a model, and its answers carry th
   }
 });
 
-Deno.test("an image model answers to its other names at both endpoints", async () => {
+Deno.test("an image model can be requested by its other names at both endpoints", async () => {
   await using gateway = start();
   const authorization = `Bearer ${gateway.key.key}`;
   for (const name of ["acme/paint", "acme/paint-1", "painter"]) {
@@ -134,7 +134,7 @@ Deno.test("an image model answers to its other names at both endpoints", async (
   assertEquals([edited.status, (await edited.json()).model], [200, "acme/paint"]);
 });
 
-Deno.test("permissions are those of the model, whatever name is used", async () => {
+Deno.test("permissions depend on the model, whatever name is used", async () => {
   await using gateway = start();
   const openai = await gateway.addKey({ group: "openai" });
   const acme = await gateway.addKey({ group: "acme" });
@@ -148,7 +148,7 @@ Deno.test("permissions are those of the model, whatever name is used", async () 
   }
 });
 
-Deno.test("an id without its vendor is 404 with the id, where the key may use one such model", async () => {
+Deno.test("an id without its vendor is 404 with the full id if the key may use one such model", async () => {
   await using gateway = start();
   const openai = await gateway.addKey({ group: "openai" });
   const acme = await gateway.addKey({ group: "acme" });
@@ -168,7 +168,7 @@ Deno.test("an id without its vendor is 404 with the id, where the key may use on
   assertEquals((await asked(gateway, "twin", acme))[0], [404, 'Model "twin" does not exist; did you mean acme/twin?']);
 });
 
-Deno.test("a model goes away with the day of its expiration: not listed, not served, not suggested", async () => {
+Deno.test("a model disappears on its expiration date: not listed, served or suggested", async () => {
   let now = BEFORE;
   await using gateway = start(() => now);
   const acme = await gateway.addKey({ group: "acme" });
@@ -201,7 +201,7 @@ Deno.test("a model goes away with the day of its expiration: not listed, not ser
   assertEquals((await asked(gateway, "old"))[0], [404, 'Model "old" does not exist']);
 });
 
-Deno.test("a model that is named twice to be tried is asked once", async () => {
+Deno.test("a model named twice among fallbacks is tried once", async () => {
   await using server = startUpstream(() => json({ error: { message: "broken" } }, { status: 500 }));
   await using gateway = startGateway({
     upstreams: { one: upstream("openai-compatible", server.url) },

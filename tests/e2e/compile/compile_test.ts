@@ -86,7 +86,7 @@ function hex(bytes: Uint8Array): string {
 }
 
 Deno.test({
-  name: "the executable, alone in a folder, is the whole gateway",
+  name: "the executable alone in a folder is the whole gateway",
   ignore: obstacle !== undefined,
   async fn(test) {
     const folder = await Deno.makeTempDir();
@@ -94,7 +94,7 @@ Deno.test({
       const executable = await compile(folder);
       const { run, serve } = program(executable, folder);
 
-      await test.step("it carries no encoder that is under the GPL", async () => {
+      await test.step("it contains no GPL encoder", async () => {
         const text = new TextDecoder("latin1").decode(await Deno.readFile(executable));
         assertEquals([text.includes(NAME_IN_LIBIMAGEQUANT), text.includes("mozjpeg_enc")], [false, true]);
       });
@@ -149,7 +149,7 @@ Deno.test({
         await run("keys", "revoke", "painter");
       });
 
-      await test.step("keys are made and listed, and work at the next start", async () => {
+      await test.step("keys are created and listed, and work at the next start", async () => {
         const added = await run("keys", "add", "ci");
         assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`], added.err);
         assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* painter .*\n.* ci .*\n$/);
@@ -162,7 +162,7 @@ Deno.test({
         assertEquals(code, 0);
       });
 
-      await test.step("it reads and writes nothing outside its folders", async () => {
+      await test.step("it reads and writes only its folders", async () => {
         const outside = await Deno.makeTempFile();
         await Deno.writeTextFile(outside, "{}");
         const cases: [string[], RegExp][] = [
@@ -179,7 +179,7 @@ Deno.test({
         await Deno.remove(outside);
       });
 
-      await test.step("it leaves nothing but its data", async () => {
+      await test.step("it leaves only its data", async () => {
         const entries = await Array.fromAsync(Deno.readDir(folder));
         assertEquals(entries.map(({ name }) => name).sort(), ["data", "sluice"]);
         assertEquals((await run("version")).out, `sluice ${denoJson.version}\n`);

@@ -140,7 +140,7 @@ Deno.test("an app without a database does not start, and says in one line what t
   assertMatch(limited.err, /^limits_store: On Deno Deploy [^\n]*REDIS_URL[^\n]*\n$/);
 });
 
-Deno.test("an app whose database is out of reach says so and shows no password", async () => {
+Deno.test("an app whose database is unreachable reports it without a password", async () => {
   await using app = await deploy(Deno.execPath());
   const { code, out, err } = await app.run({ DATABASE_URL: "postgres://sluice:hunter2@127.0.0.1:1/s" });
   assertEquals([code, out], [1, ""]);
@@ -180,13 +180,13 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     return entry as KeptEntry;
   }
 
-  await t.step("none of them makes a key, which the platform's log would keep", async () => {
+  await t.step("no instance creates a key, which the platform's log would keep", async () => {
     assertEquals(await store.keys.list(), []);
   });
 
   const key = await addKey(first, "app");
 
-  await t.step("whole answers, streams and images, at each of them", async () => {
+  await t.step("whole answers, streams and images, on each instance", async () => {
     for (const [at, instance] of instances.entries()) {
       const answer = await ask(instance, { key });
       assertEquals([answer.status, (await answer.json()).choices[0].message.content], [200, "Hello"]);
@@ -209,7 +209,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     }
   });
 
-  await t.step("a limit is that of all of them together", async () => {
+  await t.step("a limit applies to all instances together", async () => {
     const limited = await addKey(second, "limited", "limited");
     const statuses = await Promise.all(Array.from({ length: ASKED }, async (_, index) => {
       const response = await ask(instances[index % 3] ?? first, { key: limited });
@@ -220,7 +220,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     assertEquals([count(200), count(429)], [RATE, ASKED - RATE]);
   });
 
-  await t.step("clients that leave are billed once, and those that stay are not taken for such", async () => {
+  await t.step("disconnected clients are billed once, and connected ones are not taken for disconnected", async () => {
     const gone = await Promise.all(instances.flatMap((instance) =>
       Array.from({ length: 4 }, async () => {
         const leaving = new AbortController();
@@ -249,7 +249,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     assertEquals([...gone, ...stayed].filter((id) => ids.includes(id)).length, 24);
   });
 
-  await t.step("one that is killed leaves nothing behind, and another takes its place", async () => {
+  await t.step("a killed instance leaves nothing behind, and another takes over", async () => {
     const mortal = await addKey(third, "mortal", "slots");
     const streams = await Promise.all(
       Array.from({ length: SLOTS }, () => ask(third, { key: mortal, stream: true, text: "stay" })),
@@ -276,7 +276,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     }
   });
 
-  await t.step("one that is told to end does so in time, and its clients and the ledger know of it", async () => {
+  await t.step("a stopped instance ends in time, with complete answers and entries", async () => {
     const response = await ask(second, { key, stream: true, text: "stay" });
     const reader = await firstWord(response);
     const begun = performance.now();
@@ -295,7 +295,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     assertEquals([ending, cost], ["failed", 0n]);
   });
 
-  await t.step("the books fit, and no file was written", async () => {
+  await t.step("the audit passes, and no file was written", async () => {
     await assertSound(store);
     assertEquals(await filesOf(app.folder), files);
     for (const instance of instances) instance.kill("SIGINT");

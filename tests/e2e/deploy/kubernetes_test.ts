@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 
-Deno.test("the manifest for Kubernetes says how to make the secret that it needs, with every variable of its configuration", async () => {
+Deno.test("the Kubernetes manifest explains how to create its secret, with every variable of its configuration", async () => {
   const manifest = await Deno.readTextFile(`${import.meta.dirname}/../../../deploy/kubernetes/sluice.yaml`);
   const named = Array.from(manifest.matchAll(/secretRef: \{ name: (\S+) \}/g), ([, name]) => name);
   const [, made, values = ""] = /kubectl create secret generic (\S+) (.*)/.exec(manifest) ?? [];
@@ -9,7 +9,7 @@ Deno.test("the manifest for Kubernetes says how to make the secret that it needs
   assertEquals(Array.from(values.matchAll(/--from-literal=(\w+)=/g), ([, name]) => name), variables);
 });
 
-Deno.test("the image runs as the user that the manifest names, by number", async () => {
+Deno.test("the image runs as the numeric user of the manifest", async () => {
   const root = `${import.meta.dirname}/../../..`;
   const manifest = await Deno.readTextFile(`${root}/deploy/kubernetes/sluice.yaml`);
   const user = /runAsUser: (\d+)\n\s+runAsGroup: (\d+)/.exec(manifest)?.slice(1);

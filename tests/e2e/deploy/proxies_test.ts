@@ -98,8 +98,7 @@ for (const kind of PROXIES) {
   });
 
   Deno.test({
-    name:
-      `behind ${kind.name} a stream may be silent for long, kept up by keep-alives; a whole answer is cut at its limit`,
+    name: `behind ${kind.name} keep-alives preserve a silent stream, and a silent whole answer is cut at its limit`,
     ignore,
     async fn() {
       const late = Promise.withResolvers<void>();
@@ -131,7 +130,7 @@ for (const kind of PROXIES) {
   });
 
   Deno.test({
-    name: `behind ${kind.name} slow heads and slow bodies are cut while others are served`,
+    name: `behind ${kind.name} slow heads and slow bodies are cut off while others are served`,
     ignore,
     async fn() {
       await using upstream = startUpstream(() => json(WHOLE.chat));
@@ -172,7 +171,7 @@ for (const kind of PROXIES) {
   });
 
   Deno.test({
-    name: `behind ${kind.name}: sizes, the client's address, upgrades, the inside, and targets as they came`,
+    name: `behind ${kind.name}: body sizes, client addresses, upgrades, internal paths and literal targets`,
     ignore,
     async fn() {
       await using upstream = startUpstream(() => json(WHOLE.chat));
@@ -236,7 +235,7 @@ for (const kind of PROXIES) {
   });
 
   Deno.test({
-    name: `behind ${kind.name} a client that leaves takes its upstream's answer with it`,
+    name: `behind ${kind.name} a disconnect cancels the upstream's answer`,
     ignore,
     async fn() {
       await using upstream = startUpstream(() => events(STREAMED.chat[0] ?? "", { times: 1_000_000, chunkBytes: 200 }));
@@ -255,7 +254,7 @@ for (const kind of PROXIES) {
   });
 
   Deno.test({
-    name: `behind ${kind.name} a body announced as too large is 413 in the shape of the protocol, also over HTTP/2`,
+    name: `behind ${kind.name} a body declared as too large is 413 in the shape of the protocol, also over HTTP/2`,
     ignore,
     async fn() {
       await using upstream = startUpstream(() => json(WHOLE.chat));

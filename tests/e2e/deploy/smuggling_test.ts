@@ -67,7 +67,7 @@ async function checkAll(target: { gateway: Watched; port: number; tls: boolean }
   }
 }
 
-Deno.test("smuggling: 45 probes sent to the gateway itself, one answer per request or the end of the connection", async () => {
+Deno.test("smuggling: 45 probes sent to the gateway get one answer per request, or a closed connection", async () => {
   await using upstream = startUpstream(() => json({}));
   await using gateway = await startWatched(upstream.url);
   await checkAll({ gateway, port: gateway.port, tls: false }, "direct");
@@ -76,7 +76,7 @@ Deno.test("smuggling: 45 probes sent to the gateway itself, one answer per reque
 
 for (const kind of PROXIES) {
   Deno.test({
-    name: `smuggling: 45 probes through ${kind.name}, one answer per request, and nobody gets another's`,
+    name: `smuggling: 45 probes through ${kind.name} get one answer per request, and none of another client`,
     ignore: !isInstalled(kind.name),
     async fn() {
       await using upstream = startUpstream(() => json({}));

@@ -31,7 +31,7 @@ async function analyze(
 }
 
 Deno.test({
-  name: "systemd understands every line of the units",
+  name: "systemd accepts every line of the units",
   ignore,
   async fn() {
     for (const unit of UNITS) assertEquals(await analyze(unit, "verify", "--man=no"), { code: 0, said: "" });
@@ -39,7 +39,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the unit leaves little open",
+  name: "the unit grants few permissions",
   ignore,
   async fn() {
     const { code, said } = await analyze(
@@ -53,7 +53,7 @@ Deno.test({
   },
 });
 
-Deno.test("the unit waits longer for the end than the gateway takes for it", () => {
+Deno.test("the unit's stop timeout exceeds the drain time", () => {
   const { shutdown } = configSchema.parse({});
   const [, seconds = "0"] = /^TimeoutStopSec=(\d+)s$/m.exec(text) ?? [];
   const most = Math.max(shutdown.drain_seconds, shutdown.images_drain_seconds) + shutdown.ready_delay_ms / 1000;
@@ -61,7 +61,7 @@ Deno.test("the unit waits longer for the end than the gateway takes for it", () 
   assertMatch(text, /^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
 });
 
-Deno.test("the template differs from the unit in what is each process's own", () => {
+Deno.test("the template differs from the unit only in per-process settings", () => {
   const settings = (unit: string) => unit.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const [one, each] = [settings(text), settings(template)];
   assertEquals(each.filter((line) => !one.includes(line)), [
@@ -73,7 +73,7 @@ Deno.test("the template differs from the unit in what is each process's own", ()
   assertEquals(each.length, one.length);
 });
 
-Deno.test("a reload of the units goes on where the file has only warnings, and stops where it is wrong", () =>
+Deno.test("a reload proceeds for a file with warnings, and stops for an invalid one", () =>
   inFolder(async (folder) => {
     for (const [, unit] of UNITS) {
       const [, words = ""] = /^ExecReload=\/usr\/local\/bin\/sluice (check .*)$/m.exec(unit) ?? [];

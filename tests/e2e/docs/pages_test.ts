@@ -100,7 +100,7 @@ for (const page of PAGES) {
 }
 
 Deno.test({
-  name: "the commands that tests cannot run are at least commands of a shell",
+  name: "commands that tests cannot run are valid shell",
   ignore,
   async fn() {
     for (const { path, blocks } of PAGES) {
@@ -112,7 +112,7 @@ Deno.test({
   },
 });
 
-Deno.test("an output is compared but for numbers, ids, keys and times", () => {
+Deno.test("outputs are compared except for numbers, ids, keys and times", () => {
   const shown = "ID       NAME  COST\nkey_a-1  ci    0.5\nsk-sluice-…\n2026-11-21T04:18:08.408Z\n";
   assert(isAsShown("ID    NAME  COST\nkey_B_2 ci    <0.0001\nsk-sluice-aB-_9\n2027-01-01T00:00:00Z\n", shown));
   assert(!isAsShown("ID    NAME  COST\nkey_B_2 web    0.5\nsk-sluice-aB-_9\n2027-01-01T00:00:00Z\n", shown));

@@ -16,7 +16,7 @@ const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [
 
 for (const transport of ["http1", "fetch"]) {
   for (const phase of Object.keys(PHASES) as Leaving["phase"][]) {
-    Deno.test(`${transport}: a client that leaves ${phase} takes its upstream with it at once, however it leaves`, async () => {
+    Deno.test(`${transport}: a disconnect ${phase} cancels the upstream at once`, async () => {
       for (const manner of Object.keys(MANNERS) as Leaving["manner"][]) {
         // How a client's connection ends is not the transport's concern.
         if (transport === "fetch" && manner !== "close") continue;

@@ -21,7 +21,7 @@ function sample(): { cell: Cell; carrier: number }[] {
 }
 
 for (const [number, transport] of TRANSPORT_KINDS.entries()) {
-  Deno.test(`faults on the wire, over ${transport}: the client is told in its own words, pays nothing, and nothing is left over`, async () => {
+  Deno.test(`wire faults over ${transport}: reported in the client's protocol, free of charge, and cleaned up`, async () => {
     await using bench = startBench(transport);
     for (const { cell, carrier } of sample()) {
       if (carrier === number) await bench.meet(cell);

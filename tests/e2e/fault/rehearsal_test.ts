@@ -81,7 +81,7 @@ function assertSeen(
 
 for (const way of WAYS) {
   for (const protocol of PROTOCOLS) {
-    Deno.test(`every fault, ${protocol}, ${way}: the error has its shape, nothing is left over, and failures cost nothing`, async () => {
+    Deno.test(`every fault, ${protocol}, ${way}: the error has the protocol's shape, nothing leaks, and failures are free`, async () => {
       await using server = startServer();
       for (const rehearsal of REHEARSALS.filter(({ wire }) => way !== "embedded" || wire !== true)) {
         for (const stream of [true, false]) {

@@ -21,7 +21,7 @@ async function ask(gateway: TestGateway, model: string, content: string): Promis
   return { status: response.status, text: await response.text() };
 }
 
-Deno.test("the guide knows every fault, and says which the embedded model has", () => {
+Deno.test("the guide lists every fault, and which of them the embedded model has", () => {
   const rows = GUIDE.split("\n").filter((line) => line.startsWith("| `"));
   for (const [name, { wire = false }] of Object.entries<FaultKind>(FAULTS)) {
     const row = rows.find((line) => new RegExp(`\`${name}(-after)?(:[^\`]+)?\``).test(line.split("|")[1] ?? ""));
@@ -29,7 +29,7 @@ Deno.test("the guide knows every fault, and says which the embedded model has", 
   }
 });
 
-Deno.test("the guide's embedded row: another target takes over before the first event, and never after it", async () => {
+Deno.test("the guide's embedded model fails over before the first event, and never after it", async () => {
   const [file] = configurations();
   assert(file !== undefined);
   await using gateway = startGateway({ ...file, embedded_models: false });
@@ -46,7 +46,7 @@ Deno.test("the guide's embedded row: another target takes over before the first 
   }
 });
 
-Deno.test("the guide's server is an upstream as it stands there", async () => {
+Deno.test("the guide's fault server works as an upstream", async () => {
   const [, file] = configurations();
   assert(file !== undefined);
   await using server = startServer();
@@ -56,12 +56,12 @@ Deno.test("the guide's server is an upstream as it stands there", async () => {
   assertEquals((await ask(gateway, "rehearsal/two", "status:429")).status, 429);
 });
 
-Deno.test("no catalog has the model unless a row names it", async () => {
+Deno.test("the fault model exists only if a row names it", async () => {
   await using gateway = startGateway({});
   assert(gateway.gateway.catalog.models.every(({ targets }) => targets.every(({ model }) => model !== "fault")));
 });
 
-Deno.test("a client that leaves ends an answer without end, and a silence", async () => {
+Deno.test("a disconnect ends an endless answer and a silence", async () => {
   const [file] = configurations();
   assert(file !== undefined);
   await using gateway = startGateway(file);

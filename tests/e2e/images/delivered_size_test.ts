@@ -82,7 +82,7 @@ function sizes({ gateway: { logs } }: ReturnType<typeof startBoth>): unknown[] {
   ]);
 }
 
-Deno.test("images are billed by the size that a host delivers, and a size that was not asked for is told", async (t) => {
+Deno.test("images are billed by their delivered size, and an unexpected size is reported", async (t) => {
   const cases: [what: string, images: string[], size: string, tokens: number][] = [
     ["as asked for", [square], "1024x1024", TOKENS.square],
     ["cheaper", [wide], "1536x1024", TOKENS.wide],
@@ -111,7 +111,7 @@ Deno.test("images are billed by the size that a host delivers, and a size that w
   }
 });
 
-Deno.test("an image without a readable size is a failed one, and free", async (t) => {
+Deno.test("an image without a readable size counts as failed, and is free", async (t) => {
   const unreadable: [string, string][] = [
     ["no image", base64Of(new TextEncoder().encode("not an image at all"))],
     ["half a header", base64Of(pngHead(1024, 1024).slice(0, 18))],
@@ -134,7 +134,7 @@ Deno.test("an image without a readable size is a failed one, and free", async (t
   assertEquals((await audited(both)).entry.cost, 0n);
 });
 
-Deno.test("a stream claims no size before there is one; each completed event tells its own", async () => {
+Deno.test("a stream states no size in advance; each completed event states its own", async () => {
   await using both = startBoth(() => streamed("generation", [[large], [wide]]));
   const response = await both.gateway.generate({ n: 2, size: "1024x1024", stream: true });
   assertEquals(response.headers.get("x-sluice-image-size"), null);
@@ -159,7 +159,7 @@ Deno.test("a stream claims no size before there is one; each completed event tel
   assertStringIncludes(text, "asked for 1024x1024, delivered 2048x2048, 1536x1024; billed by the size delivered");
 });
 
-Deno.test("a key with a budget pays for a larger image up to what was held, and the house the rest", async () => {
+Deno.test("a key with a budget pays for a larger image up to its hold, and the operator the rest", async () => {
   await using both = startBoth(() => answer([large]), { file: BUDGET });
   const response = await both.gateway.generate({ size: "1024x1024" });
   assertEquals((await response.json()).usage.output_tokens, TOKENS.large);
@@ -171,7 +171,7 @@ Deno.test("a key with a budget pays for a larger image up to what was held, and 
   assertMatch(response.headers.get("x-sluice-cost") ?? "", /^0\.0316/);
 });
 
-Deno.test("reported tokens of uploaded images are billed where the model's row has a price for them", async (t) => {
+Deno.test("reported tokens of uploaded images are billed if the model has a price for them", async (t) => {
   const form = (fields = {}) =>
     formOf({ prompt: "A cat", size: "1024x1024", ...fields }, [["image", png(64, 64)], ["image", png(64, 64)]]);
   const total = (images: number, tokens: number) =>
@@ -194,7 +194,7 @@ Deno.test("reported tokens of uploaded images are billed where the model's row h
     assertStringIncludes(text, "  510 tokens of uploaded images x 0.0000012 USD = 0.000612 USD\n");
   });
 
-  await t.step("once per request that a host was asked: its images report the same uploads", async () => {
+  await t.step("once per upstream request, whose images report the same uploads", async () => {
     await using both = startBoth(() => streamed("edit", [[square, 510], [square, 510]]), { row: INPUT_IMAGE });
     const events = await completed(await both.gateway.edit(form({ n: "2", stream: "true" })));
     const details = events.map(({ usage }) => (usage as JsonObject).input_tokens_details);
@@ -202,7 +202,7 @@ Deno.test("reported tokens of uploaded images are billed where the model's row h
     assertEquals((await audited(both)).entry.cost, total(510, 2 * TOKENS.square));
   });
 
-  await t.step("for each of the requests that a host was asked", async () => {
+  await t.step("for each upstream request", async () => {
     const targets = [{ upstream: "host", model: "paint-1", images: { single: true } }];
     await using both = startBoth(() => answer([square], 510), { row: { ...INPUT_IMAGE, targets } });
     const { usage } = await (await both.gateway.edit(form({ n: "3" }))).json();
@@ -220,7 +220,7 @@ Deno.test("reported tokens of uploaded images are billed where the model's row h
     assertEquals((await audited(both)).entry.cost, total(510, TOKENS.square + TOKENS.wide));
   });
 
-  await t.step("not without a price, not where they cannot be, and not for a generation", async () => {
+  await t.step("not without a price, not if impossible, and not for a generation", async () => {
     const cases: [JsonObject, unknown, "edit" | "generate"][] = [
       [{}, 510, "edit"],
       [INPUT_IMAGE, -1, "edit"],
@@ -238,7 +238,7 @@ Deno.test("reported tokens of uploaded images are billed where the model's row h
     }
   });
 
-  await t.step("not where the answer breaks off after its last image, which is delivered", async () => {
+  await t.step("not if the answer breaks off after its last image, which is delivered", async () => {
     const head = `{"created":1,"data":[{"b64_json":"${square}"}],"usage":{"input_tok`;
     const cut = new Response(head, { headers: { "content-type": "application/json" } });
     await using both = startBoth(() => cut, { row: INPUT_IMAGE });
@@ -247,7 +247,7 @@ Deno.test("reported tokens of uploaded images are billed where the model's row h
     assertEquals((await audited(both)).entry.cost, total(0, TOKENS.square));
   });
 
-  await t.step("and not with an image that failed", async () => {
+  await t.step("not with a failed image", async () => {
     await using both = startBoth(() => answer(["bm9uZQ=="], 510), { row: INPUT_IMAGE });
     const response = await both.gateway.edit(form());
     await response.body?.cancel();
@@ -261,7 +261,7 @@ for (
     ["auto", ["2048x2048", "1024x1024"], TOKENS.large + TOKENS.square],
   ] as const
 ) {
-  Deno.test(`a client that leaves a stream pays for the sizes delivered, with on_disconnect: ${onDisconnect}`, async () => {
+  Deno.test(`a disconnected client pays for the sizes delivered, with on_disconnect: ${onDisconnect}`, async () => {
     const { promise: gone, resolve: leave } = Promise.withResolvers<void>();
     const encoder = new TextEncoder();
     const event = (b64_json: string) =>

@@ -7,7 +7,7 @@ const PROMPT_TOKENS = (await loadTokenCounter()).count("Blue");
 
 type File = readonly [name: string, bytes: Uint8Array<ArrayBuffer>, filename?: string];
 
-Deno.test("an edit answers with exactly the members of an image result and the number of images", async () => {
+Deno.test("an edit returns exactly the members of an image result, with the number of images", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) });
   const response = await gateway.edit(formOf({}, [["image", png(1024, 1024)]]));
   assertEquals(response.status, 200);
@@ -28,7 +28,7 @@ Deno.test("an edit answers with exactly the members of an image result and the n
   });
 });
 
-Deno.test("images come as image, repeated image and image[], in their order, whatever their names and types", async () => {
+Deno.test("images are read from image, repeated image and image[], in order, whatever their names and types", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const files: File[] = [
@@ -48,7 +48,7 @@ Deno.test("images come as image, repeated image and image[], in their order, wha
   assertEquals([images[1]?.bytes, mask?.bytes], [jpegHead(800, 600), png(1024, 1024)]);
 });
 
-Deno.test("auto is the size of the first image as a viewer sees it, or the nearest valid one", async () => {
+Deno.test("size auto is the displayed size of the first image, or the nearest valid one", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const turned = jpegHead(1024, 1536, exifSegment(exif(6)));
@@ -72,7 +72,7 @@ Deno.test("auto is the size of the first image as a viewer sees it, or the neare
   }
 });
 
-Deno.test("numbers and booleans are read from text, other fields go to the upstream as they are", async () => {
+Deno.test("numbers and booleans are parsed, and other fields pass to the upstream unchanged", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const fields = {
@@ -151,7 +151,7 @@ const BAD: readonly [what: string, Record<string, string | undefined>, readonly 
   ["a file as the prompt", { prompt: undefined }, [ONE, ["prompt", join("Blue"), "p.txt"]], "prompt", /expected text/],
 ];
 
-Deno.test("a form that is wrong is a 400 that names the field, and no upstream hears of it", async (t) => {
+Deno.test("an invalid form is a 400 that names the field, and reaches no upstream", async (t) => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   for (const [what, fields, files, param, message] of BAD) {
@@ -161,7 +161,7 @@ Deno.test("a form that is wrong is a 400 that names the field, and no upstream h
       assertMatch(error.message, message);
     });
   }
-  await t.step("a field that comes twice", async () => {
+  await t.step("a repeated field", async () => {
     const form = formOf({}, [ONE]);
     form.append("prompt", "Red");
     const error = await errorOf(await gateway.edit(form));
@@ -170,7 +170,7 @@ Deno.test("a form that is wrong is a 400 that names the field, and no upstream h
   assertEquals(upstream.calls, []);
 });
 
-Deno.test("a body that is no form is a 400 that says what is expected", async () => {
+Deno.test("a body that is not a form is a 400 that names the expected format", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) });
   const body = { model: "acme/paint", prompt: "x", images: [{ image_url: "https://example.com/a.png" }] };
   const error = await errorOf(await gateway.post("/v1/images/edits", body));
@@ -178,7 +178,7 @@ Deno.test("a body that is no form is a 400 that says what is expected", async ()
   assertMatch(error.message, /expected multipart\/form-data .* as a file .*image URLs are not supported/);
 });
 
-Deno.test("a language model is a 400 that names the right endpoint, before the images are looked at", async () => {
+Deno.test("a language model is a 400 that names the right endpoint, before images are read", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) });
   const error = await errorOf(await gateway.edit(formOf({ model: "sluice/echo", quality: undefined })));
   assertEquals([error.status, error.param], [400, "model"]);
@@ -206,7 +206,7 @@ Deno.test("files and forms above their limits are a 413", async (t) => {
   assertEquals(upstream.calls.length, 1);
 });
 
-Deno.test("bytes of uploads count as bodies in memory, and are given back", async () => {
+Deno.test("bytes of uploads count towards request bodies in memory, and are released", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream }, { limits: { body_budget_bytes: 100_000 } });
   const large: File = ["image", join(png(9, 9), new Uint8Array(150_000))];

@@ -122,7 +122,7 @@ function startWith(
 
 const SIZE = { size: "1024x1024" };
 
-Deno.test("whole answers: each image that comes is charged once, with the bill that the client is told", async (t) => {
+Deno.test("whole answers: each delivered image is charged once, with the cost that the client is told", async (t) => {
   const cases: [name: string, n: number, script: Script, expected: Expected][] = [
     ["all", 2, () => [image(0), image(1)], { status: 200, ending: "done", images: 2 }],
     ["one fails", 3, () => [image(2), failed(1), image(0)], { status: 200, ending: "partial", images: 2 }],
@@ -203,7 +203,7 @@ Deno.test("a client that leaves before its images pays for them, unless its mode
   }
 });
 
-Deno.test("a repeat is an entry of its own, and costs nothing", async () => {
+Deno.test("a replay has its own entry, and is free", async () => {
   await using gateway = start(paintsAll);
   const headers = { "idempotency-key": "a" };
   const answers = [await gateway.generate(SIZE, { headers }), await gateway.generate(SIZE, { headers })];
@@ -216,7 +216,7 @@ Deno.test("a repeat is an entry of its own, and costs nothing", async () => {
   assertEquals(answers.map(({ headers }) => headers.get("x-sluice-cost")), [usd(costOf(1)), "0"]);
 });
 
-Deno.test("the first of two clients with one key leaves: the work is charged to it, the second pays nothing", async () => {
+Deno.test("if the first of two clients with one key leaves, the work is charged to it, and the second pays nothing", async () => {
   const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const left = Promise.withResolvers<void>();
   await using gateway = startWith(undefined, () => {
@@ -255,7 +255,7 @@ function eventsIn(text: string): Told[] {
   return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({ event, data: JSON.parse(data) }));
 }
 
-Deno.test("streams: what was sent is charged once, and the last image tells the cost of all", async (t) => {
+Deno.test("streams: sent images are charged once, and the last image states the total cost", async (t) => {
   const cases: [name: string, n: number, script: Script, expected: Expected][] = [
     ["all", 3, () => [image(1), image(0), image(2)], { status: 200, ending: "done", images: 3 }],
     ["one fails", 2, () => [failed(0), image(1)], { status: 200, ending: "partial", images: 1 }],
@@ -276,14 +276,14 @@ Deno.test("streams: what was sent is charged once, and the last image tells the 
       assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
     });
   }
-  await t.step("it breaks before the first", async () => {
+  await t.step("a failure before the first image", async () => {
     await using gateway = start(() => [BROKEN]);
     const response = await gateway.generate({ ...SIZE, stream: true });
     assertMatch(await response.text(), /Cannot paint/);
     assertEquals(response.status, 502);
     await assertEntered(gateway, [{ status: 502, ending: "failed", images: 0 }]);
   });
-  await t.step("it breaks after keep-alives", async () => {
+  await t.step("a failure after keep-alives", async () => {
     const kept = Promise.withResolvers<void>();
     await using gateway = start(() => [kept.promise, BROKEN]);
     const response = await gateway.generate({ ...SIZE, stream: true });
@@ -309,7 +309,7 @@ async function leavesAfter(response: Response, images: number): Promise<void> {
   await reader?.cancel();
 }
 
-Deno.test("a client that leaves a stream pays for all images, or for those it got where its model is cancelled", async () => {
+Deno.test("a disconnected client pays for all images, or for the sent ones if its model is cancelled", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
     const drain = onDisconnect !== "cancel";
     for (const images of [0, 1, 2]) {
@@ -336,7 +336,7 @@ Deno.test("a client that leaves a stream pays for all images, or for those it go
   }
 });
 
-Deno.test("a stream that nobody reads ends, and what was made or sent of it is charged", async () => {
+Deno.test("an unread stream ends, and its sent or finished images are charged", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
     const images = onDisconnect === "cancel" ? 0 : 3;
     await using gateway = startWith(
@@ -358,7 +358,7 @@ Deno.test("a stream that nobody reads ends, and what was made or sent of it is c
   }
 });
 
-Deno.test("no more images are made for clients that have left than the limit allows", async () => {
+Deno.test("no more images than the limit allows are made for disconnected clients", async () => {
   const asked = Promise.withResolvers<void>();
   const script: Script = () => {
     asked.resolve();
@@ -373,7 +373,7 @@ Deno.test("no more images are made for clients that have left than the limit all
   await assertEntered(gateway, [{ status: 499, ending: "failed", images: 0 }]);
 });
 
-Deno.test("nothing of the last image goes out before its entry is there", async () => {
+Deno.test("nothing of the last image is sent before its entry is durable", async () => {
   for (const stream of [false, true]) {
     await using gateway = start(paintsAll);
     const { ledger } = gateway.gateway.store;

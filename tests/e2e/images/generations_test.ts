@@ -7,7 +7,7 @@ import { base64Of, pngHead } from "../../images/image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 
-Deno.test("a generation answers with exactly the members of an image result", async () => {
+Deno.test("a generation returns exactly the members of an image result", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) });
   const response = await gateway.generate();
   assertEquals(response.status, 200);
@@ -29,7 +29,7 @@ Deno.test("a generation answers with exactly the members of an image result", as
   assertMatch(response.headers.get("x-request-id") ?? "", /^req_/);
 });
 
-Deno.test("the upstream gets every parameter, with its default or as sent", async () => {
+Deno.test("the upstream gets every parameter, as sent or as default", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   await (await gateway.generate()).body?.cancel();
@@ -121,7 +121,7 @@ const BAD: readonly [what: string, members: JsonObject, param: string, message: 
   ["partial_images in a whole answer", { partial_images: 1 }, "partial_images", /need stream: true/],
 ];
 
-Deno.test("a parameter that is wrong is a 400 that names it, and no upstream hears of it", async (t) => {
+Deno.test("an invalid parameter is a 400 that names it, and reaches no upstream", async (t) => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   for (const [what, members, param, message] of BAD) {
@@ -134,7 +134,7 @@ Deno.test("a parameter that is wrong is a 400 that names it, and no upstream hea
   assertEquals(upstream.calls, []);
 });
 
-Deno.test("null stands for the default, and the longest prompt is taken", async () => {
+Deno.test("null means the default, and the longest prompt is accepted", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const absent = { n: null, size: null, output_format: null, background: null, stream: null, partial_images: null };
@@ -144,7 +144,7 @@ Deno.test("null stands for the default, and the longest prompt is taken", async 
   assertEquals(upstream.calls[0]?.request.rest, {});
 });
 
-Deno.test("the operator's default quality stands in for a missing one", async () => {
+Deno.test("the operator's default quality applies to requests without one", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream }, { images: { default_quality: "medium" } });
   assertEquals((await (await gateway.generate({ quality: undefined })).json()).quality, "medium");
@@ -152,7 +152,7 @@ Deno.test("the operator's default quality stands in for a missing one", async ()
   assertEquals(upstream.calls.map(({ request }) => request.quality), ["medium", "high"]);
 });
 
-Deno.test("every reference size is billed to the digit, whatever the quality", async () => {
+Deno.test("every reference size is billed exactly, whatever the quality", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) });
   const cases: [size: string, quality: string, tokens: number, usd: string][] = [
     ["1024x1024", "low", 7_024, "0.0316095"],
@@ -188,7 +188,7 @@ Deno.test("several images are charged one by one, failed ones not at all", async
   });
 });
 
-Deno.test("what an image is charged follows its actual size, and never more than the dearest valid one", async () => {
+Deno.test("an image is charged by its actual size, up to the most expensive valid one", async () => {
   const sizes = [[1024, 1024], [16_000, 16_000]];
   const upstream = painter(() =>
     sizes.map(([width = 0, height = 0], index) => ({ type: "image", index, base64: base64Of(pngHead(width, height)) }))
@@ -199,7 +199,7 @@ Deno.test("what an image is charged follows its actual size, and never more than
   assertEquals(response.headers.get("x-sluice-image-size"), "1024x1024, 16000x16000");
 });
 
-Deno.test("images nobody asked for are neither delivered nor charged", async () => {
+Deno.test("unrequested images are neither delivered nor charged", async () => {
   const upstream = painter(({ request: { size } }) =>
     [0, 0, 1, -1, 0.5, 7].map((index) => ({ type: "image", index, base64: gray(size) }))
   );
@@ -208,7 +208,7 @@ Deno.test("images nobody asked for are neither delivered nor charged", async () 
   assertEquals([data.length, usage.output_tokens], [1, 7_024]);
 });
 
-Deno.test("a generation that fails answers with the error and no cost", async (t) => {
+Deno.test("a failed generation returns the error and is free", async (t) => {
   const refusal = new GatewayError("invalid", "The prompt was refused", { code: "moderation_blocked" });
   const cases: [
     string,
@@ -232,7 +232,7 @@ Deno.test("a generation that fails answers with the error and no cost", async (t
   }
 });
 
-Deno.test("images that came before a request broke off are delivered and charged", async () => {
+Deno.test("images delivered before a failure are charged", async () => {
   const upstream = painter(({ request: { size } }) => [
     { type: "image", index: 1, base64: gray(size) },
     new GatewayError("timeout", "Too late", { final: true }),
@@ -242,7 +242,7 @@ Deno.test("images that came before a request broke off are delivered and charged
   assertEquals([data.length, data[0].index, usage.output_tokens], [1, 1, 7_024]);
 });
 
-Deno.test("another target is tried only where the first has certainly not begun", async (t) => {
+Deno.test("another target is tried only if the first has certainly not started", async (t) => {
   const cases: [string, GatewayError, number][] = [
     ["overloaded", new GatewayError("overloaded", "Full"), 200],
     ["out of its limits", new GatewayError("exhausted", "Slow down"), 200],
@@ -259,7 +259,7 @@ Deno.test("another target is tried only where the first has certainly not begun"
       assertEquals([response.status, second.calls.length], [status, status === 200 ? 1 : 0]);
     });
   }
-  await t.step("begun, and broken before the first image", async () => {
+  await t.step("a failure after the start and before the first image", async () => {
     const second = painter(paintsAll);
     await using gateway = startPainted({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
     const response = await gateway.generate();
@@ -268,7 +268,7 @@ Deno.test("another target is tried only where the first has certainly not begun"
   });
 });
 
-Deno.test("a client that leaves ends the work upstream where its model is cancelled", async () => {
+Deno.test("a disconnect cancels the upstream if the model says so", async () => {
   const started = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   const upstream = painter(({ signal }) => {
@@ -285,7 +285,7 @@ Deno.test("a client that leaves ends the work upstream where its model is cancel
   await ended.promise;
 });
 
-Deno.test("a request that takes too long is a 504 and ends the work upstream", async () => {
+Deno.test("a request that takes too long is a 504 and cancels the upstream", async () => {
   const upstream = painter(() => [new Promise(() => {})]);
   await using gateway = startPainted({ p: upstream }, { images: { total_ms: 50 } });
   const response = await gateway.generate();
@@ -294,7 +294,7 @@ Deno.test("a request that takes too long is a 504 and ends the work upstream", a
   assertEquals(upstream.calls[0]?.signal.aborted, true);
 });
 
-Deno.test("a quality of PNG is dropped and said so", async () => {
+Deno.test("output_compression for PNG is dropped and named", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const cases: [JsonObject, string | null, number | undefined][] = [
@@ -311,7 +311,7 @@ Deno.test("a quality of PNG is dropped and said so", async () => {
   }
 });
 
-Deno.test("a model of the other kind is a 400 that names the right endpoint", async () => {
+Deno.test("a model of another kind is a 400 that names the right endpoint", async () => {
   await using gateway = startPainted({ p: painter(paintsAll) });
   const messages = [{ role: "user", content: "Hi" }];
   const version = { headers: { "anthropic-version": "2023-06-01" } };
@@ -340,7 +340,7 @@ Deno.test("a group without the endpoint or the model gets a 403", async () => {
   assertEquals((await errorOf(await gateway.generate({}, { headers: { authorization: "" } }))).status, 401);
 });
 
-Deno.test("ten large images are answered piece by piece, and never as one text", async () => {
+Deno.test("ten large images are streamed in pieces, never as one text", async () => {
   const base64 = base64Of(pngHead(1024, 1024)) + "A".repeat(8_000_000);
   const upstream = painter(({ request }) =>
     Array.from({ length: request.n }, (_, index) => ({ type: "image", index, base64 }))

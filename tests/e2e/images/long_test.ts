@@ -120,7 +120,7 @@ async function slotsLeft({ limiter }: Gateway, keyId: string): Promise<number | 
 }
 
 for (const transport of ["http1", "fetch"]) {
-  Deno.test(`${transport}: an image of ten minutes is answered, keeps what it holds, and costs what it did before a reload`, async () => {
+  Deno.test(`${transport}: an image of ten minutes is answered, keeps its holds, and costs the price before a reload`, async () => {
     using time = simulateTime(BEGIN);
     await using world = await startPainting(time, transport);
     for (let minute = 1; minute < 10; minute++) {
@@ -141,7 +141,7 @@ for (const transport of ["http1", "fetch"]) {
   });
 }
 
-Deno.test("an image under way when the gateway ends is cut by the limit for images, to the quarter of a second, for nothing", async () => {
+Deno.test("a running image is cut off by the drain time for images, free of charge", async () => {
   using time = simulateTime(BEGIN);
   await using world = await startPainting(time, "http1");
   await time.pass(MINUTE_MS);
@@ -168,7 +168,7 @@ Deno.test("an image under way when the gateway ends is cut by the limit for imag
   assertEquals(await ended, "late");
 });
 
-Deno.test("an image that never comes is cut by the limit for images, to the quarter of a second, for nothing", async () => {
+Deno.test("an image that never arrives is cut off by the drain time for images, free of charge", async () => {
   using time = simulateTime(BEGIN);
   await using world = await startPainting(time, "http1");
   await time.pass(900_000 - 250);

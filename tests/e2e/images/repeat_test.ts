@@ -8,7 +8,7 @@ function withKey(key: string): RequestInit {
   return { headers: { "idempotency-key": key } };
 }
 
-Deno.test("a repeated generation gets the same answer, and the images are made and charged once", async () => {
+Deno.test("a repeated generation gets the same answer, charged once", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const first = await gateway.generate({ n: 2 }, withKey("a"));
@@ -22,7 +22,7 @@ Deno.test("a repeated generation gets the same answer, and the images are made a
   assertEquals(upstream.calls.length, 1);
 });
 
-Deno.test("a repeated edit is known by its images and fields, whatever the form's boundary", async () => {
+Deno.test("a repeated edit is recognized by its images and fields, whatever the form's boundary", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   const bodies: string[] = [];
@@ -36,7 +36,7 @@ Deno.test("a repeated edit is known by its images and fields, whatever the form'
   assertEquals((await errorOf(other)).status, 400);
 });
 
-Deno.test("a repeat while the first still runs waits for it", async () => {
+Deno.test("a repeat waits for the running first request", async () => {
   const wait = Promise.withResolvers<void>();
   const started = Promise.withResolvers<void>();
   const upstream = painter(({ request: { size } }) => {
@@ -52,7 +52,7 @@ Deno.test("a repeat while the first still runs waits for it", async () => {
   assertEquals([new Set(bodies).size, upstream.calls.length], [1, 1]);
 });
 
-Deno.test("a key used for another request is a 400, for another endpoint it is another key", async () => {
+Deno.test("a key used for another request is a 400; another endpoint has its own keys", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startPainted({ p: upstream });
   await (await gateway.generate({}, withKey("a"))).body?.cancel();
@@ -63,7 +63,7 @@ Deno.test("a key used for another request is a 400, for another endpoint it is a
   assertEquals([edit.status, upstream.calls.length], [200, 2]);
 });
 
-Deno.test("a request that failed may be tried again with its key", async () => {
+Deno.test("a failed request may be retried with its key", async () => {
   let tries = 0;
   const upstream = painter((call) => tries++ === 0 ? [] : paintsAll(call));
   await using gateway = startPainted({ p: upstream });

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { painter, paintsAll, startPainted } from "./gateway.ts";
 
-Deno.test("images tell who made them", async () => {
+Deno.test("images name the upstream that made them", async () => {
   const broken = painter(() => new GatewayError("overloaded", "busy"));
   await using running = startPainted({ first: broken, second: painter(paintsAll) });
   for (const stream of [false, true]) {
@@ -15,7 +15,7 @@ Deno.test("images tell who made them", async () => {
   }
 });
 
-Deno.test("another host is asked for images only where none can be under way", async () => {
+Deno.test("another target is tried only if no image can be in progress", async () => {
   const cases: [GatewayError, status: number, upstream: string][] = [
     [new GatewayError("exhausted", "limit", { fault: "status" }), 200, "second"],
     [new GatewayError("upstream", "gone", { fault: "unreachable" }), 200, "second"],

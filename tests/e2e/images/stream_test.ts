@@ -45,7 +45,7 @@ const previews: Script = ({ request }) =>
     { type: "image" as const, index, base64: IMAGE },
   ]).flat();
 
-Deno.test("a stream has the official events, an index each, and usage with the finished image", async () => {
+Deno.test("a stream has the official events with an index, and usage with the finished image", async () => {
   await using gateway = startPainted({ p: painter(previews) });
   const response = await gateway.generate({
     ...STREAM,
@@ -89,7 +89,7 @@ Deno.test("a stream has the official events, an index each, and usage with the f
   ]);
 });
 
-Deno.test("an edit's events have names of their own", async () => {
+Deno.test("an edit's events have their own names", async () => {
   const upstream = painter(previews);
   await using gateway = startPainted({ p: upstream });
   const form = formOf({ stream: "true", partial_images: "1" }, [["image", png(1024, 1024)]]);
@@ -124,7 +124,7 @@ Deno.test("several images are completed once each, and their usage adds up to th
   ]);
 });
 
-Deno.test("a stream that fails before its first image is an HTTP error", async (t) => {
+Deno.test("a failure before the first image is an HTTP error", async (t) => {
   const refusal = new GatewayError("invalid", "Refused", { code: "moderation_blocked" });
   const cases: [string, Script, number][] = [
     ["at once", () => refusal, 400],
@@ -140,7 +140,7 @@ Deno.test("a stream that fails before its first image is an HTTP error", async (
   }
 });
 
-Deno.test("a stream that fails later ends with an error event and no completed one", async (t) => {
+Deno.test("a later failure is an error event without a completed event", async (t) => {
   const broken = new GatewayError("upstream", "It broke", { final: true });
   const begun = { type: "partial", index: 0, step: 0, base64: "AA" } as const;
   const cases: [string, Script, string[]][] = [
@@ -174,7 +174,7 @@ Deno.test("a stream that fails later ends with an error event and no completed o
   }
 });
 
-Deno.test("a stream says that it is alive while an image is being made, also before the first event", async () => {
+Deno.test("a stream sends keep-alives while an image is made, even before the first event", async () => {
   const waits = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const upstream = painter(() => [
     ...waits.slice(0, 1).map(({ promise }) => promise),
@@ -198,7 +198,7 @@ Deno.test("a stream says that it is alive while an image is being made, also bef
   assertEquals(text.split("event: ").length, 3);
 });
 
-Deno.test("an error after keep-alives comes in the stream", async () => {
+Deno.test("an error after keep-alives is an event", async () => {
   const wait = Promise.withResolvers<void>();
   const upstream = painter(() => [wait.promise, new GatewayError("invalid", "Refused")]);
   await using gateway = startPainted({ p: upstream }, { keep_alive_seconds: 1 });
@@ -209,7 +209,7 @@ Deno.test("an error after keep-alives comes in the stream", async () => {
   assertMatch(JSON.stringify(only?.data), /"message":"Refused","type":"invalid_request_error"/);
 });
 
-Deno.test("a client that leaves a stream ends the work upstream where its model is cancelled", async () => {
+Deno.test("a disconnect cancels the upstream if the model says so", async () => {
   const upstream = painter(() => [
     { type: "partial", index: 0, step: 0, base64: "AA" },
     new Promise(() => {}),
@@ -229,7 +229,7 @@ Deno.test("a stream that takes too long ends with an error", async () => {
   assertEquals(said.map(({ event }) => event), ["image_generation.partial_image", "error"]);
 });
 
-Deno.test("what an upstream sends as base64 cannot end its event", async () => {
+Deno.test("an upstream's base64 cannot break out of its event", async () => {
   const evil = 'AA","x":1}\n\nevent: error\ndata: {"error":{}}\n\n';
   const upstream = painter(() => [{ type: "image", index: 0, base64: evil }]);
   await using gateway = startPainted({ p: upstream });
@@ -237,7 +237,7 @@ Deno.test("what an upstream sends as base64 cannot end its event", async () => {
   assertEquals([only?.data.b64_json, only?.data.x, others], [evil, undefined, []]);
 });
 
-Deno.test("a large image is streamed in pieces and comes out whole", async () => {
+Deno.test("a large image is streamed in pieces and arrives whole", async () => {
   const large = IMAGE + "A".repeat(5_000_000);
   await using gateway = startPainted({ p: painter(() => [{ type: "image", index: 0, base64: large }]) });
   const [only] = await events(await gateway.generate(STREAM));

@@ -13,7 +13,7 @@ function result(images: number): Response {
   });
 }
 
-Deno.test("a generation is made by a host, and what the host reports is not billed", async () => {
+Deno.test("a generation by a host is billed by the gateway's formula, not by the host's report", async () => {
   await using both = startBoth(() => result(2));
   const response = await both.gateway.generate({ n: 2, size: "1024x1024" });
   const { data, model, usage } = await response.json();
@@ -45,7 +45,7 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
   assert(form.get("mask") instanceof File);
 });
 
-Deno.test("a host's refusal is a 400, its failure a 502 that nobody should repeat", async () => {
+Deno.test("a host's refusal is a 400, its failure a 502 that must not be retried", async () => {
   const error = (code: string | null, status: number) =>
     Response.json({ error: { message: "Your request was rejected", type: "x", code, param: null } }, { status });
   await using both = startBoth(({ json }) =>

@@ -6,7 +6,7 @@ import { mix } from "./mix.ts";
 /** `SEED=n` gives other requests; `tests/heavy/money_test.ts` has many more of them, over every store. */
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
-Deno.test(`what clients of a whole gateway see is what they pay, whatever becomes of their requests, SEED=${SEED}`, async () => {
+Deno.test(`clients of a whole gateway pay for what they received, however requests end, SEED=${SEED}`, async () => {
   const { requests, complete, endings, tiers } = await mix(openMemoryStore(), { requests: 800, random: seeded(SEED) });
   assert(requests > 800 && complete > 400, JSON.stringify(endings));
   assert((tiers[0] ?? 0) > 5 && (tiers[10] ?? 0) > 5, JSON.stringify(tiers));

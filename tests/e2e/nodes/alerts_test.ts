@@ -17,7 +17,7 @@ function quiet(): Promise<void> {
 }
 
 Deno.test({
-  name: "two gateways send one webhook for each threshold, and for each upstream that is down and up",
+  name: "two gateways send one webhook per threshold and per change of an upstream",
   ignore,
   async fn() {
     await using receiver = startReceiver();
@@ -53,7 +53,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "what a gateway sent and did not mark when it was killed, the other one sends again with the same id",
+  name: "an alert sent but not marked by a killed gateway is sent by the other with the same id",
   ignore,
   async fn() {
     await using receiver = startReceiver();
@@ -83,7 +83,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a receiver that fails or hangs gets an alert again, from either gateway, and one that is gone does not",
+  name: "a failing receiver gets an alert again from either gateway, and one that answers 410 does not",
   ignore,
   async fn() {
     await using receiver = startReceiver();
@@ -114,7 +114,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "gateways report that their database is out of reach while it is, and that it is back",
+  name: "gateways report an outage of their database and its end",
   ignore,
   async fn() {
     await using receiver = startReceiver();

@@ -82,7 +82,7 @@ class Nodes implements AsyncDisposable {
 }
 
 Deno.test({
-  name: "three gateways on one database obey the configuration that any of them was told last, within 2 seconds",
+  name: "three gateways on one database apply a configuration stored by any of them within 2 seconds",
   ignore: !HAS_POSTGRES,
   async fn() {
     await using database = await freshDatabase();
@@ -121,7 +121,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a gateway that lacks a secret of the others' configuration serves on, says so, and follows when it can",
+  name: "a gateway that lacks a secret of the shared configuration keeps serving, reports it, and follows later",
   ignore: !HAS_POSTGRES,
   async fn() {
     await using database = await freshDatabase();

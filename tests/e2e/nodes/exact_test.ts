@@ -150,7 +150,7 @@ async function drained(asking: Promise<Response>): Promise<Response> {
 }
 
 Deno.test({
-  name: "three nodes admit what limits and budgets allow to the last request, and forget a node that was killed",
+  name: "three nodes enforce limits and budgets exactly, and forget a killed node",
   ...OPTIONS,
   fn: async (t) => {
     let release = () => {};
@@ -203,9 +203,9 @@ Deno.test({
       }
     });
 
-    await t.step("a key that is revoked at one node", () => revoked(cluster));
+    await t.step("a key revoked on one node", () => revoked(cluster));
 
-    await t.step("another price, put at one node", async () => {
+    await t.step("a price changed on one node", async () => {
       const path = `${second.place.folder}/sluice.jsonc`;
       const text = JSON.parse(await Deno.readTextFile(path));
       text.models[0].pricing.completion = "0.00002";
@@ -220,7 +220,7 @@ Deno.test({
       assertLess(performance.now() - at, 4_000);
     });
 
-    await t.step("a node that is killed", async () => {
+    await t.step("a killed node", async () => {
       const forever = Promise.withResolvers<void>();
       going = forever.promise;
       const streams = await Promise.all(
@@ -256,7 +256,7 @@ Deno.test({
       forever.resolve();
     });
 
-    await t.step("the books", async () => {
+    await t.step("the ledger", async () => {
       await assertSound(cluster);
       assert(await metric(first, "sluice_store_up") === 1 && await metric(first, "sluice_limits_store_up") === 1);
     });

@@ -45,7 +45,7 @@ async function kill(node: Node): Promise<void> {
 }
 
 Deno.test({
-  name: "streams of nodes that are killed are entered as lost, once, though a node is killed while it enters them",
+  name: "streams of killed nodes are entered as lost once, even if a node is killed while it enters them",
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   async fn() {
     const going = Promise.withResolvers<void>();

@@ -77,7 +77,7 @@ function ofLoad(entries: readonly KeptEntry[]): KeptEntry[] {
 }
 
 Deno.test({
-  name: "while Postgres is away known keys serve, entries wait and nothing is lost, and all comes back by itself",
+  name: "during a Postgres outage known keys work, entries wait, and everything recovers by itself",
   ...OPTIONS,
   fn: async (t) => {
     await using load = createLoad(seeded(11).next);
@@ -90,7 +90,7 @@ Deno.test({
     await complete(load, 60);
 
     for (const how of ["crash", "orderly", "still"] as const) {
-      await t.step(`gone: ${how}`, async () => {
+      await t.step(`outage: ${how}`, async () => {
         const from = load.tried.length;
         if (how === "still") cluster.postgres.signal("SIGSTOP");
         else await cluster.postgres.stop(how);
@@ -130,7 +130,7 @@ Deno.test({
       });
     }
 
-    await t.step("gone for longer than keys serve", async () => {
+    await t.step("an outage longer than cached keys are valid", async () => {
       await cluster.postgres.stop();
       await until(async () => (await askEcho(second, known)).status === 503, {
         within: KEY_AGE_SECONDS * 1_000 + 10_000,
@@ -158,7 +158,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a full journal refuses what costs, and a node that is killed settles its journal when it is started again",
+  name: "a full journal refuses charged requests, and a killed node replays its journal at restart",
   ...OPTIONS,
   fn: async () => {
     await using load = createLoad(seeded(11).next);

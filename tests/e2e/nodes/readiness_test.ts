@@ -87,7 +87,7 @@ async function readiness({ url }: { url: string }): Promise<string> {
 }
 
 Deno.test({
-  name: "a node that alone loses Postgres is not ready, and is as long as no other one reaches it",
+  name: "a node that alone loses Postgres is not ready, unless no other node reaches it",
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   // Connections of the databases' drivers end after the test's own.
   sanitizeOps: false,

@@ -21,7 +21,7 @@ async function ask(node: Node, body: Record<string, unknown>, key = KEYS.KEY_ONE
 }
 
 Deno.test({
-  name: "a response of one node is known to the others, for its key alone",
+  name: "a response of one node can be continued on the others, by its key only",
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   async fn() {
     const keys = Object.keys(KEYS).map((env) => ({ name: env, key: { env } }));

@@ -74,7 +74,7 @@ async function answered({ banner }: Node): Promise<number> {
 }
 
 Deno.test({
-  name: "three processes on one port are one gateway, and the others go on when one is killed",
+  name: "three processes on one port act as one gateway, and survive the kill of one",
   ignore: !(HAS_POSTGRES && HAS_REDIS) || Deno.build.os !== "linux",
   async fn(t) {
     // Keeps the port free of others until the processes have it, which connect to nothing before.
@@ -93,7 +93,7 @@ Deno.test({
       return answers;
     }
 
-    await t.step("requests are spread over all of them", async () => {
+    await t.step("requests are spread over all processes", async () => {
       assertEquals(cluster.nodes.map((node) => node.origin), Array(PROCESSES).fill(origin));
       const answers = await ask("free", 120);
       assertEquals([count(answers, 200), processes(answers)], [120, PROCESSES]);
@@ -102,7 +102,7 @@ Deno.test({
       assertEquals(counts.reduce((sum, requests) => sum + requests), 120);
     });
 
-    await t.step("limits and budgets are exact over all of them", async () => {
+    await t.step("limits and budgets are exact over all processes", async () => {
       const limited = await ask("requests", 150);
       assertEquals([count(limited, 200), count(limited, 429)], [PER_MINUTE, 150 - PER_MINUTE]);
       assertEquals(processes(limited.filter(({ status }) => status === 200)), PROCESSES);
@@ -110,7 +110,7 @@ Deno.test({
       assertEquals([count(paid, 200), processes(paid)], [60, PROCESSES]);
     });
 
-    await t.step("the others go on when one is killed", async () => {
+    await t.step("the others continue when one is killed", async () => {
       const last = cluster.nodes.at(-1) as Node;
       end(last);
       await last.ended;

@@ -29,8 +29,7 @@ const MIX: Mix = {
 };
 
 Deno.test({
-  name:
-    "three nodes are started anew, one after the other, under load: no client sees an error, and all is entered once",
+  name: "three nodes restart one after the other under load without an error, and all requests are entered once",
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   fn: async () => {
     await using load = createLoad(seeded(17).next);

@@ -60,7 +60,7 @@ Deno.test("attempts are counted by upstream, model and outcome, and timed by ups
   }
 });
 
-Deno.test("a stream counts as one attempt at its first event, and one that its client leaves as abandoned", async () => {
+Deno.test("a stream counts as one attempt at its first event, and one whose client leaves as abandoned", async () => {
   const end = Promise.withResolvers<void>();
   await using first = startUpstream((_, index) =>
     index === 0 ? events(STREAMED.chat.join("")) : { body: "", before: end.promise }
@@ -88,7 +88,7 @@ Deno.test("a stream counts as one attempt at its first event, and one that its c
   assertEquals(valueOf(await metricsOf(gateway), "sluice_upstream_attempt_seconds_count", { upstream: "first" }), "1");
 });
 
-Deno.test("changes of breakers are counted by their new state", async () => {
+Deno.test("breaker changes are counted by new state", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isWell = false;
   await using first = startUpstream(({ method }) =>
@@ -112,7 +112,7 @@ Deno.test("changes of breakers are counted by their new state", async () => {
   );
 });
 
-Deno.test("labels of attempts are names of the configuration, whatever clients and upstreams send", async () => {
+Deno.test("attempt labels are configured names, whatever clients and upstreams send", async () => {
   await using first = startUpstream(({ body }) =>
     json(errorBody("chat", body, "canary-type"), { status: 500, headers: { "x-request-id": "canary" } })
   );
@@ -127,7 +127,7 @@ Deno.test("labels of attempts are names of the configuration, whatever clients a
   ]);
 });
 
-Deno.test("target_failed has the status, the vendor's message without secrets and its request id, and no stack of ours", async () => {
+Deno.test("target_failed has the status, the vendor's message without secrets and its request id, and no stack", async () => {
   const message = `Project acme has no access: ${UPSTREAM_KEY} ${"long ".repeat(100)}`;
   const cases: [transport: string, header: string, status: number][] = [
     ["http1", "x-request-id", 503],
@@ -156,7 +156,7 @@ Deno.test("target_failed has the status, the vendor's message without secrets an
   }
 });
 
-Deno.test("target_failed has no vendor's facts where the upstream sent none, and takes no id that is not one", async () => {
+Deno.test("target_failed has no vendor facts if the upstream sent none, and rejects malformed ids", async () => {
   const answers: [script: ScriptedAnswer, expected: unknown[]][] = [
     [{ body: "<html>", status: 502, headers: { "content-type": "text/html" } }, [502, undefined, undefined]],
     [json({ detail: "gone" }, { status: 500, headers: { "x-request-id": "a b" } }), [500, "gone", undefined]],
@@ -173,7 +173,7 @@ Deno.test("target_failed has no vendor's facts where the upstream sent none, and
   }
 });
 
-Deno.test("/readyz and the admin health say which upstream fails, also at one request per minute", async () => {
+Deno.test("/readyz and the admin health name a failing upstream, even at one request per minute", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isWell = false;
   await using first = startUpstream(({ method }) =>
@@ -196,7 +196,7 @@ Deno.test("/readyz and the admin health say which upstream fails, also at one re
   assertEquals(await ready(), { status: "ok" });
 });
 
-Deno.test("the gauge of a breaker falls only when its target is tried, however long that takes", async () => {
+Deno.test("a breaker's gauge falls only after its target was tried", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isBroken = true;
   const answered = Promise.withResolvers<void>();

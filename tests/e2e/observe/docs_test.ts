@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { startGateway } from "../../support/gateway.ts";
 import { documentText } from "../../support/documents.ts";
 
-Deno.test("the page of log events names every member of a request's line", async () => {
+Deno.test("the page of log events lists every member of a request's line", async () => {
   const words = new Set(documentText("docs/reference/log-events.md").match(/[a-z][a-z0-9_]*/g));
   await using gateway = startGateway({ log: { client_address: true } });
   const body = { model: "sluice/echo", messages: [{ role: "user", content: "x" }] };

@@ -13,7 +13,7 @@ const ROW = model("acme/one", [{ upstream: "embedded", model: "echo" }], {
   pricing: { prompt: "0", completion: "0.01" },
 });
 
-Deno.test("metrics show budgets and limits of groups, and what is left of them", async () => {
+Deno.test("metrics show budgets and limits of groups with their rest", async () => {
   await using gateway = startGateway({
     models: [ROW],
     groups: {
@@ -47,7 +47,7 @@ Deno.test("metrics show budgets and limits of groups, and what is left of them",
   assertEquals(limitLeft?.[0], ["default", "requests", "4"]);
 });
 
-Deno.test("the 40 groups that used most of their budgets are shown, and none while the ledger cannot be read", async () => {
+Deno.test("the 40 groups that used most of their budgets are shown, and none while the ledger is unreadable", async () => {
   const groups = Object.fromEntries(
     Array.from({ length: 50 }, (_, index) => [`g${index}`, { budget: { usd: "1", period: "total" } }]),
   );

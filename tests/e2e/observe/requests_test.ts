@@ -31,7 +31,7 @@ async function metricsOf({ url }: TestGateway): Promise<string> {
   return await (await fetch(`${url}/metrics`)).text();
 }
 
-Deno.test("a request has one line with its facts when it is over, whole or streamed, and it says what the entry says", async () => {
+Deno.test("an ended request has one log line that agrees with its entry, whole or streamed", async () => {
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
       await using server = startUpstream(() => stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat));
@@ -81,7 +81,7 @@ Deno.test("a request has one line with its facts when it is over, whole or strea
   }
 });
 
-Deno.test("the line of a stream comes when the stream is over, and gauges count it until then", async () => {
+Deno.test("the line of a stream follows its end, and gauges count it until then", async () => {
   const end = Promise.withResolvers<void>();
   await using server = startUpstream(() =>
     events(STREAMED.chat.join(""), { chunkBytes: STREAMED.chat.join("").length - 20, beforeLast: end.promise })
@@ -102,7 +102,7 @@ Deno.test("the line of a stream comes when the stream is over, and gauges count 
   assertEquals(valueOf(text, "sluice_open_requests"), "1");
 });
 
-Deno.test("requests without a meter have a line with the pattern of their route, never with what they ask for", async () => {
+Deno.test("requests without a meter are logged with the pattern of their route, never their path", async () => {
   await using gateway = startGateway({ log: { client_address: true }, limits: { json_body_bytes: 2048 } });
   const auth = { authorization: `Bearer ${gateway.key.key}` };
   const cases: [method: string, path: string, headers: Record<string, string>, body: string, expected: object][] = [
@@ -144,7 +144,7 @@ Deno.test("requests without a meter have a line with the pattern of their route,
   assert(!(await metricsOf(gateway)).includes("canary"));
 });
 
-Deno.test("failures name their kind: before the answer, within it, of the upstream and of the client", async () => {
+Deno.test("failures are logged by kind: before or within the answer, of the upstream or the client", async () => {
   const frames = STREAMED.chat;
   let play = () => json(errorBody("chat", "busy"), { status: 503 });
   await using server = startUpstream(() => play());
@@ -166,7 +166,7 @@ Deno.test("failures name their kind: before the answer, within it, of the upstre
   assertEquals([gone?.ending, gone?.kind], ["abandoned", undefined]);
 });
 
-Deno.test("a client that leaves before its answer is nobody's failure", async () => {
+Deno.test("a disconnect before the answer is not a failure", async () => {
   for (const stream of [false, true]) {
     const hang = Promise.withResolvers<void>();
     const leave = new AbortController();
@@ -188,7 +188,7 @@ Deno.test("a client that leaves before its answer is nobody's failure", async ()
   }
 });
 
-Deno.test("log.requests leaves lines out, and metrics count all the same", async () => {
+Deno.test("log.requests suppresses lines, and metrics still count", async () => {
   const cases = [["all", 2], ["errors", 1], ["none", 0]] as const;
   for (const [requests, expected] of cases) {
     await using gateway = startGateway({ log: { requests } });
@@ -201,7 +201,7 @@ Deno.test("log.requests leaves lines out, and metrics count all the same", async
   }
 });
 
-Deno.test("log.probes leaves out health and metrics that are well, and nothing else", async () => {
+Deno.test("log.probes suppresses only successful health and metrics requests", async () => {
   for (const [probes, expected] of [[true, 4], [false, 2]] as const) {
     await using gateway = startGateway({ log: { probes } });
     for (const path of ["/healthz", "/metrics", "/v1/models", "/no-such"]) {
@@ -214,7 +214,7 @@ Deno.test("log.probes leaves out health and metrics that are well, and nothing e
   }
 });
 
-Deno.test("metrics agree with the ledger, to the last digit, and are well-formed", async () => {
+Deno.test("metrics are well-formed and agree exactly with the ledger", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway({
     ...priced(server.url, { limits: { requests_per_minute: 20 } }),
@@ -245,7 +245,7 @@ Deno.test("metrics agree with the ledger, to the last digit, and are well-formed
   assertEquals([valueOf(text, "sluice_ledger_healthy"), valueOf(text, "sluice_config_version")], ["1", "1"]);
 });
 
-Deno.test("clients cannot make series: models and members that nobody knows are one", async () => {
+Deno.test("clients cannot create series: unknown models and members share one", async () => {
   await using gateway = startGateway({});
   for (let i = 0; i < 50; i++) {
     const body = { model: `no/such-${i}`, messages: [{ role: "user", content: "x" }], [`member_${i}`]: 1 };
@@ -259,7 +259,7 @@ Deno.test("clients cannot make series: models and members that nobody knows are 
   assert(text.split("\n").length < 250);
 });
 
-Deno.test("every response has one line under its id, and one entry where it was metered", async () => {
+Deno.test("every response has one log line with its id, and one entry if it was metered", async () => {
   await using good = startUpstream(() => json(WHOLE.chat));
   await using bad = startUpstream(() => json(errorBody("chat", "no"), { status: 500 }));
   await using gateway = startGateway({
@@ -291,7 +291,7 @@ Deno.test("every response has one line under its id, and one entry where it was 
   }
 });
 
-Deno.test("clients that leave at any moment leave one line each, and nothing open", async () => {
+Deno.test("disconnects at any moment leave one line each, and nothing open", async () => {
   await using server = startUpstream(() => events(STREAMED.chat.join(""), { chunkBytes: 40 }));
   await using gateway = startGateway({ ...priced(server.url), keep_alive_seconds: 1 });
   const asks = Array.from({ length: 150 }, async (_, i) => {
@@ -322,7 +322,7 @@ Deno.test("clients that leave at any moment leave one line each, and nothing ope
   for (const id of seen) assert((await gateway.gateway.ledger.find(String(id))) !== undefined);
 });
 
-Deno.test("/metrics is for this machine without a proxy, or for whoever has the admin key, or open", async () => {
+Deno.test("/metrics is open to this machine without a proxy, to the admin key, or public", async () => {
   const env = { admin: { key: { env: "UPSTREAM_KEY" } } };
   const cases: [file: object, headers: Record<string, string>, status: number][] = [
     [{}, {}, 200],

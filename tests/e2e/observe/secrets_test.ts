@@ -51,7 +51,7 @@ const PLAYS: readonly ((stream: boolean) => ScriptedAnswer)[] = [
   () => ({ status: 302, headers: { location: `http://127.0.0.1:1/${ANSWER}` }, body: ANSWER }),
 ];
 
-Deno.test("no secret and no word of a prompt or an answer is in a log line, a metric or a header", async () => {
+Deno.test("no secret and no text of a prompt or answer is in a log line, metric or header", async () => {
   let play: ScriptedAnswer = { body: "" };
   await using server = startUpstream(() => play);
   await using gateway = startGateway({

@@ -50,7 +50,7 @@ function plain({ stringValue, intValue, doubleValue, arrayValue }: Value): unkno
   return stringValue ?? (intValue === undefined ? doubleValue : Number(intValue));
 }
 
-Deno.test("with OTEL_DENO=true each request to a model has a span with what it used, and no word of it", () =>
+Deno.test("with OTEL_DENO=true each model request has a span with its usage and none of its text", () =>
   inFolder(async (folder) => {
     await using collector = startCollector();
     await using server = startUpstream(({ body }) =>

@@ -48,7 +48,7 @@ async function probe(flags: CompileOptions["flags"], addresses: string[]): Promi
 }
 
 Deno.test({
-  name: "an executable with the gateway's rights cannot run, load, evaluate, read or write what it should not",
+  name: "an executable with the gateway's permissions cannot run, load, evaluate, read or write anything else",
   ignore: obstacle !== undefined,
   async fn() {
     using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

@@ -3,7 +3,7 @@ import { inFolder, run, start } from "../../support/program.ts";
 
 const ADMIN_KEY = "admin-key-of-this-gateway";
 
-Deno.test("a store beside the configuration keeps its log while other commands use it, so that a kill loses nothing", () =>
+Deno.test("a store keeps its log while other commands use it, so that a kill loses nothing", () =>
   inFolder(async (folder) => {
     const config = { store: "sqlite:./sluice.db", admin: { key: { env: "ADMIN_KEY" } } };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));

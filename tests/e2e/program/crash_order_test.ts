@@ -51,7 +51,7 @@ function endsOf(calls: readonly Traced[]): Map<string, Traced> {
 }
 
 Deno.test({
-  name: "no answer ends before its entry is on the disk (needs strace)",
+  name: "no answer ends before its entry is synced (needs strace)",
   ignore: skipIf(!await canRun("strace", "-o", "/dev/null", "true"), "strace is not installed, or may not trace"),
   fn: () =>
     inFolder(async (folder) => {

@@ -10,7 +10,7 @@ const ENDLESS = 8;
 /** As `writeConfig` has it, in milliseconds. */
 const DRAIN_MS = 2_000;
 
-Deno.test("told to end under load, it enters whatever was answered, ends the rest without a charge, and leaves nothing held", () =>
+Deno.test("SIGTERM under load enters every answered request, ends others free of charge, and releases all holds", () =>
   inFolder(async (folder) => {
     await using load = createLoad(Math.random);
     await writeConfig(folder, load, {

@@ -5,7 +5,7 @@ import { createLoad } from "./load.ts";
 
 const kills = 24;
 
-Deno.test(`what clients saw complete is in the ledger exactly once through ${kills} kills, and nothing else is charged`, () =>
+Deno.test(`complete answers are in the ledger exactly once through ${kills} kills, and nothing else is charged`, () =>
   inFolder(async (folder) => {
     await using load = createLoad(Math.random);
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configFor(load, { store: "sqlite:./sluice.db" }));

@@ -42,7 +42,7 @@ async function end({ kill, ended }: Running): Promise<void> {
 const ADMIN = { key: { env: "ADMIN_KEY" } };
 
 Deno.test({
-  name: "without a word about addresses the gateway listens on loopback alone, and its admin side always does",
+  name: "by default the gateway listens on loopback only, and its admin side always does",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
     const cases: [file: Record<string, unknown>, hostnames: string[]][] = [
@@ -113,7 +113,7 @@ async function reachable(name: string, ports: readonly number[]): Promise<number
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("from another machine one port is open, and the admin side is none", async (t) => {
+Deno.test("from another machine one port is open, without an admin side", async (t) => {
   await using network = await startNetwork();
   await t.step({
     name: "seen from another network namespace",

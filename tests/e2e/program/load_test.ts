@@ -61,7 +61,7 @@ async function endsAtOnce(gateway: RunningWithKey): Promise<void> {
   assertEquals(err.includes('"level":"error"'), false, err);
 }
 
-Deno.test("streams that run at the same time each tell their own text", () =>
+Deno.test("concurrent streams each receive their own text", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
     const asked = Array.from({ length: 20 }, (_, index) =>
@@ -74,7 +74,7 @@ Deno.test("streams that run at the same time each tell their own text", () =>
     await endsAtOnce(gateway);
   }));
 
-Deno.test("clients that leave in the middle of a stream hold nothing up", () =>
+Deno.test("clients that leave during a stream delay no others", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 10 }, () => openStream(gateway)));
@@ -83,7 +83,7 @@ Deno.test("clients that leave in the middle of a stream hold nothing up", () =>
     await endsAtOnce(gateway);
   }));
 
-Deno.test("a client that does not read its stream holds nobody else up", () =>
+Deno.test("a client that does not read its stream delays no others", () =>
   inFolder(async (folder) => {
     const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 3 }, () => openStream(gateway)));

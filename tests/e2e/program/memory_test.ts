@@ -9,7 +9,7 @@ const UPLOADS = 4;
 const MOST_MIB = 500;
 
 Deno.test({
-  name: "uploads that are small as files and large in memory are decoded one at a time",
+  name: "uploads with small files and many pixels are decoded one at a time",
   ignore: Deno.build.os !== "linux",
   fn: () =>
     inFolder(async (folder) => {
@@ -38,7 +38,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the requests that cost the most memory leave a process of 1 GiB alive, and others are served",
+  name: "a process with 1 GiB survives the most expensive requests, and serves others",
   ignore: Deno.build.os !== "linux",
   fn: () =>
     inFolder(async (folder) => {

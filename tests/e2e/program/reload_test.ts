@@ -31,7 +31,7 @@ async function timeUntil(name: string, gateway: RunningWithKey): Promise<number>
   return performance.now() - begin;
 }
 
-Deno.test("a change of the file shows within a second, however it was written, and a bad one changes nothing", () =>
+Deno.test("a file change applies within a second, however it was written, and an invalid one changes nothing", () =>
   inFolder(async (folder) => {
     const file = `${folder}/sluice.jsonc`;
     await Deno.writeTextFile(file, fileWith("first"));

@@ -82,7 +82,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<number> {
 
 const MESSAGES = [{ role: "user", content: "Hello" }];
 
-Deno.test("SIGTERM with 500 streams and 10 image jobs: refused at once, all ended properly, all in the ledger", () =>
+Deno.test("SIGTERM with 500 streams and 10 image jobs: new requests refused, all ended properly, all entered", () =>
   inFolder(async (folder) => {
     const host = patientHost();
     await Deno.writeTextFile(
@@ -176,7 +176,7 @@ async function connected({ origin }: Running) {
   };
 }
 
-Deno.test("a body that is still arriving at SIGTERM is served, others are turned away politely meanwhile", () =>
+Deno.test("a body still arriving at SIGTERM is served, and new requests are refused", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ shutdown: { drain_seconds: 10 } }));
     const gateway = await startWithKey([], { folder });
@@ -213,7 +213,7 @@ Deno.test("a body that is still arriving at SIGTERM is served, others are turned
     assertEquals((await gateway.ended).code, 0);
   }));
 
-Deno.test("a second signal ends at once with exit code 1, and the store is as good as before", () =>
+Deno.test("a second signal exits at once with code 1 and leaves the store intact", () =>
   inFolder(async (folder) => {
     const host = patientHost();
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, fileWith(host.url, {}));

@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { inFolder } from "../../support/program.ts";
 
-Deno.test("deno task start serves with the permissions it grants, and ends in good order", () =>
+Deno.test("deno task start serves with the permissions it grants, and exits cleanly", () =>
   inFolder(async (folder) => {
     // The task runs in the repository, so nothing of this run may be kept there.
     await Deno.writeTextFile(`${folder}/empty.jsonc`, "{}");

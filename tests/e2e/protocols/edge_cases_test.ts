@@ -6,7 +6,7 @@ import { frames } from "../../upstream/frames.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
-Deno.test("signatures that are no longer valid are left out in a second try", async () => {
+Deno.test("expired signatures are left out in a second try", async () => {
   const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
   await using server = startUpstream((request) =>
     request.body.includes("old-token")
@@ -29,7 +29,7 @@ Deno.test("signatures that are no longer valid are left out in a second try", as
   assert(!server.requests[1]?.body.includes("thinking"));
 });
 
-Deno.test("a beta's body member and its header go together to its vendor, and neither to anybody else", async () => {
+Deno.test("a beta's body member and header reach its vendor together, and no other vendor", async () => {
   const headers = { "anthropic-beta": "context-management-2025-06-27" };
   const body = prompt("messages", { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } });
   for (const protocol of PROTOCOLS) {
@@ -45,7 +45,7 @@ Deno.test("a beta's body member and its header go together to its vendor, and ne
   }
 });
 
-Deno.test("an error in place of the first event is an HTTP error to every client", async () => {
+Deno.test("an error in place of the first event is an HTTP error for every client", async () => {
   for (const from of PROTOCOLS) {
     await using server = startUpstream(() => events(errorFrame(from, "Overloaded", "overloaded_error")));
     await using gateway = startGateway(oneModel(from, server.url));
@@ -58,7 +58,7 @@ Deno.test("an error in place of the first event is an HTTP error to every client
   }
 });
 
-Deno.test("a stream that breaks off ends in the client protocol's own error", async () => {
+Deno.test("a truncated stream ends with the client protocol's own error", async () => {
   for (const from of PROTOCOLS) {
     const said = STREAMED[from].findIndex((frame) => frame.includes("Hello"));
     const cut = STREAMED[from].slice(0, said + 1).join("");
@@ -73,7 +73,7 @@ Deno.test("a stream that breaks off ends in the client protocol's own error", as
   }
 });
 
-Deno.test("the size of the input is known from the beginning, with system text and tools", async () => {
+Deno.test("the size of the input is reported at the start, including system text and tools", async () => {
   // An upstream that does not report it: what it reports in time is taken from there.
   const { opening, pieces, ending } = frames("chat", ["Hello"], "missing");
   await using server = startUpstream(() => events([...opening, ...pieces, ...ending].join("")));

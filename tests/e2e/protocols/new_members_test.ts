@@ -26,7 +26,7 @@ const LOST = [
   "x_of_tomorrow",
 ];
 
-Deno.test("new members of messages and betas pass on to an upstream of the protocol", async () => {
+Deno.test("new members of messages and betas are passed on to an upstream of the same protocol", async () => {
   await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const response = await gateway.ask("messages", BODY, { headers: { "anthropic-beta": BETAS } });
@@ -37,7 +37,7 @@ Deno.test("new members of messages and betas pass on to an upstream of the proto
 });
 
 for (const to of ["chat", "responses"] as const) {
-  Deno.test(`new members of messages are named where the upstream speaks ${to}, and the rest is sent`, async () => {
+  Deno.test(`new members of messages are named if the upstream has the ${to} protocol, and the rest is sent`, async () => {
     await using server = startUpstream(() => json(WHOLE[to]));
     await using gateway = startGateway(oneModel(to, server.url));
     const response = await gateway.ask("messages", BODY, { headers: { "anthropic-beta": BETAS } });

@@ -4,7 +4,7 @@ import { loadConfig } from "../../../lib/config/load.ts";
 import { closeGateway } from "../../../lib/gateway.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 
-Deno.test("a configuration comes into force when the budgets that it brings in were read", async () => {
+Deno.test("a configuration is activated after its new group budgets were read", async () => {
   let groups = {};
   const load = () =>
     loadConfig({

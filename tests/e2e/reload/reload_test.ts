@@ -9,7 +9,7 @@ import { rounds } from "../../support/skip.ts";
 const MUTANTS = rounds(2_000);
 const ASK = { model: "acme/one", messages: [{ role: "user", content: "Hello" }] };
 
-Deno.test("under load, bad files change nothing, and each is told with the member that is wrong", async () => {
+Deno.test("under load, invalid files change nothing, and each is reported with the invalid member", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const { gateway, logs } = world;
   const before = gateway();
@@ -47,7 +47,7 @@ Deno.test("under load, bad files change nothing, and each is told with the membe
   assertEquals(before.reloader.status().last_error, undefined);
 });
 
-Deno.test("the same content changes nothing, another secret does, and what needs a new start is told", async () => {
+Deno.test("equal content changes nothing, a changed secret does, and restart-only settings are reported", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const { gateway, logs, env } = world;
   const first = gateway();
@@ -79,7 +79,7 @@ Deno.test("the same content changes nothing, another secret does, and what needs
   ]);
 });
 
-Deno.test("reloads that are asked for while one is read come to one more, which reads what was there by then", async () => {
+Deno.test("reloads requested during a read lead to one more read", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const { reloader } = world.gateway();
   const first = reloader.reload("file");
@@ -89,7 +89,7 @@ Deno.test("reloads that are asked for while one is read come to one more, which 
   assertEquals([world.gateway().config.keep_alive_seconds, reloader.status().version], [99, 2]);
 });
 
-Deno.test("the admin side tells the configuration in force without secrets, and reloads it or says why not", async () => {
+Deno.test("the admin API shows the active configuration without secrets, and reloads it or reports problems", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const ask = async (method: string, path: string) => {
     const response = await fetch(`${world.origin}/admin/v1/${path}`, {
@@ -165,7 +165,7 @@ function wordyHost() {
   };
 }
 
-Deno.test("a stream goes on through three reloads at the prices it began with, and then its connections are closed", async () => {
+Deno.test("a stream keeps its prices through three reloads, and its connections are closed afterwards", async () => {
   const host = wordyHost();
   const priced = (price: string): JsonObject => ({
     upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${host.port}/v1` } },
@@ -214,7 +214,7 @@ Deno.test("a stream goes on through three reloads at the prices it began with, a
   await host.end();
 });
 
-Deno.test("200 reloads leave no connection and no timer behind", async () => {
+Deno.test("200 reloads leak no connection and no timer", async () => {
   await using world = await startReloadable(goodFile(), SECRETS);
   const { reloader } = world.gateway();
   let open = 0;

@@ -77,7 +77,7 @@ function valuesOf(body: string, name: string): unknown[] {
   return found;
 }
 
-Deno.test(`what is judged of a body is what goes on, however it is spelled, SEED=${SEED}`, async () => {
+Deno.test(`the members that are checked are those that are sent, however they are spelled, SEED=${SEED}`, async () => {
   const random = seeded(SEED);
   for (const protocol of PROTOCOLS) {
     const bodies: string[] = [];

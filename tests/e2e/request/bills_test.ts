@@ -40,7 +40,7 @@ async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: 
 
 const ASKED = prompt("chat", { stream: true, stream_options: { include_usage: true } });
 
-Deno.test("a usage with every piece holds nothing of the answer back, and the last one is the bill", async () => {
+Deno.test("a running usage in every chunk delays nothing, and the last one is billed", async () => {
   const goOn = Promise.withResolvers<void>();
   const [first = "", ...steps] = withRunningUsage(["alpha ", "beta ", "gamma"]);
   // The first one says nothing, and comes alone.
@@ -63,7 +63,7 @@ Deno.test("a usage with every piece holds nothing of the answer back, and the la
   await world.assertSettled(entry, "running usage");
 });
 
-Deno.test("a client that leaves a stream with running usages is charged what it got", async () => {
+Deno.test("a client that leaves a stream with running usage is charged for what it received", async () => {
   const steps = withRunningUsage(["alpha ", "beta ", "gamma"]);
   await using world = startChat([...steps.slice(0, 3), never]);
   const leave = new AbortController();
@@ -78,7 +78,7 @@ Deno.test("a client that leaves a stream with running usages is charged what it 
   await world.assertSettled(entry, "left");
 });
 
-Deno.test("a chat stream that tells its usage nowhere tells it at the end to those who asked, and to nobody else", async () => {
+Deno.test("a chat stream without usage gets one at its end for clients that asked", async () => {
   const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], "missing");
   for (const asks of [true, false]) {
     await using world = startChat([...opening, ...pieces, ...ending]);
@@ -92,7 +92,7 @@ Deno.test("a chat stream that tells its usage nowhere tells it at the end to tho
   }
 });
 
-Deno.test("a chat stream tells its usage once, behind all else, however the upstream spells and cuts it", async () => {
+Deno.test("a chat stream has one usage chunk at its end, however the upstream sends it", async () => {
   const spellings: [told: "told" | "missing", spell: (frame: string) => string][] = [
     ["missing", (frame) => frame.replace("data: {", "data:  { ")],
     ["told", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
@@ -114,7 +114,7 @@ Deno.test("a chat stream tells its usage once, behind all else, however the upst
   }
 });
 
-Deno.test("what is left of a whole answer is as the upstream wrote it where its usage is made right", async () => {
+Deno.test("correcting the usage of a whole answer leaves the rest as written", async () => {
   for (const protocol of PROTOCOLS) {
     for (const told of ["missing", "absurd"] as const) {
       const text = whole(protocol, "Hello there", told);
@@ -127,7 +127,7 @@ Deno.test("what is left of a whole answer is as the upstream wrote it where its 
   }
 });
 
-Deno.test("every answer and every refusal is found in the ledger by its id, with the status that the client got", async () => {
+Deno.test("every answer and refusal is in the ledger by its id, with the client's status", async () => {
   const long = "word ".repeat(3_000);
   const LIMITS = { requests_per_minute: 1 };
   await using world = startWorld({

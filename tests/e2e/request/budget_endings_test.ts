@@ -52,7 +52,7 @@ async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
   return entries.filter((entry) => entry.keyId === keyId).reduce((sum, { cost }) => sum + cost, 0n);
 }
 
-Deno.test(`${CLIENTS} concurrent requests: exactly as many are asked as can be held`, async () => {
+Deno.test(`of ${CLIENTS} concurrent requests exactly as many as can be held reach the upstream`, async () => {
   await inFolder(async (folder) => {
     let gate = Promise.withResolvers<void>();
     const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
@@ -77,7 +77,7 @@ Deno.test(`${CLIENTS} concurrent requests: exactly as many are asked as can be h
   });
 });
 
-Deno.test(`requests that end in every way never overspend a budget, and leave the rest of it to others`, async () => {
+Deno.test(`requests that end in every way never exceed a budget, and leave its rest to others`, async () => {
   await inFolder(async (folder) => {
     await using budgeted = startBudgeted({ store: openStore(folder), says: mixed() });
     const { gateway } = budgeted;
@@ -105,7 +105,7 @@ Deno.test(`requests that end in every way never overspend a budget, and leave th
   });
 });
 
-Deno.test(`a key's budget and its group's are both kept; what one refuses takes nothing of the other`, async () => {
+Deno.test(`budgets of key and group both apply, and a refusal by one holds nothing in the other`, async () => {
   await inFolder(async (folder) => {
     for (let round = 1; round <= ROUNDS; round++) {
       const groups = { two: { budget: { usd: usd(3n * BUDGET / 2n), period: "total" } } };
@@ -148,7 +148,7 @@ function mixed(): (asked: UpstreamRequest) => ScriptedAnswer {
   return () => ways[count++ % ways.length] ?? { steps: [] };
 }
 
-Deno.test("a refusal of a budget takes nothing of the limits", async () => {
+Deno.test("a refusal by a budget releases the limits", async () => {
   const limits = { requests_per_minute: 1, tokens_per_minute: 1_000, concurrency: 1 };
   await using budgeted = startBudgeted({ groups: { limited: { limits, key_limits: limits } }, row: { limits } });
   const { gateway } = budgeted;
@@ -179,7 +179,7 @@ const FREE_ENDINGS: readonly [name: string, says: ScriptedAnswer, more?: JsonObj
   ["an error in a stream", { steps: ['data: {"error":{"message":"No"}}\n\n'] }, { stream: true }],
 ];
 
-Deno.test("what was held for a request without a charge pays for the next one", async () => {
+Deno.test("the released hold of a free request pays for the next one", async () => {
   let said: ScriptedAnswer = { steps: [] };
   await using budgeted = startBudgeted({ says: () => said, row: { on_disconnect: "cancel" } });
   const { gateway } = budgeted;
@@ -214,7 +214,7 @@ Deno.test("what was held for a request without a charge pays for the next one", 
   }
 });
 
-Deno.test("an upstream that says more than it may is not paid for by the customer", async () => {
+Deno.test("usage beyond the request's maximum is not charged to the customer", async () => {
   await using budgeted = startBudgeted();
   const { gateway } = budgeted;
   for (const protocol of PROTOCOLS) {
@@ -232,7 +232,7 @@ Deno.test("an upstream that says more than it may is not paid for by the custome
   }
 });
 
-Deno.test("a key's own budget is in place of the one that its group has for every key", async () => {
+Deno.test("a key's own budget replaces the group's budget for every key", async () => {
   const groups = { small: { key_budget: { usd: usd(COST), period: "total" } } };
   await using budgeted = startBudgeted({ groups });
   const { gateway } = budgeted;

@@ -90,7 +90,7 @@ async function ask(
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-Deno.test("a request that a budget cannot pay for is refused in each protocol's words, and no SDK comes again", async () => {
+Deno.test("a request beyond its budget is refused in each protocol's terms, and no SDK retries", async () => {
   for (const protocol of PROTOCOLS) {
     const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
     for (const stream of [false, true]) {
@@ -125,7 +125,7 @@ function mostOf({ json }: UpstreamRequest): unknown {
 
 for (const way of ["relayed", "translated"] as const) {
   for (const protocol of ["chat", "responses"] as const) {
-    Deno.test(`${protocol} ${way}: a request that names no maximum gets what the budget pays, and the upstream is told`, async () => {
+    Deno.test(`${protocol} ${way}: a request without a maximum is capped by the budget, and the upstream is told`, async () => {
       for (const stream of [false, true]) {
         await using bounded = startBounded({ protocol, way }, { groups: { default: { key_budget: budget("0.01") } } });
         const { gateway, upstream } = bounded;
@@ -145,7 +145,7 @@ for (const way of ["relayed", "translated"] as const) {
   }
 }
 
-Deno.test("what the prompt may cost comes off first, at its dearest", async () => {
+Deno.test("the prompt's highest cost is subtracted first", async () => {
   await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
     groups: { default: { key_budget: budget("0.01") } },
   });
@@ -158,7 +158,7 @@ Deno.test("what the prompt may cost comes off first, at its dearest", async () =
   assert(entry !== undefined && entry.held <= pico(0.01) && entry.held > pico(0.01) - pico(0.00001));
 });
 
-Deno.test("a budget that pays for next to nothing refuses, and one that pays for everything sets no maximum", async () => {
+Deno.test("a nearly empty budget refuses, and a large one sets no maximum", async () => {
   for (const [usd, status, header] of [["0.00255", 429, null], ["0.00256", 200, "256"], ["0.5", 200, null]] as const) {
     await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
       groups: { default: { key_budget: budget(usd) } },
@@ -169,7 +169,7 @@ Deno.test("a budget that pays for next to nothing refuses, and one that pays for
   }
 });
 
-Deno.test("several answers share what the budget pays", async () => {
+Deno.test("several answers share the budget", async () => {
   await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
     groups: { default: { key_budget: budget("0.01") } },
   });
@@ -177,7 +177,7 @@ Deno.test("several answers share what the budget pays", async () => {
   assertEquals(headers.get("x-sluice-max-tokens"), "333");
 });
 
-Deno.test("a key's budget and its group's count together, and what one refuses takes nothing of the other", async () => {
+Deno.test("budgets of key and group apply together, and a refusal by one holds nothing in the other", async () => {
   await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
     groups: { default: { budget: budget("0.01"), key_budget: budget("0.006") } },
   });
@@ -206,7 +206,7 @@ Deno.test("a key's budget and its group's count together, and what one refuses t
   assertMatch(refused.text, /budget of group \\"default\\" \(0\.01 USD in all\)\. It does not reset/);
 });
 
-Deno.test("models without a price are never refused, also where a budget is used up or overdrawn", async () => {
+Deno.test("free models are never refused, even if a budget is used up or overdrawn", async () => {
   await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
     groups: { default: { key_budget: budget("0.00005") } },
   });
@@ -221,7 +221,7 @@ Deno.test("models without a price are never refused, also where a budget is used
   assertEquals(entries.slice(2).map(({ cost, held }) => [cost, held]), [[0n, 0n], [0n, 0n], [0n, 0n]]);
 });
 
-Deno.test("a request pays the price of its beginning, with the factor of its group", async () => {
+Deno.test("a request pays the price at its start, with its group's factor", async () => {
   const from = Date.parse("2027-01-01T00:00:00Z");
   let now = from - 1;
   const gate = Promise.withResolvers<void>();
@@ -257,7 +257,7 @@ Deno.test("a request pays the price of its beginning, with the factor of its gro
   ]);
 });
 
-Deno.test("a budget starts anew with its period, and a request counts in the period in which it began", async () => {
+Deno.test("a budget resets with its period, and a request counts in the period it began in", async () => {
   let now = Date.parse("2026-11-30T23:59:59Z");
   const gate = Promise.withResolvers<void>();
   const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");

@@ -19,7 +19,7 @@ async function entryOf({ store }: TestGateway, response: Response): Promise<Kept
   return await store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
 }
 
-Deno.test("a request without a maximum may have as many tokens as its budget pays for; its upstream is told, in every protocol", async () => {
+Deno.test("a request without a maximum gets the tokens that its budget pays for, and its upstream is told, in every protocol", async () => {
   for (const spoken of PROTOCOLS) {
     await using budgeted = startBudgeted({ spoken, says: answer(spoken) });
     const { gateway, upstream } = budgeted;
@@ -65,15 +65,20 @@ const worthOf = (tokens: number) => BigInt(tokens) * PRICE;
 
 const CASES: readonly Case[] = [
   { name: "all of the rest", budget: BUDGET, cap: TOKENS, held: BUDGET },
-  { name: "a part of a token is none", budget: BUDGET + PRICE - 1n, cap: TOKENS, held: BUDGET },
-  { name: "the least", budget: worthOf(LEAST_OUTPUT), cap: LEAST_OUTPUT, held: worthOf(LEAST_OUTPUT) },
+  { name: "fractions of a token are rounded down", budget: BUDGET + PRICE - 1n, cap: TOKENS, held: BUDGET },
+  { name: "the minimum", budget: worthOf(LEAST_OUTPUT), cap: LEAST_OUTPUT, held: worthOf(LEAST_OUTPUT) },
   { name: "the smaller budget decides", budget: BUDGET, group: worthOf(290), cap: 290, held: worthOf(290) },
   { name: "whichever it is", budget: worthOf(290), group: BUDGET, cap: 290, held: worthOf(290) },
-  { name: "as much as the model can say", budget: BUDGET, row: most(TOKENS), held: BUDGET },
-  { name: "more than the model can say", budget: BUDGET, row: most(MODEL_MOST), held: worthOf(MODEL_MOST) },
-  { name: "less than the least, of a model that says less", budget: BUDGET, row: most(10), held: worthOf(10) },
+  { name: "as much as the model can write", budget: BUDGET, row: most(TOKENS), held: BUDGET },
+  { name: "more than the model can write", budget: BUDGET, row: most(MODEL_MOST), held: worthOf(MODEL_MOST) },
+  {
+    name: "less than the minimum, for a model with a smaller maximum",
+    budget: BUDGET,
+    row: most(10),
+    held: worthOf(10),
+  },
   { name: "each of two answers", budget: 2n * BUDGET + PRICE, body: { n: 2 }, cap: TOKENS, held: 2n * BUDGET },
-  { name: "a maximum that is named", budget: BUDGET, body: { max_completion_tokens: 7 }, held: worthOf(7) },
+  { name: "a named maximum", budget: BUDGET, body: { max_completion_tokens: 7 }, held: worthOf(7) },
   { name: "by its older name", budget: BUDGET, body: { max_tokens: 7 }, held: worthOf(7) },
   { name: "an older name without a number", budget: BUDGET, body: { max_tokens: null }, cap: TOKENS, held: BUDGET },
 ];
@@ -95,7 +100,7 @@ for (const { name, body = {}, row = {}, budget, group, cap, held } of CASES) {
   });
 }
 
-Deno.test("a request whose budget pays for too few tokens is refused, and nobody is asked", async () => {
+Deno.test("a request whose budget pays for too few tokens is refused and reaches no upstream", async () => {
   await using budgeted = startBudgeted();
   const { gateway, upstream } = budgeted;
   for (const protocol of OPEN) {
@@ -114,7 +119,7 @@ Deno.test("a request whose budget pays for too few tokens is refused, and nobody
   await two.text();
 });
 
-Deno.test("a maximum that is named is never made smaller: what cannot be paid for is refused", async () => {
+Deno.test("a named maximum is never reduced: an unaffordable one is refused", async () => {
   await using budgeted = startBudgeted();
   const { gateway, upstream } = budgeted;
   for (const protocol of PROTOCOLS) {
@@ -128,7 +133,7 @@ Deno.test("a maximum that is named is never made smaller: what cannot be paid fo
   assertEquals(upstream.requests.length, PROTOCOLS.length);
 });
 
-Deno.test("the input is paid for first, at its dearest class, and no token more could be paid for", async () => {
+Deno.test("the input is paid first, at its most expensive class, and the cap is exact to the token", async () => {
   const pricing = { prompt: "0.000003", completion: "0.00001", input_cache_write_1h: "0.000006" };
   for (const protocol of OPEN) {
     await using budgeted = startBudgeted({ row: { pricing } });
@@ -150,7 +155,7 @@ Deno.test("the input is paid for first, at its dearest class, and no token more 
   }
 });
 
-Deno.test("the model in the gateway ends where its budget does", async () => {
+Deno.test("the embedded model stops at the budget", async () => {
   await using budgeted = startBudgeted({ row: { targets: [{ upstream: "embedded", model: "echo" }] } });
   const { gateway } = budgeted;
   for (const protocol of OPEN) {
@@ -169,7 +174,7 @@ Deno.test("the model in the gateway ends where its budget does", async () => {
   }
 });
 
-Deno.test("of requests without a maximum that come at one time, one holds all of the budget, and what it leaves is for others", async () => {
+Deno.test("of concurrent requests without a maximum, one holds the whole budget, and its rest returns to others", async () => {
   let gate = Promise.withResolvers<void>();
   const says = (asked: UpstreamRequest): ScriptedAnswer => ({ ...answer("chat")(asked), before: gate.promise });
   await using budgeted = startBudgeted({ says });
@@ -195,7 +200,7 @@ Deno.test("of requests without a maximum that come at one time, one holds all of
   }
 });
 
-Deno.test("a request without a maximum is not refused for small ones that come between", async () => {
+Deno.test("a request without a maximum is not refused because of concurrent small ones", async () => {
   await using budgeted = startBudgeted();
   const { gateway } = budgeted;
   for (let round = 1; round <= 20; round++) {

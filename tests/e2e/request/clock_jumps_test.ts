@@ -20,7 +20,7 @@ const JUMPS: readonly [string, number][] = [
 ];
 
 for (const [how, jump] of JUMPS) {
-  Deno.test(`a clock that jumps ${how} within a stream changes neither its hold, its times nor its bill`, async () => {
+  Deno.test(`a clock that jumps ${how} during a stream changes neither hold nor times nor bill`, async () => {
     let at = NOON;
     const going = Promise.withResolvers<void>();
     const { opening, pieces, ending } = frames("chat", ["one ", "two"], "told");
@@ -74,7 +74,7 @@ function startClocked(group: JsonObject) {
   return { clock, gateway, ask };
 }
 
-Deno.test("limits count true time: no jump of the clock lets more in, or keeps anybody out for longer", async () => {
+Deno.test("limits use monotonic time: a jump of the clock neither admits more nor blocks longer", async () => {
   const { clock, gateway, ask } = startClocked({ key_limits: { requests_per_minute: 2 } });
   await using _ = gateway;
   assertEquals([(await ask()).status, (await ask()).status], [200, 200]);
@@ -85,7 +85,7 @@ Deno.test("limits count true time: no jump of the clock lets more in, or keeps a
   }
 });
 
-Deno.test("a budget of a day is that of the day the clock shows, and what was spent on a later one counts as spent", async () => {
+Deno.test("a daily budget follows the clock's date, and spending on a later date counts", async () => {
   const { clock, gateway, ask } = startClocked({ key_budget: { usd: "0.001", period: "day" } });
   await using _ = gateway;
   async function spend(): Promise<number> {
@@ -117,7 +117,7 @@ Deno.test("a budget of a day is that of the day the clock shows, and what was sp
   assertEquals([ok, differences], [true, []]);
 });
 
-Deno.test("a key expires by the clock, and serves again when that is set back; answers are dated by it", async () => {
+Deno.test("a key expires by the clock, and works again if that is set back; answers are dated by it", async () => {
   const { clock, gateway, ask } = startClocked({});
   await using _ = gateway;
   const { key, record } = issueKey({ name: "short", group: "default", now: NOON, expiresAt: NOON + HOUR_MS / 2 });

@@ -153,7 +153,7 @@ const CASES: readonly Case[] = [
     return [
       { name: `${how}: an upstream that breaks`, ways: HTTP, options: status(500), act: fails(stream, 502) },
       { name: `${how}: an upstream that is busy`, ways: HTTP, options: status(503), act: fails(stream, 503) },
-      { name: `${how}: an upstream that has had enough`, ways: HTTP, options: status(429), act: fails(stream, 429) },
+      { name: `${how}: an upstream at its limit`, ways: HTTP, options: status(429), act: fails(stream, 429) },
       {
         name: `${how}: an upstream that refuses the request`,
         ways: HTTP,
@@ -210,7 +210,7 @@ const CASES: readonly Case[] = [
   { name: "a stream that is cut", ways: HTTP, options: streamsThen(2, () => [], { cut: true }), act: readsError },
   { name: "a stream without an end", ways: HTTP, options: streamsThen(2, () => []), act: readsError },
   {
-    name: "a stream that is cut when the usage was told",
+    name: "a stream that is cut after its usage",
     ways: HTTP,
     options: streamsThen(4, ({ ending }) => ending.slice(0, -1), { cut: true }),
     act: readsError,
@@ -246,13 +246,13 @@ const CASES: readonly Case[] = [
     act: leavesIn(1, (protocol, way) => left(protocol, way, 1)),
   },
   {
-    name: "a client that leaves in mid-stream",
+    name: "a client that leaves during the stream",
     ways: HTTP,
     options: streamsThen(3, () => [never]),
     act: leavesIn(3, (protocol, way) => left(protocol, way, 3)),
   },
   {
-    name: "a client that leaves in mid-stream, and a model that goes on",
+    name: "a client that leaves during the stream, and an upstream that continues",
     ways: HTTP,
     options: (world) => ({
       ...streamsThen(2, ({ pieces, ending, gone }) => [gone(), ...pieces, ...ending])(world),
@@ -261,13 +261,13 @@ const CASES: readonly Case[] = [
     act: leavesIn(2, () => ({ ...COMPLETE, ending: "abandoned" })),
   },
   {
-    name: "a client that leaves in mid-stream, and a model that goes on and fails",
+    name: "a client that leaves during the stream, and an upstream that continues and fails",
     ways: HTTP,
     options: (world) => ({ ...streamsThen(2, ({ gone }) => [gone()], { cut: true })(world), onDisconnect: "drain" }),
     act: leavesIn(2, (protocol, way) => left(protocol, way, 2)),
   },
   {
-    name: "a client that leaves an embedded model in mid-stream",
+    name: "a client that leaves an embedded model's stream",
     ways: ["embedded"],
     act: async (world) => {
       const leave = new AbortController();
@@ -290,7 +290,7 @@ const CASES: readonly Case[] = [
 ];
 
 for (const { name, ways, options, act } of CASES) {
-  Deno.test(`${name}: one entry with its exact charge, and nothing stays taken`, async () => {
+  Deno.test(`${name}: one entry with its exact charge, and nothing stays reserved`, async () => {
     await Promise.all(ways.flatMap((way) =>
       PROTOCOLS.map(async (protocol) => {
         const about = `${protocol} ${way}`;

@@ -41,7 +41,7 @@ Deno.test("a client that leaves while its complete answer is being entered pays 
   }
 });
 
-Deno.test("nothing that ends an answer goes out before its entry is there", async () => {
+Deno.test("the end of an answer is sent only after its entry is durable", async () => {
   for (const way of [...HTTP, "embedded"] as const) {
     for (const protocol of PROTOCOLS) {
       for (const stream of [false, true]) {

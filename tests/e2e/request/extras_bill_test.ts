@@ -96,7 +96,7 @@ const PRIORITY = "0.000054";
 
 const BILLED: readonly Billed[] = [
   {
-    name: "searches, but no opened page",
+    name: "searches, without opened pages",
     protocol: "responses",
     asks: SEARCH.responses,
     answer: { output: [search("ws_1", "search"), search("ws_2"), search("ws_3", "open_page"), MESSAGE] },
@@ -128,7 +128,7 @@ const BILLED: readonly Billed[] = [
     calls: { code_execution: 1, web_search: 3 },
   },
   {
-    name: "a search that the answer cites",
+    name: "a search cited in the answer",
     protocol: "chat",
     asks: SEARCH.chat,
     answer: CITED,
@@ -136,7 +136,7 @@ const BILLED: readonly Billed[] = [
     calls: { web_search: 1 },
   },
   {
-    name: "searches that the usage counts",
+    name: "searches counted in the usage",
     protocol: "chat",
     asks: { plugins: [{ id: "web" }] },
     answer: {
@@ -147,7 +147,7 @@ const BILLED: readonly Billed[] = [
   },
   { name: "no search", protocol: "chat", asks: SEARCH.chat, answer: {}, tokens: PLAIN },
   {
-    name: "the tier that was asked for",
+    name: "the requested tier",
     protocol: "chat",
     asks: { service_tier: "fast" },
     answer: { service_tier: "priority" },
@@ -155,7 +155,7 @@ const BILLED: readonly Billed[] = [
     tier: "priority",
   },
   {
-    name: "the tier that was asked for, where none is reported",
+    name: "the requested tier, if none is reported",
     protocol: "chat",
     asks: { service_tier: "priority" },
     answer: {},
@@ -163,7 +163,7 @@ const BILLED: readonly Billed[] = [
     tier: "priority",
   },
   {
-    name: "the plain tier that served it in place of the one asked for",
+    name: "the default tier that served it instead",
     protocol: "responses",
     asks: { service_tier: "priority" },
     answer: { service_tier: "default" },
@@ -179,7 +179,7 @@ const BILLED: readonly Billed[] = [
     group: "default",
   },
   {
-    name: "a cheaper tier that has a price",
+    name: "a cheaper tier with a price",
     protocol: "chat",
     asks: { service_tier: "flex" },
     answer: { service_tier: "flex" },
@@ -313,7 +313,7 @@ for (const billed of BILLED) {
   }
 }
 
-Deno.test("Gemini's searches are counted and billed where the row has a price for them", async () => {
+Deno.test("Gemini's searches are counted and billed if the model has a price for them", async () => {
   const answer = {
     candidates: [{
       content: { parts: [{ text: "Hi" }] },
@@ -330,7 +330,7 @@ Deno.test("Gemini's searches are counted and billed where the row has a price fo
   assertEquals(formatUsd(cost), "0.020027");
 });
 
-Deno.test("what is held covers the dearest tier and the calls that the request allows", async () => {
+Deno.test("holds cover the most expensive tier and the calls that the request allows", async () => {
   const budget = { usd: "1000", period: "total" };
   const output = 2n * parseUsd("0.00006") * 100n;
   for (
@@ -356,7 +356,7 @@ Deno.test("what is held covers the dearest tier and the calls that the request a
   }
 });
 
-Deno.test("more calls than were held for are at the house's cost", async () => {
+Deno.test("calls beyond the hold are paid by the operator", async () => {
   const whole = wholeOf({ ...BILLED[2] as Billed, usage: { server_tool_use: { web_search_requests: 9_000 } } });
   await using server = startUpstream(() => ({ body: JSON.stringify(whole) }));
   const groups = { default: { ...GROUPS.allowed, price_factor: "1", budget: { usd: "1000", period: "total" } } };
@@ -367,7 +367,7 @@ Deno.test("more calls than were held for are at the house's cost", async () => {
   await checkAudit(gateway);
 });
 
-Deno.test("a responses request's own bound of calls is what is held for", async () => {
+Deno.test("a responses request's own limit of calls is held for", async () => {
   await using server = startUpstream(() => ({ body: JSON.stringify(WHOLE.responses) }));
   const groups = { default: { ...GROUPS.allowed, price_factor: "1", budget: { usd: "1000", period: "total" } } };
   await using gateway = start("responses", server.url, { groups });
@@ -377,7 +377,7 @@ Deno.test("a responses request's own bound of calls is what is held for", async 
   assertEquals(held, parseUsd("0.000006") * 1_000_000n + parseUsd("0.00006") * 100n + 4n * parseUsd("0.01"));
 });
 
-Deno.test("a client that leaves a stream pays for the searches it saw", async () => {
+Deno.test("a client that leaves a stream pays for the searches in it", async () => {
   const billed = BILLED[0] as Billed;
   const frames = framesOf(billed);
   const end = frames.indexOf("event: response.completed");
@@ -404,7 +404,7 @@ Deno.test("a client that leaves a stream pays for the searches it saw", async ()
   assertEquals(entry.details?.extras, [{ item: "hosted_tools.web_search", count: 2, price: "0.01" }]);
 });
 
-Deno.test("entries with tiers and calls are kept in a file, and audit clean beside those without", async () => {
+Deno.test("entries with tiers and calls are stored and pass the audit", async () => {
   const folder = await Deno.makeTempDir();
   try {
     const billed = BILLED[2] as Billed;

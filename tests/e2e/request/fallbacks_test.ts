@@ -55,7 +55,7 @@ function askFor(protocol: Protocol, ids: [string, ...string[]], more: JsonObject
   return prompt(protocol, { model: first, ...next(protocol, ...others), ...more });
 }
 
-Deno.test("the next model answers where the first one fails, by its own name and at its own price", async () => {
+Deno.test("the next model answers if the first one fails, under its own name and price", async () => {
   for (const protocol of PROTOCOLS) {
     for (const stream of [false, true]) {
       await using server = startUpstream(twoModels({ cheap: BROKEN }));
@@ -83,7 +83,7 @@ Deno.test("the next model answers where the first one fails, by its own name and
   }
 });
 
-Deno.test("which errors of the first model are a reason to ask the next", async () => {
+Deno.test("errors of the first model that lead to the next", async () => {
   const cases: [ScriptedAnswer, status: number, asked: number][] = [
     [BROKEN, 200, 2],
     [json(errorBody("chat", "busy"), { status: 429 }), 200, 2],
@@ -102,7 +102,7 @@ Deno.test("which errors of the first model are a reason to ask the next", async 
   }
 });
 
-Deno.test("without a next model an upstream's own words on the request are the answer", async () => {
+Deno.test("without a next model the upstream's own message about the request is the answer", async () => {
   const cases: [ScriptedAnswer, status: number, param: string | null][] = [
     [json(errorBody("chat", "no such model"), { status: 404 }), 404, null],
     [json(errorBody("chat", "too large"), { status: 413 }), 413, null],
@@ -117,7 +117,7 @@ Deno.test("without a next model an upstream's own words on the request are the a
   }
 });
 
-Deno.test("models that the key may not use, or that cannot do what is asked, are passed over", async () => {
+Deno.test("models that the key may not use or that cannot serve the request are skipped", async () => {
   await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, { cheap: { supported_parameters: ["max_tokens"] } });
   const key = await gateway.addKey({ rules: { models: ["acme/dear"] } });
@@ -138,7 +138,7 @@ Deno.test("models that the key may not use, or that cannot do what is asked, are
   }
 });
 
-Deno.test("a model to try next that nobody knows is a mistake", async () => {
+Deno.test("an unknown fallback model is an error", async () => {
   await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url);
   for (const protocol of PROTOCOLS) {
@@ -153,7 +153,7 @@ Deno.test("a model to try next that nobody knows is a mistake", async () => {
   assertEquals(server.requests.length, 0);
 });
 
-Deno.test("each model has limits of its own: where the first is full the next answers, and the other way round", async () => {
+Deno.test("each model has its own limits: if the first is full the next answers, and vice versa", async () => {
   const limits = { requests_per_minute: 1 };
   await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, { cheap: { limits }, dear: { limits: { requests_per_minute: 2 } } });
@@ -175,7 +175,7 @@ Deno.test("each model has limits of its own: where the first is full the next an
   ]);
 });
 
-Deno.test("where no model has room the refusal of the first one is told", async () => {
+Deno.test("if all models are full, the refusal of the first is the answer", async () => {
   await using server = startUpstream(twoModels({}));
   await using gateway = start(server.url, {
     cheap: { limits: { requests_per_minute: 1 } },
@@ -188,7 +188,7 @@ Deno.test("where no model has room the refusal of the first one is told", async 
   assertEquals([await asked(), await asked()], [[200, undefined], [429, "requests"]]);
 });
 
-Deno.test("while the ledger takes nothing, a model that may cost is not asked, and a free one is, without any budget", async () => {
+Deno.test("while the ledger is down, models with a price are not called, and free ones are, without any budget", async () => {
   await using server = startUpstream(twoModels({}));
   const store = openMemoryStore();
   const file = {
@@ -209,7 +209,7 @@ Deno.test("while the ledger takes nothing, a model that may cost is not asked, a
   assertEquals(await asked("acme/free", "acme/dear"), [503, 1]);
 });
 
-Deno.test("a model in place of another takes of its own limits, and gives them back", async () => {
+Deno.test("a fallback reserves its own model's limits, and releases them", async () => {
   await using server = startUpstream(twoModels({ cheap: BROKEN }));
   await using gateway = start(server.url, { dear: { limits: { requests_per_minute: 2, concurrency: 1 } } });
   const status = async () => {
@@ -225,7 +225,7 @@ Deno.test("a model in place of another takes of its own limits, and gives them b
   assertEquals([alone.status, alone.headers.get("x-ratelimit-remaining-requests")], [429, "0"]);
 });
 
-Deno.test("what is held pays for the dearest model that may answer; one that cannot be paid is left out", async () => {
+Deno.test("the hold covers the most expensive affordable model, and others are left out", async () => {
   const held: bigint[] = [];
   await using server = startUpstream(twoModels({ cheap: BROKEN }));
   // The budget of 0.05 USD pays for 100 tokens of either model, and for 4,000 of the first alone.
@@ -246,7 +246,7 @@ Deno.test("what is held pays for the dearest model that may answer; one that can
   assert(one >= 4_000n * 2_000_000n && tokens(one, 1_000_000n) < 10_000, String(one));
 });
 
-Deno.test("a request without a number of tokens is capped for the model that is asked first, and for the others alike", async () => {
+Deno.test("a request without a maximum is capped for the first model and its fallbacks alike", async () => {
   await using server = startUpstream(twoModels({ cheap: BROKEN }));
   const group = { budget: { usd: "0.05", period: "total" } };
   await using gateway = start(server.url, { config: { groups: { default: group } } });
@@ -259,7 +259,7 @@ Deno.test("a request without a number of tokens is capped for the model that is 
   assertEquals(server.requests.length, 1);
 });
 
-Deno.test("a malformed function call and nothing else of Gemini is replaced by another target, and free alone", async () => {
+Deno.test("a malformed function call as Gemini's only output leads to another target, free of charge", async () => {
   const malformed = {
     candidates: [{ content: {}, finishReason: "MALFORMED_FUNCTION_CALL", index: 0 }],
     usageMetadata: { promptTokenCount: 9, candidatesTokenCount: 3, totalTokenCount: 12 },

@@ -31,7 +31,7 @@ function* withPauses(steps: readonly string[], random: Random): Generator<Step> 
 
 for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]) {
   for (const onDisconnect of ["cancel", "drain"] as const) {
-    Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and nothing stays taken`, async () => {
+    Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and nothing stays reserved`, async () => {
       const random = seeded(way.length * 7 + onDisconnect.length);
       for (const protocol of PROTOCOLS) {
         /** Told that the model was asked, by the number in the prompt. */

@@ -81,7 +81,7 @@ function count(responses: readonly Response[], status: number): number {
 }
 
 for (const owner of ["key", "group", "model"] as const) {
-  Deno.test(`requests per minute of a ${owner}: exactly so many of 64 at once, and again when the minute is over`, async () => {
+  Deno.test(`requests per minute of a ${owner}: the exact number of 64 concurrent ones, and again after a minute`, async () => {
     await using limited = startLimited(owner, { requests_per_minute: 20 });
     const { gateway, upstream } = limited;
     for (let round = 1; round <= 3; round++) {
@@ -99,7 +99,7 @@ for (const owner of ["key", "group", "model"] as const) {
     );
   });
 
-  Deno.test(`tokens per minute of a ${owner}: estimates at first, then what was used`, async () => {
+  Deno.test(`tokens per minute of a ${owner}: first the estimates, then the actual numbers`, async () => {
     const gate = Promise.withResolvers<void>();
     await using limited = startLimited(owner, { tokens_per_minute: 10 * ESTIMATE + 50 }, {
       says: (asked) => ({ ...answer(asked), before: gate.promise }),
@@ -123,7 +123,7 @@ for (const owner of ["key", "group", "model"] as const) {
     assertEquals((await askAll(gateway, 1, { max_completion_tokens: 5_000 }))[0]?.status, 200);
   });
 
-  Deno.test(`concurrency of a ${owner}: exactly so many at one time, and the next when one is over`, async () => {
+  Deno.test(`concurrency of a ${owner}: the exact number at a time, and the next when one has ended`, async () => {
     const gates = Array.from({ length: 12 }, () => Promise.withResolvers<void>());
     let index = 0;
     await using limited = startLimited(owner, { concurrency: 5 }, {
@@ -157,7 +157,7 @@ async function until(is: () => boolean): Promise<void> {
   }
 }
 
-Deno.test("whose limit it is: keys have their own, a group's is for all its keys, a model's for everybody", async () => {
+Deno.test("keys have their own limits, a group's apply to all its keys, a model's to everyone", async () => {
   for (
     const [owner, own, otherKey, otherGroup, otherModel] of [
       ["key", 429, 200, 200, 429],
@@ -182,7 +182,7 @@ Deno.test("whose limit it is: keys have their own, a group's is for all its keys
   }
 });
 
-Deno.test("what one limit refuses takes nothing of the others", async () => {
+Deno.test("a refusal by one limit reserves nothing in the others", async () => {
   const gate = Promise.withResolvers<void>();
   await using limited = startLimited("key", { requests_per_minute: 3, concurrency: 1 }, {
     says: (asked) => ({ ...answer(asked), before: gate.promise }),
@@ -212,7 +212,7 @@ async function refusalOf(
   return body.error;
 }
 
-Deno.test("a refusal tells when to come again, in the words of each protocol and of its family of clients", async () => {
+Deno.test("a refusal says when to retry, in the terms of each protocol and client family", async () => {
   const cases: [limits: JsonObject, openai: string, words: RegExp][] = [
     [
       { requests_per_minute: 1 },
@@ -268,7 +268,7 @@ Deno.test("a refusal tells when to come again, in the words of each protocol and
   }
 });
 
-Deno.test("a request that needs more than a whole limit is told that no wait helps", async () => {
+Deno.test("a request that needs more than a whole limit gets a final error", async () => {
   await using limited = startLimited("key", { tokens_per_minute: 50 });
   for (const protocol of PROTOCOLS) {
     const body = protocol === "responses"
@@ -288,7 +288,7 @@ Deno.test("a request that needs more than a whole limit is told that no wait hel
   }
 });
 
-Deno.test("every answer tells how the limits stand, whole and streamed", async () => {
+Deno.test("every answer reports the limit status, whole and streamed", async () => {
   let goOn = Promise.withResolvers<void>();
   const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
   await using limited = startLimited("key", { requests_per_minute: 30, tokens_per_minute: 3_000 }, {
@@ -321,7 +321,7 @@ Deno.test("every answer tells how the limits stand, whole and streamed", async (
   }
 });
 
-Deno.test("limits that only report refuse nothing, log what they would refuse, and are not shown", async () => {
+Deno.test("report-only limits refuse nothing, log what they would refuse, and are not shown", async () => {
   await using limited = startLimited("group", {
     requests_per_minute: 5,
     tokens_per_minute: ESTIMATE,

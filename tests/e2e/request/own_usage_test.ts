@@ -12,7 +12,7 @@ async function usageOf({ url, key: own }: TestGateway, { key }: TestKey = own): 
   return await response.json();
 }
 
-Deno.test("a request under way is held, takes of limits, and is spent when it is over", async () => {
+Deno.test("a running request is held and reserves limits, and an ended one is spent", async () => {
   const first = Promise.withResolvers<void>();
   const told = answer("chat");
   await using budgeted = startBudgeted({
@@ -77,7 +77,7 @@ Deno.test("a request under way is held, takes of limits, and is spent when it is
   assertEquals((await store.ledger.entries({ after: 0, limit: 10 })).length, 1);
 });
 
-Deno.test("a key whose endpoints leave it out may not ask for its usage", async () => {
+Deno.test("a key without the usage endpoint may not read its usage", async () => {
   await using budgeted = startBudgeted({ groups: { default: { endpoints: ["chat"] } } });
   const { url, key } = budgeted.gateway;
   const response = await fetch(`${url}/v1/usage`, { headers: { authorization: `Bearer ${key.key}` } });

@@ -334,7 +334,7 @@ for (const transport of ["http1", "fetch"]) {
   for (const phase of PHASES) {
     // A client of its own concern meets no upstream.
     if (transport === "fetch" && phase.upstream === undefined && phase.address === undefined) continue;
-    Deno.test(`${transport}: the limit of a phase is kept to a quarter of a second: ${phase.name}`, async () => {
+    Deno.test(`${transport}: the timeout of a phase is exact to a quarter of a second: ${phase.name}`, async () => {
       await using raw = await (phase.address?.() ?? startRawUpstream(phase.upstream ?? silent));
       using time = simulateTime(BEGIN);
       await playAt(raw, transport, { phase, time });

@@ -23,7 +23,7 @@ async function billed(
   return entry;
 }
 
-Deno.test("a group pays the catalog's prices times its factor, of its budget, too", async () => {
+Deno.test("a group pays the catalog's prices times its factor, from its budget too", async () => {
   // 7 tokens of the input, 4 from the cache, 5 of the output.
   const pricing = { prompt: "0.00000015", input_cache_read: "0.0000000375", completion: "0.0000006" };
   const cases: [factor: string, cost: bigint][] = [
@@ -52,7 +52,7 @@ Deno.test("a group pays the catalog's prices times its factor, of its budget, to
   }
 });
 
-Deno.test("a price changes at its moment; a request pays the price of its beginning, however late it ends", async () => {
+Deno.test("a request pays the price at its start across a price change", async () => {
   const change = Date.UTC(2026, 5, 1);
   let now = change - 1;
   let gate = Promise.withResolvers<void>();
@@ -92,7 +92,7 @@ Deno.test("a price changes at its moment; a request pays the price of its beginn
   }
 });
 
-Deno.test("the catalog shows the price in force", async () => {
+Deno.test("the catalog shows the current price", async () => {
   const change = Date.UTC(2026, 5, 1);
   let now = change - 1;
   const row = { price_changes: [{ from: "2026-06-01T00:00:00Z", prompt: "0", completion: "0.00003" }] };
@@ -110,7 +110,7 @@ Deno.test("the catalog shows the price in force", async () => {
   assertEquals(await shown(), "0.00003");
 });
 
-Deno.test("what is free is never refused and never capped, whatever is left of a budget", async () => {
+Deno.test("a free model is never refused and never capped by a budget", async () => {
   const none = { usd: "0", period: "total" };
   const groups = {
     poor: { budget: none, key_budget: none },

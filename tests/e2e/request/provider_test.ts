@@ -92,7 +92,7 @@ Deno.test("the provider object chooses upstreams, in every protocol", async () =
   }
 });
 
-Deno.test("a refusal for wishes says so, and that to try again is useless", async () => {
+Deno.test("a refusal because of preferences says so, and is final", async () => {
   await using hosts = server();
   await using gateway = start(hosts);
   const response = await gateway.ask("chat", prompt("chat", { provider: { max_price: { prompt: 1 } } }));
@@ -102,7 +102,7 @@ Deno.test("a refusal for wishes says so, and that to try again is useless", asyn
   assertEquals(hosts.requests.length, 0);
 });
 
-Deno.test("max_price is what the key would pay: the catalog's price times its group's factor", async () => {
+Deno.test("max_price compares what the key would pay: the catalog's price times its group's factor", async () => {
   await using hosts = server();
   await using gateway = start(hosts, { groups: { default: { price_factor: "0.5" } } });
   for (const [price, expected] of [["5", "main"], ["4.999999", "503"]] as const) {
@@ -110,7 +110,7 @@ Deno.test("max_price is what the key would pay: the catalog's price times its gr
   }
 });
 
-Deno.test("max_price passes dear models over, and a sort across models takes the cheapest first", async () => {
+Deno.test("max_price excludes expensive models, and a sort across models starts with the cheapest", async () => {
   await using hosts = server();
   await using gateway = start(hosts);
   const cases: [JsonObject, string][] = [
@@ -126,7 +126,7 @@ Deno.test("max_price passes dear models over, and a sort across models takes the
   }
 });
 
-Deno.test("allow_fallbacks: false asks the first alone, or those of the order", async () => {
+Deno.test("allow_fallbacks: false tries only the first target, or those of the order", async () => {
   await using hosts = server(() => true);
   await using gateway = start(hosts);
   const asked = async (provider: JsonObject) => {
@@ -141,7 +141,7 @@ Deno.test("allow_fallbacks: false asks the first alone, or those of the order", 
   assertEquals(await asked({ allow_fallbacks: false, order: ["other", "spare"] }), [messages, chat]);
 });
 
-Deno.test("require_parameters goes on to an upstream that takes them all, and is a refusal where none does", async () => {
+Deno.test("require_parameters moves on to an upstream that supports them all, or refuses", async () => {
   await using hosts = server();
   await using gateway = start(hosts);
   const provider = { require_parameters: true, ignore: ["spare"] };
@@ -168,7 +168,7 @@ Deno.test("among equals the client's own protocol goes first", async () => {
   }
 });
 
-Deno.test("a conversation goes on where its signatures were made", async () => {
+Deno.test("a conversation continues at the issuer of its signatures", async () => {
   await using hosts = server();
   await using gateway = startGateway({
     upstreams: { main: upstream("openai", hosts.url), other: upstream("anthropic", hosts.url) },

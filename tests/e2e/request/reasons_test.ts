@@ -35,7 +35,7 @@ function failing(status: number, error: JsonObject): ScriptedAnswer {
   return json({ error }, { status, headers: { "x-request-id": `vendor-${status}` } });
 }
 
-Deno.test("a refused request is entered with what refused it, in each protocol", async () => {
+Deno.test("a refused request is entered with its reason, in each protocol", async () => {
   await using up = startUpstream(() => json(WHOLE.chat));
   for (const protocol of PROTOCOLS) {
     await using gateway = start([up.url, up.url], {
@@ -118,7 +118,7 @@ Deno.test("a refused request is entered with what refused it, in each protocol",
   }
 });
 
-Deno.test("a failed attempt is entered with the vendor's error, and those after it", async () => {
+Deno.test("a failed attempt is entered with the vendor's error, and so are the following ones", async () => {
   let fails = true;
   await using one = startUpstream(() =>
     failing(429, { code: "rate_limit_exceeded", message: "Slow down, sk-abcdefghijklmnopqrstuvwx" })
@@ -155,7 +155,7 @@ Deno.test("a failed attempt is entered with the vendor's error, and those after 
   assertEquals(answered, { attempts: [limited, success] });
 });
 
-Deno.test("the end user and the tags of a request are entered", async () => {
+Deno.test("end user and tags of a request are entered", async () => {
   await using up = startUpstream(() => json(WHOLE.chat));
   await using gateway = start([up.url, up.url]);
   const member = {
@@ -174,7 +174,7 @@ Deno.test("the end user and the tags of a request are entered", async () => {
   assertEquals([...(sent?.headers.keys() ?? [])].filter((name) => name.startsWith("x-sluice")), []);
 });
 
-Deno.test("a malformed header about the end user or the tags is refused, and entered", async () => {
+Deno.test("a malformed header about the end user or tags is refused, and entered", async () => {
   await using up = startUpstream(() => json(WHOLE.chat));
   await using gateway = start([up.url, up.url]);
   const wrong: Record<string, string>[] = [
@@ -195,7 +195,7 @@ Deno.test("a malformed header about the end user or the tags is refused, and ent
   assertEquals(up.requests.length, 0);
 });
 
-Deno.test("a request that its key may not make at all is entered", async () => {
+Deno.test("a request without permission is entered", async () => {
   await using up = startUpstream(() => json(WHOLE.chat));
   await using gateway = start([up.url, up.url], {
     groups: { default: {}, deaf: { protocols: ["messages"], endpoints: ["chat", "responses", "models"] } },
@@ -241,7 +241,7 @@ Deno.test("a stream that breaks off after its first event is entered with the re
   assertEquals([details?.reason?.code, JSON.stringify(details).includes("secret")], ["upstream_failed", false]);
 });
 
-Deno.test("what vendors and clients write is bounded, and has no control characters in the ledger", async () => {
+Deno.test("texts of vendors and clients are bounded and have no control characters in the ledger", async () => {
   const odd = `\u001b[31m${"no ".repeat(98)}\ud83d\ude00\u0000 and more`;
   await using one = startUpstream(() => failing(500, { code: "a b\n", message: odd }));
   await using two = startUpstream(() => json(WHOLE.chat));
@@ -260,7 +260,7 @@ Deno.test("what vendors and clients write is bounded, and has no control charact
   assertEquals([(attempt?.message ?? "").length <= 300, attempt?.message?.isWellFormed()], [true, true]);
 });
 
-Deno.test("a request for images is entered with what refused it and for whom it was", async () => {
+Deno.test("an image request is entered with its reason, end user and tags", async () => {
   await using gateway = startGateway({}, { described: false });
   const ask = async (body: JsonObject | string, headers: Record<string, string> = {}) => {
     const response = await fetch(`${gateway.url}/v1/images/generations`, {
@@ -285,7 +285,7 @@ Deno.test("a request for images is entered with what refused it and for whom it 
   ]);
 });
 
-Deno.test("a request that no target can be asked for is entered with the state of each target", async () => {
+Deno.test("a request without available targets is entered with the state of each", async () => {
   await using one = startUpstream(() => json({ error: {} }, { status: 429, headers: { "retry-after": "30" } }));
   await using two = startUpstream(() => json({ error: {} }, { status: 429, headers: { "retry-after": "60" } }));
   await using gateway = start([one.url, two.url], { breakers: true });

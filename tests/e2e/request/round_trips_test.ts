@@ -92,7 +92,7 @@ const CASES: readonly { name: string; group: JsonObject; before: string[]; after
 ];
 
 for (const { name, group, before, after } of CASES) {
-  Deno.test(`round trips with ${name}: one for each kind, in every protocol, whole and streamed`, async () => {
+  Deno.test(`round trips with ${name}: one of each kind, in every protocol, whole and streamed`, async () => {
     await using counted = startCounted(group);
     const { gateway, calls } = counted;
     calls();
@@ -114,7 +114,7 @@ for (const { name, group, before, after } of CASES) {
     assertEquals((await entriesOf(gateway.store.ledger, entries)).length, entries);
   });
 
-  Deno.test(`round trips with ${name}: no more for a request that fails at its upstream`, async () => {
+  Deno.test(`round trips with ${name}: no more for a request that fails upstream`, async () => {
     await using counted = startCounted(group, () => ({ status: 400, steps: ["{}"] }));
     const { gateway, calls } = counted;
     calls();
@@ -124,7 +124,7 @@ for (const { name, group, before, after } of CASES) {
     assertEquals(calls(), ["keys.findByHash", ...before, "asked", ...after]);
   });
 
-  Deno.test(`round trips with ${name}: as many for images`, async () => {
+  Deno.test(`round trips with ${name}: the same for images`, async () => {
     await using counted = startCounted(group);
     const { gateway, calls } = counted;
     calls();
@@ -138,7 +138,7 @@ for (const { name, group, before, after } of CASES) {
   });
 }
 
-Deno.test("round trips: what a limit refuses asks for no more, and a budget takes the limits back", async () => {
+Deno.test("round trips: a refusal by a limit costs no more, and one by a budget also returns the limits", async () => {
   const cases: [JsonObject, string[]][] = [
     [{ key_limits: { requests_per_minute: 1 } }, ["limiter.take", "ledger.append"]],
     [{ key_limits: LIMITS, key_budget: { usd: "0.00001", period: "total" } }, [
@@ -160,7 +160,7 @@ Deno.test("round trips: what a limit refuses asks for no more, and a budget take
   }
 });
 
-Deno.test("round trips: a small budget is asked once more, for what it can pay, and the limits stay as they are", async () => {
+Deno.test("round trips: a small budget takes one more call for the affordable amount", async () => {
   await using counted = startCounted({ key_limits: LIMITS, key_budget: LITTLE });
   const { gateway, calls } = counted;
   calls();

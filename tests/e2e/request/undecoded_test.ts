@@ -95,7 +95,7 @@ interface ScriptCoverage {
 }
 
 for (const protocol of PROTOCOLS) {
-  Deno.test(`a ${protocol} request is relayed without decoding its prompt, limits and budgets included`, async () => {
+  Deno.test(`a ${protocol} request is relayed without decoding its prompt, with limits and budgets`, async () => {
     await using one = startUpstream(answer(protocol));
     const other = protocol === "messages" ? "chat" : "messages";
     await using two = startUpstream(answer(other));

@@ -56,7 +56,7 @@ async function assertSentCharged(
 }
 
 for (const way of ["relayed", "translated", "embedded"] as const) {
-  Deno.test(`${way}: a stream that nobody reads ends with an error, and exactly what was sent of it is charged`, async () => {
+  Deno.test(`${way}: an unread stream ends with an error, and what was sent is charged`, async () => {
     for (const protocol of PROTOCOLS) {
       await using world = startWorld({
         protocol,
@@ -77,7 +77,7 @@ for (const way of ["relayed", "translated", "embedded"] as const) {
   });
 }
 
-Deno.test("a stream that nobody reads is read to its end where its model goes on", async () => {
+Deno.test("an unread stream is read to its end if its model continues", async () => {
   await using world = startWorld({
     protocol: "chat",
     way: "translated",
@@ -92,7 +92,7 @@ Deno.test("a stream that nobody reads is read to its end where its model goes on
   assert((await response.text()).includes("left unread"));
 });
 
-Deno.test("a client that reads too slowly for the time of a whole answer pays for what it was sent", async () => {
+Deno.test("a client that reads too slowly pays for what was sent to it", async () => {
   for (const way of ["relayed", "translated"] as const) {
     await using world = startWorld({ protocol: "chat", way, says: says("chat", way), timeouts: { total_ms: 20_000 } });
     let reader: ReadableStreamDefaultReader<string> | undefined;
@@ -112,7 +112,7 @@ Deno.test("a client that reads too slowly for the time of a whole answer pays fo
   }
 });
 
-Deno.test("an upstream that takes too long for a whole answer is paid nothing, whoever reads", async () => {
+Deno.test("an upstream that takes too long is not paid, whoever reads", async () => {
   await Promise.all((["relayed", "translated"] as const).map(async (way) => {
     const { opening, pieces } = frames(spokenBy("chat", way), Array(20).fill("slow "), "told");
     const pauses: Step[] = [];
@@ -139,7 +139,7 @@ Deno.test("an upstream that takes too long for a whole answer is paid nothing, w
   }));
 });
 
-Deno.test("a slow client that reads now and then gets all of its stream", async () => {
+Deno.test("a slow client that reads now and then gets its whole stream", async () => {
   await using world = startWorld({
     protocol: "chat",
     way: "relayed",
@@ -171,7 +171,7 @@ function* slowly(frames: readonly string[]): Generator<Step> {
   }
 }
 
-Deno.test("a client that waits for its model is there, however long that takes", async () => {
+Deno.test("a client that waits for its model is not taken for one that does not read", async () => {
   for (const way of ["relayed", "translated"] as const) {
     const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "told");
     await using world = startWorld({

@@ -163,7 +163,7 @@ function seen(spoken: UpstreamProtocol): Partial<BilledTokens> {
 }
 
 for (const spoken of SPOKEN) {
-  Deno.test(`${spoken} upstream: reasoning is billed by its usage where the client leaves before the usage comes`, async () => {
+  Deno.test(`${spoken} upstream: reasoning is billed by usage if the client leaves before the usage arrives`, async () => {
     await Promise.all(PROTOCOLS.map(async (protocol) => {
       await using place = start(spoken, { says: speaksOn(spoken) });
       await looksAndLeaves(place, protocol);
@@ -173,7 +173,7 @@ for (const spoken of SPOKEN) {
     }));
   });
 
-  Deno.test(`${spoken} upstream: a whole answer is billed by its usage where the client leaves before it comes`, async () => {
+  Deno.test(`${spoken} upstream: a whole answer is billed by usage if the client leaves before it`, async () => {
     await Promise.all(PROTOCOLS.map(async (protocol) => {
       const said = spoken === "gemini"
         ? answerIn(spoken).ending.join("").replace("data: ", "")
@@ -194,7 +194,7 @@ for (const spoken of SPOKEN) {
   });
 }
 
-Deno.test("what was sent tells what a stream cost where the model shows all that it says: the upstream is cancelled", async () => {
+Deno.test("the sent output is billed and the upstream cancelled if the model's output is all visible", async () => {
   const cases: [name: string, row: JsonObject, asked: JsonObject][] = [
     ["a model that does not reason", UNREASONING, {}],
     ["reasoning that was switched off", {}, { reasoning_effort: "none" }],
@@ -211,7 +211,7 @@ function neverEnding({ opening }: Answer): ScriptedAnswer {
   return { steps: [...opening, new Promise<never>(() => {})] };
 }
 
-Deno.test("a model that costs nothing is cancelled, whatever it may think", async () => {
+Deno.test("a free model is always cancelled", async () => {
   const free = { pricing: { prompt: "0", completion: "0" } };
   await using place = start("chat", { says: () => neverEnding(answerIn("chat")), row: free });
   await looksAndLeaves(place, "chat");
@@ -219,7 +219,7 @@ Deno.test("a model that costs nothing is cancelled, whatever it may think", asyn
   assertEquals((await place.settled()).cost, 0n);
 });
 
-Deno.test("whatever else a client cannot see of its answer is read to its end", async () => {
+Deno.test("other invisible output makes the answer be read to its end", async () => {
   const thinking: Step = `data: ${
     JSON.stringify({ id: "c", choices: [{ index: 0, delta: { reasoning_content: "hm" }, finish_reason: null }] })
   }\n\n`;
@@ -263,7 +263,7 @@ function fileOf(protocol: Protocol, data: string): JsonObject {
   }
 }
 
-Deno.test("a file whose tokens only the upstream knows is billed by its usage", async () => {
+Deno.test("a file whose tokens only the upstream knows is billed by usage", async () => {
   await Promise.all(PROTOCOLS.map(async (protocol) => {
     await using place = start("chat", { says: speaksOn("chat", "told"), row: UNREASONING });
     await looksAndLeaves(place, protocol, fileOf(protocol, pdf(10_000, 3)));
@@ -271,7 +271,7 @@ Deno.test("a file whose tokens only the upstream knows is billed by its usage", 
   }));
 });
 
-Deno.test("a file is estimated by its pages where its upstream is cancelled, and never above the model's context", async () => {
+Deno.test("a file is estimated by its pages if its upstream is cancelled, up to the model's context", async () => {
   const window = 100_000;
   const row = { ...UNREASONING, on_disconnect: "cancel", context_length: window };
   const cases: [pages: number, bytes: number, least: number, most: number][] = [
@@ -289,7 +289,7 @@ Deno.test("a file is estimated by its pages where its upstream is cancelled, and
   }
 });
 
-Deno.test("the size of an input that its upstream has reported goes before the estimate of a file", async () => {
+Deno.test("the reported input of an upstream takes precedence over the estimate of a file", async () => {
   for (const protocol of PROTOCOLS) {
     await using place = start("messages", { says: () => neverEnding(answerIn("messages")), row: UNREASONING });
     await looksAndLeaves(place, protocol, fileOf(protocol, pdf(600_000, 90)));
@@ -299,7 +299,7 @@ Deno.test("the size of an input that its upstream has reported goes before the e
   }
 });
 
-Deno.test("an answer that is read on keeps its slot and its hold, and may begin after its client left", async () => {
+Deno.test("a drained answer keeps its slot and hold, and may begin after its client left", async () => {
   const usage = Promise.withResolvers<void>();
   const { opening, ending } = answerIn("chat");
   await using place = start("chat", {
@@ -318,7 +318,7 @@ Deno.test("an answer that is read on keeps its slot and its hold, and may begin 
   assertEquals(entry.status, 499);
 });
 
-Deno.test("what ends an answer that is read on: its client pays for what was produced by then", async () => {
+Deno.test("a client pays for the output produced when its drained answer ends early", async () => {
   const { opening } = answerIn("chat");
   const cases: [name: string, says: Says, more: { config?: JsonObject; timeouts?: JsonObject }][] = [
     ["its upstream breaks off", (gone) => ({ steps: [...opening, gone], cut: true }), {}],
@@ -334,7 +334,7 @@ Deno.test("what ends an answer that is read on: its client pays for what was pro
   }));
 });
 
-Deno.test("an answer that is read on as the gateway ends is billed as it was produced by then", async () => {
+Deno.test("a drained answer at shutdown is billed for the output so far", async () => {
   await using place = start("chat", { says: () => neverEnding(answerIn("chat")) });
   await looksAndLeaves(place, "chat");
   await place.gone;

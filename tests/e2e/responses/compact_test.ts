@@ -54,7 +54,7 @@ async function streamed(response: Response): Promise<Value[]> {
 }
 
 for (const protocol of PROTOCOLS) {
-  Deno.test(`a trigger gets one compaction item, which goes back in as the summary: ${protocol}`, async () => {
+  Deno.test(`a trigger gets one compaction item, which returns as the summary: ${protocol}`, async () => {
     await using server = startUpstream(({ stream }) =>
       stream ? events(STREAMED[protocol].join("")) : json(WHOLE[protocol])
     );
@@ -119,7 +119,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-Deno.test("a vendor that compacts gets the trigger, and its item passes unread", async () => {
+Deno.test("a vendor with compaction gets the trigger, and its item passes unchanged", async () => {
   const item = { type: "compaction", id: "cmp_1", encrypted_content: "vendor" };
   await using server = startUpstream(() => json({ ...WHOLE.responses, output: [item] }));
   await using gateway = startGateway(oneModel("responses", server.url));
@@ -130,7 +130,7 @@ Deno.test("a vendor that compacts gets the trigger, and its item passes unread",
   assertEquals(server.requests[2]?.json.input[0], item);
 });
 
-Deno.test("a model without a summary is an error, not an empty compaction", async () => {
+Deno.test("a missing summary is an error, not an empty compaction", async () => {
   const silent = structuredClone(WHOLE.chat) as Value;
   silent.choices[0].message.content = " ";
   const frames = STREAMED.chat.filter((frame) => !frame.includes("Hello") && !frame.includes("th\\u00e9re"));
@@ -144,7 +144,7 @@ Deno.test("a model without a summary is an error, not an empty compaction", asyn
   assertEquals(types.slice(-2), ["error", "response.failed"]);
 });
 
-Deno.test("a WebSocket compacts, too", async () => {
+Deno.test("a WebSocket supports compaction", async () => {
   await using server = startUpstream(() => events(STREAMED.chat.join("")));
   await using gateway = startGateway(oneModel("chat", server.url));
   using socket = await openSocket(gateway);
@@ -155,7 +155,7 @@ Deno.test("a WebSocket compacts, too", async () => {
   assertEquals(server.requests[2]?.json.messages.length, 2);
 });
 
-Deno.test("the count of a responses request is that of the same prompt over messages", async () => {
+Deno.test("the token count of a responses request equals that of the same prompt in messages", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   const counted = await whole(await post(gateway, "input_tokens", { input: CONVERSATION, instructions: "Be kind" }));

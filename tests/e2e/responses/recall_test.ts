@@ -64,7 +64,7 @@ for (const protocol of PROTOCOLS) {
   }
 }
 
-Deno.test("a chain of responses has every input and output in its order", async () => {
+Deno.test("a chain of responses has every input and output in order", async () => {
   await using server = startUpstream(({ json: { messages } }) => {
     const [message] = structuredClone(WHOLE.chat.choices) as { message: JsonObject }[];
     assert(message !== undefined);
@@ -86,7 +86,7 @@ Deno.test("a chain of responses has every input and output in its order", async 
   assertEquals(texts(4), ["one", "answer 1", "other"]);
 });
 
-Deno.test("what another key made, was not stored or is gone is a 400 that names the setting", async () => {
+Deno.test("a response of another key, not stored or expired is a 400 that names the setting", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   let now = 0;
   await using gateway = startGateway(oneModel("chat", server.url), { monotonic: () => now });
@@ -115,7 +115,7 @@ Deno.test("what another key made, was not stored or is gone is a 400 that names 
   assertEquals(server.requests.length, 4);
 });
 
-Deno.test("without memory answers say that they are not stored", async () => {
+Deno.test("without storage, answers say that they are not stored", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway({ ...oneModel("chat", server.url), responses: { recall: null } });
   const answer = await answerOf(await ask(gateway, { store: true }));
@@ -124,7 +124,7 @@ Deno.test("without memory answers say that they are not stored", async () => {
   assertStringIncludes(message, "this gateway does not store responses");
 });
 
-Deno.test("a reference brings back signed reasoning that its client did not ask for", async () => {
+Deno.test("a reference restores signed reasoning that its client did not ask for", async () => {
   const thinking = { type: "thinking", thinking: "Plan.", signature: "signed-by-vendor" };
   const call = { type: "tool_use", id: "toolu_1", name: "clock", input: {} };
   await using server = startUpstream(() =>
@@ -152,7 +152,7 @@ Deno.test("a reference brings back signed reasoning that its client did not ask 
   assertEquals(assistant.content, [thinking, call]);
 });
 
-Deno.test("a relay asks for reasoning that can be sent back, and only where it keeps the answer", async () => {
+Deno.test("a relay requests encrypted reasoning only if it stores the answer", async () => {
   await using server = startUpstream(() => json(WHOLE.responses));
   await using gateway = startGateway(oneModel("responses", server.url));
   const reasoning = { effort: "low" };
@@ -164,7 +164,7 @@ Deno.test("a relay asks for reasoning that can be sent back, and only where it k
   assertEquals(asked, [[encrypted], ["x", encrypted], undefined, undefined]);
 });
 
-Deno.test("encrypted reasoning that only the gateway asked for is kept and not shown", async () => {
+Deno.test("encrypted reasoning that only the gateway requested is stored and not shown", async () => {
   const secret = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA" };
   const compaction = { type: "compaction", id: "cmp_1", encrypted_content: "gBBB" };
   const response = { ...WHOLE.responses, output: [secret, compaction] };
@@ -191,7 +191,7 @@ Deno.test("encrypted reasoning that only the gateway asked for is kept and not s
   }
 });
 
-Deno.test("a relayed stream is found again although its last event has no output", async () => {
+Deno.test("a relayed stream is stored although its last event has no output", async () => {
   const streamed = STREAMED.responses.join("");
   const bare = streamed.replace(/("status":"completed","model":"real-one","output":)\[.*?\](,"usage")/, "$1[]$2");
   assert(bare !== streamed);
@@ -202,7 +202,7 @@ Deno.test("a relayed stream is found again although its last event has no output
   assertStringIncludes(conversation(server, 1), "Hello thére 🙂");
 });
 
-Deno.test("a long conversation is kept once, however often it is sent", async () => {
+Deno.test("a long conversation is stored once, however often it is sent", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   const input: JsonObject[] = [{ role: "user", content: "x".repeat(100_000) }];
@@ -216,7 +216,7 @@ Deno.test("a long conversation is kept once, however often it is sent", async ()
   assertEquals(last.map(({ role }: Answer) => role[0]).join(""), "u" + "au".repeat(19));
 });
 
-Deno.test("a recalled conversation counts towards the limit of a body", async () => {
+Deno.test("a recalled conversation counts towards the body limit", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway({ ...oneModel("chat", server.url), limits: { json_body_bytes: 4096 } });
   let response = await ask(gateway, { input: "x".repeat(3_000) });

@@ -36,7 +36,7 @@ function withoutIds(messages: string[]): string[] {
 }
 
 for (const protocol of PROTOCOLS) {
-  Deno.test(`messages are byte for byte the data of the events over HTTP: ${protocol}`, async () => {
+  Deno.test(`messages equal the event data over HTTP byte for byte: ${protocol}`, async () => {
     await using server = startUpstream(() => events(STREAMED[protocol].join("")));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const request = { input: [{ role: "user", content: "Grüße" }], metadata: { a: "1" }, temperature: 0.5 };
@@ -59,7 +59,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-Deno.test("what is not stored can be continued on its connection alone", async () => {
+Deno.test("an unstored response can be continued on its own connection", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using socket = await openSocket(gateway);
@@ -86,7 +86,7 @@ Deno.test("what is not stored can be continued on its connection alone", async (
   while (recall.bytes >= before) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
-Deno.test("a warm-up gives an id to continue from, asks no model and leaves no entry", async () => {
+Deno.test("a warm-up returns an id to continue from, calls no model and leaves no entry", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using socket = await openSocket(gateway);
@@ -106,7 +106,7 @@ Deno.test("a warm-up gives an id to continue from, asks no model and leaves no e
   assertEquals([unknown.status, unknown.error.code], [404, "model_not_found"]);
 });
 
-Deno.test("messages of one stream are answered in turn, streams beside each other", async () => {
+Deno.test("messages of one stream are answered in turn, streams concurrently", async () => {
   const first = Promise.withResolvers<void>();
   const never = new Promise<void>(() => {});
   const waits: Record<string, Promise<void>> = { slow: first.promise, held: never };
@@ -131,7 +131,7 @@ Deno.test("messages of one stream are answered in turn, streams beside each othe
   assertStringIncludes(error.error.message, "8 are running");
 });
 
-Deno.test("each message is authenticated, limited and entered by itself", async () => {
+Deno.test("each message is authenticated, limited and entered separately", async () => {
   await using server = chatUpstream();
   const groups = { default: { key_limits: { requests_per_minute: 2 } } };
   await using gateway = startGateway({ ...oneModel("chat", server.url), groups });
@@ -150,7 +150,7 @@ Deno.test("each message is authenticated, limited and entered by itself", async 
   assertEquals([revoked.status, revoked.error.code], [401, "invalid_api_key"]);
 });
 
-Deno.test("a client that closes its connection cancels its requests", async () => {
+Deno.test("closing the connection cancels its requests", async () => {
   const never = new Promise<void>(() => {});
   await using server = startUpstream(() => events(STREAMED.chat.join(""), { beforeLast: never, chunkBytes: 100 }));
   const limits = { drained_requests: 0 };
@@ -162,7 +162,7 @@ Deno.test("a client that closes its connection cancels its requests", async () =
   await server.requests[0]?.gone;
 });
 
-Deno.test("messages that are no request get an error, and the connection goes on", async () => {
+Deno.test("invalid messages get an error, and the connection continues", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using socket = await openSocket(gateway);
@@ -187,7 +187,7 @@ Deno.test("messages that are no request get an error, and the connection goes on
   assertEquals((await socket.ask({ input: "a" })).status, "completed");
 });
 
-Deno.test("an upgrade needs a key, room and the memory; without them clients go on with POST", async () => {
+Deno.test("an upgrade needs a key, capacity and storage; otherwise clients fall back to POST", async () => {
   await using server = chatUpstream();
   const config = { ...oneModel("chat", server.url), responses: { websocket: { connections: 1 } } };
   const drain = createDrain();
@@ -220,7 +220,7 @@ Deno.test("one key opens its share of connections, and leaves the rest to others
   assertEquals(await upgradeStatus(gateway, other.key), 101);
 });
 
-Deno.test("messages that wait count as request bodies, and are given back", async () => {
+Deno.test("queued messages count towards request bodies, and are released", async () => {
   const never = new Promise<void>(() => {});
   await using server = startUpstream(({ json }) => {
     const isHeld = json.messages[0].content === "held";
@@ -245,7 +245,7 @@ Deno.test("messages that wait count as request bodies, and are given back", asyn
   assertEquals((await socket.ask({ input: long })).status, "completed");
 });
 
-Deno.test("a connection without requests is closed after its time", async () => {
+Deno.test("an idle connection is closed after its time", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway({
     ...oneModel("chat", server.url),
@@ -257,7 +257,7 @@ Deno.test("a connection without requests is closed after its time", async () => 
   assertEquals([code, reason], [1000, "The connection was idle"]);
 });
 
-Deno.test("a shutdown closes idle connections, and the others after their answer", async () => {
+Deno.test("a shutdown closes idle connections at once, and others after their answer", async () => {
   const last = Promise.withResolvers<void>();
   await using server = startUpstream(() =>
     events(STREAMED.chat.join(""), { beforeLast: last.promise, chunkBytes: 100 })
@@ -336,7 +336,7 @@ function textFrames(message: string, count: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Array.from({ length: count }, () => frame).flat());
 }
 
-Deno.test("a client that reads none of its errors is cut off", async () => {
+Deno.test("a client that does not read its errors is disconnected", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using connection = await upgradeByHand(gateway);

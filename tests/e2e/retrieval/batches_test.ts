@@ -34,7 +34,7 @@ function answer({ json: { input } }: UpstreamRequest, usage?: JsonObject | null)
 
 const INPUT = Array.from({ length: 7 }, (_, index) => `text ${index}`);
 
-Deno.test("parts are joined in order, each sent as the client wrote the request, and their usage is summed", async () => {
+Deno.test("batches are joined in order, each with the client's other members, and usage is summed", async () => {
   await using host = startUpstream((request) => answer(request));
   await using gateway = startGateway(withBatches(host.url, 3));
   const response = await post(gateway, PATH, { model: "acme/vectors", input: INPUT, user: "u" });
@@ -51,7 +51,7 @@ Deno.test("parts are joined in order, each sent as the client wrote the request,
   assertEquals((await entriesOf(gateway)).map(({ attempts }) => attempts), [1]);
 });
 
-Deno.test("the answers of a part may be in any order", async () => {
+Deno.test("the results of a batch may be in any order", async () => {
   await using host = startUpstream(({ json: { input } }) => {
     const texts = (input as string[]).map((text, index) =>
       `{"index":${index},"embedding":[${text.match(/\d+/)?.[0]},1]}`
@@ -63,7 +63,7 @@ Deno.test("the answers of a part may be in any order", async () => {
   assertEquals(data.map(({ embedding }: { embedding: number[] }) => embedding[0]), [0, 1, 2, 3, 4, 5, 6]);
 });
 
-Deno.test("where one part reports no usage, all of it is counted", async () => {
+Deno.test("if one batch reports no usage, the whole request is counted", async () => {
   await using host = startUpstream((request) => answer(request, request.json.input.length === 1 ? null : undefined));
   await using gateway = startGateway(withBatches(host.url, 3));
   const { usage } = await (await post(gateway, PATH, { model: "acme/vectors", input: INPUT })).json();
@@ -72,7 +72,7 @@ Deno.test("where one part reports no usage, all of it is counted", async () => {
   assertEquals([usage.prompt_tokens, entry?.source], [21, "counted"]);
 });
 
-Deno.test("where one part fails, the next target gets all of them", async () => {
+Deno.test("if one batch fails, the next target gets all of them", async () => {
   await using host = startUpstream((request) => request.json.input.includes("text 4") ? failure(500) : answer(request));
   await using other = startUpstream((request) => answer(request));
   await using gateway = startGateway(withBatches(host.url, 2, [other.url]));
@@ -83,7 +83,7 @@ Deno.test("where one part fails, the next target gets all of them", async () => 
   assertEquals((await entriesOf(gateway)).map(({ attempts }) => attempts), [2]);
 });
 
-Deno.test("long inputs are split by the tokens that they can have", async () => {
+Deno.test("long inputs are split by their possible tokens", async () => {
   await using host = startUpstream((request) => answer(request));
   await using gateway = startGateway(withBatches(host.url, 100));
   const input = INPUT.map((text) => `${text} ${"x".repeat(100_000)}`);

@@ -11,7 +11,7 @@ function block(language: string): string {
   return text;
 }
 
-Deno.test("the program of the page finds the right text, with vectors and by reranking", async () => {
+Deno.test("the program in the documentation finds the right text, with vectors and reranking", async () => {
   await using gateway = startGateway({});
   const program = block("js").replace("http://127.0.0.1:8790", gateway.url);
   assert(program.includes(gateway.url));
@@ -21,7 +21,7 @@ Deno.test("the program of the page finds the right text, with vectors and by rer
   assertEquals(printed, Array(2).fill("Reset your password in the settings."));
 });
 
-Deno.test("the configuration of the page is valid", () => {
+Deno.test("the configuration in the documentation is valid", () => {
   const { models } = parseConfig(parseJsonc(block("jsonc")), () => "sk-0123456789abcdef");
   assertEquals(models.map(({ id }) => id), ["openai/text-embedding-3-small", "cohere/rerank-v3.5"]);
 });

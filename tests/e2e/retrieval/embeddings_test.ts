@@ -26,7 +26,7 @@ async function withHost(
   await test(gateway, host.requests);
 }
 
-Deno.test("embeddings: the request goes out as the client wrote it, and vectors come back in their own digits", async () => {
+Deno.test("embeddings: the request passes unchanged, and vectors return with their own digits", async () => {
   await withHost(() => vectors(["[0.10000000000000000001, -1.50E-3]", "[1,0]"]), async (gateway, requests) => {
     const response = await post(gateway, PATH, { ...ASK, user: "u", task: "search", models: ["acme/vectors"] });
     assertEquals(response.status, 200);
@@ -49,7 +49,7 @@ Deno.test("embeddings: the request goes out as the client wrote it, and vectors 
   });
 });
 
-Deno.test("embeddings: vectors are converted only where the upstream gives another format", async () => {
+Deno.test("embeddings: vectors are converted only if the upstream uses another format", async () => {
   const numbers = "[0.5,-0.25]";
   const cases = [
     { asks: "base64", gives: base64Of(0.5, -0.25), gets: base64Of(0.5, -0.25) },
@@ -69,7 +69,7 @@ Deno.test("embeddings: vectors are converted only where the upstream gives anoth
   }
 });
 
-Deno.test("embeddings: inputs in the wrong form are refused before an upstream is asked", async () => {
+Deno.test("embeddings: invalid inputs are refused before an upstream is called", async () => {
   await withHost(() => vectors([]), async (gateway, requests) => {
     const cases: [input: unknown, message: RegExp][] = [
       [undefined, /Missing required parameter: input/],
@@ -103,7 +103,7 @@ Deno.test("embeddings: inputs in the wrong form are refused before an upstream i
   });
 });
 
-Deno.test("embeddings: dimensions are those of the row, and hosts with one length are not asked for it", async () => {
+Deno.test("embeddings: dimensions must fit the model, and are not sent to hosts with one length", async () => {
   const fixed = { embedding: { dimensions: 2 } };
   await withHost(() => vectors(["[1,0]"]), async (gateway, requests) => {
     const refused = await post(gateway, PATH, { ...ASK, input: "a", dimensions: 3 });
@@ -123,7 +123,7 @@ Deno.test("embeddings: dimensions are those of the row, and hosts with one lengt
   }, { row: flexible });
 });
 
-Deno.test("embeddings: what an upstream does not report is counted, tokens by their number", async () => {
+Deno.test("embeddings: unreported usage is counted, token inputs by their number", async () => {
   const cases: [input: unknown, usage: JsonObject | null, tokens: number, source: string][] = [
     ["hello world", null, 2, "counted"],
     ["hello world", { prompt_tokens: 0, total_tokens: 0 }, 2, "counted"],
@@ -141,7 +141,7 @@ Deno.test("embeddings: what an upstream does not report is counted, tokens by th
   }
 });
 
-Deno.test("embeddings: answers that are no vectors of the model are not passed on, and not charged", async () => {
+Deno.test("embeddings: invalid vectors are neither passed on nor charged", async () => {
   const cases: [name: string, answer: ScriptedAnswer][] = [
     ["not JSON", { body: "<html>" }],
     ["too few", vectors(["[1,0]"])],
@@ -167,7 +167,7 @@ Deno.test("embeddings: answers that are no vectors of the model are not passed o
   }
 });
 
-Deno.test("embeddings: a target that fails is passed over, and a bad request is not", async () => {
+Deno.test("embeddings: a failing target is skipped, but not for an invalid request", async () => {
   for (const status of [401, 403, 429, 500, 503]) {
     await using first = startUpstream(() => failure(status));
     await using second = startUpstream(() => vectors(["[1,0]", "[0,1]"]));
@@ -188,7 +188,7 @@ Deno.test("embeddings: a target that fails is passed over, and a bad request is 
   });
 });
 
-Deno.test("embeddings: fails over between models of one space alone", async () => {
+Deno.test("embeddings: fallbacks stay within one vector space", async () => {
   await using first = startUpstream(() => failure(503));
   await using second = startUpstream(() => vectors(["[1,0]", "[0,1]"]));
   const space = (name: string) => ({ embedding: { dimensions: 2, space: name } });
@@ -212,7 +212,7 @@ Deno.test("embeddings: fails over between models of one space alone", async () =
   assertEquals(second.requests.length, 1);
 });
 
-Deno.test("embeddings: the wrong endpoint is named, in both directions", async () => {
+Deno.test("embeddings: the error names the right endpoint, in both directions", async () => {
   await using gateway = startGateway({});
   const chat = (model: string) => ({ model, messages: [{ role: "user", content: "a" }] });
   const cases: [path: string, body: JsonObject, message: RegExp][] = [
@@ -232,7 +232,7 @@ Deno.test("embeddings: the wrong endpoint is named, in both directions", async (
   }
 });
 
-Deno.test("embeddings: a budget holds the most they can cost, and refuses what it cannot pay for", async () => {
+Deno.test("embeddings: a budget holds the highest cost, and refuses what it cannot pay", async () => {
   const answered = Promise.withResolvers<void>();
   await using host = startUpstream(() => ({ ...vectors(["[1,0]"]), before: answered.promise }));
   await using gateway = startGateway({
@@ -267,7 +267,7 @@ Deno.test("embeddings: limits count requests and tokens", async () => {
   });
 });
 
-Deno.test("embeddings: a client that leaves is charged for the work that is under way, unless the row says cancel", async () => {
+Deno.test("embeddings: a disconnected client pays for running work, unless the model says cancel", async () => {
   for (const on_disconnect of ["auto", "cancel"]) {
     const answered = Promise.withResolvers<void>();
     const reached = Promise.withResolvers<void>();
@@ -294,7 +294,7 @@ Deno.test("embeddings: a client that leaves is charged for the work that is unde
   }
 });
 
-Deno.test("embeddings: an endpoint that a key may not call is refused, and its models are not listed", async () => {
+Deno.test("embeddings: an endpoint without permission is refused, and its models are not listed", async () => {
   await using gateway = startGateway({ groups: { text: { models: ["*"], endpoints: ["chat", "models"] } } });
   const key = await gateway.addKey({ group: "text" });
   assertEquals(await statusOf(post(gateway, PATH, { model: "sluice/embed", input: "a" }, { key })), 403);
@@ -316,7 +316,7 @@ Deno.test("embeddings: an endpoint that a key may not call is refused, and its m
   });
 });
 
-Deno.test("embeddings: a process that ends stops what is under way, without a charge", async () => {
+Deno.test("embeddings: a shutdown aborts running work, free of charge", async () => {
   const reached = Promise.withResolvers<void>();
   const never = Promise.withResolvers<void>();
   await withHost(() => {
@@ -345,7 +345,7 @@ Deno.test("embeddings: the explanation and the metrics name the endpoint", async
   assertMatch(await (await fetch(`${gateway.url}/metrics`)).text(), /endpoint="embeddings"/);
 });
 
-Deno.test("retrieval: a member that only looks like one of ours is refused, and no upstream takes it for ours", async () => {
+Deno.test("retrieval: an alternative spelling of a known member is refused", async () => {
   await using gateway = startGateway({});
   const cases: [path: string, body: JsonObject, param: string][] = [
     [PATH, { model: "sluice/embed", input: "a", Input: ["long"] }, "Input"],

@@ -27,7 +27,7 @@ async function withTwo(
   await test(gateway, [first.requests, second.requests]);
 }
 
-Deno.test("the hold pays for the dearest model that may answer, and the bill is that of the one that does", async () => {
+Deno.test("the hold covers the most expensive model that may answer, and the bill is that of the answering one", async () => {
   await withTwo({ prices: ["0.000001", "0.000002"] }, async (gateway) => {
     const key = await gateway.addKey({ rules: { budget: { usd: "1", period: "total" } } });
     const response = await post(gateway, PATH, ASK, { key });
@@ -38,7 +38,7 @@ Deno.test("the hold pays for the dearest model that may answer, and the bill is 
   });
 });
 
-Deno.test("a model that the budget cannot pay for is left out", async () => {
+Deno.test("a model beyond the budget is left out", async () => {
   await withTwo({ prices: ["0.000001", "0.000002"] }, async (gateway, [, second]) => {
     const key = await gateway.addKey({ rules: { budget: { usd: "0.00015", period: "total" } } });
     const response = await post(gateway, PATH, ASK, { key });
@@ -49,7 +49,7 @@ Deno.test("a model that the budget cannot pay for is left out", async () => {
   });
 });
 
-Deno.test("where the first model has no room, or costs too much for the client, the next one leads", async () => {
+Deno.test("if the first model is full or too expensive for the client, the next one leads", async () => {
   const rows = [{ limits: { requests_per_minute: 1 } }, {}];
   await withTwo({ prices: ["0.000002", "0.000001"], rows, sound: true }, async (gateway) => {
     for (const expected of ["acme/first", "acme/second"]) {

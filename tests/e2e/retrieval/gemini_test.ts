@@ -16,7 +16,7 @@ function batch({ json: { requests } }: UpstreamRequest, usage?: JsonObject): Scr
 
 const ROW = { embedding: { dimensions: 8, min_dimensions: 2 } };
 
-Deno.test("gemini: texts are embedded in one batch, with the dimensions that are asked for", async () => {
+Deno.test("gemini: texts are embedded in one batch, with the requested dimensions", async () => {
   await using host = startUpstream((request) => batch(request, { promptTokenCount: 5 }));
   await using gateway = startGateway({
     upstreams: { one: upstream("gemini", host.url, { base_url: `${host.url}/v1beta` }) },
@@ -45,7 +45,7 @@ Deno.test("gemini: texts are embedded in one batch, with the dimensions that are
   assertEquals(JSON.stringify(base64.data[1].embedding), base64Of(8, 1));
 });
 
-Deno.test("gemini: more than a hundred texts go out in parts and come back in order, counted where it reports nothing", async () => {
+Deno.test("gemini: more than a hundred texts are batched and return in order, counted if unreported", async () => {
   await using host = startUpstream((request) => batch(request));
   await using gateway = startGateway({
     upstreams: { one: upstream("gemini", host.url) },
@@ -60,7 +60,7 @@ Deno.test("gemini: more than a hundred texts go out in parts and come back in or
   assertEquals([entry?.tokens.prompt, entry?.source, entry?.attempts], [usage.prompt_tokens, "counted", 1]);
 });
 
-Deno.test("gemini: tokens go to a target that takes them, and are refused where there is none", async () => {
+Deno.test("gemini: token inputs go to a target that accepts them, or are refused", async () => {
   await using host = startUpstream((request) => batch(request));
   await using other = startUpstream(() =>
     json({ data: [{ index: 0, embedding: [1, 0] }], usage: { prompt_tokens: 2 } })
@@ -77,7 +77,7 @@ Deno.test("gemini: tokens go to a target that takes them, and are refused where 
   assertEquals(host.requests.length, 0);
 });
 
-Deno.test("gemini: errors are read in its own shape", async () => {
+Deno.test("gemini: errors are read in its own format", async () => {
   await using host = startUpstream(() =>
     json({ error: { code: 400, message: "API key not valid", status: "INVALID_ARGUMENT" } }, { status: 400 })
   );

@@ -66,7 +66,7 @@ function gatewayFor(url: string, way: typeof WAYS[number]): TestGateway {
 
 for (const way of WAYS) {
   for (const { path, body } of ENDPOINTS) {
-    Deno.test(`${path}, ${way}: faults are told to the client, charged to nobody, and passed over by another target`, async () => {
+    Deno.test(`${path}, ${way}: faults are reported to the client, free of charge, and another target answers`, async () => {
       await using server = startServer();
       await using gateway = gatewayFor(server.url, way);
       for (const [ask, status] of [...FATAL, ...(way === "wire" ? WIRE : [])]) {
@@ -82,7 +82,7 @@ for (const way of WAYS) {
       }
     });
 
-    Deno.test(`${path}, ${way}: usage that is missing or impossible is counted`, async () => {
+    Deno.test(`${path}, ${way}: missing or impossible usage is counted`, async () => {
       await using server = startServer();
       await using gateway = gatewayFor(server.url, way);
       for (const ask of ["no-usage", "wrong-usage"]) {

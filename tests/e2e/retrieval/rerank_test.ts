@@ -27,7 +27,7 @@ async function billOf(answer: ScriptedAnswer, pricing: JsonObject, ask: JsonObje
   return { body, sent: host.requests[0], entry, cost: response.headers.get("x-sluice-cost") };
 }
 
-Deno.test("rerank: the answer of a compatible upstream is passed on, with the public id of the model", async () => {
+Deno.test("rerank: the answer of a compatible upstream is passed on with the public model id", async () => {
   const given = { id: "r-1", model: "vectors-1", usage: { total_tokens: 21, prompt_tokens: 21 }, results: RESULTS };
   const { body, sent, entry, cost } = await billOf(json(given), { prompt: "0.00000002", completion: "0" }, {
     ...ASK,
@@ -42,7 +42,7 @@ Deno.test("rerank: the answer of a compatible upstream is passed on, with the pu
   assertEquals(cost, "0.00000042");
 });
 
-Deno.test("rerank: searches are billed as the upstream reports them, or one for each hundred documents", async () => {
+Deno.test("rerank: searches are billed as reported, or one per hundred documents", async () => {
   const pricing = { prompt: "0", completion: "0", request: "0.002" };
   const reported = await billOf(json({ results: RESULTS, meta: { billed_units: { search_units: 3 } } }), pricing);
   assertEquals(reported.cost, "0.006");
@@ -58,14 +58,14 @@ Deno.test("rerank: searches are billed as the upstream reports them, or one for 
   assertEquals(absurd.cost, "0.002");
 });
 
-Deno.test("rerank: tokens that the upstream does not report are counted: the query with each document", async () => {
+Deno.test("rerank: unreported tokens are counted: the query with each document", async () => {
   const { body, entry } = await billOf(json({ results: RESULTS }), { prompt: "0.000001", completion: "0" });
   // "reset a password" has 3 tokens and is read twice, "shipping" has 1, "reset it here" 3.
   assertEquals([entry?.tokens.prompt, entry?.source, entry?.cost], [10, "counted", 10_000_000n]);
   assertEquals(body.usage, { prompt_tokens: 10, total_tokens: 10 });
 });
 
-Deno.test("rerank: a budget holds the most that searches can cost", async () => {
+Deno.test("rerank: a budget holds the highest cost of searches", async () => {
   await using host = startUpstream(() => json({ results: RESULTS }));
   await using gateway = startGateway({
     upstreams: { one: upstream("vllm", host.url) },
@@ -81,7 +81,7 @@ Deno.test("rerank: a budget holds the most that searches can cost", async () => 
   assertEquals([entry?.held, entry?.cost], [2_000_000_000n, 2_000_000_000n]);
 });
 
-Deno.test("rerank: answers that are no ranking go to the next target", async () => {
+Deno.test("rerank: invalid rankings lead to the next target", async () => {
   const answers: ScriptedAnswer[] = [
     failure(500),
     { body: "<html>" },
@@ -102,7 +102,7 @@ Deno.test("rerank: answers that are no ranking go to the next target", async () 
   }
 });
 
-Deno.test("rerank: bad requests are refused", async () => {
+Deno.test("rerank: invalid requests are refused", async () => {
   await using gateway = startGateway({});
   const cases: [change: JsonObject, param: string, message: RegExp][] = [
     [{ query: "" }, "query", /not empty/],

@@ -116,7 +116,7 @@ async function play(routing: JsonObject, { failing = false }: { failing?: boolea
   return await billOf(gateway);
 }
 
-Deno.test("conversations stay at the upstream that has their prefix cached, and cost less", async () => {
+Deno.test("conversations stay at the upstream with their cached prefix, and cost less", async () => {
   const [stuck, drawn] = [await play({}), await play({ affinity_minutes: 0 })];
   // All but the first request of a conversation find its whole history cached.
   assertEquals(stuck.affinities, { miss: CONVERSATIONS, hit: CONVERSATIONS * (TURNS - 1) });
@@ -125,7 +125,7 @@ Deno.test("conversations stay at the upstream that has their prefix cached, and 
   assert(stuck.cost * 10n < drawn.cost * 8n, `${stuck.cost} ${drawn.cost}`);
 });
 
-Deno.test("a conversation whose upstream fails moves once, and stays where it went", async () => {
+Deno.test("a conversation whose upstream fails moves once, and stays there", async () => {
   const [stuck, drawn] = [await play({}, { failing: true }), await play({ affinity_minutes: 0 }, { failing: true })];
   const { hit = 0, miss = 0, moved = 0 } = stuck.affinities;
   assertEquals(miss, CONVERSATIONS);
@@ -154,7 +154,7 @@ Deno.test("two nodes without shared state send a conversation to one upstream", 
   for (const node of nodes) await node[Symbol.asyncDispose]();
 });
 
-Deno.test("a session that its client names stays together through a compaction", async () => {
+Deno.test("a session named by its client stays together through a compaction", async () => {
   const named: [header: string, body: JsonObject][] = [
     ["x-session-affinity", {}],
     ["x-session-id", {}],
@@ -177,7 +177,7 @@ Deno.test("a session that its client names stays together through a compaction",
   }
 });
 
-Deno.test("short prompts without a session are drawn, and another key's conversations are not known", async () => {
+Deno.test("short prompts without a session are balanced, and conversations of other keys are unknown", async () => {
   await using a = cachingHost();
   await using b = cachingHost();
   await using gateway = startGateway(configOf({ a, b }, {}), { random: seeded(3).next });

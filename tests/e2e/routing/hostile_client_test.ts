@@ -43,7 +43,7 @@ async function statusOf(
   return response.status;
 }
 
-Deno.test("whatever one client's requests are answered with, other clients are served by the same target", async () => {
+Deno.test("errors caused by one client leave a target available to others", async () => {
   const refusals: [name: string, script: (protocol: typeof SPOKEN[number]) => ScriptedAnswer][] = [
     ...[400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529].map((status) =>
       [String(status), (protocol: typeof SPOKEN[number]) => poisoned(protocol, status)] as [
@@ -80,7 +80,7 @@ Deno.test("whatever one client's requests are answered with, other clients are s
   }
 });
 
-Deno.test("a target that is well again serves the others, however often one client's requests fail there", async () => {
+Deno.test("a recovered target serves others, however often one client's requests fail there", async () => {
   using time = simulateTime(1_800_000_000_000);
   let isDead = true;
   await using server = startUpstream(({ method, body }) =>
@@ -108,7 +108,7 @@ Deno.test("a target that is well again serves the others, however often one clie
   assert(statuses.slice(served).every((status) => status === 200), String(statuses));
 });
 
-Deno.test("a 403 is the request's: 502 that says what may be wrong, without the vendor's words", async () => {
+Deno.test("a 403 is returned as 502 that explains possible causes without the vendor's text", async () => {
   for (const protocol of SPOKEN) {
     await using server = startUpstream(({ method }) => method === "GET" ? json({}) : poisoned(protocol, 403));
     await using gateway = startGateway(oneModel(protocol, server.url), { breakers: true });
@@ -126,7 +126,7 @@ Deno.test("a 403 is the request's: 502 that says what may be wrong, without the 
   }
 });
 
-Deno.test("a refused key is found by a probe without a client's content, and so is a good one", async () => {
+Deno.test("a probe without client content detects refused and accepted keys", async () => {
   for (const protocol of SPOKEN) {
     using time = simulateTime(1_800_000_000_000);
     let accepts = false;
@@ -165,7 +165,7 @@ Deno.test("a refused key is found by a probe without a client's content, and so 
   }
 });
 
-Deno.test("a key with few rights is not taken for a refused one", async () => {
+Deno.test("a key with few permissions is not taken for a refused one", async () => {
   // It may neither list models nor use the endpoint that a probe asks, but others.
   await using server = startUpstream(({ method, body }) =>
     body.includes(POISON)
@@ -182,7 +182,7 @@ Deno.test("a key with few rights is not taken for a refused one", async () => {
   assertEquals(gateway.gateway.health.snapshot().map(({ state }) => state), ["closed"]);
 });
 
-Deno.test("an upstream whose list of models is open to all is asked without a model", async () => {
+Deno.test("an upstream with a public model list is probed without a model", async () => {
   await using server = startUpstream(({ method }) =>
     method === "GET" ? json({ data: [] }) : json(errorBody("chat", "who are you"), { status: 401 })
   );
@@ -192,7 +192,7 @@ Deno.test("an upstream whose list of models is open to all is asked without a mo
   assertEquals(server.requests.slice(1).map(({ method, body }) => `${method} ${body}`), ["GET ", "GET ", "POST {}"]);
 });
 
-Deno.test("faults that are rehearsed stay with the row that rehearses, and with the key that does", async () => {
+Deno.test("simulated faults affect only their row and key", async () => {
   const row = (id: string, models: string[]): JsonObject => ({
     id,
     created: 1,

@@ -47,7 +47,7 @@ function statesOf({ gateway }: TestGateway): Record<string, string> {
   );
 }
 
-Deno.test("a breaker opens after five failures, and closes by a single request of a hundred", async () => {
+Deno.test("a breaker opens after five failures, and closes with one of a hundred requests", async () => {
   const clock = handClock();
   let script: ScriptedAnswer = BROKEN;
   await using server = startUpstream(() => script);
@@ -93,7 +93,7 @@ async function waitFor(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-Deno.test("a hundred clients at once of a target that fails are answered by the other", async () => {
+Deno.test("a hundred concurrent clients of a failing target are answered by another", async () => {
   await using first = startUpstream(() => BROKEN);
   await using second = startUpstream(() => ANSWER);
   await using gateway = start({ first, second });
@@ -105,7 +105,7 @@ Deno.test("a hundred clients at once of a target that fails are answered by the 
   assertEquals(first.requests.length, tried);
 });
 
-Deno.test("the limit of one model leaves the others of its upstream alone, for as long as it says", async () => {
+Deno.test("a limit of one model leaves the upstream's other models available, for its stated time", async () => {
   const clock = handClock();
   const busy = json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } });
   await using server = startUpstream(({ body }) => JSON.parse(body).model === "busy" ? busy : ANSWER);
@@ -124,7 +124,7 @@ Deno.test("the limit of one model leaves the others of its upstream alone, for a
   assertEquals(server.requests.length, 3);
 });
 
-Deno.test("a limit that is over soon is waited for where there is no other target", async () => {
+Deno.test("a short limit is waited for if there is no other target", async () => {
   let asked = 0;
   const busy = json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after-ms": "30" } });
   await using server = startUpstream(() => asked++ === 0 ? busy : ANSWER);
@@ -132,7 +132,7 @@ Deno.test("a limit that is over soon is waited for where there is no other targe
   assertEquals(await ask(gateway), [200, "only 2"]);
 });
 
-Deno.test("a client's mistakes and clients that leave say nothing about a target", async () => {
+Deno.test("client errors and disconnects do not count for a target", async () => {
   const held = Promise.withResolvers<void>();
   await using server = startUpstream(({ body }) =>
     body.includes("leave") ? { ...ANSWER, before: held.promise } : json(errorBody("chat", "wrong"), { status: 400 })
@@ -153,7 +153,7 @@ Deno.test("a client's mistakes and clients that leave say nothing about a target
   assertEquals([row?.state, row?.samples], ["closed", 0]);
 });
 
-Deno.test("streams that break off count against their target, one after another", async () => {
+Deno.test("truncated streams count as failures of their target", async () => {
   const frames = STREAMED.chat;
   await using server = startUpstream(() =>
     events(frames.join(""), { cutAfterBytes: frames.slice(0, 2).join("").length })
@@ -174,7 +174,7 @@ Deno.test("the speed of streams is measured", async () => {
   assert(row?.first_ms !== undefined && row.first_ms >= 0 && row.first_ms < 5_000, JSON.stringify(row));
 });
 
-Deno.test("a storm of failures is not made worse, and ends soon after it is over", async () => {
+Deno.test("a storm of failures is not amplified, and ends soon after it", async () => {
   let failing = true;
   const script = () => failing ? BROKEN : ANSWER;
   await using first = startUpstream(script);

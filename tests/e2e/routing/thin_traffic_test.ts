@@ -88,7 +88,7 @@ function all(status: number, count: number): number[] {
   return Array(count).fill(status);
 }
 
-Deno.test("a target that is well again answers thin traffic at once, while another stays dead", async () => {
+Deno.test("a recovered target answers thin traffic at once, while another stays down", async () => {
   for (const [protocol, stream] of [["chat", false], ["responses", true], ["messages", false]] as const) {
     using time = simulateTime(1_800_000_000_000);
     await using first = fakeHost("generations");
@@ -112,7 +112,7 @@ Deno.test("a target that is well again answers thin traffic at once, while anoth
   }
 });
 
-Deno.test("a target that recovers while its breaker is open answers a request that no other target answers", async () => {
+Deno.test("a target that recovers while its breaker is open answers if no other target does", async () => {
   using time = simulateTime(1_800_000_000_000);
   await using first = fakeHost("everything");
   await using second = fakeHost("everything");
@@ -124,7 +124,7 @@ Deno.test("a target that recovers while its breaker is open answers a request th
   assertEquals(await send(gateway, { time, count: 24 }), all(200, 24));
 });
 
-Deno.test("no client's request goes to a host that answers nothing, while another target is up", async () => {
+Deno.test("no client request goes to a silent host while another target is up", async () => {
   using time = simulateTime(1_800_000_000_000);
   await using first = fakeHost("everything");
   await using second = fakeHost();
@@ -138,7 +138,7 @@ Deno.test("no client's request goes to a host that answers nothing, while anothe
   assert(first.asked() > before);
 });
 
-Deno.test("of three targets and of a list of models, the one that is well answers", async () => {
+Deno.test("of three targets and of several models, the healthy one answers", async () => {
   using time = simulateTime(1_800_000_000_000);
   await using first = fakeHost("generations");
   await using second = fakeHost("generations");
@@ -194,7 +194,7 @@ Deno.test("a half-open target costs no client its image", async () => {
   }
 });
 
-Deno.test("where every target is dead, many requests cause at most twice as many and a quarter", async () => {
+Deno.test("if every target is down, requests cause at most 2.25 times as many calls", async () => {
   for (const count of [2, 3, 5]) {
     const hosts: Record<string, FakeHost> = {};
     await using stack = new AsyncDisposableStack();

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { startGateway } from "../../support/gateway.ts";
 
-Deno.test("a caller with a good key may ask what the gateway takes for its address, and nobody else", async () => {
+Deno.test("only a caller with a valid key may ask for its client address", async () => {
   await using gateway = startGateway({ trusted_proxies: ["127.0.0.1"] });
   const shown = async (path: string, headers: Record<string, string>) => {
     const response = await fetch(gateway.url + path, { headers });

@@ -20,7 +20,7 @@ async function addKey(cwd: string): Promise<{ code: number; err: string }> {
 }
 
 Deno.test({
-  name: "a data folder that is a link to where the program may not write is refused, and nothing is left outside",
+  name: "a data folder linked to an unwritable place is refused, and nothing is written outside",
   ignore: Deno.build.os === "windows",
   fn: () =>
     inFolder(async (folder) => {

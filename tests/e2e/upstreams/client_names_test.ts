@@ -5,7 +5,7 @@ import { model, startGateway, upstream } from "../../support/gateway.ts";
 import { prompt, WHOLE } from "../../upstream/replies.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 
-Deno.test("what a target cannot be sent is named as the client wrote it", async () => {
+Deno.test("dropped parameters are named as the client wrote them", async () => {
   await using server = startUpstream(({ path }) => json(path.includes("generateContent") ? GEMINI : WHOLE.chat));
   await using gateway = startGateway({
     upstreams: {

@@ -20,7 +20,7 @@ function twoTargets(first: JsonObject, second: JsonObject): JsonObject {
   return { upstreams: { first, second }, models: [model("acme/one", targets)] };
 }
 
-Deno.test("a target that fails is passed over, unseen by the client", async () => {
+Deno.test("a failing target is skipped without the client noticing", async () => {
   const failures: [name: string, ScriptedAnswer][] = [
     ["408", json(errorBody("chat", "slow"), { status: 408 })],
     ["429", json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } })],
@@ -80,7 +80,7 @@ function answeredBy({ headers }: Response): (string | null)[] {
   return ["upstream", "model", "attempts"].map((name) => headers.get(`x-sluice-${name}`));
 }
 
-Deno.test("an upstream that cannot be reached is asked once more, one that says nothing is not, in every protocol", async () => {
+Deno.test("an unreachable upstream is retried once, a silent one is not, in every protocol", async () => {
   const silent = Promise.withResolvers<void>();
   await using mute = startUpstream(() => ({ body: "", before: silent.promise }));
   await using closing = startRawUpstream((connection) => Promise.resolve(connection.close()));
@@ -110,7 +110,7 @@ Deno.test("an upstream that cannot be reached is asked once more, one that says 
   silent.resolve();
 });
 
-Deno.test("every target that failed is a line of the log, without keys and addresses", async () => {
+Deno.test("every failed target is logged, without keys and addresses", async () => {
   await using first = startUpstream(() => json(errorBody("chat", `no ${UPSTREAM_KEY} CANARY`), { status: 401 }));
   await using gateway = startGateway(
     twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", nobody())),
@@ -130,7 +130,7 @@ Deno.test("every target that failed is a line of the log, without keys and addre
   assert(!text.includes(UPSTREAM_KEY) && !text.includes("CANARY") && !text.includes("127.0.0.1"), text);
 });
 
-Deno.test("losses are those of the target that answered", async () => {
+Deno.test("dropped parameters are those of the answering target", async () => {
   await using first = startUpstream(() => json(errorBody("messages", "busy"), { status: 529 }));
   await using second = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(
@@ -141,7 +141,7 @@ Deno.test("losses are those of the target that answered", async () => {
   assertEquals(response.headers.get("x-sluice-dropped"), null);
 });
 
-Deno.test("what the client got wrong is no reason to ask another", async () => {
+Deno.test("a client error leads to no other target", async () => {
   const cases: [status: number, answer: number][] = [[400, 400], [404, 404], [413, 413], [422, 400]];
   for (const [status, answer] of cases) {
     await using first = startUpstream(() => json(errorBody("chat", "wrong"), { status }));
@@ -161,7 +161,7 @@ Deno.test("what the client got wrong is no reason to ask another", async () => {
   }
 });
 
-Deno.test("nothing is tried again after the first event", async () => {
+Deno.test("nothing is retried after the first event", async () => {
   for (const client of PROTOCOLS) {
     const frames = STREAMED.chat;
     await using first = startUpstream(() => events(frames.slice(0, 2).join("") + errorFrame("chat", "broken")));
@@ -176,7 +176,7 @@ Deno.test("nothing is tried again after the first event", async () => {
   }
 });
 
-Deno.test("where every target fails, the last one's error is the answer", async () => {
+Deno.test("if every target fails, the last error is the answer", async () => {
   await using first = startUpstream(() => json(errorBody("chat", "broken"), { status: 500 }));
   await using second = startUpstream(() =>
     json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } })
@@ -189,7 +189,7 @@ Deno.test("where every target fails, the last one's error is the answer", async 
   assertEquals([response.status, response.headers.get("retry-after")], [429, "7"]);
 });
 
-Deno.test("a model may have targets of every protocol: each gets its own", async () => {
+Deno.test("a model may have targets of every protocol, each with its own request", async () => {
   const answers: Record<string, ScriptedAnswer> = {
     "/v1/chat/completions": json(WHOLE.chat),
     "/v1/responses": json(WHOLE.responses),
@@ -238,7 +238,7 @@ Deno.test("a model may have targets of every protocol: each gets its own", async
   assertEquals(server.requests.slice(tried).map(({ path }) => path), Object.keys(answers));
 });
 
-Deno.test("an upstream that speaks the client's protocol is asked in it, any other in its own", async () => {
+Deno.test("an upstream with the client's protocol is called in it, any other in its own", async () => {
   await using server = startUpstream(({ path }) => path === "/v1/responses" ? json(WHOLE.responses) : json(WHOLE.chat));
   const targets = [{ upstream: "one", model: "m" }];
   const asked = async (file: JsonObject): Promise<(string | undefined)[]> => {

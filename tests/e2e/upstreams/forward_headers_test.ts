@@ -81,7 +81,7 @@ Deno.test("the error of an upstream brings its listed headers", async () => {
   assertEquals([response.status, passedOn(response)], [400, PASSED]);
 });
 
-Deno.test("headers of the gateway's own limits go before those of an upstream", async () => {
+Deno.test("the gateway's own limit headers take precedence over an upstream's", async () => {
   await using server = script();
   const limits = { requests_per_minute: 60 };
   await using gateway = startGateway(config(server.url, { forward_headers: PATTERNS }, limits));
@@ -94,7 +94,7 @@ Deno.test("headers of the gateway's own limits go before those of an upstream", 
   }
 });
 
-Deno.test("only the headers of the upstream that answered are passed on", async () => {
+Deno.test("only headers of the answering upstream are passed on", async () => {
   await using failing = script((answer) => ({ ...answer, status: 500 }));
   await using server = script();
   await using gateway = startGateway({

@@ -74,7 +74,7 @@ const HEADER_NAMES = [
   "x-envoy-original-path",
 ];
 
-Deno.test("no member and no header of a request says where the gateway connects", async () => {
+Deno.test("no member and no header of a request changes where the gateway connects", async () => {
   await using trap = startUpstream(() => json({ caught: true }));
   const bodies = [...BODY_NAMES.map((name) => (url: string): JsonObject => ({ [name]: url })), ...NESTED_NAMES];
   assertEquals(bodies.length + HEADER_NAMES.length, 60);
@@ -103,7 +103,7 @@ Deno.test("no member and no header of a request says where the gateway connects"
   assertEquals(trap.requests.length, 0);
 });
 
-Deno.test("the model's name does not change the path either", async () => {
+Deno.test("the model's name does not change the path", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   for (
@@ -116,7 +116,7 @@ Deno.test("the model's name does not change the path either", async () => {
   assertEquals(server.requests.length, 0);
 });
 
-Deno.test("addresses of images and files are passed on and never fetched", async () => {
+Deno.test("URLs of images and files are passed on and never fetched", async () => {
   await using trap = startUpstream(() => json({ caught: true }));
   const image = `${trap.url}/a.png`;
   const asks: Readonly<Record<Protocol, JsonObject>> = {
@@ -189,7 +189,7 @@ function thought(protocol: Protocol, signature: string): JsonObject {
   }
 }
 
-Deno.test("reasoning that another vendor signed stays behind, also where the protocol is the same", async () => {
+Deno.test("reasoning signed by another vendor is removed, even within one protocol", async () => {
   const natives = { responses: "openai", messages: "anthropic" } as const;
   for (const protocol of ["messages", "responses"] as const) {
     await using server = startUpstream(() => json(WHOLE[protocol]));
@@ -219,7 +219,7 @@ Deno.test("reasoning that another vendor signed stays behind, also where the pro
   }
 });
 
-Deno.test("reasoning that another vendor signed stays behind in chat, and goes to a host that sells that vendor's models", async () => {
+Deno.test("reasoning signed by another vendor is removed in chat, except for a host that sells that vendor's models", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   const upstreams = {
     plain: upstream("openai", server.url, { protocols: ["chat"] }),
@@ -243,7 +243,7 @@ Deno.test("reasoning that another vendor signed stays behind in chat, and goes t
   }
 });
 
-Deno.test("a vendor's own signature is taken out of the gateway's envelope before it goes home", async () => {
+Deno.test("a vendor's own signature leaves the gateway's envelope before it returns", async () => {
   await using server = startUpstream(() => json(WHOLE.responses));
   await using gateway = startGateway(oneModel("responses", server.url));
   // OpenAI's own, in an envelope because it came through another protocol with the id of its item.
@@ -254,7 +254,7 @@ Deno.test("a vendor's own signature is taken out of the gateway's envelope befor
   assert(body.includes('"encrypted_content":"native-value"') && !body.includes("sluice1."), body);
 });
 
-Deno.test("a file that only one vendor has is no file elsewhere", async () => {
+Deno.test("a file stored at one vendor is unknown to others", async () => {
   await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const response = await gateway.ask("chat", {
@@ -264,7 +264,7 @@ Deno.test("a file that only one vendor has is no file elsewhere", async () => {
   assertEquals([response.status, server.requests.length], [400, 0], await response.text());
 });
 
-Deno.test("what is lost is named, and refused where the client wants all or nothing", async () => {
+Deno.test("dropped parameters are named, and refused if the client requires all", async () => {
   await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   const more: JsonObject = { seed: 5, logit_bias: { 5: 1 } };

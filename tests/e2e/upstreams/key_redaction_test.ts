@@ -136,7 +136,7 @@ for (const upstream of UPSTREAMS) {
     }
   });
 
-  Deno.test(`${upstream}: no answer carries the gateway's key to a client, however its bytes are cut`, async () => {
+  Deno.test(`${upstream}: no answer carries the gateway's key to a client, split anywhere`, async () => {
     for (const key of KEYS) {
       for (const stream of [false, true]) {
         const body = saying(upstream, { words: `My key is ${key}!`, stream });

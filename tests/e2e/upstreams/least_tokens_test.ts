@@ -283,7 +283,7 @@ const CLAIMS: Claim[] = [
   },
 ];
 
-Deno.test("a limit below the upstream's minimum is kept by the gateway, in every protocol, whole and streamed", async () => {
+Deno.test("the gateway enforces a limit below the upstream's minimum, in every protocol, whole and streamed", async () => {
   let scene: Scene | undefined;
   await using server = startUpstream(({ body }) => {
     if (scene === undefined) throw new Error("Cannot answer without a scene");
@@ -318,7 +318,7 @@ Deno.test("a limit below the upstream's minimum is kept by the gateway, in every
   }
 });
 
-Deno.test("a stop sequence within the limit ends an answer, and a limit that the upstream takes is not touched", async () => {
+Deno.test("a stop sequence ends an answer within the limit, and a limit that the upstream accepts is unchanged", async () => {
   await using server = startUpstream(({ body }) => {
     const scene = { output: [text(WORDS)], usage: used(16), incomplete: true };
     return JSON.parse(body).stream === true ? streamOf(scene) : json(responseOf(scene));
@@ -334,7 +334,7 @@ Deno.test("a stop sequence within the limit ends an answer, and a limit that the
   }
 });
 
-Deno.test("an upstream that says much more than its limit is cut, too", async () => {
+Deno.test("an upstream that exceeds its limit by far is cut off", async () => {
   const long = `one${" two".repeat(50_000)}`;
   const scene = { output: [text(long)], usage: used(3) };
   await using server = startUpstream(({ body }) =>
@@ -362,7 +362,7 @@ Deno.test("a budget pays for the upstream's minimum, or the request is not sent"
   assertEquals(server.requests.length, 1);
 });
 
-Deno.test("a host whose minimum is not known gets a responses client's own limit", async () => {
+Deno.test("a host with an unknown minimum gets a responses client's own limit", async () => {
   await using server = startUpstream(() => json(responseOf({ output: [text("one")], usage: used(1) })));
   await using gateway = startGateway({
     upstreams: { one: upstream("vllm", server.url, { protocols: ["chat", "responses"] }) },
@@ -373,7 +373,7 @@ Deno.test("a host whose minimum is not known gets a responses client's own limit
   assertEquals(JSON.parse(server.requests[0]?.body ?? "").max_output_tokens, 5);
 });
 
-Deno.test("a client that wants all or nothing is refused by the name of its own limit", async () => {
+Deno.test("a client that requires all parameters is refused under the name of its own limit", async () => {
   await using server = startUpstream(() => json({}, { status: 500 }));
   await using gateway = startGateway(oneModel("responses", server.url));
   for (const member of ["max_tokens", "max_completion_tokens"]) {

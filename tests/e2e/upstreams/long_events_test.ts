@@ -26,7 +26,7 @@ function saidIn(protocol: Protocol, stream: string): string[] {
 }
 
 for (const protocol of PROTOCOLS) {
-  Deno.test(`relayed ${protocol}: a long event comes back byte for byte, in its place`, async () => {
+  Deno.test(`relayed ${protocol}: a long event passes unchanged and in order`, async () => {
     assert(INSIDE.length > LONG_TEXT_CHARS);
     let inside = "Hello";
     await using server = startUpstream(() => events(saying(protocol, inside), { chunkBytes: 65_536 }));
@@ -38,7 +38,7 @@ for (const protocol of PROTOCOLS) {
     assert(await ask() === short.replaceAll("Hello", () => INSIDE));
   });
 
-  Deno.test(`relayed ${protocol}: a long event that is no JSON ends the stream with an error`, async () => {
+  Deno.test(`relayed ${protocol}: a long event that is not JSON ends the stream with an error`, async () => {
     await using server = startUpstream(() => events(saying(protocol, `${INSIDE}\\x`)));
     await using gateway = startGateway(oneModel(protocol, server.url));
     const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
@@ -46,7 +46,7 @@ for (const protocol of PROTOCOLS) {
     assert(text.length < 10_000 && text.includes("error") && !text.includes(SUCCESS[protocol]), text.slice(0, 1_000));
   });
 
-  Deno.test(`${protocol} for all clients: what a long event says comes whole, in pieces, and in its order`, async () => {
+  Deno.test(`${protocol} for all clients: a long event is translated completely and in order`, async () => {
     await using server = startUpstream(() => events(saying(protocol, INSIDE)));
     await using gateway = startGateway(oneModel(protocol, server.url));
     for (const client of PROTOCOLS.filter((client) => client !== protocol)) {
@@ -60,7 +60,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-Deno.test("gemini for chat: what a long event says comes whole, and one that is no JSON is an error", async () => {
+Deno.test("gemini for chat: a long event is translated completely, and one that is not JSON is an error", async () => {
   const piece = (inside: string, more = "") =>
     `data: {"candidates":[{"content":{"parts":[{"text":"${inside}"}]}${more}}]}\n\n`;
   let inside = INSIDE;
@@ -73,7 +73,7 @@ Deno.test("gemini for chat: what a long event says comes whole, and one that is 
   assert(broken.includes('"error"') && !broken.includes(SUCCESS.chat));
 });
 
-Deno.test("what comes behind a long event is told, be it an error", async () => {
+Deno.test("events after a long one follow it, even an error", async () => {
   const [, ...others] = STREAMED.chat;
   const opening = others.slice(0, 1).join("").replaceAll("Hello", () => INSIDE);
   await using server = startUpstream(() => events(opening + errorFrame("chat", "No more")));

@@ -29,7 +29,7 @@ function body(member: string): string {
   return `{"model":"acme/one","max_tokens":9,"messages":[{"role":"user","content":"Hi"}],${member}}`;
 }
 
-Deno.test("a parameter that is a float takes every finite number, however many digits it has", async () => {
+Deno.test("a float parameter accepts every finite number with any number of digits", async () => {
   for (const protocol of ["chat", "messages"] as const) {
     await using host = startUpstream(() => ({ body: JSON.stringify(ANSWERS[protocol]) }));
     await using gateway = startGateway(oneModel(protocol, host.url));
@@ -54,7 +54,7 @@ Deno.test("a parameter that is a float takes every finite number, however many d
   }
 });
 
-Deno.test("a seed of any size reaches the upstream as it was written", async () => {
+Deno.test("a seed of any size reaches the upstream unchanged", async () => {
   await using host = startUpstream(() => ({ body: JSON.stringify(ANSWERS.chat) }));
   await using gateway = startGateway(oneModel("chat", host.url));
   for (const seed of ["9007199254740993", "-9223372036854775808", "18014398509481984", "7"]) {
@@ -69,7 +69,7 @@ Deno.test("a seed of any size reaches the upstream as it was written", async () 
   }
 });
 
-Deno.test("a count that is no safe integer is refused", async () => {
+Deno.test("a count beyond the safe integers is refused", async () => {
   await using gateway = startGateway({});
   const response = await gateway.ask(
     "chat",

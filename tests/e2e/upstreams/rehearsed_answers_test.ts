@@ -6,7 +6,7 @@ import { prompt, type PROTOCOLS } from "../../upstream/replies.ts";
 
 const PATCH = "*** Begin Patch\n*** Add File: a.txt\n+one\n+two\n*** End Patch";
 
-Deno.test("a patch of several lines is the input of a custom tool, in every way to write it", async () => {
+Deno.test("a multi-line patch can be the input of a custom tool, in every notation", async () => {
   await using gateway = startGateway({});
   const texts = [
     `Please\ncall:apply_patch\n\`\`\`\n${PATCH}\n\`\`\``,
@@ -31,7 +31,7 @@ Deno.test("a patch of several lines is the input of a custom tool, in every way 
   }
 });
 
-Deno.test("an answer in a form is the user's own text where it has that form", async () => {
+Deno.test("an answer in a format is the user's own text if that matches", async () => {
   await using gateway = startGateway({});
   const schema = {
     type: "object",
@@ -55,7 +55,7 @@ Deno.test("an answer in a form is the user's own text where it has that form", a
   }
 });
 
-Deno.test("members that mean nothing to the embedded model are named, or refused where all are wanted", async () => {
+Deno.test("members without effect in the embedded model are named, or refused if all are required", async () => {
   await using gateway = startGateway({});
   const cases: [protocol: typeof PROTOCOLS[number], more: JsonObject, dropped: string | null][] = [
     ["chat", { temprature: 1, verbosity: "low" }, "temprature, verbosity"],
@@ -77,7 +77,7 @@ Deno.test("members that mean nothing to the embedded model are named, or refused
   }
 });
 
-Deno.test("the embedded model refuses what vendors refuse about a conversation", async () => {
+Deno.test("the embedded model refuses conversations that vendors refuse", async () => {
   await using gateway = startGateway({});
   const look = { type: "object" };
   const cases: [protocol: typeof PROTOCOLS[number], more: JsonObject, message: RegExp][] = [
@@ -123,7 +123,7 @@ Deno.test("the embedded model refuses what vendors refuse about a conversation",
   }
 });
 
-Deno.test("results that follow their calls are accepted, and calls of several messages in a row", async () => {
+Deno.test("results that follow their calls are accepted, and so are calls of several messages in a row", async () => {
   await using gateway = startGateway({});
   const call = (id: string): JsonObject => ({ id, type: "function", function: { name: "look", arguments: "{}" } });
   const messages = [

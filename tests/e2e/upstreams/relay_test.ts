@@ -75,7 +75,7 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
 };
 
 for (const protocol of PROTOCOLS) {
-  Deno.test(`relayed ${protocol}: the upstream gets the client's body byte for byte, but for the documented edits`, async () => {
+  Deno.test(`relayed ${protocol}: the client's body passes unchanged except for documented edits`, async () => {
     await using server = startUpstream(() => json(WHOLE[protocol]));
     const groups = { default: { hosted_tools: ["web_search"] } };
     const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
@@ -92,7 +92,7 @@ for (const protocol of PROTOCOLS) {
     }
   });
 
-  Deno.test(`relayed ${protocol}: a whole answer comes back byte for byte, but for the model`, async () => {
+  Deno.test(`relayed ${protocol}: a whole answer passes unchanged except for the model`, async () => {
     const odd = (model: string) =>
       textOf(WHOLE[protocol]).replace(
         '"model":"acme/one"',
@@ -106,7 +106,7 @@ for (const protocol of PROTOCOLS) {
     assertEquals(await response.text(), ` ${odd("acme/one")}\n`);
   });
 
-  Deno.test(`relayed ${protocol}: a stream comes back frame for frame, however its bytes are cut and its lines are ended`, async () => {
+  Deno.test(`relayed ${protocol}: a stream passes frame by frame, split anywhere, with any line ends`, async () => {
     const frames = STREAMED[protocol];
     const future = protocol === "chat"
       ? 'data: {"id":"c","object":"chat.future","x":1.0,"choices":[]}\n\n'
@@ -138,7 +138,7 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
-Deno.test("a byte order mark within a text reaches the client, also where the upstream's bytes are cut before it", async () => {
+Deno.test("a byte order mark within a text reaches the client, even if the upstream's bytes are split before it", async () => {
   for (const spoken of PROTOCOLS) {
     const said = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
     const bytes = new TextEncoder().encode(`: ${" ".repeat(said.length)}\n\n${said}`);
@@ -167,7 +167,7 @@ Deno.test("a byte order mark within a text reaches the client, also where the up
   }
 });
 
-Deno.test("relayed chat: what is no JSON is an error, also where spaces that JSON does not know are around it", async () => {
+Deno.test("relayed chat: invalid JSON is an error, even between white space that JSON does not know", async () => {
   const [first = "", ...others] = STREAMED.chat;
   await using server = startUpstream(() => events([first, ...others].join("").replace("}\n\n", "}\ufeff\n\n")));
   await using gateway = startGateway(oneModel("chat", server.url));
@@ -200,7 +200,7 @@ function withCost(frame: string): string {
   return frame.replace(/\}\n\n$/, ',"sluice_cost":"0"}\n\n');
 }
 
-Deno.test("relayed chat: the usage is always asked for, and shown to those who asked", async () => {
+Deno.test("relayed chat: usage is always requested, and shown only to clients that asked", async () => {
   await using server = startUpstream(() => events(STREAMED.chat.join("")));
   await using gateway = startGateway(oneModel("chat", server.url));
   const cases: [JsonObject, sent: JsonObject, shown: boolean][] = [
@@ -231,7 +231,7 @@ Deno.test("relayed chat: content filter results without a choice stay", async ()
   );
 });
 
-Deno.test("relayed bodies lose what the model cannot do, and it is named", async () => {
+Deno.test("relayed bodies lose parameters that the model lacks, and these are named", async () => {
   const cases: [Protocol, JsonObject, dropped: string, gone: string[], kept: JsonObject][] = [
     ["chat", { reasoning_effort: "high" }, "reasoning_effort", ["reasoning_effort"], {}],
     ["chat", { reasoning: { effort: "high" } }, "reasoning.effort", ["reasoning"], {}],
@@ -261,7 +261,7 @@ Deno.test("relayed bodies lose what the model cannot do, and it is named", async
   }
 });
 
-Deno.test("relayed bodies are worded as their vendor wants it", async () => {
+Deno.test("relayed bodies are adapted to their vendor", async () => {
   await using server = startUpstream(() => events(STREAMED.chat.join("")));
   const file = oneModel("chat", server.url);
   await using gateway = startGateway({
@@ -281,7 +281,7 @@ Deno.test("relayed bodies are worded as their vendor wants it", async () => {
   );
 });
 
-Deno.test("headers: only those that belong to the protocol cross, in both directions", async () => {
+Deno.test("headers: only those of the protocol are passed on, in both directions", async () => {
   const random = (side: string) =>
     Object.fromEntries(
       Array.from(
@@ -371,7 +371,7 @@ Deno.test("headers: only those that belong to the protocol cross, in both direct
   }
 });
 
-Deno.test("headers: anthropic-beta stays behind where the client speaks another protocol", async () => {
+Deno.test("headers: anthropic-beta is removed for clients of another protocol", async () => {
   await using server = startUpstream(() => json(WHOLE.messages));
   await using gateway = startGateway(oneModel("messages", server.url));
   for (const protocol of ["chat", "responses"] as const) {

@@ -16,7 +16,7 @@ function stream(frames: readonly string[]): string {
   return CHUNKED_EVENTS + chunk(frames.join("")) + chunk("");
 }
 
-Deno.test("a kept connection that has just ended is no failure: the request goes out on a new one", async () => {
+Deno.test("a kept connection that was just closed is no failure: the request goes out on a new one", async () => {
   for (const protocol of PROTOCOLS) {
     for (const then of ["close", "reset"] as const) {
       for (const streams of [false, true]) {
@@ -43,7 +43,7 @@ Deno.test("a kept connection that has just ended is no failure: the request goes
   }
 });
 
-Deno.test("the second try takes no other kept connection, which may be as old", async () => {
+Deno.test("the retry uses a new connection, not another kept one", async () => {
   const both = Promise.withResolvers<void>();
   let firsts = 0;
   await using server = startRawUpstream(async (socket, { request }) => {
@@ -63,7 +63,7 @@ Deno.test("the second try takes no other kept connection, which may be as old", 
   assertEquals([server.accepted, server.asked.length], [3, 4]);
 });
 
-Deno.test("the new connection has no second try of its own: then it is a failure, and another target's turn", async () => {
+Deno.test("a new connection has no retry: its failure leads to another target", async () => {
   let well = true;
   await using server = startRawUpstream(async (socket) => {
     if (!well) return "close";
@@ -89,7 +89,7 @@ Deno.test("the new connection has no second try of its own: then it is a failure
   assertEquals(gateway.logs.map(({ event, upstream }) => [event, upstream]), [["target_failed", "first"]]);
 });
 
-Deno.test("an answer that had begun, or that took its time, is a failure at once", async () => {
+Deno.test("an answer that had begun or taken its time fails at once", async () => {
   for (const [said, waitMs] of [["HTTP", 0], ["", 1_050]] as const) {
     await using server = startRawUpstream(async (socket, { request }) => {
       if (request > 0) {

@@ -28,7 +28,7 @@ async function startStreams(url: string, count: number): Promise<{ started: numb
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("500 streams to one TLS upstream that offers HTTP/2 all begin while none of them ends", async () => {
+Deno.test("500 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
   const never = Promise.withResolvers<void>();
   const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
   // None ends before all have begun: a limit of streams per connection would leave some waiting for ever.
@@ -44,7 +44,7 @@ Deno.test("500 streams to one TLS upstream that offers HTTP/2 all begin while no
   never.resolve();
 });
 
-Deno.test("a certificate that nobody vouches for is an upstream that cannot be reached", async () => {
+Deno.test("an untrusted certificate makes an upstream unreachable", async () => {
   await using server = startUpstream(() => json(WHOLE.chat), TLS);
   await using gateway = startGateway(oneModel("chat", server.url));
   const response = await gateway.ask("chat", prompt("chat"));

@@ -46,7 +46,7 @@ for (const transport of ["http1", "fetch"]) {
   const oneModel = (protocol: Protocol, url: string, more: JsonObject = {}) =>
     upstreamOf(protocol, url, { transport, ...more });
 
-  Deno.test(`${transport}: 50 requests in a row share a connection, whole and streamed, refused and broken off`, async () => {
+  Deno.test(`${transport}: 50 requests in a row share a connection, whole, streamed, refused and truncated`, async () => {
     for (const protocol of PROTOCOLS) {
       let status = 200;
       await using server = startUpstream(({ body }) => {
@@ -90,7 +90,7 @@ for (const transport of ["http1", "fetch"]) {
     }
   });
 
-  Deno.test(`${transport}: time limits: an upstream that never answers is 504`, async () => {
+  Deno.test(`${transport}: timeouts: an upstream that never answers is 504`, async () => {
     for (const protocol of PROTOCOLS) {
       const cases: [stream: boolean, timeouts: Record<string, number>, says: RegExp][] = [
         [true, { first_byte_ms: 60 }, /no answer within 0\.06 s/],
@@ -112,7 +112,7 @@ for (const transport of ["http1", "fetch"]) {
     }
   });
 
-  Deno.test(`${transport}: time limits: an upstream that stops in the middle breaks the stream off`, async () => {
+  Deno.test(`${transport}: timeouts: an upstream that stops midway ends the stream with an error`, async () => {
     for (const protocol of PROTOCOLS) {
       for (
         const [timeouts, says] of [[{ idle_ms: 60 }, "nothing more within 0.06 s"], [
@@ -136,7 +136,7 @@ for (const transport of ["http1", "fetch"]) {
     }
   });
 
-  Deno.test(`${transport}: time limits: a trickle is cut by the total`, async () => {
+  Deno.test(`${transport}: timeouts: a trickle is cut off by the total`, async () => {
     await using trickle = startRawUpstream(async (connection) => {
       await say(connection, CHUNKED_EVENTS + chunk(starts("chat")));
       for (let number = 0; number < 200; number++) {
@@ -149,7 +149,7 @@ for (const transport of ["http1", "fetch"]) {
     assertMatch(await soon("end of the stream", response.text()), /no whole answer within 0\.2 s/);
   });
 
-  Deno.test(`${transport}: time limits: a slow client is not the upstream's fault`, async () => {
+  Deno.test(`${transport}: timeouts: a slow client is not the upstream's fault`, async () => {
     const idleMs = 1_000;
     const [opening = "", hello = ""] = STREAMED.chat;
     const long = hello.replace("Hello", "Hello ".repeat(10_000));
@@ -166,7 +166,7 @@ for (const transport of ["http1", "fetch"]) {
     assertEquals(await reader.read(), { done: true, value: undefined });
   });
 
-  Deno.test(`${transport}: a first event that takes its time is waited for with keep-alives`, async () => {
+  Deno.test(`${transport}: keep-alives bridge the wait for a slow first event`, async () => {
     const heartbeats: Readonly<Record<Protocol, string>> = {
       chat: ": keep-alive\n",
       responses: ": keep-alive\n",
@@ -190,7 +190,7 @@ for (const transport of ["http1", "fetch"]) {
     }));
   });
 
-  Deno.test(`${transport}: a connection that is reset is an upstream that failed`, async () => {
+  Deno.test(`${transport}: a reset connection is a failure of the upstream`, async () => {
     // Closing a connection with unread bytes resets it.
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const serving = (async () => {
@@ -214,7 +214,7 @@ for (const transport of ["http1", "fetch"]) {
     }
   });
 
-  Deno.test(`${transport}: floods: what is too much is refused, and not read any further`, async () => {
+  Deno.test(`${transport}: floods: excessive data is refused and not read further`, async () => {
     const stream = { "content-type": "text/event-stream" };
     const cases: [name: string, streamed: boolean, ScriptedAnswer, status: number, most: number][] = [
       ["an answer without an end", false, { body: "x".repeat(100_000), times: 4_000 }, 502, 120_000_000],
@@ -239,7 +239,7 @@ for (const transport of ["http1", "fetch"]) {
     }
   });
 
-  Deno.test(`${transport}: long answers leave the event loop to others`, async () => {
+  Deno.test(`${transport}: long answers yield to the event loop`, async () => {
     const [opening = "", hello = ""] = STREAMED.chat;
     const piece = hello.replace("Hello", "Hello ".repeat(170));
     const count = Math.ceil(20_000_000 / piece.length);

@@ -20,7 +20,7 @@ function conversation(thinking: JsonObject): JsonObject {
 
 const UNSIGNED: JsonObject[] = [{}, { signature: null }, { signature: "" }];
 
-Deno.test("thinking that comes back without a signature is accepted by targets that want none", async () => {
+Deno.test("unsigned thinking is accepted by targets that need no signature", async () => {
   await using server = startUpstream(() => json(WHOLE.chat));
   await using gateway = startGateway(oneModel("chat", server.url));
   for (const thinking of UNSIGNED) {
@@ -31,7 +31,7 @@ Deno.test("thinking that comes back without a signature is accepted by targets t
   }
 });
 
-Deno.test("a target that wants a signature is asked without the thinking, which is named", async () => {
+Deno.test("a target that needs a signature gets the request without the thinking, which is named", async () => {
   const refusal = {
     type: "error",
     error: { type: "invalid_request_error", message: "messages.1.content.0.thinking.signature: Field required" },
@@ -48,7 +48,7 @@ Deno.test("a target that wants a signature is asked without the thinking, which 
   );
 });
 
-Deno.test("a stream of thinking that nothing signs ends with an empty signature", async () => {
+Deno.test("a stream of unsigned thinking ends with an empty signature", async () => {
   const chunk = (delta: JsonObject, finish: string | null = null) =>
     `data: ${
       JSON.stringify({
