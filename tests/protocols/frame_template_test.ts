@@ -74,7 +74,7 @@ function read(value: Json | undefined, { unread }: TemplateRule): string {
   return JSON.stringify(value, (name, member) => unread.includes(name) ? undefined : member) ?? "";
 }
 
-Deno.test("templateParser() reads every frame as it would be read alone, whatever came before", () => {
+Deno.test("templateParser() reads every frame as if alone", () => {
   let number = 0;
   for (const { name, likeness, frame } of FRAMES) {
     for (const before of INSIDES) {
@@ -88,7 +88,7 @@ Deno.test("templateParser() reads every frame as it would be read alone, whateve
   }
 });
 
-Deno.test("templateEdit() edits every frame as it would be edited alone, whatever came before", () => {
+Deno.test("templateEdit() edits every frame as if alone", () => {
   const edit = (text: string) =>
     tryParse(text) === undefined ? undefined : text.replace(/"(created|model)"(?=\s*:)/, '"edited"');
   let number = 0;
@@ -104,7 +104,7 @@ Deno.test("templateEdit() edits every frame as it would be edited alone, whateve
   }
 });
 
-Deno.test("frames that are alike are parsed and edited once, and those of no form cost a few tries", () => {
+Deno.test("matching frames are parsed and edited once, and others cost a few tries", () => {
   for (const { name, likeness, frame } of FRAMES.filter(({ name }) => ["chat", "responses"].includes(name))) {
     let calls = 0;
     const counted = (text: string) => {
@@ -123,7 +123,7 @@ Deno.test("frames that are alike are parsed and edited once, and those of no for
   assert(calls < 1_010, `${calls} times parsed`);
 });
 
-Deno.test("a frame that is nested too deeply to be written again is read all the same, and none is like it", () => {
+Deno.test("a frame nested too deeply for a template is still read", () => {
   for (const depth of [1_000, 3_000, 10_000]) {
     const frame = (word: string) =>
       `{"choices":[{"delta":{"content":"${word}"},"deep":${"[".repeat(depth)}${"]".repeat(depth)}}]}`;

@@ -191,7 +191,7 @@ function screenExtrasOrNone(body: JsonBody, codec: Codec) {
 }
 
 for (const { codec, body } of AGENTS) {
-  Deno.test(`a ${codec.protocol} request of a coding agent is recognized, however it is written`, async () => {
+  Deno.test(`a ${codec.protocol} request of a coding agent is recognized in any spelling`, async () => {
     for (
       const text of [
         JSON.stringify(body),
@@ -204,7 +204,7 @@ for (const { codec, body } of AGENTS) {
   });
 }
 
-Deno.test("golden requests are refused and decoded alike, whether they are scanned or parsed", async () => {
+Deno.test("golden requests are checked and decoded alike, scanned or parsed", async () => {
   const codecs = { chat, responses, messages };
   let recognized = 0;
   for (const { from, bodies } of REQUESTS) {
@@ -246,7 +246,7 @@ const VALUES: readonly Json[] = [
   ...[null, 1, -0.5, true, [], {}, ["x"], { type: "text" }, { type: "ephemeral" }],
 ];
 
-Deno.test(`requests that were changed by chance are refused and decoded alike (seed ${seedOf()})`, async () => {
+Deno.test(`randomly mutated requests are checked and decoded alike (seed ${seedOf()})`, async () => {
   const random = seeded(seedOf());
   let recognized = 0;
   for (let round = rounds(4_000); round > 0; round--) {
@@ -318,7 +318,7 @@ function seedOf(): number {
   return Number(Deno.env.get("SEED") ?? 20261123);
 }
 
-Deno.test("a replacement character is read as any other, wherever it stands", async () => {
+Deno.test("a replacement character is read like any other", async () => {
   const texts = [
     { model: "\ufffd", messages: [{ role: "user", content: "x" }] },
     { model: "m", "\ufffd": 1, messages: [{ role: "user", content: "\ufffd" }] },
@@ -332,7 +332,7 @@ Deno.test("a replacement character is read as any other, wherever it stands", as
   for (const text of texts) await assertAlike(chat, JSON.stringify(text));
 });
 
-Deno.test(`bytes that were changed by chance are refused and decoded alike (seed ${seedOf()})`, async () => {
+Deno.test(`randomly mutated bytes are checked and decoded alike (seed ${seedOf()})`, async () => {
   const random = seeded(seedOf());
   for (let round = rounds(4_000); round > 0; round--) {
     const { codec, body } = random.pick(AGENTS);

@@ -59,13 +59,13 @@ function types({ data }: Output): Json[] {
   return data.map(({ type }) => type ?? null);
 }
 
-Deno.test("messages: every event has its name in front of it", () => {
+Deno.test("messages: every event has an event line", () => {
   for (const { frames, data, where } of MESSAGES) {
     assertEquals(frames.map(({ event }) => event), data.map(({ type }) => type as string), where);
   }
 });
 
-Deno.test("messages: a stream begins once, and ends once, with an end or an error and nothing after", () => {
+Deno.test("messages: a stream starts and ends once, with nothing after its end", () => {
   for (const output of MESSAGES) {
     const all = types(output);
     assertEquals(all.filter((type) => type === "message_start").length <= 1, true, output.where);
@@ -77,7 +77,7 @@ Deno.test("messages: a stream begins once, and ends once, with an end or an erro
   }
 });
 
-Deno.test("messages: the beginning and the one message_delta before the end have usage", () => {
+Deno.test("messages: the start and the only message_delta have usage", () => {
   for (const { data, where, failed } of MESSAGES) {
     for (const event of data) {
       if (event.type === "message_start") checkUsage(object(event.message).usage, where);
@@ -94,7 +94,7 @@ function checkUsage(usage: Json | undefined, where: string): void {
   assert(typeof input === "number" && typeof output === "number", where);
 }
 
-Deno.test("messages: blocks count from 0 without a gap, none twice, one open at a time", () => {
+Deno.test("messages: blocks count from 0 without gaps, one open at a time", () => {
   for (const { data, where } of MESSAGES) {
     let open: number | undefined;
     let next = 0;
@@ -112,7 +112,7 @@ Deno.test("messages: blocks count from 0 without a gap, none twice, one open at 
   }
 });
 
-Deno.test("messages: the pieces of a tool's input are one object, however it came", () => {
+Deno.test("messages: the pieces of a tool's input form one object", () => {
   for (const { data, where, events, failed } of MESSAGES) {
     if (failed || events.some((event) => event.type === "finish" && event.reason === "length")) continue;
     for (const start of data.filter(({ type }) => type === "content_block_start")) {
@@ -125,7 +125,7 @@ Deno.test("messages: the pieces of a tool's input are one object, however it cam
   }
 });
 
-Deno.test("messages: a block of thinking has one signature, its last event; where nothing is signed it is empty", () => {
+Deno.test("messages: a thinking block has one signature, last; empty if unsigned", () => {
   for (const { data, where, failed } of MESSAGES) {
     const signed = data.filter(({ delta }) => isObject(delta) && delta.type === "signature_delta");
     assertEquals(new Set(signed.map(({ index }) => index)).size, signed.length, where);
@@ -149,7 +149,7 @@ Deno.test("messages: no block is empty", () => {
   }
 });
 
-Deno.test("messages: there is no event, delta or block that clients do not know", () => {
+Deno.test("messages: there is no unknown event, delta or block", () => {
   const events = ["message_start", "ping", "content_block_start", "content_block_delta", "content_block_stop"]
     .concat(["message_delta", "message_stop", "error"]);
   const deltas = ["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"];
@@ -180,7 +180,7 @@ function deltasOf({ data }: Output): JsonObject[] {
   });
 }
 
-Deno.test("chat: chunks have no event lines, and one id, date and model", () => {
+Deno.test("chat: chunks have no event lines, and a constant id, date and model", () => {
   for (const { frames, data, where } of CHAT) {
     assert(frames.every(({ event }) => event === undefined), where);
     const heads = data.filter(({ error }) => error === undefined).map(({ id, created, model }) => [id, created, model]);
@@ -188,14 +188,14 @@ Deno.test("chat: chunks have no event lines, and one id, date and model", () => 
   }
 });
 
-Deno.test("chat: the role is said once, first", () => {
+Deno.test("chat: the role is sent once, first", () => {
   for (const output of CHAT) {
     const deltas = deltasOf(output);
     assertEquals(deltas.map(({ role }) => role ?? null), deltas.map((_, index) => index === 0 ? "assistant" : null));
   }
 });
 
-Deno.test("chat: there is one reason, only the usage follows it, and the mark ends the stream", () => {
+Deno.test("chat: there is one finish reason, followed only by usage and the end mark", () => {
   for (const { data, frames, where, failed } of CHAT) {
     const reasons = data.map((chunk) => choiceOf(chunk)?.finish_reason ?? null);
     const at = reasons.findIndex((reason) => reason !== null);
@@ -207,7 +207,7 @@ Deno.test("chat: there is one reason, only the usage follows it, and the mark en
   }
 });
 
-Deno.test("chat: usage comes alone, once, to those who asked for it", () => {
+Deno.test("chat: usage comes once in its own chunk, on request", () => {
   for (const { data, where, failed } of CHAT) {
     const chunks = data.filter(({ error }) => error === undefined);
     const last = failed ? undefined : chunks.at(-1);
@@ -222,7 +222,7 @@ Deno.test("chat: usage comes alone, once, to those who asked for it", () => {
   }
 });
 
-Deno.test("chat: a call's first piece has its index, id, type and name; later pieces have the index only", () => {
+Deno.test("chat: a call's first piece has index, id, type and name; later pieces only the index", () => {
   for (const output of CHAT) {
     const known = new Set<Json>();
     for (const piece of deltasOf(output).flatMap(({ tool_calls: calls }) => list(calls)).map((call) => object(call))) {
@@ -244,7 +244,7 @@ Deno.test("chat: a call's first piece has its index, id, type and name; later pi
   }
 });
 
-Deno.test("chat: reasoning_details come in one chunk, each entry with an index of its own", () => {
+Deno.test("chat: reasoning_details come in one chunk, each entry with its own index", () => {
   for (const output of CHAT) checkOnce(output, "reasoning_details", true);
 });
 
@@ -259,7 +259,7 @@ function checkOnce(output: Output, name: string, indexed: boolean): void {
   if (indexed) assertEquals(indices, indices.map((_, index) => index), output.where);
 }
 
-Deno.test("chat: a call that came whole and one that came in pieces leave no empty arguments", () => {
+Deno.test("chat: calls in one piece or several have no empty arguments", () => {
   for (const output of CHAT) {
     if (output.failed) continue;
     const texts = new Map<Json, string>();
@@ -281,7 +281,7 @@ Deno.test("chat: a failure is an error object, last and without an end mark", ()
   }
 });
 
-Deno.test("responses: every event fits those before it, and the last response holds what they spelled", () => {
+Deno.test("responses: every event is consistent with earlier ones, and the last response contains all output", () => {
   for (const { frames, where } of RESPONSES) {
     try {
       const { built, last } = accumulateResponse(frames);
@@ -301,7 +301,7 @@ Deno.test("responses: events count from 0, are named like their types, and [DONE
   }
 });
 
-Deno.test("responses: the beginning has an empty output, the end the whole one", () => {
+Deno.test("responses: the start has an empty output, the end the whole one", () => {
   for (const { data, where, failed } of RESPONSES) {
     assertEquals([data[0]?.type, object(data[0]?.response).output], ["response.created", []], where);
     const last = object(data.at(-1)?.response);
@@ -316,7 +316,7 @@ Deno.test("responses: the beginning has an empty output, the end the whole one",
   }
 });
 
-Deno.test("responses: items count from 0 in the order in which they end up", () => {
+Deno.test("responses: items count from 0 in final order", () => {
   for (const { data, where } of RESPONSES) {
     const added = data.filter(({ type }) => type === "response.output_item.added").map(({ output_index: at }) => at);
     assertEquals(added, added.map((_, index) => index), where);
@@ -336,14 +336,14 @@ Deno.test("responses: an error is nested, and a failed response follows it", () 
   }
 });
 
-Deno.test("what is sent in a silence starts no event that clients stumble over", () => {
+Deno.test("keep-alives start no event that clients fail on", () => {
   assertEquals(CLIENTS.chat.heartbeat, ": keep-alive\n");
   assertEquals(CLIENTS.responses.heartbeat, ": keep-alive\n");
   assertEquals(CLIENTS.messages.heartbeat.split("\n").slice(0, 1), ["event: ping"]);
   for (const client of PROTOCOLS) assert(!/^id:|^data: :/m.test(CLIENTS[client].heartbeat), client);
 });
 
-Deno.test("errors are bodies that each client's SDK reads", () => {
+Deno.test("error bodies can be read by each client's SDK", () => {
   const kinds: ErrorKind[] = ["invalid", "unauthenticated", "forbidden", "not_found", "too_large", "limited"];
   kinds.push("exhausted", "internal", "upstream", "overloaded", "timeout");
   for (const kind of kinds) {

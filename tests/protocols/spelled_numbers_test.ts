@@ -18,7 +18,7 @@ function said(events: readonly ReplyEvent[]): unknown {
   return events.map((event) => event.type === "error" ? { ...event, error: event.error.message } : event);
 }
 
-Deno.test("streams say the same with indices and counts that have a fraction of zero, or an exponent", () => {
+Deno.test("streams are read with indices and counts such as 1.0 and 1e0", () => {
   let spelled = 0;
   for (const stream of RECORDED) {
     for (const spelling of ["$1$2.0", "$1$2e0"]) {
@@ -33,7 +33,7 @@ Deno.test("streams say the same with indices and counts that have a fraction of 
   assert(spelled > 1_000, `${spelled} events`);
 });
 
-Deno.test("whole answers have the usage that they tell, also with a fraction of zero", () => {
+Deno.test("whole answers are read with counts such as 1.0", () => {
   for (const protocol of ["chat", "responses", "messages"] as const) {
     const text = JSON.stringify(WHOLE[protocol]).replaceAll(NUMBERS, "$1$2.0");
     const body = parseJson(text);

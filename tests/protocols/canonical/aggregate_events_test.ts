@@ -48,7 +48,7 @@ const replies: [string, Reply][] = [
   }],
 ];
 
-Deno.test("fold() of unfold() is the reply, and unfold() obeys the grammar", () => {
+Deno.test("aggregateEvents() reverses eventsOf(), whose events obey the grammar", () => {
   for (const [name, reply] of replies) {
     const events = eventsOf(reply);
     assertEquals(aggregateEvents(events), reply, name);
@@ -58,7 +58,7 @@ Deno.test("fold() of unfold() is the reply, and unfold() obeys the grammar", () 
   }
 });
 
-Deno.test("fold() joins deltas block by block", () => {
+Deno.test("aggregateEvents() joins deltas block by block", () => {
   const events: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -73,7 +73,7 @@ Deno.test("fold() joins deltas block by block", () => {
   assertEquals(aggregateEvents(events).blocks, [{ type: "text", text: "ab" }, { type: "text", text: "c" }]);
 });
 
-Deno.test("fold() makes empty arguments an object, except of a custom tool", () => {
+Deno.test("aggregateEvents() makes empty arguments an object, except for a custom tool", () => {
   const events = (custom: boolean): ReplyEvent[] => [
     { type: "start" },
     { type: "open", index: 0, block: { type: "tool_call", id: "c", name: "t", ...(custom && { custom }) } },
@@ -90,7 +90,7 @@ Deno.test("fold() makes empty arguments an object, except of a custom tool", () 
   }]);
 });
 
-Deno.test("fold() of a stream that is cut short is an upstream error", () => {
+Deno.test("aggregateEvents() of a truncated stream is an upstream error", () => {
   const events = eventsOf({ blocks: [{ type: "text", text: "abc" }], finish: "end", usage: {} });
   for (let length = 0; length < events.length; length++) {
     const error = assertThrows(() => aggregateEvents(events.slice(0, length)), GatewayError);
@@ -98,14 +98,14 @@ Deno.test("fold() of a stream that is cut short is an upstream error", () => {
   }
 });
 
-Deno.test("Folder throws the error that a stream ends with", () => {
+Deno.test("ReplyAggregator throws the error that ended the stream", () => {
   const folder = new ReplyAggregator();
   const error = new GatewayError("overloaded", "Busy");
   folder.push({ type: "start" });
   assertEquals(assertThrows(() => folder.push({ type: "error", error }), GatewayError), error);
 });
 
-Deno.test("unfold() refuses blocks that no answer holds", () => {
+Deno.test("eventsOf() rejects blocks that answers cannot have", () => {
   assertThrows(
     () => eventsOf({ blocks: [{ type: "tool_result", callId: "c", blocks: [] }], finish: "end", usage: {} }),
     TypeError,

@@ -13,7 +13,7 @@ function gather(): { lanes: BlockSerializer; events: ReplyEvent[] } {
   return { lanes: new BlockSerializer((event) => events.push(event)), events };
 }
 
-Deno.test("what the first lane says goes out at once, what others say waits for its end", () => {
+Deno.test("BlockSerializer emits the first sequence at once, and holds others until its end", () => {
   const { lanes, events } = gather();
   const [first, second] = [lanes.addSequence(), lanes.addSequence()];
   second.open({ type: "text" });
@@ -40,7 +40,7 @@ Deno.test("what the first lane says goes out at once, what others say waits for 
   assertEquals(events, [{ type: "delta", index: 1, text: "c" }, { type: "close", index: 1 }]);
 });
 
-Deno.test("texts that wait one behind the other go out as one", () => {
+Deno.test("BlockSerializer joins waiting adjacent texts", () => {
   const { lanes, events } = gather();
   const [first, second] = [lanes.addSequence(), lanes.addSequence()];
   second.open({ type: "text" });
@@ -52,7 +52,7 @@ Deno.test("texts that wait one behind the other go out as one", () => {
   assertEquals(events.flatMap((event) => event.type === "delta" ? [event.text] : []), ["abc", "d"]);
 });
 
-Deno.test("a lane may hold many blocks or none, and closes what is open at its end", () => {
+Deno.test("BlockSerializer accepts sequences of any number of blocks, and closes open ones at their end", () => {
   const { lanes, events } = gather();
   const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];
   third.open({ type: "text" });
@@ -76,7 +76,7 @@ Deno.test("a lane may hold many blocks or none, and closes what is open at its e
   ]);
 });
 
-Deno.test("waiting weighs what waits, and nothing once it has gone out", () => {
+Deno.test("BlockSerializer.waiting counts waiting events only", () => {
   const { lanes } = gather();
   const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];
   first.open({ type: "text" });
@@ -97,7 +97,7 @@ Deno.test("waiting weighs what waits, and nothing once it has gone out", () => {
   assertEquals(lanes.waiting, 0);
 });
 
-Deno.test("whatever order lanes speak in, each is heard whole and in its own order", () => {
+Deno.test("BlockSerializer keeps every sequence complete and in order, for any interleaving", () => {
   const { below } = seeded(1);
   for (let round = 0; round < 300; round++) {
     const { lanes, events } = gather();

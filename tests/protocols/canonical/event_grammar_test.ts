@@ -21,7 +21,7 @@ function check(events: ReplyEvent[]): ReplyEvent[] {
   return [...events.flatMap((event) => grammar.push(event)), ...grammar.end()];
 }
 
-Deno.test("checkGrammar() passes good streams on unchanged", () => {
+Deno.test("checkGrammar() passes valid streams unchanged", () => {
   const streams: ReplyEvent[][] = [
     [start, finish("end")],
     [failed],
@@ -35,7 +35,7 @@ Deno.test("checkGrammar() passes good streams on unchanged", () => {
   for (const events of streams) assertEquals(check(events), events);
 });
 
-Deno.test("checkGrammar() refuses bad streams", () => {
+Deno.test("checkGrammar() rejects invalid streams", () => {
   const streams: [string, ReplyEvent[]][] = [
     ["no end", [start, open(0), close(0)]],
     ["empty", []],

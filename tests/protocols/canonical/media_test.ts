@@ -31,7 +31,7 @@ Deno.test("readMediaUrl() reads data URLs in every spelling", () => {
   }
 });
 
-Deno.test("readMediaUrl() reads megabytes in a moment, whatever they are", () => {
+Deno.test("readMediaUrl() reads megabytes fast, whatever they are", () => {
   const size = 3_000_000;
   const urls = [
     `data:,${"%".repeat(size)}`,
@@ -48,13 +48,13 @@ Deno.test("readMediaUrl() reads megabytes in a moment, whatever they are", () =>
   }
 });
 
-Deno.test("readMediaUrl() leaves every other URL alone", () => {
+Deno.test("readMediaUrl() leaves other URLs unchanged", () => {
   for (const url of ["https://example.com/a.png", "gs://bucket/a", "file_123", "database:x", ""]) {
     assertEquals(readMediaUrl(url), { kind: "url", url });
   }
 });
 
-Deno.test("readMediaUrl() refuses data URLs that hold no data", () => {
+Deno.test("readMediaUrl() rejects invalid data URLs", () => {
   const endless = `data:image/png${";".repeat(2000)},AAAA`;
   for (
     const url of ["data:image/png;base64", "data:", "data:image/png;base64,A", "data:image/png;base64,A*==", endless]
@@ -63,7 +63,7 @@ Deno.test("readMediaUrl() refuses data URLs that hold no data", () => {
   }
 });
 
-Deno.test("writeMediaUrl() writes what readMediaUrl() reads", () => {
+Deno.test("writeMediaUrl() reverses readMediaUrl()", () => {
   const media: Media[] = [
     { kind: "bytes", mediaType: "image/png", base64: "AAAA" },
     { kind: "url", url: "https://example.com/a.png" },
@@ -71,7 +71,7 @@ Deno.test("writeMediaUrl() writes what readMediaUrl() reads", () => {
   for (const value of media) assertEquals(readMediaUrl(writeMediaUrl(value)), value);
 });
 
-Deno.test("readBase64() gives the canonical spelling or fails", () => {
+Deno.test("readBase64() returns canonical base64 or throws", () => {
   const good = [["", ""], ["AA", "AA=="], ["AAA", "AAA="], ["AAA=", "AAA="], ["A A\tA\nA", "AAAA"], ["_-8", "/+8="]];
   for (const [text = "", base64 = ""] of good) assertEquals(readBase64(text), base64);
   for (const text of ["A", "AAAAA", "A=", "AA=", "AA=A", "====", "A===", "=", "AA*A", "é"]) {
@@ -100,7 +100,7 @@ Deno.test("modalityOf() goes by type, then by name", () => {
   for (const [media, name, modality] of cases) assertEquals(modalityOf(media, name), modality);
 });
 
-Deno.test("normalizeMediaType() knows one name for JPEG", () => {
+Deno.test("normalizeMediaType() uses one name for JPEG", () => {
   assertEquals(normalizeMediaType("image/JPG"), "image/jpeg");
   assertEquals(normalizeMediaType("Application/PDF"), "application/pdf");
 });

@@ -33,12 +33,12 @@ Deno.test("objectSchema() makes an object without branches of every schema", () 
   }
 });
 
-Deno.test("objectSchema() returns a plain schema as it is", () => {
+Deno.test("objectSchema() returns a plain schema unchanged", () => {
   const plain = { type: "object", properties: { a: { anyOf: [{}] } } };
   assert(objectSchema(plain) === plain);
 });
 
-Deno.test("objectSchema() ends on schemas that refer to themselves or branch without end", () => {
+Deno.test("objectSchema() ends for recursive and endlessly branching schemas", () => {
   assertEquals(objectSchema({ $ref: "#" }), { type: "object" });
   const defs: JsonObject = {};
   for (let at = 0; at < 40; at++) {

@@ -7,12 +7,12 @@ import {
 } from "../../../lib/protocols/canonical/signature.ts";
 import type { Signature } from "../../../lib/protocols/canonical/types.ts";
 
-Deno.test("writeSignature() leaves the native issuer's value bare", () => {
+Deno.test("writeSignature() leaves the native issuer's value without an envelope", () => {
   assertEquals(writeSignature({ issuer: "anthropic", value: "Ab+/=" }, "anthropic"), "Ab+/=");
   assertEquals(readSignature("Ab+/=", "anthropic"), { issuer: "anthropic", value: "Ab+/=" });
 });
 
-Deno.test("a foreign signature comes back whole, and travels as plain ASCII", () => {
+Deno.test("a foreign signature returns unchanged, and travels as plain ASCII", () => {
   const signatures: Signature[] = [
     { issuer: "openai", value: "gAAAA==" },
     { issuer: "openai", value: "gAAAA==", id: "rs_1" },
@@ -27,13 +27,13 @@ Deno.test("a foreign signature comes back whole, and travels as plain ASCII", ()
   }
 });
 
-Deno.test("another gateway's envelope stays closed, whoever carries it", () => {
+Deno.test("another gateway's envelope stays unopened", () => {
   const inner = writeSignature({ issuer: "sluice", value: "thought" }, "anthropic");
   const outer = writeSignature({ issuer: "anthropic", value: inner }, "anthropic");
   assertEquals(readSignature(outer, "anthropic"), { issuer: "anthropic", value: inner });
 });
 
-Deno.test("readSignature() takes everything without a sound envelope for the native issuer's", () => {
+Deno.test("readSignature() treats everything without a valid envelope as the native issuer's", () => {
   const texts = [
     "",
     "plain",
@@ -48,7 +48,7 @@ Deno.test("readSignature() takes everything without a sound envelope for the nat
   for (const text of texts) assertEquals(readSignature(text, "native"), { issuer: "native", value: text });
 });
 
-Deno.test("fromBase64Url() of toBase64Url() is the text", () => {
+Deno.test("fromBase64Url() reverses toBase64Url()", () => {
   for (const text of ["", "a", "ab", "abc", "ÿ?>~", "\ufeffbom", "😀\n\0"]) {
     const encoded = toBase64Url(text);
     assertMatch(encoded, /^[A-Za-z0-9_-]*$/);

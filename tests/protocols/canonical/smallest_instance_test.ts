@@ -127,14 +127,14 @@ const cases: [string, string?][] = [
   ['{"$defs":{"a":{"const":1}},"prefixItems":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"minItems":2}', "[1,1]"],
 ];
 
-Deno.test("smallestInstance() gives the smallest value that a schema allows", () => {
+Deno.test("smallestInstance() returns the smallest value that a schema allows", () => {
   for (const [schema, value] of cases) {
     const found = smallestInstance(parseJson(schema));
     assertEquals(found === undefined ? undefined : writeJson(found), value, schema);
   }
 });
 
-Deno.test("smallestInstance() ends on schemas that would go on for ever", () => {
+Deno.test("smallestInstance() ends for infinite schemas", () => {
   let deep: Json = { type: "string" };
   for (let level = 0; level < 2_000; level++) deep = { type: "array", items: deep, minItems: 1 };
   const doubling: Json = { $defs: { d0: { type: "string" } } };

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { isStrictSchema } from "../../../lib/protocols/canonical/strict_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
-Deno.test("isStrictSchema() knows what strict mode takes as it is", () => {
+Deno.test("isStrictSchema() recognizes schemas that strict mode accepts unchanged", () => {
   const closed = {
     type: "object",
     properties: { a: { type: "string" } },

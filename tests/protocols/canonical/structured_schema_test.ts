@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { structuredOutputSchema } from "../../../lib/protocols/canonical/structured_schema.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
-Deno.test("structuredOutputSchema() keeps what the vendor knows and tells the rest in words", () => {
+Deno.test("structuredOutputSchema() keeps supported keywords and moves others into the description", () => {
   const anything = { anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
   const cases: [string, JsonObject, JsonObject][] = [
     ["objects are closed", { type: "object", properties: { a: { type: "string" } }, required: ["a"] }, {

@@ -3,14 +3,14 @@ import { UnsupportedParameters } from "../../../lib/protocols/canonical/unsuppor
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 
-Deno.test("Dropped names each parameter once, in the order they were noted", () => {
+Deno.test("UnsupportedParameters names each parameter once, in order", () => {
   const dropped = new UnsupportedParameters();
   assertEquals(dropped.names, []);
   for (const name of ["top_k", "seed", "top_k"]) dropped.add(name);
   assertEquals(dropped.names, ["top_k", "seed"]);
 });
 
-Deno.test("Dropped names a parameter as the client's body has it", () => {
+Deno.test("UnsupportedParameters uses the names of the client's body", () => {
   const cases: [Protocol, JsonObject, name: string, own: string][] = [
     ["chat", { max_tokens: 5 }, "max_completion_tokens", "max_tokens"],
     ["chat", { max_tokens: 5, max_completion_tokens: 5 }, "max_completion_tokens", "max_completion_tokens"],

@@ -18,7 +18,7 @@ function endOf(text: string): number {
   return -1;
 }
 
-Deno.test("jsonEndFinder() finds the end of any text at the same character, however it is cut", () => {
+Deno.test("jsonEndFinder() finds the same end, split anywhere", () => {
   const random = seeded(22);
   for (let round = 0; round < 2_000; round++) {
     const text = "{" +

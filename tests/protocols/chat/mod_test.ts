@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 
-Deno.test("The context error has OpenAI's code and names the messages", () => {
+Deno.test("contextError() has OpenAI's code and names the messages", () => {
   const error = chat.contextError({ input: 130, output: 0, limit: 128 });
   assertEquals(chat.writeError(error, "r1"), {
     status: 400,
@@ -19,11 +19,11 @@ Deno.test("The context error has OpenAI's code and names the messages", () => {
   });
 });
 
-Deno.test("Chat errors tell the client when to try again", () => {
+Deno.test("writeError() tells the client when to retry", () => {
   const { status, headers } = chat.writeError(new GatewayError("limited", "Slow down", { retryAfterMs: 1500 }), "r1");
   assertEquals([status, headers["retry-after"], headers["retry-after-ms"]], [429, "2", "1500"]);
 });
 
-Deno.test("The chat heartbeat is one comment line and no event", () => {
+Deno.test("the chat heartbeat is one comment line and no event", () => {
   assertEquals(chat.heartbeat, ": keep-alive\n");
 });

@@ -6,7 +6,7 @@ const openai = (type: string, code: string | null, message = "No.", param: strin
   error: { message, type, param, code },
 });
 
-Deno.test("readError() knows the shapes of errors", () => {
+Deno.test("readError() reads the known shapes of errors", () => {
   const cases: [status: number, body: Json | undefined, kind: string, code?: string, message?: string][] = [
     [400, openai("invalid_request_error", null), "invalid", undefined, "No."],
     [400, openai("invalid_request_error", "unsupported_parameter"), "invalid", "unsupported_parameter"],
@@ -109,12 +109,12 @@ Deno.test("readError() knows the shapes of errors", () => {
   }
 });
 
-Deno.test("readError() passes on the member at fault", () => {
+Deno.test("readError() passes on the invalid member", () => {
   const { param } = chatUpstream.readError(400, openai("invalid_request_error", null, "No.", "temperature"));
   assertEquals(param, "temperature");
 });
 
-Deno.test("readError() tells no address and no key", () => {
+Deno.test("readError() reveals no address and no key", () => {
   const secrets = [
     "sk-proj-abcdef1234567890",
     "https://acme.openai.azure.com/openai/deployments/x?api-version=1",
@@ -132,7 +132,7 @@ Deno.test("readError() tells no address and no key", () => {
   assert(chatUpstream.readError(400, "x".repeat(100_000)).message.length <= 1_000);
 });
 
-Deno.test("readError() leaves ordinary words alone", () => {
+Deno.test("readError() keeps ordinary words", () => {
   const text = "Invalid schema for function 'get_weather': 'type' must be one of object, array (version 1.2.3)";
   assertEquals(chatUpstream.readError(400, openai("invalid_request_error", null, text)).message, text);
 });

@@ -3,7 +3,7 @@ import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { type Json, parseJson } from "../../../lib/json/mod.ts";
 import { readUsage } from "../../../lib/protocols/chat/read_finish.ts";
 
-Deno.test("readUsage() parts what every vendor counts together in its own way", () => {
+Deno.test("readUsage() separates the counts of every vendor", () => {
   const cases: [name: string, usage: Json, read: TokenUsage | undefined][] = [
     ["none", null, undefined],
     ["no counts", { prompt_tokens: null, total_tokens: 3 }, undefined],

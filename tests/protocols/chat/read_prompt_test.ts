@@ -22,7 +22,7 @@ Deno.test("readPrompt() reads the requests that clients send", () => {
   }
 });
 
-Deno.test("readPrompt() reads a request with nothing but what is required", () => {
+Deno.test("readPrompt() reads a request with required members only", () => {
   assertEquals(read(request()), {
     protocol: "chat",
     model: "acme/thinker",
@@ -34,7 +34,7 @@ Deno.test("readPrompt() reads a request with nothing but what is required", () =
   });
 });
 
-Deno.test("readPrompt() takes null for absent", () => {
+Deno.test("readPrompt() treats null as absent", () => {
   const names = [
     "max_completion_tokens",
     "max_tokens",
@@ -67,7 +67,7 @@ Deno.test("readPrompt() keeps a member called __proto__ as a member", () => {
   assertEquals(JSON.stringify(unknownMembers), '{"from":"chat","members":{"__proto__":{"polluted":true}}}');
 });
 
-Deno.test("readPrompt() passes numbers that are kept as text by reference", () => {
+Deno.test("readPrompt() passes raw numbers by reference", () => {
   // Stands for what the parser makes of a number that a double cannot hold.
   const raw = Object.freeze(Object.assign(Object.create(null), { rawJSON: "9007199254740993" }));
   const parameters = { type: "object", properties: { id: { const: raw } } };
@@ -75,7 +75,7 @@ Deno.test("readPrompt() passes numbers that are kept as text by reference", () =
   assertEquals(tool?.type === "function" && tool.parameters === parameters, true);
 });
 
-Deno.test("readPrompt() reads what is asked about reasoning", () => {
+Deno.test("readPrompt() reads reasoning options", () => {
   const cases: [members: JsonObject, reasoning: Reasoning | undefined][] = [
     [{}, undefined],
     [{ reasoning: {} }, undefined],
@@ -103,7 +103,7 @@ Deno.test("readPrompt() reads what is asked about reasoning", () => {
   }
 });
 
-Deno.test("readPrompt() reads the forms of output", () => {
+Deno.test("readPrompt() reads output formats", () => {
   const cases: [format: Json, read: Prompt["format"]][] = [
     [null, undefined],
     [{ type: "text" }, { type: "text" }],
@@ -115,7 +115,7 @@ Deno.test("readPrompt() reads the forms of output", () => {
   }
 });
 
-Deno.test("readPrompt() reads the choice of a tool", () => {
+Deno.test("readPrompt() reads the tool choice", () => {
   const tools = [{ type: "function", function: { name: "look" } }];
   const cases: [choice: Json, read: Prompt["toolChoice"]][] = [
     [null, undefined],
@@ -129,7 +129,7 @@ Deno.test("readPrompt() reads the choice of a tool", () => {
   }
 });
 
-Deno.test("readPrompt() refuses what contradicts itself or cannot be served", () => {
+Deno.test("readPrompt() rejects contradictions and unsupported requests", () => {
   const look = { type: "function", function: { name: "look" } };
   const user = (part: JsonObject) => request({ messages: [{ role: "user", content: [part] }] });
   const cases: [body: JsonObject, param: string][] = [
@@ -167,7 +167,7 @@ Deno.test("readPrompt() refuses what contradicts itself or cannot be served", ()
   }
 });
 
-Deno.test("readPrompt() takes as many pictures as are allowed, over all messages", () => {
+Deno.test("readPrompt() limits images over all messages", () => {
   const half = { role: "user", content: Array(32).fill(PICTURE) };
   const result = { role: "tool", tool_call_id: "c1", content: [PICTURE] };
   assertEquals(read(request({ messages: [half, half] })).messages.length, 2);

@@ -31,7 +31,7 @@ const BODIES: Record<string, (message: JsonObject) => JsonObject> = {
 };
 
 for (const [name, body] of Object.entries(BODIES)) {
-  Deno.test(`readReply() reads a message of one text as it reads any other: ${name}`, () => {
+  Deno.test(`readReply() reads a message of one text like any other: ${name}`, () => {
     for (const content of ["Hello", " Hello\n", "𝄞".repeat(40), "", " \n", null]) {
       const plain = readReply(body({ ...EMPTY, content }), ORIGIN);
       assertEquals(plain, readReply(body({ ...UNKNOWN, content }), ORIGIN));
@@ -40,7 +40,7 @@ for (const [name, body] of Object.entries(BODIES)) {
   });
 }
 
-Deno.test("readReply() puts in order what a message says beside its text", () => {
+Deno.test("readReply() orders the parts of a message", () => {
   const beside: [JsonObject, string[]][] = [
     [{ reasoning_content: "Well" }, ["reasoning", "text"]],
     [{ refusal: "No" }, ["text", "refusal"]],
@@ -53,7 +53,7 @@ Deno.test("readReply() puts in order what a message says beside its text", () =>
   }
 });
 
-Deno.test("readReply() fails where a message of one text is an answer that failed", () => {
+Deno.test("readReply() throws for a failed answer with one text", () => {
   assertThrows(() => readReply(answer({ content: "Hello" }, { finish_reason: "error" }), ORIGIN), Error, "failed");
   assertThrows(() => readReply(answer({ content: "Hello" }, {}, { error: { message: "x" } }), ORIGIN), Error);
 });

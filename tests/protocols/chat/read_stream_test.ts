@@ -21,7 +21,7 @@ function read(frames: readonly Frame[]): ReplyEvent[] {
   return events;
 }
 
-Deno.test("reader() reads what upstreams stream", () => {
+Deno.test("reader() reads recorded streams", () => {
   for (const [name, stream] of Object.entries(STREAMS)) {
     const events = read(framesOf(stream));
     const last = events.at(-1);
@@ -34,7 +34,7 @@ Deno.test("reader() reads what upstreams stream", () => {
   }
 });
 
-Deno.test("readReply() reads from a whole answer what reader() reads from its stream", () => {
+Deno.test("readReply() agrees with reader() for the same answer", () => {
   let compared = 0;
   for (const [name, { whole, reply }] of Object.entries(STREAMS)) {
     if (whole === undefined) continue;
@@ -44,7 +44,7 @@ Deno.test("readReply() reads from a whole answer what reader() reads from its st
   assert(compared > 20);
 });
 
-Deno.test("reader() passes each piece on at once", () => {
+Deno.test("reader() emits each piece at once", () => {
   const machine = chatUpstream.reader({ issuer: "acme" });
   const push = (delta: unknown) => machine.push({ data: JSON.stringify({ id: "c1", choices: [{ index: 0, delta }] }) });
   assertEquals(push({ role: "assistant" }), [{ type: "start", id: "c1" }]);
@@ -69,19 +69,19 @@ Deno.test("reader() passes each piece on at once", () => {
   ]);
 });
 
-Deno.test("reader() tells the input's usage at the start, where it is known", () => {
+Deno.test("reader() reports the input's usage at the start if it is known", () => {
   const usage = { prompt_tokens: 16, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 6 } };
   const [start] = read([{ data: JSON.stringify({ id: "c1", choices: [{ delta: { content: "Hi" } }], usage }) }]);
   assertEquals(start, { type: "start", id: "c1", usage: { prompt: 10, input_cache_read: 6 } });
 });
 
-Deno.test("reader() takes an event called error for one", () => {
+Deno.test("reader() treats an event called error as an error", () => {
   const [only] = read([{ event: "error", data: '{"message":"Too many","code":"rate_limit_exceeded"}' }]);
   assert(only?.type === "error");
   assertEquals(only.error.kind, "exhausted");
 });
 
-Deno.test("reader() keeps no more than it must", () => {
+Deno.test("reader() keeps bounded memory", () => {
   const piece = "x".repeat(1_000_000);
   const machine = chatUpstream.reader({ issuer: "acme" });
   const calls = (index: number, args: string) =>
@@ -124,7 +124,7 @@ function usageOf(reply: Reply): Reply {
   };
 }
 
-Deno.test("reader() and readReply() give back what our own writer writes", () => {
+Deno.test("reader() and readReply() reverse our own writer", () => {
   const members = { stream: true, stream_options: { include_usage: true } };
   for (const [name, reply] of Object.entries(REPLIES)) {
     if (name === "citations") continue; // come back in chat's own words: see the next test
@@ -151,7 +151,7 @@ Deno.test("reader() and readReply() give back what our own writer writes", () =>
   }
 });
 
-Deno.test("reader() gives back citations as chat has them", () => {
+Deno.test("reader() reads citations in chat's format", () => {
   const reply = REPLIES.citations;
   assert(reply !== undefined);
   const echo = echoOf(request({ stream: true }));

@@ -13,7 +13,7 @@ const CLAUDE = "anthropic-claude-v1";
 const OPENAI = "openai-responses-v1";
 const sealed = { issuer: "sluice", value: "AB.cd", id: "x1" };
 
-Deno.test("reasoning_details carry each block, and reading them gives the blocks back", () => {
+Deno.test("reasoning_details contain each block, and can be read back", () => {
   const cases: [block: ContentBlockOf<"reasoning">, entries: JsonObject[]][] = [
     [
       { type: "reasoning", text: "plan" },
@@ -49,7 +49,7 @@ Deno.test("reasoning_details carry each block, and reading them gives the blocks
   }
 });
 
-Deno.test("reasoning_details of other issuers are sealed and come back to them", () => {
+Deno.test("reasoning_details of other issuers are in envelopes and return to them", () => {
   for (const hidden of [false, true]) {
     const block: ContentBlockOf<"reasoning"> = {
       type: "reasoning",
@@ -64,7 +64,7 @@ Deno.test("reasoning_details of other issuers are sealed and come back to them",
   }
 });
 
-Deno.test("reasoning_details keep several blocks apart", () => {
+Deno.test("reasoning_details keep blocks separate", () => {
   const blocks: ContentBlockOf<"reasoning">[] = [
     { type: "reasoning", text: "a", signature: { issuer: "openai", value: "1", id: "rs_1" } },
     { type: "reasoning", text: "", hidden: true, signature: { issuer: "openai", value: "2", id: "rs_2" } },
@@ -79,12 +79,12 @@ Deno.test("reasoning_details keep several blocks apart", () => {
   assertEquals<ContentBlock[] | undefined>(readBack({ reasoning_details: entries }), blocks);
 });
 
-Deno.test("A block with nothing to carry has no entry", () => {
+Deno.test("an empty block has no entry", () => {
   assertEquals(writeDetails({ type: "reasoning", text: "" }, 0), []);
   assertEquals(writeDetails({ type: "reasoning", text: "", hidden: true }, 0), []);
 });
 
-Deno.test("Reasoning of assistant messages is read from the member that has most of it", () => {
+Deno.test("reasoning of assistant messages is read from the first member that has any", () => {
   const signed = { type: "reasoning.text", text: "plan", signature: "S", index: 0 };
   const block = { type: "reasoning", text: "plan", signature: { issuer: "anthropic", value: "S" } };
   const cases: [message: JsonObject, blocks: Json[]][] = [
@@ -114,7 +114,7 @@ Deno.test("Reasoning of assistant messages is read from the member that has most
   for (const [message, blocks] of cases) assertEquals<unknown>(readBack(message), blocks, JSON.stringify(message));
 });
 
-Deno.test("Entries that other gateways wrote are read by their format, else by their shape", () => {
+Deno.test("entries of other gateways are read by format, else by shape", () => {
   const cases: [entries: JsonObject[], blocks: JsonObject[]][] = [
     [
       [

@@ -20,7 +20,7 @@ function refused(body: JsonObject): string | undefined {
 const fn = { type: "function", function: { name: "look" } };
 const custom = { type: "custom", custom: { name: "sql" } };
 
-Deno.test("The chat schema takes each parameter in its range and names the one it refuses", () => {
+Deno.test("the chat schema accepts each parameter in its range and names rejected ones", () => {
   const cases: [name: string, accepted: Json[], refused: [value: Json, param: string][]][] = [
     ["model", ["a", "acme/x:free"], [[null, "model"], ["", "model"], [3, "model"]]],
     ["max_completion_tokens", [1, 128_000, null], [[0, "max_completion_tokens"], [1.5, "max_completion_tokens"]]],
@@ -146,7 +146,7 @@ Deno.test("The chat schema takes each parameter in its range and names the one i
   }
 });
 
-Deno.test("The chat schema takes the messages clients send and names what is wrong in others", () => {
+Deno.test("the chat schema accepts messages of clients and names the problem of others", () => {
   const image = { type: "image_url", image_url: { url: "https://example.com/a.png", detail: "original" } };
   const call = { id: "c1", type: "function", function: { name: "a.b:c d", arguments: "not json" } };
   const accepted: JsonObject[] = [
@@ -203,7 +203,7 @@ Deno.test("The chat schema takes the messages clients send and names what is wro
   assertEquals(refused(request({ messages: Array(4097).fill({ role: "user", content: "a" }) })), "messages");
 });
 
-Deno.test("The chat schema says what was possible where a kind is unknown", () => {
+Deno.test("the chat schema lists the alternatives for an unknown kind", () => {
   const body = request({ messages: [{ role: "user", content: [{ type: "video_url" }] }] });
   assertThrows(
     () => checkBody(chat.schema, body),
@@ -217,7 +217,7 @@ Deno.test("The chat schema says what was possible where a kind is unknown", () =
   );
 });
 
-Deno.test("The chat schema can be written as JSON Schema", () => {
+Deno.test("the chat schema can be exported as JSON Schema", () => {
   const schema = z.toJSONSchema(chat.schema, { io: "input" });
   assertEquals(schema.type, "object");
   assertEquals(schema.required, ["model", "messages"]);

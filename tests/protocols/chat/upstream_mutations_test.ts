@@ -58,7 +58,7 @@ function mutate(frames: Frame[], random: Random): Frame[] {
   return mutated;
 }
 
-Deno.test("reader() keeps the order of events whatever is done to a stream", () => {
+Deno.test("reader() keeps events in legal order for any mutated stream", () => {
   const streams = Object.values(STREAMS).map(framesOf);
   let finished = 0;
   for (let seed = 0; seed < RUNS; seed++) {
@@ -90,7 +90,7 @@ Deno.test("reader() keeps the order of events whatever is done to a stream", () 
   assert(finished > RUNS / 10 && finished < RUNS);
 });
 
-Deno.test("readReply() fails as an upstream's failure whatever is done to an answer", () => {
+Deno.test("readReply() fails as an upstream error for any mutated answer", () => {
   const wholes = Object.values(STREAMS).flatMap(({ whole }) => whole === undefined ? [] : [whole]);
   let read = 0;
   for (let seed = 0; seed < RUNS; seed++) {

@@ -29,7 +29,7 @@ function writeBack(body: JsonObject, target: WriteTarget): JsonObject {
   return chatUpstream.writePrompt(chat.readPrompt(body), target);
 }
 
-Deno.test("writePrompt() gives back what was read, in normal form: calls and tools with members nobody models", () => {
+Deno.test("writePrompt() reverses readPrompt() in normal form: calls and tools with unknown members", () => {
   const target = targetOf();
   const body = agent.request as JsonObject;
   const messages = structuredClone(agent.request.messages) as JsonObject[];
@@ -46,7 +46,7 @@ Deno.test("writePrompt() gives back what was read, in normal form: calls and too
   assertEquals(target.dropped.names, []);
 });
 
-Deno.test("writePrompt() gives back what was read, in normal form: parts, marks, reasoning and knobs", () => {
+Deno.test("writePrompt() reverses readPrompt() in normal form: parts, cache marks, reasoning and parameters", () => {
   const target = targetOf({ issuer: "anthropic", dialect: { cacheMarks: true, reasoningDetails: true } });
   const body = routed.request as unknown as JsonObject;
   const mark = { cache_control: { type: "ephemeral" } };
@@ -75,7 +75,7 @@ Deno.test("writePrompt() gives back what was read, in normal form: parts, marks,
   assertEquals(target.dropped.names, ["reasoning.summary", "reasoning.trace"]);
 });
 
-Deno.test("writePrompt() writes functions of the old manner as tools", () => {
+Deno.test("writePrompt() writes legacy functions as tools", () => {
   const body = writeBack(functions.request as JsonObject, targetOf());
   assertEquals(body.tools, [{
     type: "function",
@@ -98,7 +98,7 @@ Deno.test("writePrompt() writes functions of the old manner as tools", () => {
   assertEquals(body.stop, ["END"]);
 });
 
-Deno.test("writePrompt() is stable: what it writes is read and written as it is", () => {
+Deno.test("writePrompt() is idempotent", () => {
   for (const { request: body } of [agent, routed, functions]) {
     const dialect = { cacheMarks: true, reasoningDetails: true };
     const once = writeBack(body as unknown as JsonObject, targetOf({ issuer: "anthropic", dialect }));
@@ -112,7 +112,7 @@ Deno.test("writePrompt() keeps a member called __proto__ as a member", () => {
   assert(JSON.stringify(writeBack(body, targetOf())).includes('"__proto__":{"a":1}'));
 });
 
-Deno.test("writePrompt() writes results before what else their turn says", () => {
+Deno.test("writePrompt() writes tool results before the rest of their message", () => {
   const blocks: ContentBlock[] = [
     { type: "text", text: "And now?" },
     { type: "tool_result", callId: "c1", blocks: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
@@ -134,7 +134,7 @@ Deno.test("writePrompt() writes results before what else their turn says", () =>
   ]);
 });
 
-Deno.test("writePrompt() writes one message for a turn of the assistant", () => {
+Deno.test("writePrompt() writes one message for an assistant turn", () => {
   const cases: [blocks: ContentBlock[], message: JsonObject][] = [
     [[{ type: "text", text: "A" }, { type: "text", text: "B" }], { content: "AB" }],
     [[], { content: "" }],
@@ -160,7 +160,7 @@ Deno.test("writePrompt() writes one message for a turn of the assistant", () => 
   }
 });
 
-Deno.test("writePrompt() writes files as parts, and text in files as text", () => {
+Deno.test("writePrompt() writes files as parts, and text files as text", () => {
   const pdf = { kind: "bytes", mediaType: "application/pdf", base64: "JVBERi0=" } as const;
   const cases: [block: ContentBlock, content: Json][] = [
     [{ type: "media", media: pdf, name: "a.pdf" }, [{
@@ -192,7 +192,7 @@ Deno.test("writePrompt() writes files as parts, and text in files as text", () =
   assertEquals([error.kind, error.param], ["invalid", "messages"]);
 });
 
-Deno.test("writePrompt() sends reasoning back to those who want it, and names it elsewhere", () => {
+Deno.test("writePrompt() returns reasoning to upstreams that accept it, and names it elsewhere", () => {
   const signed: ContentBlock = { type: "reasoning", text: "Plan.", signature: { issuer: "anthropic", value: "c2ln" } };
   const plain: ContentBlock = { type: "reasoning", text: "Hmm." };
   const gemini: ContentBlock = {
@@ -234,7 +234,7 @@ Deno.test("writePrompt() sends reasoning back to those who want it, and names it
   }
 });
 
-Deno.test("writePrompt() says how much to think in one word", () => {
+Deno.test("writePrompt() writes the reasoning effort", () => {
   const cases: [reasoning: Reasoning, effort: string | undefined, dropped: string[]][] = [
     [{ effort: "high" }, "high", []],
     [{ effort: "minimal" }, "low", ["output_config.effort"]],
@@ -259,7 +259,7 @@ Deno.test("writePrompt() says how much to think in one word", () => {
   assertEquals(none.dropped.names, []);
 });
 
-Deno.test("effortOfBudget() has a threshold for each word", () => {
+Deno.test("effortOfBudget() has a threshold per effort", () => {
   const cases: [number, string][] = [[1_024, "low"], [2_047, "low"], [2_048, "medium"], [8_192, "high"], [
     24_576,
     "xhigh",
@@ -267,7 +267,7 @@ Deno.test("effortOfBudget() has a threshold for each word", () => {
   for (const [budget, effort] of cases) assertEquals(effortOfBudget(budget), effort);
 });
 
-Deno.test("writePrompt() names the knobs that the model does not have, in the client's words", () => {
+Deno.test("writePrompt() names unsupported parameters in the client's terms", () => {
   const bare = { supported_parameters: ["tools"] };
   const sampling = { temperature: 0, topP: 1, topK: 40, frequencyPenalty: 1, presencePenalty: 1, seed: 7 };
   const knobs = {
@@ -300,7 +300,7 @@ Deno.test("writePrompt() names the knobs that the model does not have, in the cl
   assertEquals(own.dropped.names, ["stop", "min_p", "verbosity"]);
 });
 
-Deno.test("writePrompt() writes tools, and nothing about tools without any", () => {
+Deno.test("writePrompt() writes tools, and no tool options without any", () => {
   const target = targetOf();
   const body = write({
     tools: [
@@ -339,7 +339,7 @@ Deno.test("writePrompt() writes tools, and nothing about tools without any", () 
   assertEquals(without.dropped.names, ["tool_choice"]);
 });
 
-Deno.test("writePrompt() writes the form of the answer with a name", () => {
+Deno.test("writePrompt() writes the output format with a name", () => {
   const schema = { type: "object" };
   const cases: [format: Prompt["format"], written: Json | undefined][] = [
     [undefined, undefined],
@@ -356,7 +356,7 @@ Deno.test("writePrompt() writes the form of the answer with a name", () => {
   }
 });
 
-Deno.test("writePrompt() asks for usage in every stream, and shortens long ids of users", () => {
+Deno.test("writePrompt() requests usage in every stream, and hashes long user ids", () => {
   assertEquals(write({ stream: true, includeUsage: false }).stream_options, { include_usage: true });
   const user = "u".repeat(65);
   const { user: written } = write({ user });
@@ -365,7 +365,7 @@ Deno.test("writePrompt() asks for usage in every stream, and shortens long ids o
   assertEquals(write({ user: "u".repeat(64) }).user, "u".repeat(64));
 });
 
-Deno.test("writePrompt() leaves marks of the prompt cache out where they are not known", () => {
+Deno.test("writePrompt() omits cache marks for upstreams without them", () => {
   const messages: Message[] = [{ role: "system", blocks: [{ type: "text", text: "Rules.", cache: { ttl: "1h" } }] }];
   const plain = targetOf();
   assertEquals(writeMessages(messages, plain), [{ role: "system", content: "Rules." }]);
@@ -376,7 +376,7 @@ Deno.test("writePrompt() leaves marks of the prompt cache out where they are not
   }]);
 });
 
-Deno.test("writePrompt() names what belongs to another protocol", () => {
+Deno.test("writePrompt() names members of other protocols", () => {
   const target = targetOf();
   const messages: Message[] = [{
     role: "user",

@@ -17,7 +17,7 @@ function messageOf(completion: JsonObject): unknown {
   return isObject(choice) ? choice.message : undefined;
 }
 
-Deno.test("writeReply() writes every member a client needs", () => {
+Deno.test("writeReply() writes every required member", () => {
   assertEquals(write("text"), {
     id: "chatcmpl-r1",
     object: "chat.completion",
@@ -116,7 +116,7 @@ Deno.test("writeReply() writes messages as chat clients expect them", () => {
   }
 });
 
-Deno.test("writeReply() leaves out the text of reasoning where the client wants none, but not its signatures", () => {
+Deno.test("writeReply() hides reasoning text on request, but not its signatures", () => {
   const message = messageOf(write("reasoning", { reasoning: { exclude: true } }));
   assertEquals(JSON.stringify(message).includes("First."), false);
   assertEquals(message, {
@@ -158,7 +158,7 @@ Deno.test("writeReply() answers a request with functions with a function_call", 
   }]);
 });
 
-Deno.test("writeReply() says why the answer ended", () => {
+Deno.test("writeReply() writes the finish reason", () => {
   const cases: [FinishReason, string][] = [
     ["end", "stop"],
     ["stop_sequence", "stop"],
@@ -174,7 +174,7 @@ Deno.test("writeReply() says why the answer ended", () => {
   }
 });
 
-Deno.test("writeUsage() adds the input classes up and writes what is not known as 0", () => {
+Deno.test("writeUsage() adds up the input classes and writes unknown counts as 0", () => {
   const cases: [usage: TokenUsage, numbers: number[]][] = [
     [{}, [0, 0, 0, 0, 0, 0]],
     [

@@ -48,7 +48,7 @@ function replyOf(name: string): Reply {
   return reply;
 }
 
-Deno.test("writer() streams text as it was recorded live", () => {
+Deno.test("writer() writes text like a recorded stream", () => {
   const frames = stream([
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -69,7 +69,7 @@ Deno.test("writer() streams text as it was recorded live", () => {
   assertEquals(frames.every((frame) => frame.event === undefined && !frame.data.includes("\n")), true);
 });
 
-Deno.test("writer() sends usage only where it was asked for", () => {
+Deno.test("writer() sends usage only on request", () => {
   for (const members of [{ stream: true }, { stream: true, stream_options: { include_usage: false } }]) {
     const chunks = chunksOf(stream(eventsOf(replyOf("text")), members));
     assertEquals(chunks.length, 3);
@@ -77,7 +77,7 @@ Deno.test("writer() sends usage only where it was asked for", () => {
   }
 });
 
-Deno.test("writer() streams calls, each opened once and then only grown", () => {
+Deno.test("writer() opens each call once, then adds arguments", () => {
   assertEquals<unknown>(deltasOf(stream(eventsOf(replyOf("textAroundCalls")))), [
     { role: "assistant", content: "", refusal: null },
     { content: "Let me see. " },
@@ -112,7 +112,7 @@ Deno.test("writer() gives a call without arguments an empty object", () => {
   ]);
 });
 
-Deno.test("writer() streams reasoning as text and sends its details in the last delta alone", () => {
+Deno.test("writer() streams reasoning as text and sends details in the last delta only", () => {
   const deltas = deltasOf(stream(inPieces(eventsOf(replyOf("reasoning")))));
   assertEquals(deltas[0], { role: "assistant", content: null, refusal: null });
   const last = deltas.at(-1);
@@ -130,7 +130,7 @@ Deno.test("writer() streams a function_call to a request with functions", () => 
   ]);
 });
 
-Deno.test("writer() spells out what writeReply() writes", () => {
+Deno.test("writer() agrees with writeReply()", () => {
   const variants: JsonObject[] = [
     {},
     { reasoning: { exclude: true } },
@@ -148,7 +148,7 @@ Deno.test("writer() spells out what writeReply() writes", () => {
   }
 });
 
-Deno.test("writer() writes the same bytes for the same events", () => {
+Deno.test("writer() is deterministic", () => {
   for (const reply of Object.values(REPLIES)) assertEquals(stream(eventsOf(reply)), stream(eventsOf(reply)));
 });
 
@@ -160,7 +160,7 @@ const failure = {
   error: { message: "The model is overloaded", type: "server_error", param: null, code: "overloaded" },
 };
 
-Deno.test("writer() ends with the error, without an end mark, wherever it comes", () => {
+Deno.test("writer() ends with an error at any point, without an end mark", () => {
   const begun: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -177,7 +177,7 @@ Deno.test("writer() ends with the error, without an end mark, wherever it comes"
   }
 });
 
-Deno.test("writer() ends a stream that was cut short with an error", () => {
+Deno.test("writer() ends a truncated stream with an error", () => {
   const whole = eventsOf(replyOf("textAroundCalls"));
   for (let length = 0; length < whole.length; length++) {
     const frames = stream(whole.slice(0, length));
@@ -193,7 +193,7 @@ Deno.test("writer() ends a stream that was cut short with an error", () => {
   }
 });
 
-Deno.test("writer() says nothing after the end", () => {
+Deno.test("writer() writes nothing after the end", () => {
   for (const end of [eventsOf(replyOf("text")).slice(-1), [overloaded]].flat()) {
     const machine = chat.writer(echoOf(request(STREAM)));
     machine.push({ type: "start" });

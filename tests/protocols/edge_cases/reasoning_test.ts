@@ -23,7 +23,7 @@ function types(body: JsonObject): unknown[] {
   return list(get(body, "messages", 1, "content")).map((part) => get(part, "type"));
 }
 
-Deno.test("thinking with a budget is switched off where the last round has lost its thinking", () => {
+Deno.test("manual thinking is disabled if the last round lost its thinking", () => {
   const thinking = { type: "enabled", budget_tokens: 2_000 };
   const foreign = { ...THINKING, signature: writeSignature({ issuer: "openai", value: "gAAA" }, "anthropic") };
   for (const said of [[], [foreign], [{ ...THINKING, signature: "" }]]) {
@@ -35,7 +35,7 @@ Deno.test("thinking with a budget is switched off where the last round has lost 
   assertEquals(get(kept.thinking, "type"), "enabled");
 });
 
-Deno.test("redacted thinking goes through every client and back as what it was", () => {
+Deno.test("redacted thinking passes through every client and returns unchanged", () => {
   const stream = message([
     ...block(0, { type: "thinking", thinking: "", signature: "" }, { type: "signature_delta", signature: "b21p" }),
     ...block(1, REDACTED),
@@ -56,7 +56,7 @@ Deno.test("redacted thinking goes through every client and back as what it was",
   }
 });
 
-Deno.test("reasoning that nothing signed has an empty signature, also as an event, and never reaches Anthropic", () => {
+Deno.test("unsigned reasoning has an empty signature, even as an event, and never reaches Anthropic", () => {
   const stream = [chunk({ reasoning_content: "Hm." }), chunk({ content: "Yes." }), chunk({}, "stop")];
   assertEquals(get(collected("chat", stream, "messages"), "content", 0), {
     type: "thinking",
@@ -71,12 +71,12 @@ Deno.test("reasoning that nothing signed has an empty signature, also as an even
   assertEquals(lost("messages", "messages", body), ["messages.thinking"]);
 });
 
-Deno.test("signed thinking whose text was left out stays, thinking with neither goes", () => {
+Deno.test("signed thinking with omitted text stays, thinking with neither is dropped", () => {
   assertEquals(types(sent("messages", "messages", round(OMITTED))), ["thinking", "tool_use"]);
   assertEquals(types(sent("messages", "messages", round({ ...OMITTED, signature: "" }))), ["tool_use"]);
 });
 
-Deno.test("reasoning goes back to the vendor that signed it, and to no other", () => {
+Deno.test("reasoning returns only to the vendor that signed it", () => {
   const openai = {
     ...THINKING,
     signature: writeSignature({ issuer: "openai", value: "gAAA", id: "rs_1" }, "anthropic"),
@@ -89,7 +89,7 @@ Deno.test("reasoning goes back to the vendor that signed it, and to no other", (
   }
 });
 
-Deno.test("thinking between calls keeps its place and its number", () => {
+Deno.test("thinking between calls keeps its position and index", () => {
   const said = [
     THINKING,
     { ...CALL, id: "t0" },
@@ -118,14 +118,14 @@ Deno.test("thinking between calls keeps its place and its number", () => {
   }
 });
 
-Deno.test("vendors that want their reasoning back get it with every call, be it empty", () => {
+Deno.test("vendors that require reasoning back get it with every call, even empty", () => {
   const [signed, unsigned] = [round(THINKING), round({ ...THINKING, signature: "" })];
   assertEquals(get(sent("messages", "deepseek", unsigned), "messages", 1, "reasoning_content"), "Plan.");
   assertEquals(get(sent("messages", "deepseek", signed), "messages", 1, "reasoning_content"), "");
   assertEquals(get(sent("messages", "chat", unsigned), "messages", 1, "reasoning_content"), undefined);
 });
 
-Deno.test("a forced tool and thinking with a budget do not go together, so the thinking is left out and named", () => {
+Deno.test("a forced tool disables manual thinking, which is named", () => {
   const body = {
     messages: [USER],
     tools: [TOOL],
@@ -138,7 +138,7 @@ Deno.test("a forced tool and thinking with a budget do not go together, so the t
   assertEquals(lost("messages", "messages", manual), ["thinking"]);
 });
 
-Deno.test("encrypted reasoning goes back whole with its id and summary; without its token it does not", () => {
+Deno.test("encrypted reasoning returns complete with its id and summary; without its token it is dropped", () => {
   const item = {
     type: "reasoning",
     id: "rs_1",
@@ -160,7 +160,7 @@ Deno.test("encrypted reasoning goes back whole with its id and summary; without 
   assertEquals(lost("responses", "responses", input(bare)), ["input.reasoning"]);
 });
 
-Deno.test("encrypted reasoning goes through clients of messages and chat and back unchanged", () => {
+Deno.test("encrypted reasoning passes through clients of messages and chat unchanged", () => {
   const stream = [
     { type: "response.created", response: { id: "resp_1", status: "in_progress", output: [] } },
     { type: "response.output_item.added", output_index: 0, item: { type: "reasoning", id: "rs_1", summary: [] } },
@@ -194,7 +194,7 @@ Deno.test("encrypted reasoning goes through clients of messages and chat and bac
   }
 });
 
-Deno.test("a signature keeps its issuer in the turn that each client sends back", () => {
+Deno.test("a signature keeps its issuer in the message that each client sends back", () => {
   const reply = {
     blocks: ["anthropic", "openai", "google", "sluice"].map((issuer) => ({
       type: "reasoning" as const,

@@ -6,7 +6,7 @@ import { chunk, events, get, list, lost, REQUIRED, sent } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
 
-Deno.test("a conversation that ends with the assistant ends with the user's wish to go on, where models want that", () => {
+Deno.test("a conversation that ends with the assistant gets a request to continue, for models that need it", () => {
   const begun = { messages: [USER, { role: "assistant", content: "One, " }] };
   for (const from of ["chat", "messages"] as const) {
     const body = sent(from, "messages", begun);
@@ -17,7 +17,7 @@ Deno.test("a conversation that ends with the assistant ends with the user's wish
   }
 });
 
-Deno.test("a call that the conversation ends with is closed with a result that says it failed", () => {
+Deno.test("an open call gets a failed result", () => {
   const body = sent("messages", "messages", {
     messages: [USER, { role: "assistant", content: [{ type: "tool_use", id: "t1", name: "now", input: {} }] }],
     tools: [{ name: "now", input_schema: { type: "object" } }],
@@ -26,7 +26,7 @@ Deno.test("a call that the conversation ends with is closed with a result that s
   assertEquals([get(result, "type"), get(result, "tool_use_id"), get(result, "is_error")], ["tool_result", "t1", true]);
 });
 
-Deno.test("sampling that the model does not take is left out and named", () => {
+Deno.test("unsupported sampling parameters are dropped and named", () => {
   const sampling = { temperature: 0.2, top_p: 0.9 };
   const none = { messages: [USER], ...sampling, model: "acme/plain" };
   assertEquals(lost("chat", "messages", none), ["temperature", "top_p"]);
@@ -36,7 +36,7 @@ Deno.test("sampling that the model does not take is left out and named", () => {
   assertEquals([body.temperature, body.top_p, lost("messages", "messages", one)], [0.2, undefined, ["top_p"]]);
 });
 
-Deno.test("stop sequences work where the upstream has none: the answer ends there, and says why", () => {
+Deno.test("stop sequences work for upstreams without them, with the right finish reason", () => {
   for (const from of ["chat", "messages"] as const) {
     const said: JsonObject = { messages: [USER], [from === "chat" ? "stop" : "stop_sequences"]: ["END"] };
     const { body, dropped, restore } = crossRequest(from, "responses", { ...REQUIRED[from], ...said });
@@ -52,7 +52,7 @@ Deno.test("stop sequences work where the upstream has none: the answer ends ther
   }
 });
 
-Deno.test("no more than four cache marks go out, hour-long ones first, none on reasoning or nothing", () => {
+Deno.test("at most four cache marks are sent, hour-long ones first, none on reasoning or empty blocks", () => {
   const mark = (ttl?: string) => ({ cache_control: { type: "ephemeral", ...(ttl !== undefined && { ttl }) } });
   const text = (text: string, ttl?: string) => ({ type: "text", text, ...mark(ttl) });
   const body = sent("chat", "messages", {
@@ -72,7 +72,7 @@ Deno.test("no more than four cache marks go out, hour-long ones first, none on r
   assert(lost("chat", "chat", { messages: [{ role: "user", content: [text("One")] }] }).includes("cache_control"));
 });
 
-Deno.test("edits of the context that only one vendor knows are left out elsewhere", () => {
+Deno.test("context edits of one vendor are dropped for others", () => {
   const said = { messages: [USER], context_management: { edits: [{ type: "clear_tool_uses_20250919" }] } };
   assertEquals(sent("messages", "messages", said).context_management, said.context_management);
   for (const to of ["chat", "responses", "gemini"]) {

@@ -27,7 +27,7 @@ function lastType(values: readonly Json[]): unknown {
   return get(values.at(-1) ?? null, "type");
 }
 
-Deno.test("a stream that stops after its reason is complete, one that stops before is an error", () => {
+Deno.test("a stream that stops after its finish reason is complete, one before is an error", () => {
   const complete = [MESSAGE_START, ...TEXT, messageDelta("end_turn")];
   const cut = [MESSAGE_START, ...TEXT];
   assertEquals(lastType(streamed("messages", complete, "messages")), "message_stop");
@@ -38,7 +38,7 @@ Deno.test("a stream that stops after its reason is complete, one that stops befo
   assert(get(streamed("messages", cut, "chat").at(-1) ?? null, "error") !== undefined);
 });
 
-Deno.test("usage that is told again replaces what was told, and is not added to it", () => {
+Deno.test("repeated usage replaces earlier usage", () => {
   const usage = { input_tokens: 5, cache_read_input_tokens: 100, cache_creation_input_tokens: 7, output_tokens: 9 };
   const answer = collected("messages", message(TEXT, "end_turn", usage), "messages");
   assertEquals(
@@ -51,13 +51,13 @@ Deno.test("usage that is told again replaces what was told, and is not added to 
   assertEquals([get(chat, "usage", "prompt_tokens"), get(chat, "usage", "completion_tokens")], [112, 9]);
 });
 
-Deno.test("a prompt that is divided into classes only at the end is not counted twice", () => {
+Deno.test("a prompt divided into classes only at the end is not counted twice", () => {
   const answer = writeFrames(readEvents(recordedStream("messages", "input_divided_late")), "chat");
   const usage = get(JSON.parse(answer.at(-2)?.data ?? "null"), "usage") ?? null;
   assertEquals([get(usage, "prompt_tokens"), get(usage, "prompt_tokens_details", "cached_tokens")], [8849, 8831]);
 });
 
-Deno.test("a character whose bytes come apart is whole again", () => {
+Deno.test("a character split into bytes is reassembled", () => {
   const bytes = new TextEncoder().encode(formatFrame({ data: JSON.stringify(chunk({ content: "é 👋 日本" })) }));
   for (let cut = 1; cut < bytes.length; cut++) {
     const decoder = new TextDecoder();
@@ -68,7 +68,7 @@ Deno.test("a character whose bytes come apart is whole again", () => {
   }
 });
 
-Deno.test("events are read with every line end, without the space, and in any order of their fields", () => {
+Deno.test("events are read with every line end, without the space, and with fields in any order", () => {
   const spellings = [
     "event: a\ndata: {}\n\n",
     "event:a\r\ndata:{}\r\n\r\n",
@@ -85,7 +85,7 @@ Deno.test("events are read with every line end, without the space, and in any or
   assertEquals(sseReader().push("data: a\ndata: b\n\n"), [{ data: "a\nb" }]);
 });
 
-Deno.test("comments of the upstream are swallowed, also where they were passed on as data", () => {
+Deno.test("upstream comments are dropped, even if forwarded as data", () => {
   const stream = [": OPENROUTER PROCESSING", "", ...SAID, ": keep-alive", chunk({}, "stop"), "[DONE]"];
   assertEquals(sseReader().push(": ping\n\n:\n\ndata: {}\n\n"), [{ data: "{}" }]);
   for (const client of PROTOCOLS) {
@@ -96,7 +96,7 @@ Deno.test("comments of the upstream are swallowed, also where they were passed o
   for (const client of ["chat", "responses"] as const) assert(/^:[^\n]*\n$/.test(CLIENTS[client].heartbeat), client);
 });
 
-Deno.test("usage ends no stream, wherever it comes, the last counts, and ours comes alone", () => {
+Deno.test("usage ends no stream, the last counts, and the client's comes separately", () => {
   const usage = (total: number) => ({ usage: { prompt_tokens: 5, completion_tokens: total - 5, total_tokens: total } });
   const stream = [
     chunk({ role: "assistant", content: "H" }, null, usage(6)),
@@ -112,7 +112,7 @@ Deno.test("usage ends no stream, wherever it comes, the last counts, and ours co
   assertEquals(get(collected("chat", stream, "chat"), "choices", 0, "message", "content"), "Hi");
 });
 
-Deno.test("a preamble without choices and a choice without a delta are no content and no end", () => {
+Deno.test("a preamble without choices and a choice without a delta are neither content nor end", () => {
   const stream = [
     { id: "", model: "", choices: [], prompt_filter_results: [{ prompt_index: 0 }] },
     { id: "c1", choices: [{ index: 0, finish_reason: null, content_filter_offsets: {} }] },
@@ -126,7 +126,7 @@ Deno.test("a preamble without choices and a choice without a delta are no conten
 
 const FAILURE = { error: { message: "Overloaded", type: "server_error", code: 503 } };
 
-Deno.test("an error in place of the first event is an error before anything was said", () => {
+Deno.test("an error in place of the first event precedes everything", () => {
   const firsts: [Parameters<typeof events>[0], Json[]][] = [
     ["chat", [FAILURE]],
     ["chat", [{ id: "c1", choices: [], ...FAILURE }]],
@@ -140,7 +140,7 @@ Deno.test("an error in place of the first event is an error before anything was 
   }
 });
 
-Deno.test("an error in the middle is the client protocol's own error, and no end", () => {
+Deno.test("an error in the middle is the client protocol's own error without a clean end", () => {
   for (const failure of [FAILURE, { id: "c1", choices: [{ index: 0, delta: {} }], ...FAILURE }]) {
     const stream = [...SAID, failure, chunk({}, "stop"), "[DONE]"];
     assert(get(streamed("chat", stream, "chat").at(-1) ?? null, "error", "message") !== undefined);
@@ -153,7 +153,7 @@ Deno.test("an error in the middle is the client protocol's own error, and no end
   }
 });
 
-Deno.test("a responses client always gets one terminal event with the whole response, also when the answer breaks off", () => {
+Deno.test("a responses client always gets one terminal event with the whole response", () => {
   const error = new GatewayError("timeout", "The model's answer took too long");
   const endings: JsonObject[][] = [
     [...SAID, chunk({}, "stop")],
@@ -172,7 +172,7 @@ Deno.test("a responses client always gets one terminal event with the whole resp
   assertEquals(aborted.at(-2)?.event, "response.failed");
 });
 
-Deno.test("a beginning that is repeated is passed over, another one inside a message is an error", () => {
+Deno.test("a repeated start is ignored, and another start within a message is an error", () => {
   const repeated = [MESSAGE_START, MESSAGE_START, ...TEXT, messageDelta("end_turn"), { type: "message_stop" }];
   const starts = streamed("messages", repeated, "messages").filter((event) => get(event, "type") === "message_start");
   assertEquals([starts.length, lastType(streamed("messages", repeated, "messages"))], [1, "message_stop"]);
@@ -181,7 +181,7 @@ Deno.test("a beginning that is repeated is passed over, another one inside a mes
   assertEquals(lastType(streamed("messages", [MESSAGE_START, ...TEXT, other], "messages")), "error");
 });
 
-Deno.test("nothing is said after the end, whatever the upstream still sends", () => {
+Deno.test("nothing is emitted after the end", () => {
   const after: Json[] = [
     ...message(TEXT),
     { type: "ping" },
@@ -197,7 +197,7 @@ Deno.test("nothing is said after the end, whatever the upstream still sends", ()
   assertEquals([...reader.push(framesOf(SAID)[0] ?? { data: "" }), ...reader.end()], []);
 });
 
-Deno.test("items of one place in a responses stream are told apart by their ids", () => {
+Deno.test("items with the same index in a responses stream are distinguished by id", () => {
   const answer = collected("responses", streamOf("shared_place"), "messages");
   assertEquals(list(answer.content).map((part) => get(part, "id") ?? null), [null, "call_a", "call_b"]);
 });

@@ -40,7 +40,7 @@ const BARE_CALLS = {
   ].map((blocks) => message(blocks, "tool_use")),
 };
 
-Deno.test("a call without arguments has an empty object, streamed and whole, to every client", () => {
+Deno.test("a call without arguments has an empty object for every client, streamed and whole", () => {
   for (const [from, streams] of [["chat", BARE_CALLS.chat], ["messages", BARE_CALLS.messages]] as const) {
     for (const stream of streams) {
       assertEquals(get(collected(from, stream, "chat"), "choices", 0, "message", "tool_calls"), [NOW]);
@@ -56,7 +56,7 @@ Deno.test("a call without arguments has an empty object, streamed and whole, to 
   }
 });
 
-Deno.test("an answer with calls ends for its tools, whatever reason the upstream gives", () => {
+Deno.test("an answer with calls finishes with tool_use, whatever the upstream's reason", () => {
   for (const reason of ["stop", "", "end_turn"]) {
     const stream = [chunk({ tool_calls: [{ index: 0, ...NOW }] }), chunk({}, reason), chunk({}, "stop"), "[DONE]"];
     assertEquals(get(collected("chat", stream, "chat"), "choices", 0, "finish_reason"), "tool_calls");
@@ -66,7 +66,7 @@ Deno.test("an answer with calls ends for its tools, whatever reason the upstream
   assertEquals(get(collected("messages", stream, "chat"), "choices", 0, "finish_reason"), "tool_calls");
 });
 
-Deno.test("an answer without a call that can be carried out does not end for its tools", () => {
+Deno.test("an answer without a usable call does not finish with tool_use", () => {
   const nameless = { index: 0, id: "call_1", type: "function", function: { name: "", arguments: "{}" } };
   for (const delta of [{}, { tool_calls: [nameless] }, { tool_calls: [] }]) {
     const stream = [chunk({ content: "Hm." }), chunk(delta), chunk({}, "tool_calls"), "[DONE]"];
@@ -76,7 +76,7 @@ Deno.test("an answer without a call that can be carried out does not end for its
   }
 });
 
-Deno.test("parallel calls keep apart, by numbers that count calls only", () => {
+Deno.test("parallel calls are separate, with indices that count only calls", () => {
   const shared = message([
     ...block(0, { type: "text", text: "" }, { type: "text_delta", text: "Both" }),
     { type: "content_block_start", index: 1, content_block: { type: "tool_use", id: "t1", name: "a", input: {} } },
@@ -98,14 +98,14 @@ Deno.test("parallel calls keep apart, by numbers that count calls only", () => {
   ]);
 });
 
-Deno.test("a piece for a block that was never opened is no piece of another one", () => {
+Deno.test("a delta for a block that was never opened is not added to another", () => {
   const stream = message([
     { type: "content_block_delta", index: 3, delta: { type: "input_json_delta", partial_json: "{}" } },
   ]);
   assertEquals(get(streamed("messages", stream, "messages").at(-1), "type"), "error");
 });
 
-Deno.test("empty words beside calls are no block", () => {
+Deno.test("empty text beside calls is dropped", () => {
   for (const content of ["", null, " \n"]) {
     const body = sent("chat", "messages", {
       messages: [USER, { role: "assistant", content, tool_calls: [NOW] }, {
@@ -127,7 +127,7 @@ Deno.test("empty words beside calls are no block", () => {
   assertEquals(get(back, "messages", 1, "content"), null);
 });
 
-Deno.test("results of parallel calls are one turn, in the order of the calls, before all else", () => {
+Deno.test("results of parallel calls are one message, in call order, first", () => {
   const body = sent("chat", "messages", {
     messages: [
       USER,
@@ -145,7 +145,7 @@ Deno.test("results of parallel calls are one turn, in the order of the calls, be
   );
 });
 
-Deno.test("a call that comes whole, without index, type and id, goes out in the usual form", () => {
+Deno.test("a call without index, type and id is normalized", () => {
   const stream = [
     chunk({ role: "assistant", tool_calls: [{ function: { name: "now", arguments: "{}" } }] }),
     chunk({}, "stop"),
@@ -156,7 +156,7 @@ Deno.test("a call that comes whole, without index, type and id, goes out in the 
   assertEquals(get(collected("chat", stream, "messages"), "stop_reason"), "tool_use");
 });
 
-Deno.test("a signature beside a call stays beside it on its way through", () => {
+Deno.test("a signature beside a call keeps its position", () => {
   const signed = { ...NOW, index: 0, extra_content: { google: { thought_signature: "c2ln" } } };
   const [frame] = framesOf([chunk({ tool_calls: [signed] })]);
   assert(frame !== undefined);
@@ -177,7 +177,7 @@ Deno.test("a signature beside a call stays beside it on its way through", () => 
   assertEquals(get(body, "messages", 1, "tool_calls", 0, "extra_content"), signed.extra_content);
 });
 
-Deno.test("a signature beside a call comes back beside it through every client, and goes to nobody else", () => {
+Deno.test("a signature beside a call returns through every client, to its issuer only", () => {
   const signed = { ...NOW, extra_content: { google: { thought_signature: "c2ln" } } };
   const stream = [
     chunk({ tool_calls: [{ index: 0, ...signed }, { index: 1, ...call("call_2", "now") }] }),
@@ -218,7 +218,7 @@ Deno.test("a signature beside a call comes back beside it through every client, 
   }
 });
 
-Deno.test("numbers of calls that begin again with every call are other calls", () => {
+Deno.test("indices that restart with every call are separate calls", () => {
   const stream = [
     chunk({ tool_calls: [{ index: 0, ...call("call_1", "a", '{"x":1}') }] }),
     chunk({ tool_calls: [{ index: 0, ...call("call_2", "b", '{"y":2}') }] }),
@@ -232,7 +232,7 @@ Deno.test("numbers of calls that begin again with every call are other calls", (
   assertEquals([...new Set(indices)], [0, 1]);
 });
 
-Deno.test("ids that the upstream refuses become legal ones, the same for call and result, different for different ids", () => {
+Deno.test("illegal call ids become legal, equal for call and result, and distinct", () => {
   const ids = ["functions.read:0", "functions.read:1", "x".repeat(150), "y".repeat(150)];
   const turn = {
     messages: [
@@ -257,7 +257,7 @@ Deno.test("ids that the upstream refuses become legal ones, the same for call an
   assertEquals(get(kept, "messages", 1, "content", 0, "id"), "call_1");
 });
 
-Deno.test("long names of tools are cut with a hash, everywhere the same, and come back as they were", () => {
+Deno.test("long tool names are shortened by a hash everywhere, and restored", () => {
   const name = `mcp__server__${"x".repeat(80)}`;
   const other = `${name}y`;
   const { body, restore } = crossRequest("messages", "chat", {
@@ -282,7 +282,7 @@ Deno.test("long names of tools are cut with a hash, everywhere the same, and com
   assertEquals(opened, [name]);
 });
 
-Deno.test("an argument whose name the vendor refuses is reported with the place of its tool", () => {
+Deno.test("an argument name that the vendor refuses is reported with its tool", () => {
   const properties = { "user name": { type: "string" } };
   const tools = [chatTool("fine"), chatTool("odd", { type: "object", properties })];
   const request = (all: JsonObject[]) => ({ messages: [USER], tools: all });
@@ -293,7 +293,7 @@ Deno.test("an argument whose name the vendor refuses is reported with the place 
   assertEquals(list(sent("chat", "messages", request([chatTool("even", named)])).tools).length, 1);
 });
 
-Deno.test("a schema with branches at its top is an object that allows what each of them allows", () => {
+Deno.test("a schema with branches at its top becomes an object that allows all of them", () => {
   const branches = [
     { type: "object", properties: { a: { type: "string" } }, required: ["a"] },
     { type: "object", properties: { b: { type: "integer" } }, required: ["b"] },
@@ -310,7 +310,7 @@ Deno.test("a schema with branches at its top is an object that allows what each 
   }
 });
 
-Deno.test("images in results go along natively, or follow the last result", () => {
+Deno.test("images in results are passed natively, or follow the last result", () => {
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
   const turn = {
     messages: [USER, {
@@ -346,7 +346,7 @@ Deno.test("images in results go along natively, or follow the last result", () =
   assertEquals(get(responses, "input", 3, "output"), [{ type: "input_image", image_url: url }]);
 });
 
-Deno.test("a result without its call is the user's text, a call without a result has one that says so", () => {
+Deno.test("a result without a call becomes user text, and a call without a result gets a placeholder", () => {
   const body = sent("chat", "messages", {
     messages: [
       USER,
@@ -362,7 +362,7 @@ Deno.test("a result without its call is the user's text, a call without a result
   assertEquals([get(result, "tool_use_id"), get(result, "is_error"), get(said, "text")], ["call_1", true, "Well?"]);
 });
 
-Deno.test("free-form tools are functions on the way and free-form tools again on the way back", () => {
+Deno.test("free-form tools become functions upstream and return as free-form tools", () => {
   const { body, restore } = crossRequest("responses", "messages", {
     ...REQUIRED.responses,
     input: "Patch",
@@ -393,7 +393,7 @@ Deno.test("free-form tools are functions on the way and free-form tools again on
   assertEquals(text, "*** Begin\n+a");
 });
 
-Deno.test("no client gets a text block that is empty before a call", () => {
+Deno.test("no client gets an empty text block before a call", () => {
   const stream = [
     chunk({ role: "assistant", content: "" }),
     chunk({ content: "" }),

@@ -6,7 +6,7 @@ function errorOf(status: string, message = "It failed.", code = 400): Json {
   return { error: { code, message, status } };
 }
 
-Deno.test("an error is of the kind that its status says, else its number", () => {
+Deno.test("readError() maps the status name, else the number", () => {
   const cases: [number, Json | undefined, string][] = [
     [400, errorOf("INVALID_ARGUMENT"), "invalid"],
     [400, errorOf("FAILED_PRECONDITION"), "upstream"],
@@ -32,7 +32,7 @@ Deno.test("an error is of the kind that its status says, else its number", () =>
   }
 });
 
-Deno.test("what is wrong with the request is told without addresses, projects and keys", () => {
+Deno.test("readError() reports client errors without addresses, projects and keys", () => {
   const cases: [string, string][] = [
     ["Value is not a supported MIME type.", "Value is not a supported MIME type."],
     ["Bad value.\n* See https://ai.google.dev/limits.", "Bad value. * See [address]"],
@@ -47,7 +47,7 @@ Deno.test("what is wrong with the request is told without addresses, projects an
   }
 });
 
-Deno.test("what is wrong at the upstream has a text of ours, and its own is the cause", () => {
+Deno.test("readError() replaces the text of upstream failures and keeps it as cause", () => {
   const quota = "Quota exceeded for metric: generate_content_requests, limit: 20, project 77";
   const cases: [string, string][] = [
     ["RESOURCE_EXHAUSTED", "The rate limit of the model's vendor is reached"],
@@ -63,7 +63,7 @@ Deno.test("what is wrong at the upstream has a text of ours, and its own is the 
   }
 });
 
-Deno.test("what is wrong with the gateway's own key is not told to clients", () => {
+Deno.test("readError() hides problems of the gateway's key from clients", () => {
   const message = "API key not valid. Please pass a valid API key.";
   const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID" }];
   const cases: [number, Json][] = [
@@ -77,7 +77,7 @@ Deno.test("what is wrong with the gateway's own key is not told to clients", () 
   }
 });
 
-Deno.test("an input beyond the context has its code, and a wait its length", () => {
+Deno.test("readError() recognizes an exceeded context and retry delays", () => {
   const long = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).";
   assertEquals(geminiUpstream.readError(400, errorOf("INVALID_ARGUMENT", long)).code, "context_length_exceeded");
   const wait = (retryDelay: Json) =>

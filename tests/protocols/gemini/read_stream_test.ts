@@ -129,7 +129,7 @@ const REPLIES: Readonly<Record<string, (ids: string[]) => Omit<Reply, "id">>> = 
   }),
 };
 
-Deno.test("a stream is read into the answer that it spells", () => {
+Deno.test("reader() reads recorded streams", () => {
   assertEquals(Object.keys(REPLIES).sort(), ANSWERS);
   for (const name of ANSWERS) {
     const { id, ...reply } = aggregateEvents(read(framesOf(name)));
@@ -140,7 +140,7 @@ Deno.test("a stream is read into the answer that it spells", () => {
   }
 });
 
-Deno.test("what a stream says is passed on at once", () => {
+Deno.test("reader() emits pieces at once", () => {
   const reader = geminiUpstream.reader(ORIGIN);
   const [first, second, third] = framesOf("text");
   const steps: ReplyEvent[][] = [first, second, third].map((frame) => reader.push(frame ?? { data: "" }));
@@ -155,7 +155,7 @@ Deno.test("what a stream says is passed on at once", () => {
   ]);
 });
 
-Deno.test("ids that are made are the same for the same answer and differ between answers", () => {
+Deno.test("generated ids are stable for an answer and differ between answers", () => {
   const ids = (responseId: string | undefined) => {
     const parts = [{ functionCall: { name: "now" } }, { functionCall: { name: "now" } }];
     const body = { candidates: [{ content: { parts }, finishReason: "STOP" }], responseId };
@@ -167,7 +167,7 @@ Deno.test("ids that are made are the same for the same answer and differ between
   for (const id of all) assertEquals(/^call_\d_[0-9a-f]{16}$/.test(id), true, id);
 });
 
-Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
+Deno.test("finish reasons are mapped, and with calls to tool_use", () => {
   const said = [{ text: "a" }];
   const call = [{ functionCall: { id: "1", name: "now", args: {} } }];
   const cases: [string, JsonObject[], string][] = [
@@ -200,7 +200,7 @@ Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
   }
 });
 
-Deno.test("a stream that fails ends in one error of the right kind, after what it said", () => {
+Deno.test("a failing stream ends with one error of the right kind, after its content", () => {
   const cases: Readonly<Record<string, [number, string, string]>> = {
     error_call_malformed: [1, "upstream", "The model returned only a malformed function call"],
     error_cut: [3, "upstream", "The model's answer ended before it was complete"],
@@ -217,7 +217,7 @@ Deno.test("a stream that fails ends in one error of the right kind, after what i
   }
 });
 
-Deno.test("what is no piece of an answer ends it, and nothing comes after", () => {
+Deno.test("an invalid chunk ends the answer", () => {
   const good = framesOf("text");
   const nameless = { candidates: [{ content: { parts: [{ functionCall: { args: {} } }] } }] };
   const many = Array.from({ length: 1_025 }, () => ({ functionCall: { name: "now" } }));
@@ -235,14 +235,14 @@ Deno.test("what is no piece of an answer ends it, and nothing comes after", () =
   }
 });
 
-Deno.test("frames that say nothing are passed over", () => {
+Deno.test("empty frames are ignored", () => {
   const silent = ["", " ", "[DONE]", "{}", "[]", '{"candidates":null}', '{"candidates":[{"index":1,"content":7}]}'];
   const expected = aggregateEvents(read(framesOf("call")));
   const frames = framesOf("call").flatMap((frame) => [frame, ...silent.map((data) => ({ data }))]);
   assertEquals(aggregateEvents(read(frames)), expected);
 });
 
-Deno.test("a whole answer without an end, and one that is an error, are errors", () => {
+Deno.test("a whole answer without an end or with an error is an error", () => {
   const cases: [JsonObject, string][] = [
     [{}, "upstream"],
     [{ candidates: [] }, "upstream"],
@@ -256,7 +256,7 @@ Deno.test("a whole answer without an end, and one that is an error, are errors",
   }
 });
 
-Deno.test("usage is read with zeros left out, and nothing is made up", () => {
+Deno.test("usage is read without zeros, and nothing is invented", () => {
   const cases: [JsonObject | undefined, JsonObject][] = [
     [undefined, {}],
     [{ promptTokenCount: "9", totalTokenCount: -1 }, {}],

@@ -11,21 +11,21 @@ import { type Random, seeded } from "../../support/random.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, partsOf, read, signedBefore, whole } from "./recorded_streams.ts";
 import { targetOf } from "./prompts.ts";
 
-Deno.test("a stream folds into the reply that is read from the whole answer", () => {
+Deno.test("reader() agrees with readReply() for the same answer", () => {
   for (const name of ANSWERS) {
     const frames = framesOf(name);
     assertEquals(signedBefore(aggregateEvents(read(frames))), geminiUpstream.readReply(whole(frames), ORIGIN), name);
   }
 });
 
-Deno.test("a reply unfolds into events that fold into it", () => {
+Deno.test("eventsOf() of a reply aggregates to it", () => {
   for (const name of ANSWERS) {
     const reply = aggregateEvents(read(framesOf(name)));
     assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
   }
 });
 
-Deno.test("whatever happens to a stream, its events obey the grammar", () => {
+Deno.test("events obey the grammar for any mutated stream", () => {
   const random = seeded(20_261_121);
   for (let round = 0; round < 4_000; round++) {
     const name = random.pick(NAMES);
@@ -38,7 +38,7 @@ Deno.test("whatever happens to a stream, its events obey the grammar", () => {
   }
 });
 
-Deno.test("a whole answer that was damaged is a reply or an error of ours", () => {
+Deno.test("a mutated whole answer is a reply or a GatewayError", () => {
   const random = seeded(7);
   for (let round = 0; round < 1_000; round++) {
     const body = whole(framesOf(random.pick(ANSWERS)));
@@ -52,7 +52,7 @@ Deno.test("a whole answer that was damaged is a reply or an error of ours", () =
   }
 });
 
-Deno.test("what a client sends back is what the model said, each signature on its own part", () => {
+Deno.test("a client sends back what the model wrote, with each signature on its part", () => {
   for (const name of ANSWERS.filter((name) => !name.startsWith("other_"))) {
     const frames = framesOf(name);
     const reply = aggregateEvents(read(frames));
@@ -186,7 +186,7 @@ function collect(value: Json, holders: (JsonObject | Json[])[]): void {
   for (const member of Object.values(value)) collect(member ?? null, holders);
 }
 
-Deno.test("the same prompt makes the same bytes", () => {
+Deno.test("writePrompt() is deterministic", () => {
   for (const name of ANSWERS) {
     const reply = aggregateEvents(read(framesOf(name)));
     for (const [, codec, turn] of CLIENTS) {

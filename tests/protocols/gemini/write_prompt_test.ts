@@ -9,7 +9,7 @@ const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["
 const MANUAL: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
 const BOTH: Partial<Model> = { reasoning: { modes: ["manual", "adaptive"], efforts: ["minimal", "low", "high"] } };
 
-Deno.test("a conversation is an instruction and turns of user and model", () => {
+Deno.test("a conversation becomes an instruction and alternating messages", () => {
   const { body, dropped } = write({
     messages: [
       { role: "system", blocks: [text("Be brief."), text("")] },
@@ -31,7 +31,7 @@ Deno.test("a conversation is an instruction and turns of user and model", () => 
   assertEquals(dropped, []);
 });
 
-Deno.test("a conversation that the user does not open is opened", () => {
+Deno.test("a conversation that does not begin with the user gets an opening", () => {
   const opening = { role: "user", parts: [{ text: "(continued)" }] };
   const cases: [Message[], JsonObject[]][] = [
     [[{ role: "system", blocks: [text("Be brief.")] }], [opening]],
@@ -41,7 +41,7 @@ Deno.test("a conversation that the user does not open is opened", () => {
   for (const [messages, contents] of cases) assertEquals(write({ messages }).body.contents, contents);
 });
 
-Deno.test("media is bytes in the part, or an address; its name has no place and is named", () => {
+Deno.test("media become bytes or a URL, and their name is dropped and named", () => {
   const { body, dropped } = write({
     messages: [{
       role: "user",
@@ -143,7 +143,7 @@ Deno.test("a result says the tool's name, and its text is an object", () => {
   }
 });
 
-Deno.test("a result without its call is refused, and so is more than one answer", () => {
+Deno.test("a result without a call is rejected, and so is more than one answer", () => {
   const orphan: ContentBlock = { type: "tool_result", callId: "c9", blocks: [] };
   const cases: [Partial<Prompt>, string][] = [
     [{ messages: [{ role: "user", blocks: [orphan] }] }, "messages"],
@@ -157,7 +157,7 @@ Deno.test("a result without its call is refused, and so is more than one answer"
   assertEquals(write({ n: 1 }).body, { contents: [{ role: "user", parts: [{ text: "Hi" }] }] });
 });
 
-Deno.test("signatures go onto their parts wherever they stand, and only the target's own", () => {
+Deno.test("signatures of the target's issuer return to their parts, wherever they are", () => {
   const sign = (id: string | undefined, value: string, issuer = "google"): ContentBlock => ({
     type: "reasoning",
     text: "",
@@ -206,7 +206,7 @@ Deno.test("signatures go onto their parts wherever they stand, and only the targ
   }
 });
 
-Deno.test("a first call without a signature is let pass by models that check it", () => {
+Deno.test("a first unsigned call gets a placeholder for models that check signatures", () => {
   const call = (id: string): ContentBlock => ({ type: "tool_call", id, name: "f", arguments: "{}" });
   const signature: ContentBlock = {
     type: "reasoning",
@@ -228,7 +228,7 @@ Deno.test("a first call without a signature is let pass by models that check it"
   }
 });
 
-Deno.test("tools are declarations with their schemas whole", () => {
+Deno.test("tools become declarations with complete schemas", () => {
   const schema = {
     type: "object",
     properties: { a: { $ref: "#/$defs/A" } },
@@ -253,7 +253,7 @@ Deno.test("tools are declarations with their schemas whole", () => {
   assertEquals(dropped, ["parallel_tool_calls", "strict", "cache_control"]);
 });
 
-Deno.test("the choice of tools is a mode", () => {
+Deno.test("the tool choice becomes a mode", () => {
   const tools: Prompt["tools"] = [{ type: "function", name: "f" }];
   const cases: [Prompt["toolChoice"], JsonObject | undefined][] = [
     [undefined, undefined],
@@ -287,7 +287,7 @@ const EVERYTHING: Partial<Prompt> = {
   format: { type: "json_schema", schema: { type: "array" }, name: "list", strict: true },
 };
 
-Deno.test("parameters of the answer are written as they are, zero too", () => {
+Deno.test("output parameters are written as they are, including zero", () => {
   const { body, dropped } = write(EVERYTHING);
   assertEquals(body.generationConfig, {
     maxOutputTokens: 100,
@@ -308,7 +308,7 @@ Deno.test("parameters of the answer are written as they are, zero too", () => {
   assertEquals(write({ format: { type: "text" } }).body.generationConfig, undefined);
 });
 
-Deno.test("knobs that the model's row does not list are dropped and named in the client's words", () => {
+Deno.test("parameters that the model lacks are dropped and named in the client's terms", () => {
   const cases: [Prompt["protocol"], string][] = [["chat", "stop"], ["responses", "stop"], [
     "messages",
     "stop_sequences",
@@ -324,7 +324,7 @@ Deno.test("knobs that the model's row does not list are dropped and named in the
   }
 });
 
-Deno.test("what the protocol cannot say is dropped and named in the client's words", () => {
+Deno.test("members that the protocol lacks are dropped and named in the client's terms", () => {
   const members: Partial<Prompt> = {
     user: "u1",
     sampling: { logprobs: true, topLogprobs: 2, logitBias: { "50256": -100 } },
@@ -368,7 +368,7 @@ Deno.test("what the protocol cannot say is dropped and named in the client's wor
   }
 });
 
-Deno.test("how much to think is a budget or a level, as the model takes it", () => {
+Deno.test("reasoning depth becomes a budget or a level, as the model requires", () => {
   const shown = { includeThoughts: true };
   const cases: [string, Reasoning | undefined, Partial<Model>, JsonObject | undefined, string[]?][] = [
     ["nothing asked", undefined, ADAPTIVE, undefined],
@@ -414,7 +414,7 @@ Deno.test("how much to think is a budget or a level, as the model takes it", () 
   }
 });
 
-Deno.test("thoughts are returned to clients of responses that asked for a summary", () => {
+Deno.test("thoughts are returned to responses clients that asked for a summary", () => {
   const cases: [Reasoning, JsonObject][] = [
     [{ effort: "low" }, { thinkingLevel: "LOW" }],
     [{ effort: "low", display: "summarized" }, { thinkingLevel: "LOW", includeThoughts: true }],

@@ -30,7 +30,7 @@ function argumentsIn(body: JsonObject, texts?: ReadonlyMap<JsonObject, string>):
   );
 }
 
-Deno.test("inputs that were written beforehand are read as those that are not", async () => {
+Deno.test("inputs written in advance are read like others", async () => {
   const body = bodyOf(`[{"type":"text","text":"Well"},${INPUTS.map(toolUse).join(",")}]`);
   const texts = await writeInputs(body);
   assertEquals(texts.size, INPUTS.length);
@@ -40,13 +40,13 @@ Deno.test("inputs that were written beforehand are read as those that are not", 
   assertEquals(readCountPrompt(body, texts), readCountPrompt(body));
 });
 
-Deno.test("what was written of an input beforehand is not written again", async () => {
+Deno.test("an input written in advance is not written again", async () => {
   const body = bodyOf(`[${toolUse("{}")},${toolUse('{"a":1}')}]`);
   const texts = new Map([...(await writeInputs(body)).keys()].slice(0, 1).map((input) => [input, "said before"]));
   assertEquals(argumentsIn(body, texts), ["said before", '{"a":1}']);
 });
 
-Deno.test("only inputs of calls are written beforehand, wherever the schema lets other things stand", async () => {
+Deno.test("only inputs of calls are written in advance", async () => {
   const contents = ['"words"', "[]", '[{"type":"text","text":"a","input":{}}]', `[${toolUse("1.0")},1.0,null]`];
   for (const content of contents) assertEquals((await writeInputs(bodyOf(content))).size, 0, content);
   const bodies: Json[] = [null, "words", [1, null, "a"]];

@@ -29,7 +29,7 @@ Deno.test("the heartbeat is the protocol's ping, as one whole event", () => {
   assertEquals(messages.heartbeat, 'event: ping\ndata: {"type": "ping"}\n\n');
 });
 
-Deno.test("readCountPrompt() reads what counts and needs no max_tokens", () => {
+Deno.test("readCountPrompt() needs no max_tokens", () => {
   const prompt = readCountPrompt({
     model: "a/b",
     messages: [{ role: "user", content: "x" }],

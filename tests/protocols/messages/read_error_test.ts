@@ -7,7 +7,7 @@ function body(type: Json, message: Json): Json {
   return { type: "error", error: { type, message }, request_id: "req_1" };
 }
 
-Deno.test("readError() tells whose fault it is", () => {
+Deno.test("readError() maps errors to kinds", () => {
   const cases: [status: number, body: Json | undefined, kind: ErrorKind][] = [
     [400, body("invalid_request_error", "max_tokens: Field required"), "invalid"],
     [422, body("invalid_request_error", "x"), "invalid"],
@@ -38,7 +38,7 @@ Deno.test("readError() tells whose fault it is", () => {
   }
 });
 
-Deno.test("readError() passes on what is wrong with the request, without addresses and keys", () => {
+Deno.test("readError() passes on client errors without addresses and keys", () => {
   const cases: [said: string, told: string][] = [
     ["messages.0.content: Field required", "messages.0.content: Field required"],
     ["see https://api.example.test/docs?key=1 for more", "see [address] for more"],
@@ -52,7 +52,7 @@ Deno.test("readError() passes on what is wrong with the request, without address
   }
 });
 
-Deno.test("readError() keeps the upstream's words to itself where they are about the gateway", () => {
+Deno.test("readError() hides messages about the gateway", () => {
   const said = "organization org_9 may not, key sk-ant-1234567890";
   for (const status of [401, 402, 403, 404, 413, 429, 500, 503, 504, 529]) {
     const { message, cause } = messagesUpstream.readError(status, body("some_error", said));
@@ -61,7 +61,7 @@ Deno.test("readError() keeps the upstream's words to itself where they are about
   }
 });
 
-Deno.test("readError() knows input that is over the model's context", () => {
+Deno.test("readError() recognizes an exceeded context", () => {
   const cases: [said: string, code: string | undefined][] = [
     ["prompt is too long: 215000 tokens > 200000 maximum", "context_length_exceeded"],
     ["input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", "context_length_exceeded"],
@@ -73,7 +73,7 @@ Deno.test("readError() knows input that is over the model's context", () => {
   }
 });
 
-Deno.test("readError() keeps the code of a conversation that the vendor cannot go on with, and only that", () => {
+Deno.test("readError() keeps only the code of a conversation that the vendor cannot continue", () => {
   const cases: [status: number, details: JsonObject, kind: ErrorKind, code: string | undefined][] = [
     [400, { error_code: "thread_unsupported_request", unsupported: ["x"] }, "invalid", "thread_unsupported_request"],
     [404, { error_code: "thread_not_found" }, "not_found", "thread_not_found"],

@@ -13,7 +13,7 @@ function counts(input: Json, written?: Json, read?: Json, output?: Json): JsonOb
   };
 }
 
-Deno.test("Counts of tokens are those that were said last, never sums", () => {
+Deno.test("usageReader() keeps the latest counts and never adds them up", () => {
   const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
   const cases: [what: string, start: Json | undefined, updates: (Json | undefined)[], expected: TokenUsage][] = [
     ["nothing is known", undefined, [null, "x", {}], {}],

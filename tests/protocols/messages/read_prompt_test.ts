@@ -271,7 +271,7 @@ Deno.test("readPrompt() takes max_tokens 0, which only fills the prompt cache", 
   assertEquals(read(base({ max_tokens: 0 })).maxTokens, 0);
 });
 
-Deno.test("readPrompt() reads a signature of another issuer back out of its envelope", () => {
+Deno.test("readPrompt() opens the envelope of another issuer's signature", () => {
   const envelope = "sluice1." + btoa('{"issuer":"openai","value":"enc","id":"rs_1"}').replaceAll("=", "");
   const content = [{ type: "thinking", thinking: "t", signature: envelope }];
   const expected: ContentBlock = {
@@ -296,7 +296,7 @@ Deno.test("readPrompt() drops empty text unless the message has nothing else", (
   for (const system of ["", null, [empty], []]) assertEquals(read(base({ system })).messages.length, 1);
 });
 
-Deno.test("readPrompt() reads models to try next from both members, and leaves the vendor's own feature to the vendor", () => {
+Deno.test("readPrompt() reads fallback models from both members, and leaves other values to the vendor", () => {
   const fallbacksOf = (members: JsonObject): [string[] | undefined, Json | undefined] => {
     const { fallbacks, unknownMembers } = read({
       model: "m",
@@ -318,7 +318,7 @@ Deno.test("readPrompt() reads models to try next from both members, and leaves t
   assertEquals([error.kind, error.param], ["invalid", "fallbacks[0].max_tokens"]);
 });
 
-Deno.test("readPrompt() refuses what changes meaning and cannot be served", () => {
+Deno.test("readPrompt() rejects unsupported members that change the meaning", () => {
   const user = (...content: JsonObject[]) => ({ messages: [{ role: "user", content }] });
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } };
   const mark = { cache_control: { type: "ephemeral" } };
@@ -383,14 +383,14 @@ Deno.test("readPrompt() refuses what changes meaning and cannot be served", () =
   }
 });
 
-Deno.test("readPrompt() accepts exactly as many images and cache marks as it may", () => {
+Deno.test("readPrompt() accepts exactly the maximum of images and cache marks", () => {
   const image = { type: "image", source: { type: "url", url: "https://example.test/a.png" } };
   const marked = { type: "text", text: "a", cache_control: { type: "ephemeral" } };
   const content = [...Array<JsonObject>(64).fill(image), ...Array<JsonObject>(4).fill(marked)];
   assertEquals(read(base({ messages: [{ role: "user", content }] })).messages[0]?.blocks.length, 68);
 });
 
-Deno.test("readPrompt() takes a number that is kept as text for no object", () => {
+Deno.test("readPrompt() does not take a raw number for an object", () => {
   const bodies = [
     '{"model":"a/b","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":1e400}]}]}',
     '{"model":"a/b","max_tokens":1,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":1e400}]}',

@@ -9,7 +9,7 @@ import { type Random, seeded } from "../../support/random.ts";
 import { accumulate } from "./accumulate.ts";
 import { ANSWERS, fixtureNames, framesOf, ORIGIN, SOUND } from "./upstream_answers.ts";
 
-Deno.test("Every stream in the fixtures is known", async () => {
+Deno.test("every stream in the fixtures is listed", async () => {
   assertEquals(Object.keys(ANSWERS).sort(), await fixtureNames());
 });
 
@@ -25,7 +25,7 @@ for (const [name, said] of Object.entries(ANSWERS)) {
   });
 }
 
-Deno.test("reader() gives each piece as it comes", async () => {
+Deno.test("reader() emits each piece at once", async () => {
   const machine = messagesUpstream.reader(ORIGIN);
   const sizes = (await framesOf("tools")).map((frame) => machine.push(frame).map(({ type }) => type).join("+"));
   assertEquals(sizes, [
@@ -37,25 +37,25 @@ Deno.test("reader() gives each piece as it comes", async () => {
   ]);
 });
 
-Deno.test("reader() tells what is known of the input when the answer begins", async () => {
+Deno.test("reader() reports the known input at the start", async () => {
   const [first] = read(await framesOf("text"));
   const usage = { prompt: 12, input_cache_read: 0, input_cache_write_5m: 0, input_cache_write_1h: 0 };
   assertEquals(first, { type: "start", id: "msg_a1", usage });
 });
 
-Deno.test("readReply() says what the stream of the same answer says", async () => {
+Deno.test("readReply() agrees with reader() for the same answer", async () => {
   for (const name of SOUND) {
     const frames = await framesOf(name);
     assertEquals(messagesUpstream.readReply(accumulate(frames), ORIGIN), aggregateEvents(read(frames)), name);
   }
 });
 
-Deno.test("readReply() takes a message with nulls and nothing else", () => {
+Deno.test("readReply() accepts a message with null members", () => {
   const message = { id: null, content: [null, { type: null }], stop_reason: null, usage: null };
   assertEquals(messagesUpstream.readReply(message, ORIGIN), { blocks: [], finish: "end", usage: {} });
 });
 
-Deno.test("readReply() throws what is no answer", () => {
+Deno.test("readReply() rejects other objects", () => {
   const error = assertThrows(() => messagesUpstream.readReply({}, ORIGIN), GatewayError);
   assertEquals([error.kind, error.message], [
     "upstream",
@@ -67,7 +67,7 @@ Deno.test("readReply() throws what is no answer", () => {
   assertEquals(assertThrows(() => messagesUpstream.readReply(other, ORIGIN), GatewayError).kind, "invalid");
 });
 
-Deno.test("reader() names its signatures after their issuer", async () => {
+Deno.test("reader() names signatures by their issuer", async () => {
   const machine = messagesUpstream.reader({ issuer: "acme" });
   const events = (await framesOf("hidden_thinking")).flatMap((frame) => machine.push(frame));
   const signatures = events.flatMap((event) => event.type === "close" && event.signature ? [event.signature] : []);
@@ -77,7 +77,7 @@ Deno.test("reader() names its signatures after their issuer", async () => {
   ]);
 });
 
-Deno.test("reader() takes events whose type is only their name, and the mark that ends chat streams", async () => {
+Deno.test("reader() accepts events with a name only, and chat's end mark", async () => {
   const frames = (await framesOf("text")).map(({ event, data }): Frame => ({
     event: event ?? "",
     data: data.replace(/"type":"\w+",?/, ""),
@@ -85,7 +85,7 @@ Deno.test("reader() takes events whose type is only their name, and the mark tha
   assertEquals(aggregateEvents(read([...frames, { data: "[DONE]" }, { data: "" }])), ANSWERS.text);
 });
 
-Deno.test("reader() ends with an error where an event is not JSON object", async () => {
+Deno.test("reader() ends with an error for an event that is not a JSON object", async () => {
   const frames = await framesOf("text");
   for (const data of ["{", "null", "7", '"x"', "[]", "<html>", '{"type":"ping","type":"ping"}', "[".repeat(100)]) {
     const events = read([...frames.slice(0, 4), { event: "x", data }, ...frames.slice(4)]);
@@ -96,7 +96,7 @@ Deno.test("reader() ends with an error where an event is not JSON object", async
   }
 });
 
-Deno.test("reader() gives an error for a stream of nothing", () => {
+Deno.test("reader() returns an error for an empty stream", () => {
   for (const frames of [[], [{ event: "ping", data: '{"type":"ping"}' }]]) {
     const [event, ...others] = read(frames);
     assert(event?.type === "error" && others.length === 0);
@@ -104,7 +104,7 @@ Deno.test("reader() gives an error for a stream of nothing", () => {
   }
 });
 
-Deno.test("reader() gives nothing after the end, whatever comes", async () => {
+Deno.test("reader() emits nothing after the end", async () => {
   for (const name of ["text", "error_middle", "spliced_start"]) {
     const frames = await framesOf(name);
     const machine = messagesUpstream.reader(ORIGIN);
@@ -114,7 +114,7 @@ Deno.test("reader() gives nothing after the end, whatever comes", async () => {
   }
 });
 
-Deno.test("reader() keeps no more of an answer than it may", () => {
+Deno.test("reader() keeps bounded memory", () => {
   const text = "x".repeat(1024 * 1024);
   const start = (index: number, type: string) => frame({ type: "content_block_start", index, content_block: { type } });
   const delta = frame({ type: "content_block_delta", index: 1, delta: { type: "text_delta", text } });
@@ -132,7 +132,7 @@ Deno.test("reader() keeps no more of an answer than it may", () => {
   assertEquals(passed.at(-1)?.type, "finish");
 });
 
-Deno.test("reader() obeys the grammar whatever becomes of a stream", async () => {
+Deno.test("reader() obeys the grammar for any mutated stream", async () => {
   const random = seeded(20_231);
   const pool = (await Promise.all(Object.keys(ANSWERS).map(framesOf))).filter((frames) => frames.length > 2);
   for (let round = 0; round < 20_000; round++) {

@@ -9,7 +9,7 @@ import { countTokensSchema, messages } from "../../../lib/protocols/messages/mod
 const BODY: JsonObject = { model: "a/b", max_tokens: 4096, messages: [{ role: "user", content: "x" }] };
 const TOOL = { name: "f", input_schema: { type: "object" } };
 
-Deno.test("the schema accepts every value a parameter may have", () => {
+Deno.test("the schema accepts every valid value of a parameter", () => {
   const cases: Record<string, (Json | undefined)[]> = {
     max_tokens: [0, 1, 128_000],
     system: [undefined, null, "", "a", [{ type: "text", text: "a", cache_control: null }], []],
@@ -71,7 +71,7 @@ Deno.test("the schema accepts every value a parameter may have", () => {
   }
 });
 
-Deno.test("the schema names the parameter it refuses", () => {
+Deno.test("the schema names the rejected parameter", () => {
   const cases: [name: string, value: Json | undefined, param: string][] = [
     ["model", undefined, "model"],
     ["model", "", "model"],
@@ -126,7 +126,7 @@ Deno.test("the schema names the parameter it refuses", () => {
   }
 });
 
-Deno.test("the schema names the block it refuses", () => {
+Deno.test("the schema names the rejected block", () => {
   const cases: [role: string, content: Json | undefined, param: string, message: string][] = [
     ["developer", "a", "messages[0].role", 'Input should be "user", "assistant" or "system"'],
     ["user", undefined, "messages[0].content", "Missing required parameter"],
@@ -185,27 +185,27 @@ Deno.test("the schema names the block it refuses", () => {
   }
 });
 
-Deno.test("the schema accepts the blocks that only this protocol knows", () => {
+Deno.test("the schema accepts blocks of this protocol only", () => {
   for (const type of VENDOR_SPECIFIC_TYPES) {
     const role = type.startsWith("tool_addition") || type.startsWith("tool_removal") ? "system" : "assistant";
     checkBody(messages.schema, { ...BODY, messages: [{ role, content: [{ type, anything: 1 }] }] });
   }
 });
 
-Deno.test("an unknown type is quoted no longer than it needs to be", () => {
+Deno.test("a long unknown type is quoted shortened", () => {
   const body = { ...BODY, messages: [{ role: "user", content: [{ type: "x".repeat(10_000) }] }] };
   const error = assertThrows(() => checkBody(messages.schema, body), GatewayError);
   assertEquals(error.message.length < 200, true, error.message);
 });
 
-Deno.test("countTokensSchema wants no max_tokens but the same of everything else", () => {
+Deno.test("countTokensSchema needs no max_tokens and otherwise the same", () => {
   const { max_tokens: _, ...body } = BODY;
   checkBody(countTokensSchema, body);
   const error = assertThrows(() => checkBody(countTokensSchema, { ...body, tools: {} }), GatewayError);
   assertEquals(error.param, "tools");
 });
 
-Deno.test("the schemas can be written as JSON Schema", () => {
+Deno.test("the schemas can be exported as JSON Schema", () => {
   for (const schema of [messages.schema, countTokensSchema]) {
     const { required } = z.toJSONSchema(schema, { io: "input" });
     assertEquals(required?.includes("messages"), true);

@@ -48,7 +48,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
 };
 
 for (const [name, spelling] of Object.entries(SPELLINGS)) {
-  Deno.test(`writePrompt() writes ${name} as readPrompt() read it, save how it is spelled`, async () => {
+  Deno.test(`writePrompt() reverses readPrompt() for ${name}, apart from spelling`, async () => {
     const body = await fixture(name);
     const target = targetOf();
     const written = messagesUpstream.writePrompt(messages.readPrompt(body), target);

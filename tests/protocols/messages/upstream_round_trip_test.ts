@@ -7,7 +7,7 @@ import { echoOf, REPLIES } from "./replies.ts";
 import { ORIGIN } from "./upstream_answers.ts";
 
 for (const { name, reply, prompt } of REPLIES) {
-  Deno.test(`What our writers write of ${name}, our readers read`, () => {
+  Deno.test(`our readers reverse our writers for ${name}`, () => {
     const echo = echoOf(prompt);
     const writer = messages.writer(echo);
     const reader = messagesUpstream.reader(ORIGIN);

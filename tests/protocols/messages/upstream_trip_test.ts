@@ -48,7 +48,7 @@ const CLIENTS: readonly { codec: Codec; ask: JsonObject; next(answer: JsonObject
 ];
 
 for (const { codec, ask, next } of CLIENTS) {
-  Deno.test(`Thinking comes back through clients of ${codec.protocol} as the vendor sent it`, async () => {
+  Deno.test(`thinking returns through clients of ${codec.protocol} as the vendor sent it`, async () => {
     for (const name of ["thinking", "hidden_thinking", "two_signatures"]) {
       const sent = accumulateMessage(await framesOf(name));
       checkBody(codec.schema, ask);
@@ -64,7 +64,7 @@ for (const { codec, ask, next } of CLIENTS) {
   });
 }
 
-Deno.test("A stream of hidden thinking holds what the whole answer holds", async () => {
+Deno.test("a stream of hidden thinking equals the whole answer", async () => {
   const machine = messagesUpstream.reader(ORIGIN);
   const frames = await framesOf("hidden_thinking");
   const events = [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];

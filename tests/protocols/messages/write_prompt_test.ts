@@ -10,20 +10,20 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
 const TOOL: Tool = { type: "function", name: "f", parameters: { type: "object" } };
 const LOOK: ContentBlock = { type: "tool_call", id: "c1", name: "f", arguments: '{"n":1.0}' };
 
-Deno.test("writePrompt() writes the least request there is", () => {
+Deno.test("writePrompt() writes the smallest request", () => {
   assertEquals(write({}), {
     body: { model: "vendor-model-1", max_tokens: 64_000, messages: [{ role: "user", content: "Hi" }] },
     dropped: [],
   });
 });
 
-Deno.test("writePrompt() writes the same bytes for the same prompt", () => {
+Deno.test("writePrompt() is deterministic", () => {
   const prompt = promptOf([said("system", "Be brief"), said("user", "Hi", LOOK)], { tools: [TOOL], stream: true });
   const texts = [1, 2].map(() => JSON.stringify(messagesUpstream.writePrompt(structuredClone(prompt), targetOf())));
   assertEquals(texts[0], texts[1]);
 });
 
-Deno.test("writePrompt() puts the system prompt and later system messages in their places", () => {
+Deno.test("writePrompt() places the system prompt and later system messages", () => {
   const mark = "<system>\nLater.\n</system>";
   const cases: [what: string, messages: Message[], takes: boolean, system: Json | undefined, turns: Json][] = [
     [
@@ -157,7 +157,7 @@ Deno.test("writePrompt() writes every kind of block", () => {
   }
 });
 
-Deno.test("writePrompt() sends media as what it is", () => {
+Deno.test("writePrompt() writes media by type", () => {
   const source = (type: string, media_type: string, data: string) => ({ type, media_type, data });
   const cases: [block: Omit<Extract<ContentBlock, { type: "media" }>, "type">, written: JsonObject][] = [
     [{ media: bytes(PNG, "image/jpeg") }, { type: "image", source: source("base64", "image/png", PNG) }],
@@ -208,7 +208,7 @@ Deno.test("writePrompt() sends media as what it is", () => {
   }
 });
 
-Deno.test("writePrompt() refuses what this protocol cannot say", () => {
+Deno.test("writePrompt() rejects content that the protocol lacks", () => {
   const media = (base64: string, type: string): ContentBlock => ({ type: "media", media: bytes(base64, type) });
   const cases: [members: Partial<Prompt>, message: string][] = [
     [{ n: 2 }, "Cannot return 2 answers"],
@@ -278,7 +278,7 @@ Deno.test("writePrompt() writes tools and the choice among them", () => {
   });
 });
 
-Deno.test("writePrompt() passes on the sampling that the model takes, and names the rest", () => {
+Deno.test("writePrompt() writes supported sampling parameters and names others", () => {
   const all = ["temperature", "top_p", "top_k", "stop"];
   const cases: [Partial<Prompt>, Record<string, unknown>, written: JsonObject, dropped: string[]][] = [
     [{ sampling: { temperature: 0.5, topP: 0.9, topK: 5 } }, {}, { temperature: 0.5, top_p: 0.9, top_k: 5 }, []],
@@ -331,7 +331,7 @@ Deno.test("writePrompt() passes on the sampling that the model takes, and names 
   }
 });
 
-Deno.test("writePrompt() asks for the form of the answer, or tells the model", () => {
+Deno.test("writePrompt() writes the output format, or describes it to the model", () => {
   const format = { type: "json_schema", schema: { type: "object" }, name: "n", description: "a thing" } as const;
   assertEquals(write({ format }).body.output_config, {
     format: { type: "json_schema", schema: { description: "a thing", type: "object" } },

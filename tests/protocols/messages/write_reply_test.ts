@@ -4,7 +4,7 @@ import { type JsonObject, parseJson, writeJson } from "../../../lib/json/mod.ts"
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { echoOf, expectedMessage, REPLIES } from "./replies.ts";
 
-Deno.test("writeReply() writes every shape of answer", () => {
+Deno.test("writeReply() writes every kind of answer", () => {
   for (const one of REPLIES) {
     assertEquals(messages.writeReply(one.reply, echoOf(one.prompt)), expectedMessage(one), one.name);
   }
@@ -16,7 +16,7 @@ Deno.test("writeReply() keeps the digits of tool arguments", () => {
   assertStringIncludes(written, `"input":${call.arguments}`);
 });
 
-Deno.test("writeReply() puts arguments that are no object under _raw", () => {
+Deno.test("writeReply() puts arguments that are not an object under _raw", () => {
   for (const text of ['{"a":', "[1]", "7", '"x"', "null", "1e400"]) {
     const call = { type: "tool_call" as const, id: "c", name: "f", arguments: text };
     const { content } = messages.writeReply({ blocks: [call], finish: "length", usage: {} }, echoOf());
@@ -24,7 +24,7 @@ Deno.test("writeReply() puts arguments that are no object under _raw", () => {
   }
 });
 
-Deno.test("what writeReply() writes, readPrompt() reads back", () => {
+Deno.test("readPrompt() reverses writeReply()", () => {
   for (const one of REPLIES.filter(({ content }) => content.length > 0)) {
     const message = messages.writeReply(one.reply, echoOf());
     const body: JsonObject = {
@@ -38,7 +38,7 @@ Deno.test("what writeReply() writes, readPrompt() reads back", () => {
   }
 });
 
-Deno.test("fold(unfold(reply)) is the reply", () => {
+Deno.test("aggregateEvents() reverses eventsOf()", () => {
   for (const { name, reply } of REPLIES) assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
 });
 

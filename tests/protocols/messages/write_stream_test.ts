@@ -8,7 +8,7 @@ import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { accumulate } from "./accumulate.ts";
 import { echoOf, REPLIES } from "./replies.ts";
 
-Deno.test("a stream folds into the message that writeReply() writes", () => {
+Deno.test("a stream equals the message of writeReply()", () => {
   for (const { name, reply, prompt } of REPLIES) {
     const whole = messages.writeReply(reply, echoOf(prompt));
     for (const size of [Infinity, 1]) {
@@ -17,7 +17,7 @@ Deno.test("a stream folds into the message that writeReply() writes", () => {
   }
 });
 
-Deno.test("a stream has the protocol's events in the protocol's order", () => {
+Deno.test("a stream has the protocol's events in order", () => {
   const events: ReplyEvent[] = [
     { type: "start", id: "up_1", usage: { prompt: 12, input_cache_read: 3 } },
     { type: "open", index: 0, block: { type: "reasoning" } },
@@ -102,7 +102,7 @@ Deno.test("a stream has the protocol's events in the protocol's order", () => {
   ]);
 });
 
-Deno.test("every kind of reasoning has its own frames and leaves no gap in the indices", () => {
+Deno.test("every kind of reasoning has its frames, without gaps in the indices", () => {
   const signature = { issuer: "anthropic", value: "c2ln" };
   const redacted = { from: "messages" as const, members: { type: "redacted_thinking" } };
   const cases: [string, ReplyEvent[], Partial<Prompt> | undefined, string[]][] = [
@@ -148,7 +148,7 @@ Deno.test("usage at the end replaces usage at the start", () => {
   assertEquals([usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens], [40, 60, 2]);
 });
 
-Deno.test("cache writes that are known at the start are divided there already", () => {
+Deno.test("known cache writes are divided at the start", () => {
   const [start] = write([
     { type: "start", usage: { prompt: 1, input_cache_write_1h: 6 } },
     { type: "finish", reason: "end", usage: {} },
@@ -158,7 +158,7 @@ Deno.test("cache writes that are known at the start are divided there already", 
   assertEquals(usage.cache_creation_input_tokens, 6);
 });
 
-Deno.test("an error ends the stream at any point and nothing follows it", () => {
+Deno.test("an error ends the stream at any point", () => {
   const error = new GatewayError("overloaded", "The model is busy");
   const opening: ReplyEvent[] = [
     { type: "start" },
@@ -180,7 +180,7 @@ Deno.test("an error ends the stream at any point and nothing follows it", () => 
   }
 });
 
-Deno.test("a stream that is cut short ends with an error", () => {
+Deno.test("a truncated stream ends with an error", () => {
   const opening: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -195,7 +195,7 @@ Deno.test("a stream that is cut short ends with an error", () => {
   }
 });
 
-Deno.test("a finished stream ends with message_stop, whatever comes", () => {
+Deno.test("a finished stream ends with message_stop", () => {
   const writer = messages.writer(echoOf());
   const frames = eventsOf({ blocks: [], finish: "end", usage: {} }).flatMap((event) => writer.push(event));
   assertEquals(frames.at(-1)?.event, "message_stop");

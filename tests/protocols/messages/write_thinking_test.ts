@@ -3,7 +3,7 @@ import type { Prompt, Reasoning } from "../../../lib/protocols/canonical/types.t
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { write } from "./upstream_targets.ts";
 
-Deno.test("writePrompt() asks for as much thinking as the client did, in the model's way", () => {
+Deno.test("writeThinking() writes the client's reasoning depth as the model supports it", () => {
   const adaptive = { modes: ["adaptive"], efforts: ["low", "medium", "high"] };
   const manual = { modes: ["manual"] };
   const shown = { type: "adaptive", display: "summarized" };

@@ -67,7 +67,7 @@ const OLDER: Case[] = [
   },
 ];
 
-Deno.test("quirks give back the same values where there is nothing to reword", () => {
+Deno.test("quirks return the same values if nothing changes", () => {
   const messages = [
     { role: "system", content: "Rules." },
     { role: "user", content: [{ type: "text", text: "A" }, { type: "text", text: "B" }] },
@@ -85,7 +85,7 @@ Deno.test("openai and azure have no quirks", () => {
   assertEquals([QUIRKS.openai, QUIRKS.azure], [{}, {}]);
 });
 
-Deno.test("compatible servers get OpenAI's older words", () => {
+Deno.test("compatible servers get OpenAI's older names", () => {
   for (const quirk of [compatible, QUIRKS.ollama, vllm, groq, glm]) {
     check(quirk, OLDER);
     assertEquals(quirk.dialect?.customTools, false);
@@ -114,7 +114,7 @@ Deno.test("deepseek and kimi get their reasoning back with every call", () => {
   }]);
 });
 
-Deno.test("deepseek, kimi and glm have a switch for thinking", () => {
+Deno.test("deepseek, kimi and glm have a thinking switch", () => {
   const cases: [reasoning: Reasoning | undefined, body: JsonObject, rewritten: JsonObject][] = [
     [undefined, {}, {}],
     [{ display: "summarized" }, {}, {}],
@@ -131,7 +131,7 @@ Deno.test("deepseek, kimi and glm have a switch for thinking", () => {
   }
 });
 
-Deno.test("groq is asked to keep its thinking out of the text", () => {
+Deno.test("groq is asked to keep reasoning out of the text", () => {
   const prompt = { reasoning: { effort: "high" } } as const;
   check(groq, [
     { prompt, body: { reasoning_effort: "high" }, rewritten: { reasoning_effort: "high", reasoning_format: "parsed" } },
@@ -148,7 +148,7 @@ Deno.test("groq is asked to keep its thinking out of the text", () => {
   ]);
 });
 
-Deno.test("mistral gets its own words, and nothing it does not know", () => {
+Deno.test("mistral gets its own names, and no unknown members", () => {
   check(mistral, [
     {
       body: {
@@ -195,14 +195,14 @@ Deno.test("mistral gets its own words, and nothing it does not know", () => {
   assertEquals([max, exact, legal?.test("a"), legal?.test("_")], [9, true, true, false]);
 });
 
-Deno.test("xai keeps the newer word for the length", () => {
+Deno.test("xai keeps the newer name of the token limit", () => {
   check(xai, [{
     body: { max_completion_tokens: 9, messages: [{ role: "developer", content: "A" }] },
     rewritten: { max_completion_tokens: 9, messages: [{ role: "system", content: "A" }] },
   }]);
 });
 
-Deno.test("qwen has a switch for thinking with a budget beside it", () => {
+Deno.test("qwen has a thinking switch with a budget", () => {
   check(qwen, [
     ...OLDER,
     {
@@ -223,7 +223,7 @@ Deno.test("qwen has a switch for thinking with a budget beside it", () => {
   ]);
 });
 
-Deno.test("vllm is switched through the chat template", () => {
+Deno.test("vllm is switched by the chat template", () => {
   check(vllm, [
     {
       prompt: { reasoning: { mode: "off" } },
@@ -238,7 +238,7 @@ Deno.test("vllm is switched through the chat template", () => {
   ]);
 });
 
-Deno.test("openrouter has a reasoning object and takes wishes about providers", () => {
+Deno.test("openrouter has a reasoning object and accepts provider preferences", () => {
   const reasonings: [reasoning: Reasoning, effort: string | undefined, written: JsonObject | undefined][] = [
     [{ effort: "high" }, "high", { effort: "high" }],
     [{ mode: "manual", budgetTokens: 2048, display: "omitted" }, "medium", { max_tokens: 2048, exclude: true }],

@@ -4,7 +4,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { readEncrypted, writeEncrypted } from "../../../lib/protocols/responses/encrypted_content.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 
-Deno.test("contextError() says how much there is and how much may be", () => {
+Deno.test("contextError() states the input and the limit", () => {
   const error = responses.contextError({ input: 12, output: 0, limit: 10 });
   assertEquals([error.kind, error.param, error.code], ["invalid", "input", "context_length_exceeded"]);
   assertEquals(
@@ -23,7 +23,7 @@ Deno.test("the heartbeat is a comment that ends no event", () => {
   assertEquals(responses.heartbeat, ": keep-alive\n");
 });
 
-Deno.test("signatures come back as they went out", () => {
+Deno.test("signatures are restored after a round trip", () => {
   const cases: [signature: Signature, hidden: boolean][] = [
     [{ issuer: "openai", value: "gAAA", id: "rs_1" }, false],
     [{ issuer: "anthropic", value: "c2ln" }, false],

@@ -4,7 +4,7 @@ import { isObject, type Json, parseJson } from "../../../lib/json/mod.ts";
 import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 
-Deno.test("readError() follows the status, and the vendor's words where they say more", () => {
+Deno.test("readError() follows the status, or a more specific code", () => {
   const error = (members: Record<string, Json>): Json => ({
     error: { message: "m", param: null, code: null, ...members },
   });
@@ -34,7 +34,7 @@ Deno.test("readError() follows the status, and the vendor's words where they say
   }
 });
 
-Deno.test("readError() passes on what the client can mend, without addresses and keys", () => {
+Deno.test("readError() passes on client errors without addresses and keys", () => {
   const message = "Cannot fetch https://10.0.0.7/a.png with sk-proj-abcdef: ask org-12345678 at gpu7.internal:8000";
   const read = responsesUpstream.readError(400, { error: { message, param: "input[0].content" } });
   assertEquals(read.message, "Cannot fetch [address] with [key]: ask [account] at [address]");
@@ -43,7 +43,7 @@ Deno.test("readError() passes on what the client can mend, without addresses and
   assertEquals(hidden.message, "The model's vendor failed to answer");
 });
 
-Deno.test("usage is parted into classes that do not overlap", () => {
+Deno.test("readUsage() separates usage into disjoint classes", () => {
   const cases: [name: string, usage: string, read: TokenUsage][] = [
     ["none", "null", {}],
     ["bare", '{"input_tokens":5,"output_tokens":2}', { prompt: 5, completion: 2 }],

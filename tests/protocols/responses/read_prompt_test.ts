@@ -29,7 +29,7 @@ Deno.test("readPrompt() reads whole requests", () => {
   }
 });
 
-Deno.test("readPrompt() reads the shortest request", () => {
+Deno.test("readPrompt() reads the smallest request", () => {
   assertEquals(read({}), {
     protocol: "responses",
     model: "a/b",
@@ -50,7 +50,7 @@ Deno.test("readPrompt() reads null as absent", () => {
   assertEquals(read(Object.fromEntries(names.map((name) => [name, null]))), read({}));
 });
 
-Deno.test("readPrompt() puts items together in turns", () => {
+Deno.test("readPrompt() joins items into messages", () => {
   const user = (content: string) => ({ role: "user", content });
   const model = (content: string) => ({ role: "assistant", content });
   const call = (call_id: string) => ({ type: "function_call", call_id, name: "f", arguments: "{}" });
@@ -163,7 +163,7 @@ Deno.test("readPrompt() reads each kind of content part", () => {
   }
 });
 
-Deno.test("readPrompt() reads reasoning with the token that belongs to it", () => {
+Deno.test("readPrompt() reads reasoning with its token", () => {
   const envelope = (members: JsonObject) => `sluice1.${btoa(JSON.stringify(members)).replaceAll("=", "")}`;
   const parts = (...texts: string[]) => texts.map((text) => ({ type: "summary_text", text }));
   const raw = [{ type: "reasoning_text", text: "raw" }];
@@ -214,7 +214,7 @@ Deno.test("readPrompt() reads reasoning with the token that belongs to it", () =
   }
 });
 
-Deno.test("readPrompt() reads what is asked about reasoning", () => {
+Deno.test("readPrompt() reads reasoning options", () => {
   const cases: [members: JsonObject, reasoning: JsonObject | undefined][] = [
     [{ reasoning: {} }, undefined],
     [{ reasoning: { effort: null, summary: null } }, undefined],
@@ -232,7 +232,7 @@ Deno.test("readPrompt() reads what is asked about reasoning", () => {
   for (const [members, reasoning] of cases) assertEquals<unknown>(read(members).reasoning, reasoning);
 });
 
-Deno.test("readPrompt() reads tools and the choice among them", () => {
+Deno.test("readPrompt() reads tools and the tool choice", () => {
   const named = (name: string) => ({ type: "function", name });
   const cases: [tool_choice: JsonObject | string, toolChoice: JsonObject][] = [
     ["auto", { type: "auto" }],
@@ -286,7 +286,7 @@ Deno.test("readPrompt() reads instructions as the first system message", () => {
   for (const instructions of ["", []]) assertEquals(read({ instructions }).messages.length, 1);
 });
 
-Deno.test("readPrompt() keeps the spelling of numbers inside what it does not read", () => {
+Deno.test("readPrompt() keeps the spelling of numbers in unknown members", () => {
   const body = parseJson(
     '{"model":"a/b","input":"Hi","tools":[{"type":"function","name":"f","parameters":{"maximum":12345678901234567890}}]}',
   ) as JsonObject;
@@ -318,7 +318,7 @@ Deno.test("readPrompt() keeps sampling, limits and identity", () => {
   assertEquals(JSON.stringify(unknownMembers?.members), '{"safety_identifier":"s","__proto__":{"own":true}}');
 });
 
-Deno.test("readPrompt() refuses what the gateway cannot do, and names it", () => {
+Deno.test("readPrompt() rejects and names unsupported members", () => {
   const part = (content: JsonObject) => ({ input: [{ role: "user", content: [content] }] });
   const cases: [members: JsonObject, param: string, message: RegExp][] = [
     [{ previous_response_id: "resp_1" }, "previous_response_id", /stateless/],

@@ -47,18 +47,18 @@ Deno.test("reader() reads every stream", async (t) => {
   }
 });
 
-Deno.test("reader() needs no names of events but those inside the data", () => {
+Deno.test("reader() needs only the event types in the data", () => {
   for (const name of Object.keys(STREAMS)) {
     const frames = streamFrames(name);
     assertEquals(outcomeOf(read(frames.map(({ data }) => ({ data })))), outcomeOf(read(frames)), name);
   }
 });
 
-Deno.test("reader() begins with the id of the response", () => {
+Deno.test("reader() starts with the id of the response", () => {
   assertEquals(read(streamFrames("text"))[0], { type: "start", id: "resp_01" });
 });
 
-Deno.test("reader() begins nothing where the first thing is an error", () => {
+Deno.test("reader() starts nothing if an error comes first", () => {
   const [, , failed] = streamFrames("failed_context");
   assert(failed !== undefined);
   for (const frames of [streamFrames("error_first"), [failed], []]) {
@@ -66,7 +66,7 @@ Deno.test("reader() begins nothing where the first thing is an error", () => {
   }
 });
 
-Deno.test("reader() passes text on as it comes", () => {
+Deno.test("reader() emits text at once", () => {
   const reader = responsesUpstream.reader(ORIGIN);
   const types = streamFrames("text").map((frame) => reader.push(frame).map(({ type }) => type));
   assertEquals(types, [
@@ -84,7 +84,7 @@ Deno.test("reader() passes text on as it comes", () => {
   ]);
 });
 
-Deno.test("reader() lets an item wait until the one before it is over", () => {
+Deno.test("reader() holds an item until the previous one has ended", () => {
   const reader = responsesUpstream.reader(ORIGIN);
   const frames = streamFrames("interleaved_calls");
   const indices = frames.map((frame) => reader.push(frame).flatMap((event) => "index" in event ? [event.index] : []));
@@ -93,7 +93,7 @@ Deno.test("reader() lets an item wait until the one before it is over", () => {
   assertEquals(indices.at(3), []);
 });
 
-Deno.test("reader() says nothing after the end", () => {
+Deno.test("reader() emits nothing after the end", () => {
   for (const name of ["text", "error_flat", "failed_prompt"]) {
     const reader = responsesUpstream.reader(ORIGIN);
     streamFrames(name).forEach((frame) => reader.push(frame));
@@ -102,7 +102,7 @@ Deno.test("reader() says nothing after the end", () => {
   }
 });
 
-Deno.test("reader() ends in an error where a frame is not JSON", () => {
+Deno.test("reader() ends with an error for a frame that is not JSON", () => {
   for (const data of ["{", "7", "null", "upstream failure"]) {
     const [frame] = streamFrames("text");
     assert(frame !== undefined);
@@ -113,7 +113,7 @@ Deno.test("reader() ends in an error where a frame is not JSON", () => {
   }
 });
 
-Deno.test("reader() gives up on answers that leave too much unfinished", () => {
+Deno.test("reader() gives up on answers with too much unfinished", () => {
   const delta = JSON.stringify({
     type: "response.function_call_arguments.delta",
     item_id: "fc_1",
@@ -126,7 +126,7 @@ Deno.test("reader() gives up on answers that leave too much unfinished", () => {
   });
 });
 
-Deno.test("readReply() of a response is what its stream comes to", async (t) => {
+Deno.test("readReply() agrees with reader() for the same response", async (t) => {
   for (const [name, wanted] of Object.entries(STREAMS)) {
     if ("error" in wanted || ["completed_without_output", "call_without_name"].includes(name)) continue;
     await t.step(name, () => {
@@ -152,7 +152,7 @@ function withoutIds(reply: Reply): Reply {
   };
 }
 
-Deno.test("readReply() throws what came in the place of an answer", () => {
+Deno.test("readReply() throws an error in place of an answer", () => {
   const cases: [JsonObject, string][] = [
     [{ status: "failed", output: [], error: { code: "rate_limit_exceeded", message: "x" } }, "exhausted"],
     [{ status: "failed", error: { code: "server_error", message: "x" } }, "upstream"],
@@ -170,7 +170,7 @@ Deno.test("readReply() throws what came in the place of an answer", () => {
   }
 });
 
-Deno.test("an answer that our own client's side writes is read back as it was", async (t) => {
+Deno.test("reader() reverses our own writer", async (t) => {
   const prompt: Partial<Prompt> = { reasoning: { display: "summarized", encrypted: true } };
   for (const { name, reply, output } of REPLIES) {
     await t.step(name, () => {

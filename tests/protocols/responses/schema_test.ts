@@ -11,7 +11,7 @@ const BODY = { model: "a/b", input: "Hi" };
 /** A value of a parameter that is refused, and the path the error names where it is not the parameter itself. */
 type Refused = [value: Json, param?: string];
 
-Deno.test("the schema takes each parameter in its range and names what it refuses", () => {
+Deno.test("the schema accepts each parameter in its range and names rejected ones", () => {
   const cases: [name: string, accepted: Json[], refused: Refused[]][] = [
     ["model", ["m", "a/b"], [[null], [""], [3], ["m".repeat(257)]]],
     ["input", ["", "Hi", [{ role: "user", content: "Hi" }]], [[null], [3], [{}], [[]], [[3], "input[0]"]]],
@@ -135,7 +135,7 @@ Deno.test("the schema takes each parameter in its range and names what it refuse
   }
 });
 
-Deno.test("the schema says what is missing", () => {
+Deno.test("the schema names missing members", () => {
   const cases: [body: JsonObject, param: string][] = [
     [{ input: "Hi" }, "model"],
     [{ model: "a/b" }, "input"],
@@ -151,7 +151,7 @@ Deno.test("the schema says what is missing", () => {
   }
 });
 
-Deno.test("the schema says of a number that no double holds that it is a number", () => {
+Deno.test("the schema describes a number beyond a double as a number", () => {
   const cases: [name: string, message: RegExp][] = [
     ["max_output_tokens", /Expected a number that a 64-bit float holds exactly/],
     ["instructions", /Expected a string or an array of messages/],
@@ -165,7 +165,7 @@ Deno.test("the schema says of a number that no double holds that it is a number"
   }
 });
 
-Deno.test("the schema takes every kind of item", () => {
+Deno.test("the schema accepts every kind of item", () => {
   const items: JsonObject[] = [
     { role: "user", content: "a" },
     { role: "developer", content: [{ type: "input_text", text: "a" }] },
@@ -191,7 +191,7 @@ Deno.test("the schema takes every kind of item", () => {
   for (const item of items) checkBody(responses.schema, { ...BODY, input: [item] });
 });
 
-Deno.test("the schema names the item it refuses", () => {
+Deno.test("the schema names the rejected item", () => {
   const cases: [item: Json, param: string, message: string][] = [
     [{ type: "hologram" }, "input[0].type", 'Unexpected item type "hologram"'],
     [{ type: "acme:hologram" }, "input[0].type", 'Unexpected item type "acme:hologram"'],
@@ -228,7 +228,7 @@ Deno.test("the schema names the item it refuses", () => {
   }
 });
 
-Deno.test("the schema can be written as JSON Schema", () => {
+Deno.test("the schema can be exported as JSON Schema", () => {
   const written = z.toJSONSchema(responses.schema, { io: "input" });
   assertEquals(written.required, ["model", "input"]);
 });

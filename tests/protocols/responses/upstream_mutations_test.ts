@@ -43,7 +43,7 @@ function mutate(events: JsonObject[], random: Random): Frame[] {
   return frames;
 }
 
-Deno.test("reader() obeys the grammar whatever becomes of a stream", () => {
+Deno.test("reader() obeys the grammar for any mutated stream", () => {
   let finished = 0;
   let failed = 0;
   for (const [number, name] of Object.keys(STREAMS).entries()) {
@@ -72,7 +72,7 @@ Deno.test("reader() obeys the grammar whatever becomes of a stream", () => {
   assert(finished > 1_000 && failed > 1_000, `${finished} finished, ${failed} failed`);
 });
 
-Deno.test("readReply() of a mangled response is a reply or an error of ours", () => {
+Deno.test("readReply() of a mutated response is a reply or a GatewayError", () => {
   for (const [number, name] of Object.keys(STREAMS).entries()) {
     const response = streamEvents(name).at(-1)?.response;
     if (!isObject(response)) continue;

@@ -233,7 +233,7 @@ function normalizePart(part: JsonObject): JsonObject {
   return { ...others, ...(listOf(annotations).length > 0 && { annotations }) };
 }
 
-Deno.test("a request of our own client's side is written as it was read", async (t) => {
+Deno.test("writePrompt() reverses readPrompt() for our own clients", async (t) => {
   for (const [name, request] of Object.entries(REQUESTS)) {
     await t.step(name, () => {
       assert(responses.schema.safeParse(request).success, "the schema takes it");
@@ -249,7 +249,7 @@ Deno.test("a request of our own client's side is written as it was read", async 
   }
 });
 
-Deno.test("reasoning that another issuer signed, or nobody, does not go back", () => {
+Deno.test("reasoning of another issuer, or unsigned, is not sent back", () => {
   const request = {
     model: "a/b",
     input: [
@@ -266,7 +266,7 @@ Deno.test("reasoning that another issuer signed, or nobody, does not go back", (
   assertEquals(objectsOf(responsesUpstream.writePrompt(prompt, other).input).length, 1);
 });
 
-Deno.test("a token goes back to its issuer bare, with the id of its own item", () => {
+Deno.test("a token returns to its issuer without an envelope, with the id of its own item", () => {
   const encrypted = `sluice1.${
     btoa(JSON.stringify({ issuer: "openai", value: "gAAA", id: "rs_far" })).replaceAll("=", "")
   }`;
@@ -277,14 +277,14 @@ Deno.test("a token goes back to its issuer bare, with the id of its own item", (
   ]);
 });
 
-Deno.test("unsigned reasoning goes back where the upstream wants it", () => {
+Deno.test("unsigned reasoning returns to upstreams that require it", () => {
   const { body } = write({
     messages: [{ role: "assistant", blocks: [{ type: "reasoning", text: "Hm" }] }],
   }, targetOf(rowOf(), { unsignedReasoning: true }));
   assertEquals(body.input, [{ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] }]);
 });
 
-Deno.test("what is written is a request that our own client's side takes", () => {
+Deno.test("written requests pass the client-side schema", () => {
   const everything: Partial<Prompt> = {
     messages: [
       { role: "system", blocks: [{ type: "text", text: "S" }] },
@@ -306,7 +306,7 @@ Deno.test("what is written is a request that our own client's side takes", () =>
   assertEquals(responses.readPrompt(body).messages.length, 4);
 });
 
-Deno.test("a translated conversation is items in the order of its blocks", () => {
+Deno.test("a translated conversation becomes items in the order of its blocks", () => {
   const messages: Message[] = [
     { role: "system", blocks: [{ type: "text", text: "One" }, { type: "text", text: "two" }] },
     { role: "system", blocks: [{ type: "text", text: "Three" }] },
@@ -377,7 +377,7 @@ Deno.test("a translated conversation is items in the order of its blocks", () =>
   assertEquals(dropped, ["messages.thinking", "citations", "cache_control"]);
 });
 
-Deno.test("system text stays an item where it is more than text, or all there is", () => {
+Deno.test("system text stays an item if it has other parts, or is the only input", () => {
   const media: Message = {
     role: "system",
     blocks: [{ type: "media", media: { kind: "url", url: "https://e.com/a.png" } }],
@@ -389,7 +389,7 @@ Deno.test("system text stays an item where it is more than text, or all there is
   assertEquals(write({ messages: [system] }).body.input, [messageOf("developer", "S")]);
 });
 
-Deno.test("files go out by what they are", () => {
+Deno.test("files are written by type", () => {
   const bytes = (mediaType: string) => ({ kind: "bytes" as const, mediaType, base64: "aGk=" });
   const cases: [Message["blocks"][number], JsonObject][] = [
     [{ type: "media", media: bytes("application/pdf"), name: "a.pdf" }, {
@@ -422,7 +422,7 @@ Deno.test("files go out by what they are", () => {
   assertEquals(assertThrows(() => inputOf([audio]), GatewayError).kind, "invalid");
 });
 
-Deno.test("tools of others say whether they are strict, and always have a schema", () => {
+Deno.test("tools of other protocols state their strictness, and always have a schema", () => {
   const tools: Tool[] = [
     { type: "function", name: "f", description: "F", parameters: { type: "object", x: 1 }, strict: true },
     { type: "function", name: "g" },
@@ -439,12 +439,12 @@ Deno.test("tools of others say whether they are strict, and always have a schema
   assertEquals(dropped, ["tools.web_search_20250305"]);
 });
 
-Deno.test("without tools nothing is said about them", () => {
+Deno.test("without tools there are no tool options", () => {
   const { body } = write({ toolChoice: { type: "auto" }, parallelToolCalls: false });
   assertEquals([body.tool_choice, body.parallel_tool_calls, body.tools], [undefined, undefined, undefined]);
 });
 
-Deno.test("reasoning wishes become an effort the model has", () => {
+Deno.test("reasoning options become a supported effort", () => {
   const cases: [Prompt["protocol"], Reasoning, Json | undefined, string[]?][] = [
     ["chat", {}, { summary: "auto" }],
     ["chat", { effort: "low" }, { effort: "low", summary: "auto" }],
@@ -471,7 +471,7 @@ Deno.test("reasoning wishes become an effort the model has", () => {
   assertEquals([body.reasoning, dropped], [{ effort: "medium" }, ["thinking.type"]]);
 });
 
-Deno.test("a model that does not reason is asked neither for reasoning nor for its token", () => {
+Deno.test("a model without reasoning gets neither an effort nor a request for tokens", () => {
   const target = targetOf(rowOf({ reasoning: undefined }));
   const { body, dropped } = write({ reasoning: { effort: "low" } }, target);
   assertEquals([body.reasoning, body.include, body.store, dropped], [undefined, undefined, false, [
@@ -479,7 +479,7 @@ Deno.test("a model that does not reason is asked neither for reasoning nor for i
   ]]);
 });
 
-Deno.test("options of others are written, named or refused", () => {
+Deno.test("options of other protocols are written, named or rejected", () => {
   const plain = { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS };
   const cases: [Partial<Prompt>, JsonObject, string[]?][] = [
     [{}, {}],
@@ -515,7 +515,7 @@ Deno.test("options of others are written, named or refused", () => {
   assertEquals([refused.kind, refused.param], ["invalid", "n"]);
 });
 
-Deno.test("parameters that the model does not have are named", () => {
+Deno.test("unsupported parameters are named", () => {
   const { body, dropped } = write({
     sampling: { temperature: 1, topP: 1, logprobs: true, topLogprobs: 1 },
     unknownMembers: { from: "responses", members: { text: { verbosity: "low" } } },
@@ -524,7 +524,7 @@ Deno.test("parameters that the model does not have are named", () => {
   assertEquals(dropped, ["temperature", "top_p", "top_logprobs", "verbosity", "logprobs"]);
 });
 
-Deno.test("long ids of end users are hashed, the same to the same", () => {
+Deno.test("long user ids are hashed deterministically", () => {
   const user = "x".repeat(65);
   const [one, two] = [write({ user }).body.safety_identifier, write({ user }).body.safety_identifier];
   assert(typeof one === "string" && /^[0-9a-f]{64}$/.test(one));

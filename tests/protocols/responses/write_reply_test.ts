@@ -65,7 +65,7 @@ Deno.test("writeReply() writes each kind of answer", () => {
   }
 });
 
-Deno.test("answers survive being unfolded and folded", () => {
+Deno.test("aggregateEvents() reverses eventsOf()", () => {
   for (const { name, reply } of REPLIES) assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
 });
 
@@ -111,7 +111,7 @@ Deno.test("writeReply() repeats the request", () => {
   }
 });
 
-Deno.test("writeReply() dates an answer when it is asked for, without a clock when it was created", () => {
+Deno.test("writeReply() dates an answer by the clock, or else by its creation", () => {
   const { completedAt: _completedAt, ...echo } = echoOf();
   assertEquals(responses.writeReply(EMPTY, echo).completed_at, 100);
 });
@@ -134,7 +134,7 @@ Deno.test("writeReply() counts cached tokens as input and reasoning as output", 
   });
 });
 
-Deno.test("writeReply() writes equal answers for equal questions", () => {
+Deno.test("writeReply() is deterministic", () => {
   for (const { reply, prompt } of REPLIES) {
     const [first, second] = [1, 2].map(() => JSON.stringify(responses.writeReply(reply, echoOf(prompt))));
     assertEquals(first, second);

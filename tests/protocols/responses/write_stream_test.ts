@@ -17,7 +17,7 @@ function write(events: ReplyEvent[], prompt: Partial<Prompt> = {}): Frame[] {
   return [...frames, ...writer.end()];
 }
 
-Deno.test("writer() sends the events of each kind of answer in the order clients need", () => {
+Deno.test("writer() sends the events of each kind of answer in order", () => {
   for (const { name, reply, prompt, response, events } of REPLIES) {
     assertEquals(
       accumulate(write(eventsOf(reply), prompt)).types,
@@ -32,7 +32,7 @@ Deno.test("writer() sends the events of each kind of answer in the order clients
   }
 });
 
-Deno.test("a stream folds into the response that writeReply() writes, however its text is cut", () => {
+Deno.test("a stream equals the response of writeReply(), with text split anywhere", () => {
   for (const { name, reply, prompt } of REPLIES) {
     const whole = responses.writeReply(reply, echoOf(prompt));
     for (const events of [eventsOf(reply), inPieces(eventsOf(reply))]) {
@@ -44,7 +44,7 @@ Deno.test("a stream folds into the response that writeReply() writes, however it
   }
 });
 
-Deno.test("writer() sends a text answer exactly so", () => {
+Deno.test("writer() writes a text answer exactly", () => {
   const frames = write([
     { type: "start", id: "up_1" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -67,7 +67,7 @@ Deno.test("writer() sends a text answer exactly so", () => {
   ]);
 });
 
-Deno.test("writer() sends a call exactly so, empty arguments as an empty object", () => {
+Deno.test("writer() writes a call exactly, with empty arguments as an empty object", () => {
   const item = {
     type: "function_call",
     id: "fc_r1_0",
@@ -96,13 +96,13 @@ Deno.test("writer() sends a call exactly so, empty arguments as an empty object"
   ]);
 });
 
-Deno.test("every frame is named like its event and holds no line break", () => {
+Deno.test("every frame has the name of its event and no line break", () => {
   const frames = write(eventsOf({ blocks: [{ type: "text", text: "a\nb\r\n\u2028" }], finish: "end", usage: {} }));
   for (const { data } of frames) assertEquals(/[\r\n]/.test(data), false);
   assertEquals(frames.filter(({ event }) => event === undefined), [{ data: "[DONE]" }]);
 });
 
-Deno.test("writer() gives each event its frames at once", () => {
+Deno.test("writer() writes frames for each event at once", () => {
   const writer = responses.writer(echoOf());
   const counts = eventsOf({ blocks: [{ type: "text", text: "Hi" }], finish: "end", usage: {} })
     .map((event) => writer.push(event).length);
@@ -113,7 +113,7 @@ Deno.test("writer() gives each event its frames at once", () => {
 
 const BROKEN = new GatewayError("overloaded", "The model is busy", { code: "overloaded" });
 
-Deno.test("an error in the middle ends the stream with what there is of the output", () => {
+Deno.test("an error in the middle ends the stream with the output so far", () => {
   const frames = write([
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -142,7 +142,7 @@ Deno.test("an error in the middle ends the stream with what there is of the outp
   ]);
 });
 
-Deno.test("an error before anything else still makes a whole stream", () => {
+Deno.test("an early error still makes a complete stream", () => {
   const cases: [error: GatewayError, code: string][] = [
     [BROKEN, "overloaded"],
     [new GatewayError("exhausted", "Too many"), "rate_limit_exceeded"],
@@ -157,7 +157,7 @@ Deno.test("an error before anything else still makes a whole stream", () => {
   }
 });
 
-Deno.test("a stream that is cut is an error, never a clean end", () => {
+Deno.test("a truncated stream is an error, never a clean end", () => {
   const { reply } = REPLIES[0] ?? { reply: { blocks: [], finish: "end", usage: {} } };
   const events = eventsOf(reply);
   for (let length = 0; length < events.length; length++) {

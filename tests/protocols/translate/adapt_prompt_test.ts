@@ -17,7 +17,7 @@ import { KINDS, targetOf } from "./targets.ts";
 
 const SEEDS = Array.from({ length: 400 }, (_, seed) => seed);
 
-Deno.test("adapt() gives every target what its dialect promises", () => {
+Deno.test("adaptPrompt() fits every target's dialect", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
       const target = targetOf(kind);
@@ -28,7 +28,7 @@ Deno.test("adapt() gives every target what its dialect promises", () => {
   }
 });
 
-Deno.test("adapt() leaves nothing to do for a second time", () => {
+Deno.test("adaptPrompt() is idempotent", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
       const once = adaptPrompt(randomPrompt(seed), targetOf(kind)).prompt;
@@ -40,7 +40,7 @@ Deno.test("adapt() leaves nothing to do for a second time", () => {
   }
 });
 
-Deno.test("adapt() gives the same bytes each time and leaves its argument alone", () => {
+Deno.test("adaptPrompt() is deterministic and does not modify its argument", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS.slice(0, 100)) {
       const prompt = randomPrompt(seed);
@@ -51,7 +51,7 @@ Deno.test("adapt() gives the same bytes each time and leaves its argument alone"
   }
 });
 
-Deno.test("adapt() keeps what was said before the same when the conversation goes on", () => {
+Deno.test("adaptPrompt() keeps the prefix of a growing conversation", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS.slice(0, 200)) {
       const random = randomPrompt(seed);
@@ -100,7 +100,7 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
   }
 });
 
-Deno.test("each answer has a machine of its own", () => {
+Deno.test("each answer has its own machine", () => {
   const { restore } = adaptPrompt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
   const said: ReplyEvent[] = [
     { type: "start" },

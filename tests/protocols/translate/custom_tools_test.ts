@@ -37,7 +37,7 @@ const INPUTS: [string, string][] = [
   ["", ""],
 ];
 
-Deno.test("the input of a wrapped call is decoded the same in pieces of every size", () => {
+Deno.test("the input of a wrapped call is decoded equally for pieces of every size", () => {
   for (const [source, input] of INPUTS) {
     for (const size of [1, 2, 3, 5, 1000]) {
       const decoder = inputDecoder();
@@ -49,7 +49,7 @@ Deno.test("the input of a wrapped call is decoded the same in pieces of every si
   }
 });
 
-Deno.test("the input of a wrapped call comes out whatever it is, and never with half a character", () => {
+Deno.test("any input of a wrapped call is decoded, and never with half a character", () => {
   const random = seeded(7);
   const alphabet = ["a", "é", "😀", "\\", '"', "\n", "\u0001", "{", "}", "\\u"];
   for (let round = 0; round < 500; round++) {
@@ -73,7 +73,7 @@ Deno.test("the input of a wrapped call streams while it arrives", () => {
   ]);
 });
 
-Deno.test("arguments that do not end are not kept without bound", () => {
+Deno.test("endless arguments are kept up to a limit", () => {
   const decoder = inputDecoder();
   const piece = `[${" ".repeat(100_000)}`;
   const given = Array.from({ length: 30 }, () => decoder.push(piece)).join("") + decoder.end();
@@ -85,7 +85,7 @@ Deno.test("arguments that do not end are not kept without bound", () => {
   assert(performance.now() - start < 2_000);
 });
 
-Deno.test("a custom tool becomes a function that tells about its grammar", () => {
+Deno.test("a custom tool becomes a function that describes its grammar", () => {
   const tools = wrapCustomTools(promptOf([], {
     tools: [
       {
@@ -163,7 +163,7 @@ Deno.test("calls of wrapped tools come back as custom calls, others as they are"
   ]);
 });
 
-Deno.test("an error in the middle of a wrapped call passes", () => {
+Deno.test("an error in the middle of a wrapped call is passed on", () => {
   const machine = unwrapCustomCalls();
   const open: ReplyEvent = { type: "open", index: 0, block: { type: "tool_call", id: "1", name: "p", custom: true } };
   const finish: ReplyEvent = { type: "finish", reason: "length", usage: {} };

@@ -15,7 +15,7 @@ const OTHER: ContentBlock = { type: "reasoning", text: "b", signature: { issuer:
 const UNSIGNED: ContentBlock = { type: "reasoning", text: "c" };
 const VOID: ContentBlock = { type: "reasoning", text: "" };
 
-Deno.test("reasoning goes back to its issuer only, whole and in its order", () => {
+Deno.test("reasoning returns to its issuer only, complete and in order", () => {
   const blocks: ContentBlock[] = [OWN, HIDDEN, OTHER, call("1"), OWN, UNSIGNED, VOID, call("2"), HIDDEN];
   const cases: [Kind, ContentBlock[], string[]][] = [
     ["messages", [OWN, HIDDEN, call("1"), OWN, call("2"), HIDDEN], ["reasoning_details", "reasoning_content"]],
@@ -30,7 +30,7 @@ Deno.test("reasoning goes back to its issuer only, whole and in its order", () =
   }
 });
 
-Deno.test("a turn that held nothing but foreign reasoning goes", () => {
+Deno.test("a message with foreign reasoning only is dropped", () => {
   const { messages } = dropUnreadableReasoning(
     promptOf([user("a"), assistant(OTHER), user("b")]),
     targetOf("messages"),
@@ -38,7 +38,7 @@ Deno.test("a turn that held nothing but foreign reasoning goes", () => {
   assertEquals(messages, [user("a"), user("b")]);
 });
 
-Deno.test("manual thinking is switched off where the vendor would refuse it", () => {
+Deno.test("manual thinking is disabled where the vendor would reject it", () => {
   const bare = [user("a"), assistant("b", call("1")), user(result("1"))];
   const led = [user("a"), assistant(OWN, call("1")), user(result("1"))];
   const past = [...bare, assistant("done"), user("more")];
@@ -67,7 +67,7 @@ Deno.test("manual thinking is switched off where the vendor would refuse it", ()
   }
 });
 
-Deno.test("an effort is manual thinking where the model knows no other", () => {
+Deno.test("an effort becomes manual thinking if the model has no other mode", () => {
   const asked = promptOf([user("a"), assistant(call("1")), user(result("1"))], { reasoning: { effort: "high" } });
   const manual = targetOf("messages", { row: { reasoning: { modes: ["manual"] } } });
   assertEquals(fitReasoning(asked, manual).reasoning, { mode: "off" });

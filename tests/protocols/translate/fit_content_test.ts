@@ -55,7 +55,7 @@ Deno.test("a foreign block inside a result becomes text there", () => {
   assertEquals(flattenContent(asked, targetOf("chat")).messages, [user(result("1", "[Loaded tool: x]"))]);
 });
 
-Deno.test("what ran at another vendor is left out and named", () => {
+Deno.test("records of tools at another vendor are dropped and named", () => {
   const cases: [Protocol, string, string][] = [
     ["messages", "server_tool_use", "server_tool_use"],
     ["messages", "web_search_tool_result", "web_search_tool_result"],
@@ -70,7 +70,7 @@ Deno.test("what ran at another vendor is left out and named", () => {
   }
 });
 
-Deno.test("what the model would have to read and cannot is refused", () => {
+Deno.test("unreadable content that the model needs is rejected", () => {
   const cases: [Protocol, JsonObject, string][] = [
     ["chat", { type: "input_audio", input_audio: {} }, "messages"],
     ["responses", { type: "input_audio" }, "input"],
@@ -87,7 +87,7 @@ Deno.test("what the model would have to read and cannot is refused", () => {
   }
 });
 
-Deno.test("empty text goes, and the turns that hold nothing else", () => {
+Deno.test("empty text and messages without other content are dropped", () => {
   const messages = [system(""), user("", "a", " "), assistant("", call("1")), user(result("1", "")), assistant("\n")];
   const signed: ContentBlock = { type: "reasoning", text: "", signature: { issuer: "anthropic", value: "s" } };
   assertEquals(dropEmpty(promptOf([...messages, assistant(signed)]), targetOf("messages")).messages, [
@@ -104,7 +104,7 @@ Deno.test("empty text goes, and the turns that hold nothing else", () => {
   ]);
 });
 
-Deno.test("members of another protocol are carried where they have a place, else named", () => {
+Deno.test("members of another protocol are translated, or else named", () => {
   const cases: [Protocol, JsonObject, Kind, JsonObject | undefined, string[]][] = [
     ["chat", { metadata: { a: "b" }, verbosity: "low", store: true, logit: null }, "responses", {
       metadata: { a: "b" },
@@ -137,7 +137,7 @@ Deno.test("members of another protocol are carried where they have a place, else
   }
 });
 
-Deno.test("members that change the answer are refused elsewhere", () => {
+Deno.test("members that change the answer are rejected elsewhere", () => {
   for (const name of ["mcp_servers", "container", "thread", "fallbacks"]) {
     const unknownMembers: UnknownMembers = { from: "messages", members: { [name]: ["x"] } };
     const error = assertThrows(
@@ -148,7 +148,7 @@ Deno.test("members that change the answer are refused elsewhere", () => {
   }
 });
 
-Deno.test("members of messages, blocks, tools and reasoning are named once, places and repeats are not", () => {
+Deno.test("members of messages, blocks, tools and reasoning are named once", () => {
   const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
     unknownMembers: { from: "responses", members },
   });
@@ -190,7 +190,7 @@ Deno.test("members of messages, blocks, tools and reasoning are named once, plac
   assertEquals(own.dropped.names, []);
 });
 
-Deno.test("media moves out of results, to after the last one of the turn", () => {
+Deno.test("media move from results to after the last one of the message", () => {
   const named: ContentBlock = { type: "media", media: { kind: "url", url: "https://x/a.pdf" }, name: "a.pdf" };
   const one = "[Attachment 1 of the tool results]";
   const two = "[Attachment 2 of the tool results: a.pdf]";
@@ -210,7 +210,7 @@ Deno.test("media moves out of results, to after the last one of the turn", () =>
   for (const [messages, moved] of cases) assertEquals(moveMediaOutOfResults(promptOf(messages)).messages, moved);
 });
 
-Deno.test("four cache marks stay, in the order the vendor wants, and none where it takes none", () => {
+Deno.test("four cache marks stay in the vendor's order, and none where unsupported", () => {
   const mark = (said: string, ttl: "5m" | "1h" = "5m"): ContentBlock => ({ type: "text", text: said, cache: { ttl } });
   const cases: [string, Prompt, string[], boolean][] = [
     ["four", promptOf([user(mark("a"), mark("b"), mark("c"), mark("d"))]), ["5m", "5m", "5m", "5m"], false],
@@ -250,7 +250,7 @@ Deno.test("four cache marks stay, in the order the vendor wants, and none where 
   assertEquals(fitCacheMarks(asked, carrying), asked);
 });
 
-Deno.test("require_parameters turns every loss into a refusal", () => {
+Deno.test("require_parameters rejects every loss", () => {
   const dropped = new UnsupportedParameters();
   const strict = promptOf([], { provider: { require_parameters: true } });
   requireAllParameters(strict, dropped);

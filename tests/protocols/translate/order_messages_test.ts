@@ -15,7 +15,7 @@ function missing(callId: string): ContentBlock {
   return { type: "tool_result", callId, blocks: [{ type: "text", text: MISSING }], isError: true };
 }
 
-Deno.test("turns are put in legal order", () => {
+Deno.test("messages are put in legal order", () => {
   const cases: [string, Message[], Message[]][] = [
     ["what is in order stays", [system("s"), user("a"), assistant("b"), user("c")], [
       system("s"),
@@ -82,7 +82,7 @@ Deno.test("turns are put in legal order", () => {
   for (const [claim, messages, expected] of cases) assertEquals(order(messages), expected, claim);
 });
 
-Deno.test("where turns need not alternate, messages stay apart", () => {
+Deno.test("messages stay separate if roles need not alternate", () => {
   const cases: [string, Message[], Message[]][] = [
     ["what is in order stays", [
       user("a"),
@@ -126,7 +126,7 @@ Deno.test("where turns need not alternate, messages stay apart", () => {
   for (const [claim, messages, expected] of cases) assertEquals(order(messages, "chat"), expected, claim);
 });
 
-Deno.test("members of a message stay with it, also where its blocks are parted", () => {
+Deno.test("members of a message stay with it, even if its blocks are separated", () => {
   const unknownMembers = { from: "chat" as const, members: { name: "n" } };
   assertEquals(
     order([assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }], "chat"),
@@ -134,7 +134,7 @@ Deno.test("members of a message stay with it, also where its blocks are parted",
   );
 });
 
-Deno.test("an assistant's text at the end is continued by a wish where there is no prefill, and named", () => {
+Deno.test("a final assistant text without prefill gets a request to continue, which is named", () => {
   const target = targetOf("messages");
   const { messages } = orderMessages(promptOf([user("a"), assistant("{")]), target);
   assertEquals(messages.slice(0, 2), [user("a"), assistant("{")]);
@@ -142,7 +142,7 @@ Deno.test("an assistant's text at the end is continued by a wish where there is 
   assertEquals(target.dropped.names, ["prefill"]);
 });
 
-Deno.test("a beginning for Anthropic's models ends without white space", () => {
+Deno.test("a prefill for Anthropic ends without white space", () => {
   const target = targetOf("messages with prefill");
   assertEquals(orderMessages(promptOf([user("a"), assistant("x", "b \n")]), target).messages, [
     user("a"),
@@ -151,7 +151,7 @@ Deno.test("a beginning for Anthropic's models ends without white space", () => {
   assertEquals(target.dropped.names, []);
 });
 
-Deno.test("empty ids belong to nothing, and ids that come again are told apart", () => {
+Deno.test("empty ids match nothing, and repeated ids are separated", () => {
   const messages = order([
     user("a"),
     assistant(call("")),

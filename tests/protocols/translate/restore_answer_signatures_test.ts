@@ -25,7 +25,7 @@ function passed(blocks: ContentBlock[]): ContentBlock[] {
   return aggregateEvents(events).blocks;
 }
 
-Deno.test("a signature after the last words is left out, and everything else stays where it is", () => {
+Deno.test("a signature after the last text is dropped, and everything else stays", () => {
   const cases: [given: ContentBlock[], kept: ContentBlock[]][] = [
     [[THOUGHT, TEXT, SIGNATURE], [THOUGHT, TEXT]],
     [[THOUGHT, TEXT, SIGNATURE, SIGNATURE], [THOUGHT, TEXT]],
@@ -40,7 +40,7 @@ Deno.test("a signature after the last words is left out, and everything else sta
   for (const [given, kept] of cases) assertEquals(passed(given), kept);
 });
 
-Deno.test("an error after a signature is told behind it", () => {
+Deno.test("an error after a signature follows it", () => {
   const machine = dropTrailingSignatures();
   const events = eventsOf({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
   const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Broke off") };

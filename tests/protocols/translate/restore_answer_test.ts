@@ -29,7 +29,7 @@ function say(...said: string[]): ReplyEvent[] {
   ];
 }
 
-Deno.test("stop sequences that the upstream takes go to it, the others are ours", () => {
+Deno.test("stop sequences are split between upstream and gateway", () => {
   const cases: [string, string[], ReturnType<typeof targetOf>, string[], string[]][] = [
     ["all fit", ["a", "b"], targetOf("chat"), ["a", "b"], []],
     ["too many", ["a", "b", "c", "d", "e", "f"], targetOf("chat"), ["a", "b", "c", "d"], ["e", "f"]],
@@ -51,7 +51,7 @@ Deno.test("stop sequences that the upstream takes go to it, the others are ours"
   assertEquals(target.dropped.names, ["stop_sequences"]);
 });
 
-Deno.test("an answer ends at the stop sequence that is complete first", () => {
+Deno.test("an answer ends at the first complete stop sequence", () => {
   const cases: [string, string[], string, string | undefined][] = [
     ["one END two", ["END"], "one ", "END"],
     ["one EN", ["END"], "one EN", undefined],
@@ -78,7 +78,7 @@ Deno.test("an answer ends at the stop sequence that is complete first", () => {
   }
 });
 
-Deno.test("usage of an answer that is cut is what its start told of the input", () => {
+Deno.test("usage of a cut answer is the input reported at its start", () => {
   assertEquals(aggregateEvents(pass(say("a STOP"), enforceStopSequences(["STOP"]))).usage, {
     prompt: 7,
     input_cache_read: 2,
@@ -92,7 +92,7 @@ Deno.test("nothing follows a stop sequence", () => {
   assertEquals(machine.end(), []);
 });
 
-Deno.test("text is held back no longer than it may be the beginning of a stop sequence", () => {
+Deno.test("text is held back only while it may begin a stop sequence", () => {
   const machine = enforceStopSequences(["STOP"]);
   const given = say("abcdef", "g", "ST", "OMP").slice(0, 6).map((event) => machine.push(event));
   assertEquals(given.slice(2).flat(), [
@@ -118,7 +118,7 @@ Deno.test("reasoning and arguments are not searched for stop sequences", () => {
   assertEquals(aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["STOP"]))), reply);
 });
 
-Deno.test("a stop sequence is searched in every text, but not across two", () => {
+Deno.test("a stop sequence is searched in every text, but not across texts", () => {
   const reply: Reply = { blocks: [text("a ST"), text("OP b"), text("c STOP")], finish: "end", usage: {} };
   assertEquals(aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["STOP"]))), {
     blocks: [text("a ST"), text("OP b"), text("c ")],
@@ -149,13 +149,13 @@ Deno.test("the finish reason follows from the calls", () => {
   }
 });
 
-Deno.test("calls without a name are left out, and the others move up", () => {
+Deno.test("calls without a name are dropped, and later indices move down", () => {
   const blocks = [text("a"), call("1", ""), call("2"), call("3", " "), text("b")];
   const events = pass(eventsOf({ blocks, finish: "tool_use", usage: {} }), normalizeFinish());
   assertEquals(aggregateEvents(events).blocks, [text("a"), call("2"), text("b")]);
 });
 
-Deno.test("blank arguments are an empty object, blank input is not", () => {
+Deno.test("blank arguments become an empty object, blank input does not", () => {
   const cases: [string[], boolean, string][] = [
     [[], false, "{}"],
     [[" ", "\n"], false, "{}"],
@@ -183,7 +183,7 @@ Deno.test("a chain ends with an error, too", () => {
   assertEquals([...machine.push(error), ...machine.end()], []);
 });
 
-Deno.test("a chain passes on what its machines hold back until the end", () => {
+Deno.test("a chain flushes its machines at the end", () => {
   const late = (text: string): Machine<ReplyEvent, ReplyEvent> => ({
     push: (event) => [event],
     end: () => [{ type: "delta", index: 0, text }],

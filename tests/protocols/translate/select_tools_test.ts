@@ -12,7 +12,7 @@ const SEARCH: Tool = { type: "hosted", from: "messages", value: { type: "web_sea
 const A: Tool = { type: "function", name: "a" };
 const B: Tool = { type: "custom", name: "b", namespace: "ns" };
 
-Deno.test("hosted tools of foreign vendors are left out and named", () => {
+Deno.test("hosted tools of other vendors are dropped and named", () => {
   const target = targetOf("chat");
   assertEquals(selectTools(promptOf([], { tools: [SEARCH, A] }), target).tools, [A]);
   assertEquals(target.dropped.names, ["tools.web_search_20250305"]);
@@ -21,7 +21,7 @@ Deno.test("hosted tools of foreign vendors are left out and named", () => {
   assertEquals(own.dropped.names, []);
 });
 
-Deno.test("a choice is reduced to what the target has words for", () => {
+Deno.test("a choice is reduced to what the target supports", () => {
   const cases: [ToolChoice | undefined, Tool[], Pick<Prompt, "tools" | "toolChoice">][] = [
     [undefined, [A], { tools: [A] }],
     [{ type: "auto" }, [A], { tools: [A], toolChoice: { type: "auto" } }],
@@ -49,12 +49,12 @@ Deno.test("a choice is reduced to what the target has words for", () => {
   }
 });
 
-Deno.test("an allowed choice stays as it is in the client's own protocol", () => {
+Deno.test("an allowed choice stays in the client's own protocol", () => {
   const asked = promptOf([], { tools: [A, B], toolChoice: { type: "allowed", mode: "auto", names: ["a"] } });
   assertEquals(selectTools(asked, targetOf("chat")), asked);
 });
 
-Deno.test("a choice that forces a tool the model is not given is refused", () => {
+Deno.test("a choice that forces a dropped tool is rejected", () => {
   const cases: [ToolChoice, Tool[]][] = [
     [{ type: "required" }, [SEARCH]],
     [{ type: "tool", name: "web_search" }, [SEARCH, A]],
@@ -69,7 +69,7 @@ Deno.test("a choice that forces a tool the model is not given is refused", () =>
   }
 });
 
-Deno.test("a choice in a request without tools is left out, and named where it forces", () => {
+Deno.test("a choice without tools is dropped, and named if it forces a call", () => {
   const cases: [ToolChoice, string[]][] = [
     [{ type: "auto" }, []],
     [{ type: "none" }, []],
@@ -83,13 +83,13 @@ Deno.test("a choice in a request without tools is left out, and named where it f
   }
 });
 
-Deno.test("parallel calls without tools are no wish", () => {
+Deno.test("parallel calls without tools are ignored", () => {
   const asked = promptOf([], { parallelToolCalls: false });
   assertEquals("parallelToolCalls" in selectTools(asked, targetOf("chat")), false);
   assertEquals(selectTools({ ...asked, tools: [A] }, targetOf("chat")).parallelToolCalls, false);
 });
 
-Deno.test("legal names stay, others become legal and unique, everywhere the same", () => {
+Deno.test("legal names stay, others become legal and unique everywhere", () => {
   const long = "n".repeat(70);
   const { dialect } = DIALECTS.chat;
   const { prompt } = renameTools(
@@ -110,7 +110,7 @@ Deno.test("legal names stay, others become legal and unique, everywhere the same
   assertEquals(isLegal(called?.[1] ?? "", dialect.toolName), true);
 });
 
-Deno.test("a tool of a namespace and a tool of the joined name are two tools", () => {
+Deno.test("a tool in a namespace and a tool with the joined name are separate", () => {
   const tools: Tool[] = [
     { type: "function", name: "b", namespace: "a" },
     { type: "function", name: "a__b" },
@@ -140,7 +140,7 @@ Deno.test("a tool of a namespace and a tool of the joined name are two tools", (
   ]);
 });
 
-Deno.test("a past call without its namespace is a call of the tool that has its name", () => {
+Deno.test("a past call without a namespace matches the tool with its name", () => {
   const tools: Tool[] = [{ type: "function", name: "b", namespace: "a" }];
   const { prompt } = adaptPrompt(
     promptOf([assistant(call("1", "b")), user(result("1"))], { tools, toolChoice: { type: "tool", name: "a.b" } }),
@@ -150,7 +150,7 @@ Deno.test("a past call without its namespace is a call of the tool that has its 
   assertEquals(prompt.toolChoice, { type: "tool", name: "a__b" });
 });
 
-Deno.test("a past call is one of the tool that fits it best, and of the first among those that fit alike", () => {
+Deno.test("a past call matches the best fitting tool, the first of several", () => {
   const tools: Tool[] = [
     { type: "custom", name: "b", namespace: "a" },
     { type: "function", name: "b", namespace: "c" },
@@ -176,7 +176,7 @@ Deno.test("a past call is one of the tool that fits it best, and of the first am
   assertEquals(names, cases.map(([, name]) => name));
 });
 
-Deno.test("namespaces stay where the target has them", () => {
+Deno.test("namespaces stay if the target supports them", () => {
   const tools: Tool[] = [{ type: "function", name: "b c", namespace: "a" }, { type: "function", name: "b c" }];
   const { prompt } = renameTools(promptOf([], { tools }), DIALECTS.responses.dialect);
   assertEquals(prompt.tools.map((tool) => tool.type === "hosted" ? "" : tool.namespace), ["a", undefined]);
