@@ -4,12 +4,9 @@ import { createCatalog, pricingAt } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import type { Config, Group } from "../config.ts";
 import { addressWithoutPassword } from "../config/address.ts";
-import { writtenPath } from "../config/expand_models.ts";
 import { listenersOf } from "../server/surface.ts";
-import { catalogWarnings } from "./warnings/catalog.ts";
 import { type Warning, warningText } from "./warnings/warning.ts";
-import { configWarnings } from "./warnings/warnings.ts";
-import { journalWarnings } from "./warnings/journal.ts";
+import { allWarnings } from "./warnings/warnings.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
 import { priceText } from "./price_text.ts";
@@ -35,12 +32,7 @@ export interface CheckOptions {
 export async function check(
   { config, path, variable, places, json = false, strict = false, now = Date.now() }: CheckOptions,
 ): Promise<number> {
-  const found = [
-    ...configWarnings(config, now),
-    ...await catalogWarnings(config, { now, usesCatalog: places !== undefined }),
-    ...journalWarnings(config),
-  ];
-  const warnings = found.map(({ path, message }) => ({ path: writtenPath(path, places), message }));
+  const warnings = await allWarnings({ config, ...(places !== undefined && { places }) }, now);
   const { models } = createCatalog(config);
   const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
   writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));

@@ -69,7 +69,25 @@ export interface Reloader {
    * @param origin the operator who asks; absent: none does
    */
   reload(trigger: ReloadTrigger, origin?: ChangeOrigin): Promise<ReloadResult>;
+  /** Reads what a reload would put in force, and changes nothing. Never rejects. */
+  preview(): Promise<ConfigPreview>;
 }
+
+/** What a reload would find. `shared`: the nodes of the store share a configuration, which a reload would replace. */
+export type ConfigPreview =
+  | { outcome: "shared" }
+  | { outcome: "refused"; problems: readonly string[] }
+  | {
+    outcome: "read";
+    /** The configuration as it is written, and where its models are. */
+    loaded: LoadedConfig;
+    /** What would be in force. */
+    config: Config;
+    /** Members whose change needs a new start. */
+    ignored: string[];
+    /** False: this is what is in force. */
+    isNew: boolean;
+  };
 
 /** Parts of a reloader. */
 export interface ReloaderParts {
@@ -131,6 +149,17 @@ class ConfigReloader implements Reloader {
       return this.#next;
     }
     return this.#start(cause);
+  }
+
+  async preview(): Promise<ConfigPreview> {
+    if (this.#parts.latest !== undefined) return { outcome: "shared" };
+    try {
+      const loaded = await this.#parts.load("file");
+      const { config, ignored } = keepRestartOnlySettings(this.#parts.first.config, loaded.config);
+      return { outcome: "read", loaded, config, ignored, isNew: configDigest(config) !== this.#inForce };
+    } catch (error) {
+      return { outcome: "refused", problems: problemsOf(error).slice(0, MOST_PROBLEMS) };
+    }
   }
 
   #time(): string {
@@ -213,7 +242,8 @@ class ConfigReloader implements Reloader {
 export function createStaticReloader(now: () => number): Reloader {
   const status: ConfigStatus = { version: 1, loaded_at: new Date(now()).toISOString(), source: "built in" };
   const problems = ["Cannot reload the configuration: this gateway was started without a file"];
-  return { status: () => status, reload: () => Promise.resolve({ outcome: "refused", problems }) };
+  const refused = { outcome: "refused" as const, problems };
+  return { status: () => status, reload: () => Promise.resolve(refused), preview: () => Promise.resolve(refused) };
 }
 
 function sourceOf({ path, variable, shared }: LoadedConfig): string {

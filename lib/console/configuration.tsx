@@ -1,16 +1,35 @@
-/** The running configuration without its secrets, and its reload. */
+/** The configuration: what runs, what the file says, what may be wrong with either, and the reload. */
+import type { VNode } from "preact";
+import type { ConsoleSession } from "../access/console_session.ts";
 import { originOf } from "../admin/changes.ts";
 import { withoutSecrets } from "../admin/config.ts";
+import { configDifferences } from "../admin/config_differences.ts";
+import { allWarnings } from "../cli/warnings/warnings.ts";
+import type { Config } from "../config.ts";
+import type { Finding } from "../doctor/finding.ts";
+import { runChecks } from "../doctor/run_checks.ts";
 import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Cards, Moment } from "./format.tsx";
-import { CONSOLE, CsrfField, runForm, showPage } from "./html.tsx";
+import { Cards, Moment, State, Table } from "./format.tsx";
+import { CONSOLE, CsrfField, type Page, runForm, showPage } from "./html.tsx";
+
+/** Time for each step of the doctor, in milliseconds. */
+const STEP_MS = 10_000;
+
+/** Longest value of a member that is shown, in characters. */
+const LONGEST_VALUE = 500;
+
+/** What a reload would find. */
+type Preview = Awaited<ReturnType<Gateway["reloader"]["preview"]>>;
 
 /** `GET /admin/console/configuration`. */
 export function configurationPage(_request: Request, context: RouteContext): Promise<Response> {
-  return showPage(context, (session) => {
-    const { config, reloader } = context.gateway;
+  return showPage(context, async (session) => {
+    const { config, reloader, now } = context.gateway;
     const { loaded_at, source, version, last_error } = reloader.status();
+    const preview = await reloader.preview();
+    const warnings = await allWarnings(preview.outcome === "read" ? preview.loaded : { config }, now());
     return {
       title: "Configuration",
       body: (
@@ -24,12 +43,15 @@ export function configurationPage(_request: Request, context: RouteContext): Pro
               <ul>{last_error.problems.map((problem) => <li>{problem}</li>)}</ul>
             </div>
           )}
-          {session.role === "admin" && (
-            <form method="post" action={`${CONSOLE}/configuration`}>
-              <CsrfField session={session} />
-              <button type="submit">Reload the file</button>
-            </form>
-          )}
+          <h2>The file, and what runs</h2>
+          <Differences running={config} preview={preview} />
+          {session.role === "admin" && <ActionForms session={session} />}
+          <h2>Warnings</h2>
+          <Table
+            columns={["Member", "Warning"]}
+            rows={warnings.map(({ path, message }) => [<code>{path}</code>, message])}
+            empty="There are none."
+          />
           <h2>What runs, without secrets</h2>
           <pre tabIndex={0}>{JSON.stringify(withoutSecrets(config), null, 2)}</pre>
         </>
@@ -38,12 +60,101 @@ export function configurationPage(_request: Request, context: RouteContext): Pro
   });
 }
 
-/** `POST /admin/console/configuration`: reloads the file. */
-export function reloadFromForm(request: Request, context: RouteContext): Promise<Response> {
-  return runForm(request, context, async () => {
-    const { reloader } = context.gateway;
-    const reloaded = await reloader.reload("admin", originOf(context));
+function ActionForms({ session }: { session: ConsoleSession }): VNode {
+  return (
+    <p>
+      {([["reload", "Reload the file"], ["doctor", "Look for problems"]] as const).map(([action, name]) => (
+        <form class="inline" method="post" action={`${CONSOLE}/configuration`}>
+          <CsrfField session={session} />
+          <input type="hidden" name="action" value={action} />
+          <button type="submit" class={action === "reload" ? undefined : "quiet"}>{name}</button>
+        </form>
+      ))}
+    </p>
+  );
+}
+
+/** Members that a reload would change, and those whose change needs a new start. */
+function Differences({ running, preview }: { running: Config; preview: Preview }): VNode {
+  if (preview.outcome === "shared") {
+    return <p>The nodes share the configuration that is in the store. A reload puts this node's file there.</p>;
+  }
+  if (preview.outcome === "refused") {
+    return (
+      <div class="notice bad">
+        <p>The file cannot be used:</p>
+        <ul>{preview.problems.map((problem) => <li>{problem}</li>)}</ul>
+      </div>
+    );
+  }
+  const differences = configDifferences(running, preview.config);
+  const same = preview.isNew ? "Only secrets differ." : "What runs is what the file says.";
+  return (
+    <>
+      <Table
+        columns={["Member", "Runs", "File"]}
+        rows={differences.map(({ path, before, after }) => [
+          <code>{path}</code>,
+          <Value value={before} />,
+          <Value value={after} />,
+        ])}
+        empty={same}
+      />
+      {preview.ignored.length > 0 && <p>These members change at the next start: {preview.ignored.join(", ")}.</p>}
+    </>
+  );
+}
+
+function Value({ value }: { value: unknown }): VNode {
+  if (value === undefined) return <span class="dim">not set</span>;
+  const text = JSON.stringify(value);
+  return <code>{text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text}</code>;
+}
+
+/** `POST /admin/console/configuration`: reloads the file, or runs the doctor. */
+export function changeConfiguration(request: Request, context: RouteContext): Promise<Response> {
+  return runForm(request, context, async (fields) => {
+    const { gateway } = context;
+    if (fields.get("action") === "doctor") return findingsPage(await examine(gateway));
+    const reloaded = await gateway.reloader.reload("admin", originOf(context));
     if (reloaded.outcome === "refused") throw new GatewayError("invalid", reloaded.problems.join("; "));
     return `${CONSOLE}/configuration`;
   });
+}
+
+/** Examinations that run, by their configuration: requests for the same share one. */
+const running = new WeakMap<Config, Promise<Finding[]>>();
+
+/** Runs the checks of `sluice doctor` in this process. */
+function examine({ config, reloader, now }: Gateway): Promise<Finding[]> {
+  const known = running.get(config);
+  if (known !== undefined) return known;
+  const { source } = reloader.status();
+  const checks = runChecks({
+    config,
+    ...(source !== "built in" && { path: source }),
+    now,
+    timeoutMs: STEP_MS,
+    env: (name) => Deno.env.get(name),
+  }).finally(() => running.delete(config));
+  running.set(config, checks);
+  return checks;
+}
+
+function findingsPage(findings: readonly Finding[]): Page {
+  return {
+    title: "Findings",
+    body: (
+      <>
+        <Table
+          columns={["Level", "About", "Finding", "Advice"]}
+          rows={findings.map(({ level, about, what, advice }) => [<State state={level} />, about, what, advice ?? ""])}
+          empty="There are none."
+        />
+        <p>
+          <a href={`${CONSOLE}/configuration`}>Configuration</a>
+        </p>
+      </>
+    ),
+  };
 }

@@ -85,6 +85,7 @@ const STATE_CLASSES: Readonly<Record<string, string>> = {
   revoked: "dim",
   expired: "dim",
   unavailable: "bad",
+  error: "bad",
 };
 
 /** A table that scrolls by itself on a narrow screen. A column whose name begins with `#` has numbers. */

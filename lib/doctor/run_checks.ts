@@ -21,8 +21,8 @@ export interface DoctorOptions extends UpstreamCheckOptions {
   path?: string;
   /** Absent: the public URL is not checked. */
   public?: Omit<PublicUrlOptions, "timeoutMs" | "trusted">;
-  /** True if a gateway answers at the address of the configuration. */
-  isServing: () => Promise<boolean>;
+  /** True if a gateway answers at the address of the configuration. Absent: this process serves it. */
+  isServing?: () => Promise<boolean>;
 }
 
 /** Runs all checks. No finding shows a secret. */

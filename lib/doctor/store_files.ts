@@ -14,10 +14,10 @@ const ROOM_BYTES = 16 * 1024 * 1024;
 /** Less free space is reported, in bytes. */
 const LITTLE_BYTES = 1024 * 1024 * 1024;
 
-/** Checks the files of the store. `isServing` is true if a gateway answers at the address of the configuration. */
+/** Checks the files of the store. `isServing` is true if a gateway answers at the address of the configuration; absent: this process serves. */
 export async function checkStoreFiles(
   { store }: Pick<Config, "store">,
-  isServing: () => Promise<boolean>,
+  isServing: (() => Promise<boolean>) | undefined,
 ): Promise<Finding[]> {
   const notes = createNotes("store");
   if (store.kind !== "sqlite") return notes.found;
@@ -35,7 +35,8 @@ export async function checkStoreFiles(
     }
     await checkModes(notes, { folder, path });
     await checkRoom(notes, folder);
-    await checkOwner(notes, path, isServing);
+    if (isServing === undefined) notes.ok("This gateway uses it");
+    else await checkOwner(notes, path, isServing);
   } catch (error) {
     const denied = error instanceof Deno.errors.NotCapable;
     notes.error(

@@ -6,6 +6,6 @@ export async function GET(request: Request, context: RouteContext): Promise<Resp
 }
 
 export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { reloadFromForm } = await import("../../../lib/console/configuration.tsx");
-  return reloadFromForm(request, context);
+  const { changeConfiguration } = await import("../../../lib/console/configuration.tsx");
+  return changeConfiguration(request, context);
 }
