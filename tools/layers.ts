@@ -170,6 +170,7 @@ const LAYERS: Layers = {
     ...SHARED_BY_PROTOCOLS,
   ],
   "lib/admin": [
+    "deno.json",
     "lib/access",
     "lib/cli/duration.ts",
     "lib/config.ts",

@@ -1,7 +1,5 @@
 /** The gateway of a process whose configuration may change while it serves. */
 import { createLocalAdmin, hasLocalConsole } from "../access/sign_in_link.ts";
-import { logChange } from "../admin/changes.ts";
-import { configDifferences, differenceValues } from "../admin/config_differences.ts";
 import type { LogEntry } from "../log_events.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
@@ -10,6 +8,7 @@ import { watchFile } from "../config/watch_file.ts";
 import { createGateway, type Gateway, type GatewayParts, reconfigureGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
+import type { ChangeOrigin } from "../store/operators.ts";
 import type { Store } from "../store/store.ts";
 import { createReloadRequests, type ReloadableConfig } from "./loaded_config.ts";
 
@@ -31,6 +30,17 @@ export async function readLocalBudgets(
   { store, config, now }: Pick<Gateway, "store" | "config"> & { now: number },
 ): Promise<void> {
   if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now });
+}
+
+/** Logs that a configuration took the place of another. What that takes is loaded with the first reload. */
+async function logReload(
+  gateway: Gateway,
+  { before, origin }: { before: Gateway["config"]; origin: ChangeOrigin },
+): Promise<void> {
+  const { logChange } = await import("../admin/changes.ts");
+  const { configDifferences, differenceValues } = await import("../admin/config_differences.ts");
+  const values = differenceValues(configDifferences(before, gateway.config));
+  await logChange(gateway, { ...origin, action: "reload_configuration", ...values });
 }
 
 /** The admin side of a console that only sign-in links open, where this process is to have one. */
@@ -61,11 +71,7 @@ export function startLiveGateway(
     void retireGateway(old);
     // The node that put a shared configuration into the store has logged it.
     if (trigger === "store") return;
-    void logChange(gateway, {
-      ...origin ?? { author: "configuration", at: now() },
-      action: "reload_configuration",
-      ...differenceValues(configDifferences(old.config, config)),
-    });
+    void logReload(gateway, { before: old.config, origin: origin ?? { author: "configuration", at: now() } });
   }
   return () => gateway;
 }

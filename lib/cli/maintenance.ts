@@ -13,12 +13,20 @@ export function startMaintenance(current: () => Gateway, log: Gateway["log"]): (
   const ends = [
     current().observer.loop.start(),
     startPruning(current),
+    startReports(current),
     startMemoryRelease({ running: () => current().observer.open.requests, log }),
     () => clearInterval(sweeping),
   ];
   return () => {
     for (const end of ends) end();
   };
+}
+
+/** Nodes of one store report themselves to each other. Only they load what that takes. */
+function startReports(current: () => Gateway): () => void {
+  if (current().store.shared === undefined) return () => {};
+  const started = import("../admin/nodes.ts").then(({ startNodeReports }) => startNodeReports(current));
+  return () => void started.then((end) => end());
 }
 
 /**

@@ -26,7 +26,7 @@ const MENU = [
   [["", "Overview"], ["/requests", "Requests"], ["/usage", "Usage"]],
   [["/playground", "Playground"], ["/connect", "Connect"]],
   [["/keys", "Keys"], ["/groups", "Groups"], ["/budgets", "Budgets"], ["/models", "Models"]],
-  [["/node", "Node"], ["/configuration", "Configuration"], ["/changes", "Changes"]],
+  [["/node", "Nodes"], ["/configuration", "Configuration"], ["/changes", "Changes"]],
 ] as const;
 
 /** A page before it is framed. */

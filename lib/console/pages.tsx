@@ -1,9 +1,8 @@
 /** Pages that only show: budgets, models with the health of their targets, nodes. */
-import { readHealth } from "../admin/health.ts";
 import { listBudgets } from "../billing/reports/budget_report.ts";
 import { healthRows } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Cards, Count, Moment, Share, State, Table, Usd } from "./format.tsx";
+import { Count, Moment, Share, State, Table, Usd } from "./format.tsx";
 import { showPage } from "./html.tsx";
 import { usedPercent } from "./overview.tsx";
 
@@ -67,42 +66,6 @@ export function modelsPage(_request: Request, context: RouteContext): Promise<Re
       </>
     ),
   }));
-}
-
-/** `GET /admin/console/node`: the process that answers; each node of several shows itself. */
-export function nodePage(_request: Request, context: RouteContext): Promise<Response> {
-  return showPage(context, async () => {
-    const health = await readHealth(context.gateway);
-    const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
-    return {
-      title: "Node",
-      body: (
-        <>
-          <p>
-            <State state={health.status} text={health.message} />
-          </p>
-          <Cards
-            cards={[
-              ["Running for", `${Math.floor(health.uptime_seconds / 60)} min`],
-              ["Open requests", health.open_requests],
-              ["Open streams", health.open_streams],
-              ["Event loop delay", `${health.loop_lag_ms} ms`],
-              ["Memory", megabytes(health.memory.rss_bytes)],
-              ["Store", health.store ? "answers" : "does not answer"],
-              ["Ledger", health.ledger ? "can be written" : "cannot be written"],
-              ["Entries not yet durable", health.ledger_queue],
-              ["Entries in the journal", health.journal_entries],
-              ["Limits counted in", health.limits === "redis" ? "Redis" : "this process"],
-            ]}
-          />
-          <p class="dim">
-            This is the node that answered your browser. The admin API of each node has the same under{" "}
-            <code>/admin/v1/health</code>.
-          </p>
-        </>
-      ),
-    };
-  });
 }
 
 /** A price per million tokens. @param price USD per token, as a decimal string */

@@ -1,5 +1,6 @@
 /** The persistent state. Every store passes the same test suite. */
 import type { Log } from "../log_events.ts";
+import type { JsonObject } from "../json/mod.ts";
 import type { AlertStore } from "./alerts.ts";
 import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
@@ -25,9 +26,29 @@ export interface SharedConfigs {
   watch(changed: () => void): () => void;
 }
 
+/** What a node tells the others of itself. */
+export interface NodeReport {
+  id: string;
+  /** Unix time in milliseconds, by the node's clock. */
+  at: number;
+  facts: JsonObject;
+}
+
+/** The last report of each node. */
+export interface NodeReports {
+  /** Replaces a node's report, and removes those of others from before a moment, Unix time in milliseconds. */
+  report(node: NodeReport, forgetBefore: number): Promise<void>;
+  /** Reports since a moment, by the ids of their nodes. */
+  list(since: number): Promise<NodeReport[]>;
+  /** Withdraws the report of a node that ends. */
+  leave(id: string): Promise<void>;
+}
+
 /** The additional parts of a store that several nodes share. */
 export interface SharedStore {
   readonly configs: SharedConfigs;
+  /** What the nodes tell each other of themselves. */
+  readonly nodes: NodeReports;
   /** Reachability of the store, and the number of waiting entries. */
   reach(): StoreReach;
   /** Milliseconds since the store's last answer; `undefined` while it is unreachable. Absent: the store is local. */

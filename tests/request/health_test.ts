@@ -6,7 +6,7 @@ import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
-import type { SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
+import type { NodeReports, SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
 import { valueOf } from "../e2e/observe/exposition.ts";
 import { startGateway } from "../support/gateway.ts";
 
@@ -63,9 +63,14 @@ function sharedStore(reach: Partial<StoreReach>): Store {
     put: () => Promise.resolve(1),
     watch: () => () => {},
   };
+  const nodes: NodeReports = {
+    report: () => Promise.resolve(),
+    list: () => Promise.resolve([]),
+    leave: () => Promise.resolve(),
+  };
   return {
     ...openMemoryStore(),
-    shared: { configs, reach: () => ({ up: true, downMs: 0, waiting: 0, ...reach }) },
+    shared: { configs, nodes, reach: () => ({ up: true, downMs: 0, waiting: 0, ...reach }) },
   };
 }
 

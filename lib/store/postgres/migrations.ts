@@ -4,6 +4,7 @@ import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
 import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP } from "./ledger_shape.ts";
+import { NODES_SHAPE } from "./nodes.ts";
 import { OPERATORS_SHAPE } from "./operators_shape.ts";
 
 /** The number of applied steps is the version of the schema. */
@@ -17,4 +18,5 @@ export const MIGRATIONS: readonly string[] = [
   ALERTS_SHAPE,
   SEARCH_STEP,
   OPERATORS_SHAPE,
+  NODES_SHAPE,
 ];

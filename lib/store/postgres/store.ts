@@ -7,11 +7,11 @@ import { openPostgresAlerts } from "./alerts.ts";
 import { openPostgresAnswers } from "./answers.ts";
 import { type Changes, createChanges } from "./changes.ts";
 import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, readShape, type Sql } from "./client.ts";
-import { openPostgresConfigs } from "./configs.ts";
 import { cacheKeys } from "./key_cache.ts";
 import { findKey, openPostgresKeys, readUsedKeys } from "./keys.ts";
 import { openPostgresLedger } from "./ledger.ts";
 import { MIGRATIONS } from "./migrations.ts";
+import { openNodeState } from "./node_state.ts";
 import { openPostgresOperators } from "./operators.ts";
 import {
   type Migrated,
@@ -111,7 +111,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     first: await readUsedKeys(keyPool.sql, FIRST_KEYS),
     keyAgeMs,
   });
-  const configs = openPostgresConfigs(keyPool.sql, changes);
+  const nodeState = openNodeState(keyPool.sql, changes);
   await changes.poll();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
   const ledger = closing(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
@@ -122,7 +122,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     alerts: openPostgresAlerts(pool.sql),
     operators: openPostgresOperators(pool.sql),
     shared: {
-      configs,
+      ...nodeState,
       reach: () => reachOf(ledger, changes),
       heardMs: () => changes.isUp ? ledger.heardMs() : undefined,
     },
