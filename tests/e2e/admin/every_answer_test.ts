@@ -230,7 +230,11 @@ Deno.test("admin answers about health match their description in every state", a
     findByHash: (...of) => keysAnswer ? store.keys.findByHash(...of) : Promise.reject(new Error("away")),
   };
   const ledger = Object.defineProperty({ ...store.ledger }, "takes", { get: () => takes });
-  const shared = { configs: undefined as never, reach: () => reach ?? { up: true, downMs: 0, waiting: 0 } };
+  const shared = {
+    configs: undefined as never,
+    nodes: undefined as never,
+    reach: () => reach ?? { up: true, downMs: 0, waiting: 0 },
+  };
   await using gateway = startKeyed(APART, { store: { ...store, keys, ledger, shared }, health });
   const states: [change: () => void, expected: JsonObject][] = [
     [() => {}, { status: "degraded", upstreams: "some", store: true, ledger: true, journal_entries: 0 }],
