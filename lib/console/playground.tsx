@@ -6,7 +6,7 @@ import type { Caller } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { formatFrame, sseReader } from "../server/sse.ts";
+import { sseReader } from "../server/sse.ts";
 import { clientOrigin } from "./client_origin.ts";
 import { type Page, queryOf, runForm, SECURITY_HEADERS, showPage } from "./html.tsx";
 import { PlaygroundAnswer } from "./playground_answer.ts";
@@ -14,6 +14,9 @@ import { PlaygroundForm, readChoices } from "./playground_form.tsx";
 import { type PlaygroundResult, resultPanel } from "./playground_panel.tsx";
 import { isText, type PlaygroundRequest, readFields, readPlaygroundRequest } from "./playground_request.ts";
 import { findCaller, sendAs } from "./playground_send.ts";
+
+/** Media type of lines of JSON (https://github.com/ndjson/ndjson-spec). */
+const LINES = "application/x-ndjson";
 
 /** Reports new text of one of the models that are asked side by side. */
 type Progress = (side: number, text: string) => void;
@@ -34,7 +37,7 @@ export function playgroundPage(request: Request, context: RouteContext): Promise
   return showPage(context, (session) => pageOf(context, { session, given: queryOf(request), results: [] }));
 }
 
-/** `POST /admin/console/playground`: answers with the page, or with events for the page's script. */
+/** `POST /admin/console/playground`: answers with the page, or with lines of JSON for its script. */
 export function sendFromForm(request: Request, context: RouteContext): Promise<Response> {
   return runForm(request, context, async (given, session) => {
     const { gateway } = context;
@@ -43,7 +46,7 @@ export function sendFromForm(request: Request, context: RouteContext): Promise<R
     const isSent = given.get("action") !== "show";
     const caller = isSent ? await findCaller(gateway, asked.key) : undefined;
     const signal = request.signal;
-    if (request.headers.get("accept") === "text/event-stream") {
+    if (request.headers.get("accept") === LINES) {
       return streamResults(
         (progress) =>
           asked.models.map((_, side) =>
@@ -124,18 +127,17 @@ async function* textsOf(body: ReadableStream<Uint8Array>, answer: PlaygroundAnsw
   }
 }
 
-/** Events for the page's script: `text` adds to the answer of a side, `panel` replaces it with all there is to say. */
+/** Lines of JSON for the page's script: `text` adds to the answer of a side, `html` replaces it with all there is to say. */
 function streamResults(start: (progress: Progress) => Promise<PlaygroundResult>[], gateway: Gateway): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
-      const write = (event: string, value: { side: number; text?: string; html?: string }) => {
-        controller.enqueue(encoder.encode(formatFrame({ event, data: JSON.stringify(value) })));
-      };
+      const write = (line: { side: number; text: string } | { side: number; html: string }) =>
+        controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`));
       try {
         await Promise.all(
-          start((side, text) => write("text", { side, text })).map(async (sending, side) => {
-            write("panel", { side, html: renderToString(await resultPanel(await sending, gateway)) });
+          start((side, text) => write({ side, text })).map(async (sending, side) => {
+            write({ side, html: renderToString(await resultPanel(await sending, gateway)) });
           }),
         );
         controller.close();
@@ -146,5 +148,5 @@ function streamResults(start: (progress: Progress) => Promise<PlaygroundResult>[
       }
     },
   });
-  return new Response(body, { headers: { ...SECURITY_HEADERS, "content-type": "text/event-stream; charset=utf-8" } });
+  return new Response(body, { headers: { ...SECURITY_HEADERS, "content-type": LINES } });
 }

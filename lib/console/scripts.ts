@@ -66,44 +66,45 @@ form.addEventListener("submit", async (event) => {
   results.replaceChildren();
   results.setAttribute("aria-busy", "true");
   try {
-    const response = await fetch(form.action, {
+    const response = await fetch(form.getAttribute("action"), {
       method: "POST",
-      headers: { accept: "text/event-stream" },
+      headers: { accept: "application/x-ndjson" },
       body: new URLSearchParams(new FormData(form, event.submitter)),
       signal: own.signal,
     });
-    if (response.headers.get("content-type")?.startsWith("text/event-stream")) await read(response.body);
+    if (response.headers.get("content-type") === "application/x-ndjson") await read(response.body);
     else replace(results, await response.text(), "main > :not(h1)");
+    if (results.children.length === 0) throw new Error("status " + response.status);
   } catch (error) {
     if (own.signal.aborted) return;
-    results.append("The answer broke off: " + error.message);
+    results.append("There is no answer: " + error.message);
   } finally {
-    if (own === sending) results.removeAttribute("aria-busy");
+    if (own === sending) {
+      sending = undefined;
+      results.removeAttribute("aria-busy");
+    }
   }
 });
 async function read(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const frames = (rest + value).split("\\n\\n");
-    rest = frames.pop();
-    for (const frame of frames) show(frame);
+    const lines = (rest + decoder.decode(value, { stream: true })).split("\\n");
+    rest = lines.pop();
+    for (const line of lines) show(JSON.parse(line));
   }
 }
-function show(frame) {
-  const name = /^event: (.*)$/m.exec(frame)?.[1];
-  const data = /^data: (.*)$/m.exec(frame)?.[1];
-  if (name === undefined || data === undefined) return;
-  const { side, text, html } = JSON.parse(data);
+function show({ side, text, html }) {
   while (results.children.length <= side) {
     const section = document.createElement("section");
     section.append(Object.assign(document.createElement("pre"), { className: "answer" }));
     results.append(section);
   }
-  if (name === "text") results.children[side].querySelector("pre").append(text);
-  if (name === "panel") replace(results.children[side], html, "body > section > *");
+  if (text !== undefined) results.children[side].querySelector("pre").append(text);
+  if (html !== undefined) replace(results.children[side], html, "body > section > *");
 }
 function replace(place, html, selector) {
   const page = new DOMParser().parseFromString(html, "text/html");

@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
-import { sseReader } from "../../lib/server/sse.ts";
 import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
 import { Browser, csrfOf, startConsole } from "./browser.ts";
 
@@ -35,20 +34,19 @@ async function signedIn(gateway: KeyedGateway, key = ADMIN_KEY): Promise<Browser
   return browser;
 }
 
-/** Sends the form as the page's script does. Returns its events by name. */
+/** Sends the form as the page's script does. Returns its lines by side. */
 async function stream(gateway: KeyedGateway, browser: Browser, fields: Record<string, string>) {
   const csrf = csrfOf((await browser.get("/playground")).html);
   const response = await fetch(`${gateway.adminUrl}/admin/console/playground`, {
     method: "POST",
-    headers: { accept: "text/event-stream", origin: gateway.adminUrl, cookie: browser.cookie },
+    headers: { accept: "application/x-ndjson", origin: gateway.adminUrl, cookie: browser.cookie },
     body: new URLSearchParams({ csrf, ...fields }),
   });
-  assertEquals(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
-  const events = sseReader().push(await response.text()).map(({ event, data }) => ({ event, ...JSON.parse(data) }));
+  assertEquals(response.headers.get("content-type"), "application/x-ndjson");
+  const lines = (await response.text()).trimEnd().split("\n").map((line) => JSON.parse(line));
   return {
-    text: (side: number) =>
-      events.filter(({ event, side: of }) => event === "text" && of === side).map(({ text }) => text).join(""),
-    panel: (side: number): string => events.find(({ event, side: of }) => event === "panel" && of === side)?.html ?? "",
+    text: (side: number) => lines.filter(({ side: of }) => of === side).map(({ text = "" }) => text).join(""),
+    panel: (side: number): string => lines.find(({ side: of, html }) => of === side && html !== undefined)?.html ?? "",
   };
 }
 
@@ -189,7 +187,7 @@ Deno.test("an operator who leaves the playground gives the request up", async ()
   const leaving = new AbortController();
   const response = await fetch(`${gateway.adminUrl}/admin/console/playground`, {
     method: "POST",
-    headers: { accept: "text/event-stream", origin: gateway.adminUrl, cookie: browser.cookie },
+    headers: { accept: "application/x-ndjson", origin: gateway.adminUrl, cookie: browser.cookie },
     body: new URLSearchParams({ csrf, ...ASKED, model: "acme/slow" }),
     signal: leaving.signal,
   });
