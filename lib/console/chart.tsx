@@ -158,15 +158,18 @@ export function DayChart(
   const costs = new Map(days.map(({ name, cost_usd }) => [name, cost_usd]));
   const most = days.map(({ cost_usd }) => cost_usd).reduce((a, b) => parseUsd(a) > parseUsd(b) ? a : b, "0");
   return (
-    <BarChart
-      label={`Cost per day, at most ${roundUsd(most)} USD${days.length === 0 ? "; nothing was spent" : ""}`}
-      steps={names.map((name, at) => ({
-        since: (first + at) * DAY_MS,
-        title: `${name}: ${costs.get(name) ?? "0"} USD`,
-      }))}
-      parts={[{ class: "p0", values: names.map((name) => usdNumber(parseUsd(costs.get(name) ?? "0"))) }]}
-      format={usdTick}
-    />
+    <figure>
+      <figcaption>Cost per day (UTC)</figcaption>
+      <BarChart
+        label={`Cost per day, at most ${roundUsd(most)} USD${days.length === 0 ? "; nothing was spent" : ""}`}
+        steps={names.map((name, at) => ({
+          since: (first + at) * DAY_MS,
+          title: `${name}: ${costs.get(name) ?? "0"} USD`,
+        }))}
+        parts={[{ class: "p0", values: names.map((name) => usdNumber(parseUsd(costs.get(name) ?? "0"))) }]}
+        format={usdTick}
+      />
+    </figure>
   );
 }
 

@@ -2,8 +2,9 @@
 
 /** Added to `console.css`. Each part has a contrast of at least 3:1 to the background (WCAG 2.2, 1.4.11). */
 export const CHART_STYLE = `
+.charts > figure { margin: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; margin: 0 0 1rem; }
-figure { margin: 0; min-width: 0; background: var(--surface); border: 1px solid var(--line); padding: .6rem .9rem;
+figure { margin: 0 0 1rem; min-width: 0; background: var(--surface); border: 1px solid var(--line); padding: .6rem .9rem;
   border-radius: var(--radius); }
 figcaption { font-weight: 600; font-size: .9rem; }
 svg.chart { width: 100%; height: auto; display: block; max-width: 45rem; overflow: visible; }

@@ -90,7 +90,7 @@ form.fields > details { margin: 0; }
 form.fields > details > div { margin: .6rem 0 0; }
 form.fields > .links { margin: 0; display: flex; gap: 1rem; }
 textarea { width: 100%; resize: vertical; }
-form.inline { display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: end; margin: 0 1.25rem .75rem 0; }
+form.inline { vertical-align: bottom; display: inline-flex; flex-wrap: wrap; gap: .5rem; align-items: end; margin: 0 1.25rem .75rem 0; }
 fieldset { border: 1px solid var(--line); border-radius: var(--radius); margin: 0 0 1rem; padding: .75rem 1rem; min-width: 0; }
 label { display: grid; gap: .2rem; color: var(--dim); font-size: .9rem; min-width: 0; overflow-wrap: anywhere; }
 input, select, textarea, button { font: inherit; font-size: 14px; color: var(--text); background: var(--surface);
@@ -121,6 +121,5 @@ ul.plain { list-style: none; margin: 0; padding: 0; overflow-wrap: anywhere; }
   main { padding: 1rem .75rem 2rem; }
   .cards { grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); gap: .5rem; }
 }
-@media (prefers-reduced-motion: no-preference) { a, button { transition: background-color .1s, filter .1s; } }
 @media print { body > header, form, main > nav { display: none !important; } body { background: none; } }
 `;

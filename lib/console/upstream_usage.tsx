@@ -9,7 +9,9 @@ import {
   readTolerance,
   requireDays,
 } from "../billing/reports/invoice.ts";
-import { PrunedEntriesError } from "../billing/reports/kept_entries.ts";
+import { sumByDays } from "../billing/reports/day_sums_cache.ts";
+import { PrunedEntriesError, requireEntries } from "../billing/reports/kept_entries.ts";
+import type { Period } from "../billing/reports/period.ts";
 import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
@@ -25,7 +27,7 @@ export async function upstreamUsage(
   { session, signal, context }: { session: ConsoleSession; signal: AbortSignal; context: RouteContext },
 ): Promise<Page | Response> {
   const { month, isCsv } = choice;
-  const sums = await readSums({ ...choice.period, signal }, context);
+  const sums = await readSums({ period: choice.period, signal }, context);
   if (isCsv) return csvResponse(upstreamCsv(sums), `usage-${month}-upstream`);
   const upstreams = [...new Set(sums.map(({ upstream }) => upstream))];
   return {
@@ -58,7 +60,8 @@ export function compareFromForm(request: Request, context: RouteContext): Promis
     const choice = readChoice(fields, context.gateway.now());
     const upstream = fields.get("upstream") ?? "";
     const comparison = readComparison(fields, choice);
-    const sums = await readSums({ ...choice.period, upstream, signal: request.signal }, context);
+    const all = await readSums({ period: choice.period, signal: request.signal }, context);
+    const sums = all.filter((sum) => sum.upstream === upstream);
     const lines = compareInvoice(sums, comparison);
     const differing = lines.filter(({ within }) => !within).length;
     return {
@@ -96,13 +99,22 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
   }
 }
 
-/** @throws {GatewayError} `invalid` where single requests of the month are pruned */
+/**
+ * Sums of all days of a month; those of past days are remembered, as each reads every request.
+ * @throws {GatewayError} `invalid` where single requests of the month are pruned
+ */
 async function readSums(
-  query: Parameters<typeof sumUpstreams>[1],
+  { period, signal }: { period: Period; signal: AbortSignal },
   { gateway: { store: { ledger }, config } }: RouteContext,
 ): Promise<UpstreamSum[]> {
   try {
-    return await sumUpstreams({ ledger, config }, query);
+    await requireEntries(ledger, { since: period.since, by: "upstream" });
+    return await sumByDays(ledger, { ...period, signal }, {
+      // The names of the upstreams' models are those of the configuration. The ledger stays the same.
+      owner: config,
+      kind: "upstream model",
+      sumDay: (day) => sumUpstreams({ ledger, config }, { ...day, signal }),
+    });
   } catch (error) {
     if (!(error instanceof PrunedEntriesError)) throw error;
     throw new GatewayError("invalid", error.message, { param: "month", cause: error });

@@ -1,5 +1,6 @@
 /** The bill of a month by one or two things, as a page and as CSV. */
 import type { VNode } from "preact";
+import { rememberDays } from "../billing/reports/day_sums_cache.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
 import { type UsageFigures, type UsageGrouping, type UsageLine, usageReport } from "../billing/reports/usage.ts";
 import { groupingsOf, usageCsv } from "../billing/reports/usage_csv.ts";
@@ -31,11 +32,12 @@ async function billPage(
   { signal, context }: { signal: AbortSignal; context: RouteContext },
 ): Promise<Page | Response> {
   const { month, period, by, thenBy, isCsv } = choice;
-  const { store: { ledger, keys }, config } = context.gateway;
+  const { store, config } = context.gateway;
+  const parts = { ledger: rememberDays(store.ledger), keys: store.keys, config };
   const groupings = { by, ...(thenBy !== undefined && { thenBy }) };
-  const report = await usageReport({ ledger, keys, config }, { ...period, ...groupings, signal });
+  const report = await usageReport(parts, { ...period, ...groupings, signal });
   if (isCsv) return csvResponse(usageCsv(report), `usage-${month}-${groupingsOf(report).join("-")}`);
-  const days = await usageReport({ ledger, keys, config }, { ...period, by: "day", signal });
+  const days = await usageReport(parts, { ...period, by: "day", signal });
   const names = groupingsOf(report).map((by) => TITLES[by]);
   const hasOverrun = report.total.overrun_usd !== "0";
   const figures = (of: UsageFigures) => figureCells(of).slice(0, hasOverrun ? undefined : -1);
@@ -45,10 +47,7 @@ async function billPage(
       <>
         <ChoiceForm choice={choice} />
         <Totals total={report.total} />
-        <figure>
-          <figcaption>Cost per day (UTC)</figcaption>
-          <DayChart days={days.lines} {...period} />
-        </figure>
+        <DayChart days={days.lines} {...period} />
         <h2>{`By ${names.join(" and ").toLowerCase()}`}</h2>
         <Table
           columns={[...names, ...FIGURES.slice(0, hasOverrun ? undefined : -1)]}

@@ -1,9 +1,9 @@
 /** Figures over time, piled up by model, key, group or upstream. */
 import { addFigures, NO_TOKENS, TIME_STEPS } from "../../store/days.ts";
 import type { LedgerStore, UsageSum } from "../../store/ledger.ts";
+import { sumByDays } from "./day_sums_cache.ts";
 import { requireEntries } from "./kept_entries.ts";
 import type { Period } from "./period.ts";
-import { sumUpstreamDays } from "./upstream_days.ts";
 
 /** Figures of a sum. Amounts are in 1e-12 USD. */
 export type SeriesFigures = Omit<UsageSum, "name" | "thenName">;
@@ -75,7 +75,11 @@ export async function readTimeSeries(
     await requireEntries(ledger, { since, by: unit === "day" ? "upstream" : unit });
   }
   const sums = unit === "day" && by === "upstream"
-    ? await sumUpstreamDays(ledger, { since, until }, signal)
+    ? await sumByDays(ledger, { since, until, signal }, {
+      owner: ledger,
+      kind: "upstream day",
+      sumDay: (day) => ledger.usage({ ...day, by: "upstream", thenBy: "day" }, signal),
+    })
     : await ledger.usage({ since, until, by, thenBy: unit }, signal);
   signal?.throwIfAborted();
   const totals = new Map<string, SeriesFigures>();
