@@ -12,7 +12,7 @@ import {
 import { sumByDays } from "../billing/reports/day_sums_cache.ts";
 import { PrunedEntriesError, requireEntries } from "../billing/reports/kept_entries.ts";
 import type { Period } from "../billing/reports/period.ts";
-import { sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
+import { sortUpstreamSums, sumUpstreams, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { upstreamCsv } from "../billing/reports/usage_csv.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -109,12 +109,13 @@ async function readSums(
 ): Promise<UpstreamSum[]> {
   try {
     await requireEntries(ledger, { since: period.since, by: "upstream" });
-    return await sumByDays(ledger, { ...period, signal }, {
+    const sums = await sumByDays(ledger, { ...period, signal }, {
       // The names of the upstreams' models are those of the configuration. The ledger stays the same.
       owner: config,
       kind: "upstream model",
       sumDay: (day) => sumUpstreams({ ledger, config }, { ...day, signal }),
     });
+    return await sortUpstreamSums(sums);
   } catch (error) {
     if (!(error instanceof PrunedEntriesError)) throw error;
     throw new GatewayError("invalid", error.message, { param: "month", cause: error });

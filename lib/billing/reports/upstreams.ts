@@ -102,8 +102,13 @@ export async function sumUpstreams(
       `Cannot find upstream "${upstream}": it is not configured and has no requests`,
     );
   }
-  return await sortSliced(
-    [...sums.values()],
+  return await sortUpstreamSums([...sums.values()]);
+}
+
+/** In the order of upstreams, models and days. */
+export function sortUpstreamSums(sums: readonly UpstreamSum[]): Promise<UpstreamSum[]> {
+  return sortSliced(
+    sums,
     (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
   );
 }
