@@ -1,0 +1,236 @@
+/** An entry of the ledger: one request, and what it cost. */
+import type { BudgetRefusal, LimitRefusal, PermissionRefusal, TargetRefusal } from "../errors.ts";
+
+/**
+ * An amount in 1e-12 USD: the type of `lib/billing/money.ts`, repeated here because stores do not depend on billing.
+ */
+type Amount = bigint;
+
+/** Endpoints with ledger entries. */
+export type MeteredEndpoint =
+  | "chat"
+  | "responses"
+  | "messages"
+  | "images.generations"
+  | "images.edits"
+  | "embeddings"
+  | "rerank";
+
+/** Billed tokens by price class. Input classes never overlap; `reasoning` is part of `completion`. */
+export interface BilledTokens {
+  prompt: number;
+  input_cache_read: number;
+  input_cache_write_5m: number;
+  input_cache_write_1h: number;
+  completion: number;
+  reasoning: number;
+}
+
+/**
+ * The prices of an entry: the catalog's, in USD per token as decimal strings, and the factor of the key's group. Stored
+ * once per version, which entries refer to.
+ */
+export interface PriceSheet {
+  model: string;
+  factor: string;
+  prompt: string;
+  completion: string;
+  input_cache_read: string;
+  input_cache_write_5m: string;
+  input_cache_write_1h: string;
+}
+
+/** An item billed in addition to the tokens. */
+export interface BilledExtra {
+  /** Name of the price, as in `pricing`. */
+  item: string;
+  count: number;
+  /** The catalog's price per unit, in USD as a decimal string, before the sheet's factor. */
+  price: string;
+}
+
+/** Sizes of the images of a request, such as `1024x1024`. */
+export interface ImageSizes {
+  asked: string;
+  /** One for each billed image; `unknown` if it cannot be read from the image. */
+  delivered: readonly string[];
+}
+
+/** The context tier of an input: more than `above` and at most `up_to` tokens. */
+export interface ContextTier {
+  above: number;
+  /** Absent: no limit. */
+  up_to?: number;
+}
+
+/** Codes of the reasons for refused and failed requests. */
+export const REASON_CODES = [
+  /** A rate or concurrency limit. */
+  "limit",
+  "budget",
+  "permission",
+  /** The gateway rejected the request; `param` names the parameter. */
+  "invalid",
+  "model_not_found",
+  "body_too_large",
+  "media_type",
+  /** The client sent its body or read its answer too slowly. */
+  "client_slow",
+  /** The client left. */
+  "client_left",
+  /** The gateway had no capacity: request bodies, images, requests with the same Idempotency-Key. */
+  "busy",
+  /** The gateway could not answer: its store is unreachable, or no target was available. */
+  "unavailable",
+  "shutdown",
+  /** The upstream rejected the request itself. */
+  "upstream_rejected",
+  "upstream_limit",
+  "upstream_overloaded",
+  "upstream_timeout",
+  "upstream_failed",
+  "internal",
+] as const;
+
+/** Reason code of a refused or failed request. */
+export type ReasonCode = typeof REASON_CODES[number];
+
+/** Reason of a refusal or failure, with its facts but no text of the client. */
+export interface EntryReason {
+  code: ReasonCode;
+  /** Code of the error sent to the client, such as `context_length_exceeded`. */
+  error?: string;
+  /** Invalid parameter: a name of the protocols, or `other`. */
+  param?: string;
+  limit?: LimitRefusal;
+  budget?: BudgetRefusal;
+  permission?: PermissionRefusal;
+  /** Targets that were not asked, with reasons. */
+  targets?: readonly TargetRefusal[];
+  /** Origin of the key's limit or budget: its own setting, or its group's setting for every key. */
+  set_by?: "key" | "group";
+}
+
+/** One attempt at a target. */
+export interface EntryAttempt {
+  upstream: string;
+  /** Public id of the model. */
+  model: string;
+  /** `success`, the failure class as in metrics, or `unfit`: the target cannot express the request. */
+  outcome: string;
+  /** Milliseconds until the answer began or the attempt failed. */
+  ms: number;
+  /** HTTP status of the vendor's error. */
+  status?: number;
+  /** The vendor's code of the error. */
+  code?: string;
+  /** The vendor's message without secrets, or the gateway's if there was no answer; absent if it may quote a prompt. */
+  message?: string;
+  /** The vendor's id of the request. */
+  request_id?: string;
+}
+
+/** How a request met the prompt cache of its conversation. */
+export type Affinity = "hit" | "miss" | "moved";
+
+/** Facts that few entries have. Stored as JSON text, so a new one needs no migration. */
+export interface EntryDetails {
+  extras?: readonly BilledExtra[];
+  /** The service tier that served it; absent for the default one. The prices are those of the sheet. */
+  service_tier?: string;
+  /** The context tier of its prices; absent if the model has none. */
+  context_tier?: ContextTier;
+  /** The time window of its prices; absent outside all windows. */
+  price_window?: string;
+  /** Cost at the upstream by the target's prices, in USD as a decimal string; absent: the target has none. */
+  upstream_usd?: string;
+  image_sizes?: ImageSizes;
+  /** Reason of a refusal or failure. */
+  reason?: EntryReason;
+  /** All attempts; absent unless one of them failed. */
+  attempts?: readonly EntryAttempt[];
+  /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
+  dropped?: readonly string[];
+  /**
+   * Whether the target that has the conversation in its prompt cache answered: it did, no target had it, or another one
+   * answered. Absent where there was no choice of targets, or no conversation.
+   */
+  affinity?: Affinity;
+  /** The client's name of the end user. */
+  user?: string;
+  /** The client's tags. */
+  tags?: readonly string[];
+}
+
+/**
+ * Source of the token counts: reported by the upstream, counted by the gateway, estimated (images or files in the
+ * input), given by a formula (generated images), or none if nothing is charged.
+ */
+export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
+
+/** Outcome of a request: the finish reason of its answer, or one of the others without an answer. */
+export type Ending =
+  | "end"
+  | "stop_sequence"
+  | "length"
+  | "tool_use"
+  | "refusal"
+  | "pause"
+  /** Images: all requested ones, or some of them. */
+  | "done"
+  | "partial"
+  /** The client left; the delivered part is charged. */
+  | "abandoned"
+  /** An error before or within the answer. Nothing is charged. */
+  | "failed"
+  /** Refused by a limit, budget, permission or as invalid, before any upstream was asked. */
+  | "refused"
+  /** The process ended before the request did. Nothing is charged. */
+  | "lost";
+
+/** The ledger entry of one request. */
+export interface Entry {
+  /** Id of the request, unique. */
+  id: string;
+  /** Arrival, Unix time in milliseconds. Its UTC day is the billing day. */
+  at: number;
+  keyId: string;
+  group: string;
+  /** Public id of the model; empty if the request named no permitted one. */
+  model: string;
+  /** Name of the last upstream asked; empty if there was none. */
+  upstream: string;
+  endpoint: MeteredEndpoint;
+  /** HTTP status sent to the client; 499 if it left before there was one, 0 if unknown (`lost`). */
+  status: number;
+  ending: Ending;
+  tokens: BilledTokens;
+  source: UsageSource;
+  /** Absent if nothing is charged. */
+  sheet?: PriceSheet;
+  /** Amount that the customer pays. */
+  cost: Amount;
+  /** Amount held for it; 0 if no budget applied. */
+  held: Amount;
+  /** Cost beyond the held amount, paid by the operator. */
+  overrun: Amount;
+  /** Milliseconds until the first event or byte of the answer; absent if there was none. */
+  firstMs?: number;
+  /** Milliseconds until the end. */
+  totalMs: number;
+  /** Number of upstream attempts. */
+  attempts: number;
+  /** Images delivered; 0 for text. */
+  images: number;
+  details?: EntryDetails;
+}
+
+/** A stored entry. */
+export interface KeptEntry extends Entry {
+  /** Sequence number from 1, without gaps. */
+  seq: number;
+  /** Version of the price sheet; absent if there is no sheet. */
+  priceVersion?: number;
+  /** Check sum of this entry and the previous check sum. */
+  check: number;
+}
