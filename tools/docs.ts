@@ -11,6 +11,7 @@ import { messageOf } from "../lib/errors.ts";
 import denoJson from "../deno.json" with { type: "json" };
 import { type Page, readPage } from "./markdown.ts";
 import { commandsOf } from "./shell_words.ts";
+import { readSources, type SourceFile } from "./sources.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 
@@ -90,6 +91,14 @@ export function checkLinks(pages: readonly Page[]): string[] {
       if (there === undefined) return exists(path) ? [] : [`${where}: ${target}: no such file`];
       return anchor === undefined || there.anchors.has(anchor) ? [] : [`${where}: ${target}: no such heading`];
     })
+  );
+}
+
+/** Pages that sources name in texts and comments, and that do not exist. */
+export function checkMentions(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    (text.match(/(?<![\w/])docs\/[\w/.-]+\.md/g) ?? []).filter((page) => !exists(page))
+      .map((page) => `${path}: ${page}: no such file`)
   );
 }
 
@@ -180,6 +189,7 @@ export async function checkDocuments(pages: readonly Page[]): Promise<string[]> 
     ...pages.flatMap(checkProse),
     ...checkLinks(pages),
     ...pages.flatMap(checkCommands),
+    ...checkMentions((await Promise.all(["lib", "routes", "main.ts"].map(readSources))).flat()),
     ...(await Promise.all(pages.map(checkConfigurations))).flat(),
     ...words > MOST_WORDS ? [`Tutorials and recipes have ${words} words; ${MOST_WORDS} are the most`] : [],
   ];

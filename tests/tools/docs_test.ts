@@ -5,6 +5,7 @@ import {
   checkConfigurations,
   checkDocuments,
   checkLinks,
+  checkMentions,
   checkProse,
   readPages,
   wordCount,
@@ -52,6 +53,11 @@ Deno.test("links to missing files and headings are found", () => {
     "docs/README.md:3: none.md: no such file",
     "docs/README.md:3: ../README.md#none: no such heading",
   ]);
+});
+
+Deno.test("names of missing pages in sources are found", () => {
+  const text = "// See docs/README.md and docs/none.md, https://x.y/docs/z.md\n";
+  assertEquals(checkMentions([{ path: "lib/a.ts", text }]), ["lib/a.ts: docs/none.md: no such file"]);
 });
 
 Deno.test("commands, flags and tasks that do not exist are found, behind wrappers and in console blocks", () => {
