@@ -77,7 +77,7 @@ export interface Crossing {
  * one as a customer of OpenRouter. They are two because signatures of the far model are OpenRouter's to take back, and who
  * knows their issuer sends them to nobody else.
  */
-async function startCrossing(): Promise<Crossing> {
+export async function startCrossing(): Promise<Crossing> {
   const far = await startGateway();
   const gemini = startGemini(far);
   const env = { FAR_KEY: far.key, GEMINI_KEY };
