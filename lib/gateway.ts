@@ -2,6 +2,7 @@
 import type { LogEntry } from "./log_events.ts";
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog, kindOf } from "./catalog/catalog.ts";
+import type { Model, Target } from "./catalog/model.ts";
 import type { AdminConfig, Config, HttpUpstreamConfig } from "./config.ts";
 import { EndedSessions } from "./access/console_session.ts";
 import { createStaticReloader, type Reloader } from "./config/reloader.ts";
@@ -188,6 +189,28 @@ export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
   gateway.recall.configure(config.responses.recall);
   gateway.health.reconfigure({ breaker: breakerOf(config), probe: probeOf(config) });
   return { ...gateway, ...buildConfigured(config, gateway.log), keys: gateway.keys.renewed(config) };
+}
+
+/**
+ * The same gateway with one target alone, whose health it neither asks nor changes, and one attempt at it: for a test by
+ * an operator. `close` ends it, and leaves everything that is shared open.
+ */
+export function isolateTarget(
+  gateway: Gateway,
+  model: Model,
+  target: Target,
+): { isolated: Gateway; close: () => void } {
+  const { config, monotonic, now, random } = gateway;
+  const alone = { ...config, models: [{ ...model, targets: [target] }], embedded_models: false };
+  const health = createHealth({ breaker: breakerOf(config), monotonic, now, random });
+  const isolated: Gateway = {
+    ...gateway,
+    config: { ...config, routing: { ...config.routing, attempts: 1 } },
+    catalog: createCatalog(alone),
+    health,
+    limiter: createMemoryLimiter({ monotonic }),
+  };
+  return { isolated, close: () => health.close() };
 }
 
 /** Frees the connections to the upstreams when the last request that began under this configuration is done. */

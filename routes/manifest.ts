@@ -85,6 +85,7 @@ export const routes: Route[] = [
     path: "/admin/console/models",
     handlers: {
       GET: lazyHandler(async () => (await import("./admin/console/models.ts")).GET),
+      POST: lazyHandler(async () => (await import("./admin/console/models.ts")).POST),
     },
   },
   {

@@ -201,6 +201,7 @@ const LAYERS: Layers = {
     "lib/request",
     "lib/responses/serve_responses.ts",
     "lib/retrieval/serve.ts",
+    "lib/routing/health.ts",
     "lib/server",
     "lib/store",
     "lib/upstreams/protocols.ts",

@@ -94,6 +94,7 @@ export const ACCESS: AccessTable = {
   "GET /admin/console/groups": SESSION,
   "GET /admin/console/groups/[group]": SESSION,
   "GET /admin/console/models": SESSION,
+  "POST /admin/console/models": SESSION,
   "GET /admin/console/usage": SESSION,
   "POST /admin/console/usage": SESSION,
   "GET /admin/console/playground": SESSION,

@@ -1,8 +1,7 @@
-/** Pages that only show: budgets, models with the health of their targets, nodes. */
+/** Budgets of groups and keys. */
 import { listBudgets } from "../billing/reports/budget_report.ts";
-import { healthRows } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
-import { Count, Moment, Share, State, Table, Usd } from "./format.tsx";
+import { Moment, Share, Table, Usd } from "./format.tsx";
 import { showPage } from "./html.tsx";
 import { usedPercent } from "./overview.tsx";
 
@@ -32,46 +31,4 @@ export function budgetsPage({ signal }: Request, context: RouteContext): Promise
       </>
     ),
   }));
-}
-
-/** `GET /admin/console/models`. */
-export function modelsPage(_request: Request, context: RouteContext): Promise<Response> {
-  const { gateway } = context;
-  return showPage(context, () => ({
-    title: "Models",
-    body: (
-      <>
-        <Table
-          columns={["Model", "#Context", "#Input / 1M", "#Output / 1M", "Targets"]}
-          rows={gateway.catalog.models.map(({ id, context_length, pricing, targets }) => [
-            id,
-            <Count value={context_length} />,
-            perMillion(pricing.prompt),
-            perMillion(pricing.completion),
-            targets.map(({ upstream, model }) => `${upstream}: ${model}`).join(", "),
-          ])}
-          empty="The catalog is empty."
-        />
-        <h2>Targets that were asked</h2>
-        <Table
-          columns={["Upstream", "Model", "State", "#Answered of last attempts"]}
-          rows={healthRows(gateway).map((row) => [
-            row.upstream,
-            row.model,
-            <State state={row.state} />,
-            `${row.recent_answers} of ${row.recent_attempts}`,
-          ])}
-          empty="No target was asked since the start."
-        />
-      </>
-    ),
-  }));
-}
-
-/** A price per million tokens. @param price USD per token, as a decimal string */
-function perMillion(price: string): string {
-  const [whole = "0", fraction = ""] = price.split(".");
-  const digits = `${whole}${fraction.padEnd(6, "0").slice(0, 6)}`.replace(/^0+(?=\d)/, "");
-  const rest = fraction.slice(6).replace(/0+$/, "");
-  return `$${digits}${rest === "" ? "" : `.${rest}`}`;
 }

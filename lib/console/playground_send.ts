@@ -38,11 +38,13 @@ export async function findCaller({ config, store, keys }: Gateway, nameOrId: str
 /** Sends a request. Never rejects: failures are responses, as for clients. @param signal given up: the client has left */
 export function sendAs(
   caller: Caller,
-  { gateway, endpoint, body, signal }: {
+  { gateway, endpoint, body, signal, tag = TAG }: {
     gateway: Gateway;
     endpoint: PlaygroundEndpoint;
     body: JsonObject;
     signal: AbortSignal;
+    /** The tag of the request in the ledger; absent: that of the playground. */
+    tag?: string;
   },
 ): Promise<Response> {
   let app = apps.get(gateway);
@@ -53,7 +55,7 @@ export function sendAs(
       host: "localhost",
       "content-type": "application/json",
       "anthropic-version": "2023-06-01",
-      "x-sluice-tags": TAG,
+      "x-sluice-tags": tag,
     },
     body: JSON.stringify(body),
     signal,

@@ -15,7 +15,7 @@ import type { ImageFeed, ImageRequest } from "./types.ts";
 export interface ImageJob {
   gateway: Pick<
     Gateway,
-    "config" | "health" | "imageUpstreams" | "observer" | "monotonic" | "random" | "log"
+    "config" | "health" | "imageUpstreams" | "observer" | "monotonic" | "now" | "random" | "log"
   >;
   requestId: string;
   /** The client's key. */

@@ -6,6 +6,7 @@ import type { Attempt, AttemptOptions, EndedAttempt } from "../routing/retry.ts"
 import { describeCause } from "../server/cause.ts";
 import type { EntryAttempt } from "../store/ledger.ts";
 import { plainText } from "../text.ts";
+import { recordFailure } from "./last_failures.ts";
 import type { Routing } from "./targets.ts";
 
 /** Most UTF-16 code units of the message of an attempt. */
@@ -18,7 +19,7 @@ export function attemptsWith<T>(
     & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted"> },
 ): AttemptOptions<T> {
-  const { health, config, observer, monotonic, random, log } = gateway;
+  const { health, config, observer, monotonic, now, random, log } = gateway;
   return {
     choices,
     key,
@@ -37,7 +38,10 @@ export function attemptsWith<T>(
       if (outcome !== "unfit") observer.attempted({ upstream, model: model.id, outcome }, ms / 1000);
       meter.attempted(entryAttempt(attempt, ended));
     },
-    failed({ target: { upstream, model } }: Attempt, { kind, message, vendor, cause }: GatewayError) {
+    failed({ target }: Attempt, error: GatewayError) {
+      const { upstream, model } = target;
+      const { kind, message, vendor, cause } = error;
+      recordFailure(health, target, error, now());
       log({
         level: "warn",
         event: "target_failed",

@@ -18,7 +18,7 @@ export { attemptsWith } from "./attempts.ts";
 /** What of a gateway chooses targets. */
 export type Routing = Pick<
   Gateway,
-  "config" | "health" | "upstreams" | "observer" | "monotonic" | "random" | "log"
+  "config" | "health" | "upstreams" | "observer" | "monotonic" | "now" | "random" | "log"
 >;
 
 /** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where preferences leave none */

@@ -156,12 +156,18 @@ async function sortSums(sums: readonly UsageSum[], { by, thenBy }: UsageQuery): 
   return await sortSliced(sums, (one, other) => placeOf(one) - placeOf(other) || second(one, other));
 }
 
+/** Id and name that requests by which operators test a target have in the ledger: they belong to no key. */
+export const TEST_KEY_ID = "system:target-test";
+/** See {@linkcode TEST_KEY_ID}. */
+export const TEST_KEY_NAME = "target test";
+
 /** Names of keys by id: of configured and stored keys, including revoked ones. */
 export async function keyNames(
   { keys, config }: Pick<UsageParts, "keys"> & { config: Pick<Config, "keys"> },
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map(config.keys.map(({ name }) => [`config:${name}`, name]));
+  names.set(TEST_KEY_ID, TEST_KEY_NAME);
   for (let at = 0; at < ids.length; at += NAMES_AT_ONCE) {
     if (at > 0) await yieldToEventLoop();
     for (const [id, name] of await keys.names(ids.slice(at, at + NAMES_AT_ONCE))) names.set(id, name);

@@ -1,0 +1,119 @@
+/** Models with their prices, and the health of each of their targets. */
+import type { VNode } from "preact";
+import type { ConsoleSession } from "../access/console_session.ts";
+import type { Model, Target } from "../catalog/model.ts";
+import type { Gateway } from "../gateway.ts";
+import { healthRows } from "../request/health.ts";
+import { lastFailure } from "../request/last_failures.ts";
+import { type HealthRow, targetModelName, targetName } from "../routing/health.ts";
+import type { RouteContext } from "../server/router.ts";
+import { Count, Moment, State, Table } from "./format.tsx";
+import { CONSOLE, CsrfField, showPage } from "./html.tsx";
+import { isTestable } from "./target_test.tsx";
+
+/** `GET /admin/console/models`. */
+export function modelsPage(_request: Request, context: RouteContext): Promise<Response> {
+  const { gateway } = context;
+  return showPage(context, (session) => ({
+    title: "Models",
+    body: (
+      <>
+        <Table
+          columns={["Model", "#Context", "#Input / 1M", "#Output / 1M", "Targets"]}
+          rows={gateway.catalog.models.map(({ id, context_length, pricing, targets }) => [
+            id,
+            <Count value={context_length} />,
+            perMillion(pricing.prompt),
+            perMillion(pricing.completion),
+            targets.map(({ upstream, model }) => `${upstream}: ${model}`).join(", "),
+          ])}
+          empty="The catalog is empty."
+        />
+        <h2>Targets</h2>
+        <TargetTable gateway={gateway} session={session} />
+        {session.role === "admin" && (
+          <p class="dim">
+            A test sends a minimal request to one target alone. It is in the ledger under the name{" "}
+            <code>target test</code>, counts for no key, limit or budget, and changes no target's state.
+          </p>
+        )}
+      </>
+    ),
+  }));
+}
+
+function TargetTable({ gateway, session }: { gateway: Gateway; session: ConsoleSession }): VNode {
+  const health = new Map(healthRows(gateway).map((row) => [`${row.upstream}/${row.model}`, row]));
+  const rows = gateway.catalog.models.flatMap((model) =>
+    model.targets.map((target, index) => ({ model, target, index }))
+  );
+  return (
+    <Table
+      columns={[
+        ...["Upstream", "Target", "For model", "State", "#Failed in 30 s", "#Answered of last"],
+        ...["#First event", "#Tokens/s", "Last failure", ...(session.role === "admin" ? ["Test"] : [])],
+      ]}
+      rows={rows.map(({ model, target, index }) => [
+        target.upstream,
+        targetModelName(target),
+        model.id,
+        ...healthCells(health.get(targetName(target))),
+        <LastFailure gateway={gateway} target={target} />,
+        ...(session.role === "admin" ? [<TestForm session={session} model={model} index={index} />] : []),
+      ])}
+      empty="No model has a target."
+    />
+  );
+}
+
+function healthCells(row: HealthRow | undefined): (VNode | string)[] {
+  if (row === undefined) return [<span class="dim">not asked</span>, "–", "–", "–", "–"];
+  const { state, until, failures, samples, recent_answers, recent_attempts, first_ms, tokens_per_second } = row;
+  return [
+    <span>
+      <State state={state} />
+      {until !== undefined && (
+        <>
+          {" until "}
+          <Moment iso={new Date(until).toISOString()} seconds />
+        </>
+      )}
+    </span>,
+    samples === 0 ? "–" : `${Math.round(100 * failures / samples)}% of ${samples}`,
+    `${recent_answers} of ${recent_attempts}`,
+    first_ms === undefined ? "–" : `${Math.round(first_ms)} ms`,
+    tokens_per_second === undefined ? "–" : String(Math.round(tokens_per_second)),
+  ];
+}
+
+function LastFailure({ gateway: { health }, target }: { gateway: Gateway; target: Target }): VNode {
+  const failure = lastFailure(health, target);
+  if (failure === undefined) return <>–</>;
+  const { at, status, message } = failure;
+  return (
+    <span>
+      <Moment iso={new Date(at).toISOString()} seconds />
+      {`: ${status === undefined ? "" : `${status} `}${message}`}
+    </span>
+  );
+}
+
+function TestForm({ session, model, index }: { session: ConsoleSession; model: Model; index: number }): VNode {
+  if (!isTestable(model)) return <span class="dim">images are billed</span>;
+  return (
+    <form method="post" action={`${CONSOLE}/models`}>
+      <CsrfField session={session} />
+      <input type="hidden" name="model" value={model.id} />
+      <input type="hidden" name="target" value={index} />
+      <button type="submit" class="quiet" aria-label={`Test target ${index + 1} of ${model.id}`}>Test</button>
+    </form>
+  );
+}
+
+/** A price per million tokens. @param price USD per token, as a decimal string */
+function perMillion(price: string): string {
+  const [whole = "0", fraction = ""] = price.split(".");
+  const digits = `${whole}${fraction.padEnd(6, "0").slice(0, 6)}`.replace(/^0+(?=\d)/, "");
+  const rest = fraction.slice(6).replace(/0+$/, "");
+  return `$${digits}${rest === "" ? "" : `.${rest}`}`;
+}
