@@ -1,6 +1,6 @@
 /** Charts of the overview, with the tables that have the same figures. */
 import type { VNode } from "preact";
-import { formatUsd, roundUsd } from "../billing/money.ts";
+import { formatUsd } from "../billing/money.ts";
 import type { Latencies, LatencySeries } from "../billing/reports/latencies.ts";
 import type { Period } from "../billing/reports/period.ts";
 import type { RequestTexts } from "../billing/reports/requests.ts";
@@ -42,7 +42,7 @@ export function OverviewCharts({ data }: { data: OverviewData }): VNode {
             <figcaption>{title}</figcaption>
             <BarChart
               label={`${title} over time, by ${by}`}
-              steps={stepsOf(data)}
+              steps={stepsOf(series, (index) => stepText(series.totals[index], { title, valueOf, format }))}
               parts={colored.map((part) => ({ class: part.class, values: part.steps.map(valueOf) }))}
               format={format}
             />
@@ -100,25 +100,27 @@ function LatencyChart({ kind, data }: { kind: "first" | "total"; data: OverviewD
         {`${title}: `}
         <span class="swatch p50" /> p50 <span class="swatch p95" /> p95
       </figcaption>
-      <LineChart label={`${title}, p50 and p95`} steps={stepsOf(data)} lines={lines} format={millisecondsTick} />
+      <LineChart
+        label={`${title}, p50 and p95`}
+        steps={stepsOf(data.series, (index) => `${quantilesText(data.latencies.steps[index]?.[kind])} (p50 / p95)`)}
+        lines={lines}
+        format={millisecondsTick}
+      />
     </figure>
   );
 }
 
-/** The steps with their figures in words, and their requests. */
-function stepsOf({ series: { steps, totals }, latencies }: OverviewData): ChartStep[] {
-  return steps.map((step, index) => {
-    const { cost = 0n, requests = 0, failed = 0 } = totals[index] ?? {};
-    const { first, total } = latencies.steps[index] ?? {};
-    return {
-      since: step.since,
-      href: requestsPath(spanOf(step)),
-      title:
-        `${new Date(step.since).toISOString().slice(0, 16).replace("T", " ")} UTC: $${roundUsd(formatUsd(cost))}, ` +
-        `${requests} requests, ${failed} failed or refused; first token ${quantilesText(first)}, ` +
-        `whole answer ${quantilesText(total)} (p50 / p95)`,
-    };
-  });
+/** The steps with their values in words, and their requests. */
+function stepsOf({ steps }: TimeSeries, textOf: (index: number) => string): ChartStep[] {
+  return steps.map((step, index) => ({
+    since: step.since,
+    href: requestsPath(spanOf(step)),
+    title: `${new Date(step.since).toISOString().slice(0, 16).replace("T", " ")} UTC: ${textOf(index)}`,
+  }));
+}
+
+function stepText(figures: SeriesFigures | undefined, { title, valueOf, format }: typeof SHOWN[number]): string {
+  return `${title} ${figures === undefined ? "–" : format(valueOf(figures))}`;
 }
 
 /** The charts as a table. */

@@ -65,8 +65,9 @@ Deno.test("the numbers of the overview link to their requests", async () => {
     // In the totals, and of the step.
     assertEquals(failed.length, 2);
     for (const path of failed) assertEquals(idsOf((await browser.get(path)).html), ["failed", "other"]);
-    const bars = linksTo(html, "3 requests, 2 failed or refused");
-    assertEquals(bars.length, 6);
+    const bars = linksTo(html, " UTC: Requests 3<");
+    assertEquals(bars.length, 1);
+    assertEquals(linksTo(html, " UTC: Failed or refused 2<"), bars);
     assertEquals(idsOf((await browser.get(bars[0] ?? "")).html), ["answered", "failed", "other"]);
   }
 });

@@ -229,13 +229,20 @@ Deno.test("explainRequest() explains refusals in one sentence", async () => {
   ];
   for (const [reason, sentence] of cases) {
     const ledger = openMemoryStore().ledger;
-    await ledger.append([freeEntryOf({ ending: "refused", details: { reason, user: "u 1", tags: ["a", "b"] } })]);
+    await ledger.append([
+      freeEntryOf({
+        ending: "refused",
+        details: { reason, dropped: ["top_k", "seed"], user: "u 1", tags: ["a", "b"] },
+      }),
+    ]);
     const explanation = await explainRequest(ledger, "r1", () => Promise.resolve("anna"));
     if (explanation?.state !== "ended") throw new Error("Cannot explain what was entered");
     assertEquals(explanation.why, `Refused: ${sentence}`);
     assertEquals([explanation.reason, explanation.user, explanation.tags], [reason, "u 1", ["a", "b"]]);
     const text = explanationText(explanation);
-    for (const line of [`Refused: ${sentence}`, "User:         u 1", "Tags:         a, b"]) {
+    for (
+      const line of [`Refused: ${sentence}`, "Dropped:      top_k, seed", "User:         u 1", "Tags:         a, b"]
+    ) {
       assertStringIncludes(text, `${line}\n`);
     }
   }
