@@ -139,3 +139,18 @@ Deno.test("a first start without a terminal makes no key, and its command for on
       await gateway.ended;
     }
   }));
+
+Deno.test("in a container and under systemd, the start shows the command that makes a key there", () =>
+  inFolder(async (folder) => {
+    const cases: [Record<string, string>, string][] = [
+      [{ container: "oci" }, "docker exec CONTAINER "],
+      [{ container: "oci", KUBERNETES_SERVICE_HOST: "10.0.0.1" }, "kubectl exec POD -- "],
+      [{ JOURNAL_STREAM: "8:1", USER: "gate" }, `runuser -u gate -- sh -c 'cd ${folder} && `],
+    ];
+    for (const [env, beginning] of cases) {
+      const gateway = await start([], { folder, env });
+      gateway.kill("SIGTERM");
+      await gateway.ended;
+      assertStringIncludes(gateway.banner, `Add a key: ${beginning}`);
+    }
+  }));

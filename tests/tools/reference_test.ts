@@ -7,7 +7,7 @@ import { REQUEST_HEADERS, RESPONSE_HEADERS } from "../../lib/server/header_list.
 import { REASON_CODES } from "../../lib/store/ledger.ts";
 import { VARIABLES } from "../../tools/reference/cli.ts";
 import { CODE_ENTRIES } from "../../tools/reference/error_entries.ts";
-import { findErrorTexts, readErrorTexts } from "../../tools/reference/error_texts.ts";
+import { findErrorTexts, readErrorTexts, readOperatorTexts } from "../../tools/reference/error_texts.ts";
 import { declaredMetrics } from "../../tools/reference/metrics.ts";
 import { PAGES } from "../../tools/reference.ts";
 import { EXAMPLES } from "../../tools/reference/configuration_texts.ts";
@@ -148,6 +148,20 @@ Deno.test("the troubleshooting page has the text of every error that the code wr
   assertEquals(Object.keys(unknown).filter((path) => !PASSED_ON.includes(path)), [], "write the text in place");
   const page = await PAGES["docs/troubleshooting.md"]?.() ?? "";
   assertEquals(texts.filter(({ text }) => !page.includes(text)), []);
+});
+
+Deno.test("the troubleshooting page has the texts of commands and mistakes of the configuration", async () => {
+  const page = await PAGES["docs/troubleshooting.md"]?.() ?? "";
+  for (const kind of ["configuration", "commands", "usage"] as const) {
+    const texts = await readOperatorTexts(kind);
+    assert(texts.length > 8, `${kind}: ${texts.length}`);
+    assertEquals(texts.filter((text) => !page.includes(text)), []);
+  }
+  for (
+    const text of ["A password does not belong in the file: put the address into SLUICE_…", "Cannot listen on …:……: …"]
+  ) {
+    assert(page.includes(text), text);
+  }
 });
 
 Deno.test("findErrorTexts() finds literals, joined literals, constants and the arguments of helpers", () => {

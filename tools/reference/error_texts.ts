@@ -21,6 +21,30 @@ const LITERAL = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\`(?:[^\`\
 const LITERALS = `(${LITERAL}(?:\\s*\\+\\s*${LITERAL})*)`;
 const SITE = new RegExp(String.raw`new GatewayError\(\s*([^,]+?),\s*(?:${LITERALS}|([A-Za-z_]+)(?=[,)]))?`, "g");
 
+/** Ways to write a text that the operator gets: mistakes of the configuration, failures of commands, wrong command lines. */
+const OPERATOR_TEXTS = {
+  configuration: new RegExp(
+    String
+      .raw`(?:problems\.push\(|\berror: |new ConfigError\(\[\s*|formatProblem\(\s*\[[^\]]*\],\s*|\breturn \[\s*)${LITERALS}`,
+    "g",
+  ),
+  commands: new RegExp(String.raw`new (?:StoreError|ListenError)\(\s*${LITERALS}`, "g"),
+  usage: new RegExp(String.raw`new UsageError\(\s*${LITERALS}`, "g"),
+};
+
+/** A group of texts that the operator gets. */
+export type OperatorTexts = keyof typeof OPERATOR_TEXTS;
+
+/** Texts that the operator gets from the program, sorted. */
+export async function readOperatorTexts(kind: OperatorTexts): Promise<string[]> {
+  const isConfig = (path: string) => /^lib\/(?:config[./]|catalog\/(?:model|price_schema)\.ts)/.test(path);
+  const sources = (await readSources("lib")).filter(({ path }) => kind !== "configuration" || isConfig(path));
+  const texts = sources.flatMap(({ text }) =>
+    [...blankComments(text).matchAll(OPERATOR_TEXTS[kind])].map(([, literal = ""]) => plain(literal))
+  );
+  return [...new Set(texts.filter((text) => /[A-Za-z]{2,} [A-Za-z]{2,}/.test(text)))].sort();
+}
+
 /** Scans the product. */
 export async function readErrorTexts(): Promise<ErrorTexts> {
   const sources = await readSources("lib");

@@ -3,7 +3,7 @@ import { ERROR_STATUS, type ErrorKind, GatewayError } from "../../lib/errors.ts"
 import { LOG_EVENTS, type LogEvent } from "../../lib/log_events.ts";
 import { anthropicError, anthropicStatus, openaiError } from "../../lib/protocols/error_bodies.ts";
 import { CODE_ENTRIES, type Entry, KIND_ENTRIES, REASON_MEANINGS } from "./error_entries.ts";
-import { type ErrorText, readErrorTexts } from "./error_texts.ts";
+import { type ErrorText, type OperatorTexts, readErrorTexts, readOperatorTexts } from "./error_texts.ts";
 import { EVENT_ENTRIES } from "./event_entries.ts";
 import { code, pageHead, table } from "./markdown.ts";
 import { START_TEXT } from "./troubleshooting_texts.ts";
@@ -61,7 +61,7 @@ export async function troubleshootingPage(): Promise<string> {
   const events = Object.entries(EVENT_ENTRIES) as [LogEvent, Omit<Entry, "about">][];
   return [
     pageHead("Troubleshooting", TROUBLE_INTRO),
-    START_TEXT.trim(),
+    await startText(),
     "\n## Errors by kind\n",
     ...KINDS.map((kind) => kindSection(kind, texts.filter((text) => text.kind === kind))),
     ...textsSection("Other texts", texts.filter(({ kind }) => kind === "various")),
@@ -71,6 +71,16 @@ export async function troubleshootingPage(): Promise<string> {
     ...events.filter(([name]) => name !== "request").sort(byName)
       .map(([name, entry]) => entryText(name, { about: LOG_EVENTS[name].about, ...entry })),
   ].join("\n");
+}
+
+/** The sections about the start, with the texts of each kind. */
+async function startText(): Promise<string> {
+  let text = START_TEXT.trim();
+  for (const kind of ["configuration", "commands", "usage"] as const satisfies readonly OperatorTexts[]) {
+    const texts = (await readOperatorTexts(kind)).map((text) => ({ kind, text }));
+    text = text.replace(`@${kind}@`, () => textsSection("Texts", texts).join("").trim());
+  }
+  return text;
 }
 
 function kindSection(kind: ErrorKind, texts: readonly ErrorText[]): string {

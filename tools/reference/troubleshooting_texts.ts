@@ -1,6 +1,6 @@
 /** The part of the troubleshooting page about the start and the commands. */
 
-/** Sections in Markdown. */
+/** Sections in Markdown. A word between @ stands for the texts of that kind. */
 export const START_TEXT = `
 ## The start and the commands
 
@@ -29,6 +29,8 @@ export const START_TEXT = `
 - See more: [Configuration](reference/configuration.md) lists all members with examples.
 - Do: Correct the file, then run \`sluice check\`.
 
+@configuration@
+
 ### Cannot read the configuration "FILE"
 
 - Meaning: The file that \`--config\` or \`SLUICE_CONFIG\` names does not exist, or may not be read.
@@ -53,6 +55,8 @@ export const START_TEXT = `
 - See more: \`sluice doctor\`; the message names the cause.
 - Do: Repair the database or the file's rights. For a newer version, start that version or restore a backup.
 
+@commands@
+
 ### Cannot open the journal "FILE"
 
 - Meaning: Another process uses the file, or its folder cannot be written.
@@ -64,4 +68,6 @@ export const START_TEXT = `
 - Meaning: The command line is wrong; the exit code is 2.
 - See more: \`sluice help\` and \`sluice help keys add\`.
 - Do: Correct the command.
+
+@usage@
 `;
