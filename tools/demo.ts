@@ -10,7 +10,7 @@ import { demoConfiguration } from "../tests/demo/configuration.ts";
 import { type LiveTraffic, sendBurst, sendOnAndOn } from "../tests/demo/live.ts";
 import { type FilledStore, fillStore } from "../tests/demo/store.ts";
 import { startVendors, type Vendors } from "../tests/demo/vendors.ts";
-import { type Running, start } from "../tests/support/program.ts";
+import { run, type Running, start } from "../tests/support/program.ts";
 import { seeded } from "../tests/support/random.ts";
 
 /** Port of the gateway, unless `--port` names another. */
@@ -23,6 +23,8 @@ export interface Demo extends AsyncDisposable {
   folder: string;
   adminKey: string;
   viewerKey: string;
+  /** Address that signs in to the console, once and within ten minutes. */
+  signInLink: string;
   filled: FilledStore;
 }
 
@@ -45,8 +47,17 @@ async function startDemo({ port, isStill }: { port: number; isStill: boolean }):
   const traffic = { origin: gateway.origin, secrets: filled.secrets, random };
   await sendBurst(40, traffic);
   if (!isStill) resources.use(keepSending(traffic, vendors));
+  const { out } = await run(["console", "--port", new URL(gateway.origin).port], { folder, env });
   const own = resources.move();
-  return { gateway, folder, adminKey, viewerKey, filled, [Symbol.asyncDispose]: () => own.disposeAsync() };
+  return {
+    gateway,
+    folder,
+    adminKey,
+    viewerKey,
+    signInLink: out.trim(),
+    filled,
+    [Symbol.asyncDispose]: () => own.disposeAsync(),
+  };
 }
 
 /** Lets clients go on asking until it is disposed of. */
@@ -91,12 +102,14 @@ async function main(): Promise<void> {
   const interrupted = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, interrupted.resolve);
   await using demo = await startDemo({ port: Number(port), isStill: still });
-  const { gateway: { origin, ended }, folder, adminKey, viewerKey, filled: { secrets, entries } } = demo;
+  const { gateway: { origin, ended }, folder, filled: { secrets, entries }, adminKey, viewerKey, signInLink } = demo;
   const text = json
-    ? `${JSON.stringify({ origin, folder, adminKey, viewerKey, secrets: Object.fromEntries(secrets) })}\n`
+    ? `${JSON.stringify({ origin, folder, adminKey, viewerKey, signInLink, secrets: Object.fromEntries(secrets) })}\n`
     : `
 A gateway with ${entries.length} requests of a month${still ? "" : ", and more every second"}
 
+  Sign in     ${signInLink}
+              once, within ten minutes; later with the admin key
   Console     ${origin}/admin/console
   Admin key   ${adminKey}
 

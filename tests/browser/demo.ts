@@ -9,6 +9,8 @@ export interface RunningDemo extends AsyncDisposable {
   readonly folder: string;
   readonly adminKey: string;
   readonly viewerKey: string;
+  /** Address that signs in once. */
+  readonly signInLink: string;
   /** Secrets of its keys by name. */
   readonly secrets: Readonly<Record<string, string>>;
 }

@@ -20,6 +20,16 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
     assertEquals(tab.faults, []);
   },
 
+  async "the printed link signs in once, without leaving itself in the address"({ open, url, demo }) {
+    await using tab = await open();
+    await tab.page.goto(demo.signInLink);
+    assertEquals([tab.page.url(), await headingOf(tab.page)], [url, "Overview"]);
+    assertEquals(tab.faults, []);
+    await using late = await open();
+    await late.page.goto(demo.signInLink);
+    assertEquals(await headingOf(late.page), "Sign in");
+  },
+
   async "a key is created, used and rotated"({ open, operator, url, demo }) {
     await using tab = await open(operator);
     const { page } = tab;
