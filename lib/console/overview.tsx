@@ -65,7 +65,7 @@ async function overviewPage(
     body: (
       <>
         <p>
-          <State state={status} text={message} />
+          <State state={status} text={message ?? "no problems"} />
         </p>
         <Choices choice={choice} />
         {await figures(choice, { gateway, signal })}
@@ -103,6 +103,7 @@ async function figures(
 ): Promise<VNode> {
   try {
     const data = await readData({ period, by }, { gateway, signal });
+    if (data.series.total.requests === 0) return <NoRequests />;
     return (
       <>
         <OverviewCharts data={data} />
@@ -113,6 +114,16 @@ async function figures(
     if (!(error instanceof PrunedEntriesError)) throw error;
     return <p class="notice">{`${error.message}. Choose another period, or by model, key or group.`}</p>;
   }
+}
+
+/** What to do with a gateway that nobody has asked yet. */
+function NoRequests(): VNode {
+  return (
+    <p class="empty">
+      No requests in this period. Try a model in the <a href={`${CONSOLE}/playground`}>playground</a>, create a{" "}
+      <a href={`${CONSOLE}/keys`}>key</a>, or <a href={`${CONSOLE}/connect`}>connect a client</a>.
+    </p>
+  );
 }
 
 async function readData(

@@ -47,6 +47,13 @@ main > nav a { padding: .2rem .6rem; border: 1px solid var(--line); border-radiu
   background: var(--surface); }
 main > nav a[aria-current] { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 
+/* Pages without a menu: signing in. */
+body:not(:has(> header nav)) > header { background: none; padding: 1.5rem 1rem 0; }
+body:not(:has(> header nav)) > :is(header, main) { max-width: 30rem; margin: 0 auto; }
+body:not(:has(> header nav)) > header .brand { padding: 0 .25rem; }
+body:not(:has(> header nav)) > main { padding: 1.25rem; }
+body:not(:has(> header nav)) form.fields { grid-template-columns: 1fr; }
+
 /* Tables scroll inside themselves. */
 .scroll { overflow-x: auto; overflow-wrap: normal; background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius);
   margin: 0 0 1rem; }

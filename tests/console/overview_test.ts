@@ -86,3 +86,15 @@ Deno.test("the overview says from when single requests are stored, and still sho
   assertStringIncludes(html, "Cannot sum up by upstream: single requests are kept from");
   assertStringIncludes((await browser.get("?by=model&period=7d")).html, "a sample of 1 requests");
 });
+
+Deno.test("the overview of a gateway without requests leads to the playground, keys and clients", async () => {
+  await using gateway = startConsole();
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const { html } = await browser.get();
+  assertStringIncludes(html, "No requests in this period. Try a model");
+  for (const path of ["/playground", "/keys", "/connect"]) {
+    assertEquals([path, (await browser.get(linksTo(html, `console${path}"`).at(-1) ?? "")).status], [path, 200]);
+  }
+  assert(!html.includes("<svg class"), "no empty charts");
+});
