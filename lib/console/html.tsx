@@ -197,6 +197,11 @@ export function requestsPath(texts: RequestTexts): string {
   return `${CONSOLE}/requests?${new URLSearchParams(texts)}`;
 }
 
+/** Path of the page of a key; keys of the configuration have none, but requests. */
+export function keyPath(id: string): string {
+  return id.startsWith("config:") ? requestsPath({ key: id }) : `${CONSOLE}/keys/${encodeURIComponent(id)}`;
+}
+
 /** The query of a request. */
 export function queryOf({ url }: Pick<Request, "url">): URLSearchParams {
   return new URLSearchParams(url.includes("?") ? url.slice(url.indexOf("?")) : "");

@@ -11,7 +11,7 @@ import { DAY_MS } from "../store/days.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { DayChart } from "./chart.tsx";
 import { Cards, Count, Moment, State, Usd } from "./format.tsx";
-import { CONSOLE, CsrfField, type Page } from "./html.tsx";
+import { CONSOLE, CsrfField, type Page, requestsPath } from "./html.tsx";
 import { RuleFields } from "./key_rules.tsx";
 import { LimitTable, type ReadLimits, readLimits } from "./limits.tsx";
 
@@ -49,7 +49,8 @@ export async function keyDetailPage(
         />
         <DayChart days={usage.lines} since={since} until={until} />
         <p>
-          <a href={`${CONSOLE}/requests?key=${encodeURIComponent(key.id)}`}>Requests of this key</a>
+          <a href={requestsPath({ key: key.id })}>Requests of this key</a>,{" "}
+          <a href={`${CONSOLE}/connect?key=${encodeURIComponent(key.id)}`}>settings for clients</a>
         </p>
         <h2>Limits</h2>
         <LimitTable limits={await readKeyLimits(gateway, record)} />

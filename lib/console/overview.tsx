@@ -10,7 +10,7 @@ import type { Gateway } from "../gateway.ts";
 import { failureTest, healthRows, readiness } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Share, State, Table, Usd } from "./format.tsx";
-import { CONSOLE, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
+import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
 import { figureCells, OverviewCharts, type OverviewData } from "./overview_charts.tsx";
 
 /** Periods to choose from. */
@@ -154,7 +154,7 @@ async function topSpenders(
       <Table
         columns={["Key", "#Cost", "#Requests", "#Failed or refused", "#Input", "#Output"]}
         rows={lines.slice(0, LINES).map(({ id = "", name, cost_usd, ...rest }) => [
-          <a href={`${CONSOLE}/keys/${encodeURIComponent(id)}`}>{name}</a>,
+          <a href={keyPath(id)}>{name}</a>,
           ...figureCells({ ...rest, cost: parseUsd(cost_usd) }, { ...span, key: id }),
         ])}
         empty="No requests in this period."

@@ -8,7 +8,7 @@ import type { RouteContext } from "../server/router.ts";
 import { AttemptTimeline } from "./attempt_timeline.tsx";
 import { Copyable } from "./copy.tsx";
 import { Cards, Count, Duration, HttpStatus, Moment, Table, Usd } from "./format.tsx";
-import { CONSOLE, type Page, requestsPath, showPage } from "./html.tsx";
+import { keyPath, type Page, requestsPath, showPage } from "./html.tsx";
 
 /** `GET /admin/console/requests/[request_id]`. */
 export function requestPage(_request: Request, context: RouteContext): Promise<Response> {
@@ -62,7 +62,7 @@ function endedPage(request: EndedRequest, key: string): Page {
         <Cards
           cards={[
             ["Arrived", <Moment iso={request.at} seconds />],
-            ["Key", <a href={`${CONSOLE}/keys/${encodeURIComponent(request.key_id)}`}>{key}</a>],
+            ["Key", <a href={keyPath(request.key_id)}>{key}</a>],
             ["Group", request.group],
             ["Model", model === null ? "–" : <a href={requestsPath({ model })}>{model}</a>],
             ["Upstream", upstream === null ? "–" : <a href={requestsPath({ upstream })}>{upstream}</a>],

@@ -72,6 +72,24 @@ Deno.test("the numbers of the overview link to their requests", async () => {
   }
 });
 
+Deno.test("the top spenders lead to their keys, those of the configuration to their requests", async () => {
+  await using gateway = startConsole({ keys: [{ name: "web", key: { env: "UPSTREAM_KEY" } }] });
+  const at = Date.now();
+  await gateway.store.ledger.append([
+    entryOf({ id: "one", at, keyId: "config:web" }),
+    entryOf({ id: "two", at, keyId: gateway.key.id }),
+  ]);
+  const browser = new Browser(gateway);
+  await browser.signIn(ADMIN_KEY);
+  const { html } = await browser.get();
+  for (const [name, shown] of [["web", "req_one"], ["good", "Key good"]] as const) {
+    const [path = ""] = linksTo(html, `>${name}</a>`);
+    const page = await browser.get(path);
+    assertEquals(page.status, 200);
+    assertStringIncludes(page.html, shown);
+  }
+});
+
 Deno.test("the overview says from when single requests are stored, and still shows earlier days", async () => {
   await using gateway = startConsole();
   const now = Date.now();

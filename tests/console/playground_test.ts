@@ -169,6 +169,13 @@ Deno.test("nobody sends from the playground but an operator with the admin key, 
   assertEquals(await gateway.store.ledger.lastSeq(), 0);
 });
 
+Deno.test("the playground works on an admin side with a listener of its own", async () => {
+  const listen = { hostname: "127.0.0.1", port: 9 };
+  await using gateway = startConsole({ ...CONFIG, admin: { key: { env: "ADMIN_KEY" }, listen } });
+  const browser = await signedIn(gateway);
+  assertMatch((await browser.post("/playground", ASKED)).html, /Status<\/dt><dd>200</);
+});
+
 Deno.test("an operator who leaves the playground gives the request up", async () => {
   const asked = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
