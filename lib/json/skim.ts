@@ -1,0 +1,316 @@
+/** Goes over JSON values in UTF-8 and checks that they have a form, without making them. See `scan.ts`. */
+import { numberBytesEnd, skipSpace } from "./fast_parser.ts";
+import { type JsonLimits, numberEnd } from "./lexer.ts";
+import {
+  type ListShape,
+  type MemberShape,
+  type ObjectShape,
+  SEAL_PREFIX,
+  type Shape,
+  type TextShape,
+} from "./shape.ts";
+import { bytes, ESCAPED, NAMED, pieceOf, readName, STRING_WORDS, tape } from "./strings.ts";
+
+const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a;
+const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+const ZERO = 0x30, NINE = 0x39;
+const LETTER_F = 0x66, LETTER_N = 0x6e, LETTER_T = 0x74;
+
+const BACKSLASH = 0x5c;
+
+const WRAPPED = new TextEncoder().encode(SEAL_PREFIX);
+
+/** The state of a scan, and what it has counted in one body. One scan runs at a time. */
+export const found = {
+  /** Where the next value begins. */
+  cursor: 0,
+  /** The next string of the tape. */
+  nextWord: 0,
+  /** Values. */
+  nodes: 0,
+  /** As in `ContentSizes`. */
+  textBytes: 0,
+  texts: 0,
+  sealedBytes: 0,
+  sealed: 0,
+  rare: 0,
+  /** Marks of the prompt cache. */
+  marks: 0,
+  /** Entries of the last list. */
+  entries: 0,
+};
+
+/** Begins to scan another body. */
+export function beginSkim(): void {
+  found.nextWord = 0;
+  found.nodes =
+    found.textBytes =
+    found.texts =
+    found.sealedBytes =
+    found.sealed =
+    found.marks =
+    found.rare =
+      0;
+}
+
+/** Containers around a value, from the outermost on. */
+const forms: (ListShape | ObjectShape | undefined)[] = [];
+/** Members of which they are values. */
+const owners: (MemberShape | undefined)[] = [];
+const states = new Int32Array(4 * 1024);
+
+/**
+ * Goes over the value at the cursor, which must have the form; undefined: any. False where it has not, or has a fault. Of a
+ * value it leaves the cursor behind it, and of a list the number of its entries.
+ */
+export function skim(root: Shape | undefined, limits: JsonLimits): boolean {
+  const codes = bytes;
+  const words = tape;
+  let at = found.cursor;
+  let next = found.nextWord;
+  let { nodes } = found;
+  let depth = 0;
+  let shape = root;
+  let member: MemberShape | undefined;
+  /** Of the innermost container that is open. */
+  let isList = false;
+  let form: ListShape | ObjectShape | undefined;
+  let bits = 0;
+  let count = 0;
+  let opened = 0;
+  found.entries = 0;
+
+  while (true) {
+    nodes++;
+    const code = codes[at] ?? 0;
+    let bit = member === undefined ? 0 : member.bit;
+    let isOpen = false;
+    if (code === QUOTE) {
+      const close = words[next] ?? 0;
+      const how = words[next + 2] ?? 0;
+      next += STRING_WORDS;
+      if (how <= NAMED || (how === ESCAPED && !isString(at, close + 1))) return false;
+      if (shape !== undefined) {
+        if (shape.text === undefined) return false;
+        const word = matchText(shape.text, at + 1, close);
+        if (word < 0) return false;
+        if (member !== undefined && member.wordBits.length > 0) bit = member.wordBits[word] ?? 0;
+      }
+      at = close + 1;
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (++depth >= limits.depth) return false;
+      const isArray = code === OPEN_ARRAY;
+      const inner = shape === undefined ? undefined : isArray ? shape.list : shape.object;
+      if (shape !== undefined && inner === undefined) return false;
+      // Duplicate members are for the parsers.
+      if (member !== undefined) {
+        if ((bits & member.bits) !== 0) return false;
+        bits |= isArray ? member.listBit : bit;
+      }
+      const slot = depth * 4;
+      forms[depth] = form;
+      owners[depth] = member;
+      states[slot] = isList ? 1 : 0;
+      states[slot + 1] = bits;
+      states[slot + 2] = count;
+      states[slot + 3] = opened;
+      isList = isArray;
+      form = inner;
+      bits = count = 0;
+      opened = at;
+      at = skipSpace(codes, at + 1);
+      isOpen = codes[at] !== (isArray ? CLOSE_ARRAY : CLOSE_OBJECT);
+    } else {
+      const end = scalarEnd(codes, at, code);
+      if (end === at) return false;
+      if (shape !== undefined) {
+        if (code === LETTER_N) {
+          if (!shape.isNullable) return false;
+          if (member !== undefined) bit = member.nullBit;
+        } else if (!shape.isBoolean || (code !== LETTER_T && code !== LETTER_F)) return false;
+      }
+      at = end;
+    }
+
+    if (!isOpen) {
+      // A value has ended, or an empty container is open.
+      let isClosed = code !== OPEN_OBJECT && code !== OPEN_ARRAY;
+      if (isClosed && member !== undefined) {
+        if ((bits & member.bits) !== 0) return false;
+        bits |= bit;
+      }
+      while (true) {
+        if (isClosed) {
+          if (depth === 0) {
+            found.cursor = at;
+            found.nextWord = next;
+            found.nodes = nodes;
+            return true;
+          }
+          at = skipSpace(codes, at);
+          if (isList) count++;
+          if (codes[at] === COMMA) {
+            at = skipSpace(codes, at + 1);
+            break;
+          }
+          if (codes[at] !== (isList ? CLOSE_ARRAY : CLOSE_OBJECT)) return false;
+        }
+        isClosed = true;
+        at++;
+        let kinds = 0;
+        if (form !== undefined) {
+          if (isList) {
+            const { least, most } = form as ListShape;
+            if (count < least || count > most) return false;
+            if (depth === 1) found.entries = count;
+            const owner = owners[depth];
+            if (owner !== undefined) kinds = bits << owner.kindShift;
+          } else {
+            kinds = kindOf(form as ObjectShape, bits, at - opened);
+            if (kinds < 0) return false;
+          }
+        }
+        const slot = depth * 4;
+        form = forms[depth];
+        isList = states[slot] === 1;
+        bits = (states[slot + 1] ?? 0) | kinds;
+        count = states[slot + 2] ?? 0;
+        opened = states[slot + 3] ?? 0;
+        depth--;
+      }
+    }
+
+    if (isList) {
+      member = undefined;
+      shape = form === undefined ? undefined : (form as ListShape).items;
+      continue;
+    }
+    if (codes[at] !== QUOTE) return false;
+    const close = words[next] ?? 0;
+    const how = words[next + 2] ?? 0;
+    next += STRING_WORDS;
+    if (++count > limits.keys) return false;
+    const object = form as ObjectShape | undefined;
+    if (object !== undefined && object.members !== undefined) {
+      if (how >= ESCAPED) return false;
+      member = object.members.get(readName(how, at + 1, close));
+      if (member === undefined && !object.isOpen) return false;
+      shape = member === undefined ? undefined : member.shape;
+    } else {
+      member = undefined;
+      shape = undefined;
+      if (how < ESCAPED) readName(how, at + 1, close);
+      else if (how === ESCAPED && !isString(at, close + 1)) return false;
+    }
+    at = skipSpace(codes, close + 1);
+    if (codes[at] !== COLON) return false;
+    at = skipSpace(codes, at + 1);
+  }
+}
+
+/** Index of the word that a string is, or 0; -1 where it has not the form. */
+function matchText(
+  { words, least, most, isName, isRead, isSealed }: TextShape,
+  start: number,
+  end: number,
+): number {
+  const length = end - start;
+  if (length < least || length > most) return -1;
+  if (isRead) {
+    found.textBytes += length;
+    found.texts++;
+  }
+  if (isSealed) {
+    if (isAt(WRAPPED, start)) return -1;
+    const slash = bytes.indexOf(BACKSLASH, start);
+    if (slash >= 0 && slash < end) return -1;
+    if (length > 0) found.sealed++;
+    found.sealedBytes += length;
+  }
+  if (isName && !hasNameBytes(start, end)) return -1;
+  if (words === undefined) return 0;
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index];
+    if (word !== undefined && word.length === length && isAt(word, start)) return index;
+  }
+  return -1;
+}
+
+function isAt(word: Uint8Array, start: number): boolean {
+  for (let index = 0; index < word.length; index++) if (bytes[start + index] !== word[index]) return false;
+  return true;
+}
+
+function hasNameBytes(start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const code = bytes[at] ?? 0;
+    const letter = code | 0x20;
+    const isPart = (letter >= 0x61 && letter <= 0x7a) || (code >= ZERO && code <= COLON) || code === 0x5f ||
+      code === MINUS || code === 0x2e;
+    if (!isPart) return false;
+  }
+  return true;
+}
+
+/** The kind of an object with these members; 0 where it has none, -1 where no variant has these members. */
+function kindOf({ variants, isRead, isMark }: ObjectShape, bits: number, length: number): number {
+  if (isRead) {
+    found.textBytes += length;
+    found.texts++;
+  }
+  if (isMark) found.marks++;
+  for (let index = 0; index < variants.length; index++) {
+    const variant = variants[index];
+    if (
+      variant !== undefined && (bits & variant.needs) === variant.needs && (bits & ~(variant.needs | variant.may)) === 0
+    ) {
+      if (variant.isRare) found.rare++;
+      return variant.kind;
+    }
+  }
+  return -1;
+}
+
+/** Whether the escapes of a string are those of JSON. */
+function isString(start: number, end: number): boolean {
+  try {
+    JSON.parse(pieceOf(start, end));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the end of a number, `true`, `false` or `null`; the same offset where there is none. */
+function scalarEnd(codes: Uint8Array, start: number, code: number): number {
+  if (code === LETTER_T) return hasWord(codes, start, 0x72, 0x75, 0x65) ? start + 4 : start;
+  if (code === LETTER_N) return hasWord(codes, start, 0x75, 0x6c, 0x6c) ? start + 4 : start;
+  if (code === LETTER_F) {
+    return codes[start + 4] === 0x65 && hasWord(codes, start, 0x61, 0x6c, 0x73) ? start + 5 : start;
+  }
+  if (code !== MINUS && (code < ZERO || code > NINE)) return start;
+  let at = start;
+  for (let digit = code; digit >= ZERO && digit <= NINE; digit = codes[at] ?? 0) at++;
+  const next = codes[at] ?? 0;
+  if (
+    at > start && (code !== ZERO || at === start + 1) &&
+    (next === COMMA || next === CLOSE_OBJECT || next === CLOSE_ARRAY)
+  ) {
+    return at;
+  }
+  return otherNumberEnd(codes, start);
+}
+
+function hasWord(codes: Uint8Array, start: number, second: number, third: number, fourth: number): boolean {
+  return codes[start + 1] === second && codes[start + 2] === third && codes[start + 3] === fourth;
+}
+
+/** The end of a number with a fraction, an exponent or a space behind it; `start` where it is none. */
+function otherNumberEnd(codes: Uint8Array, start: number): number {
+  const source = pieceOf(start, numberBytesEnd(codes, start));
+  try {
+    return numberEnd(source, 0) === source.length ? start + source.length : start;
+  } catch {
+    return start;
+  }
+}
