@@ -1,10 +1,9 @@
 /** JSON with limits and without loss: parsing, edits of its text, writing. See README.md. */
-export { JSON_LIMITS, JsonError, type JsonLimits, type Member, type SourcePosition } from "./lexer.ts";
-export { type JsonDocument, parseDocument, parseJson, type ParseOptions, type Scanned } from "./parse.ts";
+export { JSON_LIMITS, JsonError, type JsonLimits, type Member } from "./lexer.ts";
+export { type JsonDocument, parseDocument, parseJson } from "./parse.ts";
 export { parsePlain } from "./plain.ts";
 export type { ContentSizes, ScanPlan } from "./scan.ts";
 export * as shapes from "./shape.ts";
-export type { Shape } from "./shape.ts";
 export {
   documentSize,
   type Edits,
@@ -19,5 +18,5 @@ export {
   spliceMembers,
 } from "./splice.ts";
 export { isInteger, isObject, isRawNumber, type Json, type JsonObject, type RawNumber, toDouble } from "./values.ts";
-export { RawSpanJson, writeWithRawSpans } from "./raw_spans.ts";
+export { writeWithRawSpans } from "./raw_spans.ts";
 export { writeEachSliced, writeJson, writeJsonSliced } from "./write.ts";

@@ -1,5 +1,5 @@
 /** Plain contents: messages and tools that can be relayed without being decoded. */
-import { type ContentSizes, type ScanPlan, type Shape, shapes } from "../json/mod.ts";
+import { type ContentSizes, type ScanPlan, shapes } from "../json/mod.ts";
 import type { PlainSizes, Prompt } from "./canonical/types.ts";
 
 /** The members of a protocol's body with contents, and the forms that are relayed without being decoded. */
@@ -9,7 +9,7 @@ export type PlainContents = Omit<ScanPlan, "isWanted">;
 type Contents = Pick<Prompt, "messages" | "tools">;
 
 /** A mark of the prompt cache. */
-export const cacheMark: Shape = shapes.nullable(
+export const cacheMark: shapes.Shape = shapes.nullable(
   shapes.object({ type: shapes.words("ephemeral"), ttl: shapes.nullable(shapes.words("5m", "1h")) }, [
     "type ?ttl=5m ?ttl=1h ?ttl=null",
   ], { isMark: true }),

@@ -3,7 +3,7 @@ import type { UnsupportedParameters } from "../protocols/canonical/unsupported_p
 import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { ObjectText, Scanned } from "../json/mod.ts";
+import type { JsonDocument, ObjectText } from "../json/mod.ts";
 import type { ResponseHeader } from "../http1/mod.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
 
@@ -52,7 +52,7 @@ export type Answer =
 export interface ClientRequest {
   echo: Echo;
   /** The body as it was written; `scanned` where its contents are not parsed. */
-  body: ObjectText & { scanned?: Scanned | undefined };
+  body: ObjectText & Pick<JsonDocument, "scanned">;
   /** A header of the request. */
   header: (name: string) => string | null;
 }
