@@ -35,7 +35,7 @@ const SELF_CONTAINED = [
 ];
 
 /** Parts that are loaded with their first use: imports from elsewhere are dynamic. */
-const LAZY = ["lib/console"];
+const LAZY = ["lib/console", "routes/admin"];
 
 /** Files that protocol folders share, besides the canonical form. */
 const SHARED_BY_PROTOCOLS = [
@@ -353,15 +353,17 @@ function checkImports(path: string, { imports, layers }: { imports: readonly Imp
     if (part !== undefined && !isWithin(path, part) && target.path !== `${part}/mod.ts`) {
       return [`${path}: may import ${target.path} only through ${part}/mod.ts`];
     }
-    if (
-      !target.dynamic && !target.typeOnly && LAZY.some((lazy) => isWithin(target.path, lazy) && !isWithin(path, lazy))
-    ) {
+    if (!target.dynamic && !target.typeOnly && isLazy(target.path) && !isLazy(path)) {
       return [`${path}: may import ${target.path} only with import()`];
     }
     return isOwn || allowed.some((place) => isWithin(target.path, place))
       ? []
       : [`${path}: may not import ${target.path}`];
   });
+}
+
+function isLazy(path: string): boolean {
+  return LAZY.some((part) => isWithin(path, part));
 }
 
 function areaOf(path: string, areas: readonly string[]): string | undefined {

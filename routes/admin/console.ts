@@ -1,6 +1,6 @@
+import { overview } from "../../lib/console/overview.tsx";
 import type { RouteContext } from "../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { overview } = await import("../../lib/console/overview.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return overview(request, context);
 }

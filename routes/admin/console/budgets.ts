@@ -1,6 +1,6 @@
+import { budgetsPage } from "../../../lib/console/pages.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { budgetsPage } = await import("../../../lib/console/pages.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return budgetsPage(request, context);
 }

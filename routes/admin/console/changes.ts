@@ -1,6 +1,6 @@
+import { changesPage } from "../../../lib/console/changes.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { changesPage } = await import("../../../lib/console/changes.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return changesPage(request, context);
 }

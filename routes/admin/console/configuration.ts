@@ -1,11 +1,10 @@
+import { changeConfiguration, configurationPage } from "../../../lib/console/configuration.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { configurationPage } = await import("../../../lib/console/configuration.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return configurationPage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { changeConfiguration } = await import("../../../lib/console/configuration.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return changeConfiguration(request, context);
 }

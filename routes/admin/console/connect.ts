@@ -1,6 +1,6 @@
+import { connectPage } from "../../../lib/console/connect.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { connectPage } = await import("../../../lib/console/connect.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return connectPage(request, context);
 }

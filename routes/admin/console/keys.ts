@@ -1,11 +1,10 @@
+import { createFromForm, keysPage } from "../../../lib/console/keys.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { keysPage } = await import("../../../lib/console/keys.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return keysPage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { createFromForm } = await import("../../../lib/console/keys.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return createFromForm(request, context);
 }

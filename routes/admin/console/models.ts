@@ -1,11 +1,11 @@
+import { modelsPage } from "../../../lib/console/models.tsx";
+import { testFromForm } from "../../../lib/console/target_test.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { modelsPage } = await import("../../../lib/console/models.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return modelsPage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { testFromForm } = await import("../../../lib/console/target_test.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return testFromForm(request, context);
 }

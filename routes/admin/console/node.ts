@@ -1,6 +1,6 @@
+import { nodesPage } from "../../../lib/console/nodes.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { nodesPage } = await import("../../../lib/console/nodes.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return nodesPage(request, context);
 }

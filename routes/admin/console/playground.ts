@@ -1,11 +1,10 @@
+import { playgroundPage, sendFromForm } from "../../../lib/console/playground.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { playgroundPage } = await import("../../../lib/console/playground.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return playgroundPage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { sendFromForm } = await import("../../../lib/console/playground.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return sendFromForm(request, context);
 }

@@ -1,6 +1,6 @@
+import { requestsCsv } from "../../../lib/console/request_list.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { requestsCsv } = await import("../../../lib/console/request_list.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return requestsCsv(request, context);
 }

@@ -1,6 +1,6 @@
+import { requestsPage } from "../../../lib/console/request_list.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { requestsPage } = await import("../../../lib/console/request_list.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return requestsPage(request, context);
 }

@@ -1,11 +1,10 @@
+import { signIn, signInPage } from "../../../lib/console/sign_in.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { signInPage } = await import("../../../lib/console/sign_in.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return signInPage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { signIn } = await import("../../../lib/console/sign_in.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return signIn(request, context);
 }

@@ -1,6 +1,6 @@
+import { signOut } from "../../../lib/console/sign_in.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { signOut } = await import("../../../lib/console/sign_in.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return signOut(request, context);
 }

@@ -1,11 +1,11 @@
+import { usagePage } from "../../../lib/console/usage.tsx";
+import { compareFromForm } from "../../../lib/console/upstream_usage.tsx";
 import type { RouteContext } from "../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { usagePage } = await import("../../../lib/console/usage.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return usagePage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { compareFromForm } = await import("../../../lib/console/upstream_usage.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return compareFromForm(request, context);
 }

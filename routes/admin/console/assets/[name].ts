@@ -1,6 +1,6 @@
+import { asset } from "../../../../lib/console/assets.ts";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { asset } = await import("../../../../lib/console/assets.ts");
+export function GET(request: Request, context: RouteContext): Response {
   return asset(request, context);
 }

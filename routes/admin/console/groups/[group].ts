@@ -1,6 +1,6 @@
+import { groupPage } from "../../../../lib/console/groups.tsx";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { groupPage } = await import("../../../../lib/console/groups.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return groupPage(request, context);
 }

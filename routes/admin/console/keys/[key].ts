@@ -1,11 +1,10 @@
+import { changeFromForm, keyPage } from "../../../../lib/console/keys.tsx";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { keyPage } = await import("../../../../lib/console/keys.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return keyPage(request, context);
 }
 
-export async function POST(request: Request, context: RouteContext): Promise<Response> {
-  const { changeFromForm } = await import("../../../../lib/console/keys.tsx");
+export function POST(request: Request, context: RouteContext): Promise<Response> {
   return changeFromForm(request, context);
 }

@@ -1,6 +1,6 @@
+import { requestPage } from "../../../../lib/console/request_page.tsx";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { requestPage } = await import("../../../../lib/console/request_page.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return requestPage(request, context);
 }

@@ -1,6 +1,6 @@
+import { streamForSession } from "../../../../lib/console/request_list.tsx";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
-export async function GET(request: Request, context: RouteContext): Promise<Response> {
-  const { streamForSession } = await import("../../../../lib/console/request_list.tsx");
+export function GET(request: Request, context: RouteContext): Promise<Response> {
   return streamForSession(request, context);
 }
