@@ -39,7 +39,10 @@ export function pageScript({ path, blocks }: Page, place: ScriptPlace): PageScri
   let isStarted = false;
   for (const block of blocks) {
     if (isConfiguration(block)) parts.push(`cat > sluice.jsonc <<'PAGE_END'\n${withVendor(block.text, place)}PAGE_END`);
-    if (!startsItself && !isStarted && /127\.0\.0\.1:8790|_BASE_URL/.test(block.text) && shell.includes(block)) {
+    if (
+      !startsItself && !isStarted && /127\.0\.0\.1:8790|_BASE_URL|llm\.example\.com/.test(block.text) &&
+      shell.includes(block)
+    ) {
       parts.push(START);
       isStarted = true;
     }
@@ -86,7 +89,8 @@ function withVendor(text: string, { vendor }: ScriptPlace): string {
 
 /** The commands as they are, with values for what the reader fills in, and the gateway in the background. */
 function shellPart({ text }: CodeBlock, place: ScriptPlace): string {
-  const filled = text.replaceAll(/(?<==\S*)…/g, "0123456789abcdef");
+  const filled = text.replaceAll(/(?<==\S*)…/g, "0123456789abcdef").replaceAll("sk-sluice-…", "$SLUICE_API_KEY")
+    .replaceAll("https://llm.example.com", "http://127.0.0.1:8790").replaceAll(" --long", ""); // --long takes 90 s
   // The databases of tests do not sync their disks, which is an error for `doctor`.
   const lenient = place.postgres === "" ? filled : filled.replace(/^sluice doctor$/m, "sluice doctor || true");
   const pointed = lenient.replaceAll(/sluice init\b/g, `sluice init --base-url ${place.vendor}/v1`);

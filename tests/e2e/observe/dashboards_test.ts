@@ -1,5 +1,6 @@
 /** The alerts and the dashboard of `deploy/`: every metric and label that they use is one of a running gateway. */
 import { assert, assertEquals } from "@std/assert";
+import { blocksOf, documentText } from "../../support/documents.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { findProgram, skipIf } from "../../support/skip.ts";
 import { prompt } from "../../upstream/replies.ts";
@@ -48,8 +49,10 @@ Deno.test("the rules and the dashboard use metrics that a running gateway has", 
   }
 });
 
+const PAGE = "docs/how-to/monitoring.md";
+
 Deno.test("the documentation names every alert", async () => {
-  const text = await Deno.readTextFile("docs/how-to/monitoring.md");
+  const text = documentText(PAGE);
   assertEquals((await readRules()).map(({ alert }) => alert).filter((alert) => !text.includes(`\`${alert}\``)), []);
 });
 
@@ -60,6 +63,26 @@ Deno.test({
     for (const args of [["check", "rules", RULES], ["test", "rules", "tests/e2e/observe/thin_traffic_rules.yml"]]) {
       const { success, stdout, stderr } = await new Deno.Command(PROMTOOL ?? "", { args }).output();
       assert(success, new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr));
+    }
+  },
+});
+
+Deno.test({
+  name: "promtool accepts the documented configuration of Prometheus, with its rules",
+  ignore: skipIf(PROMTOOL === undefined, "promtool is not installed: package prometheus"),
+  async fn() {
+    const [config = ""] = blocksOf(PAGE, "yaml");
+    const file = await Deno.makeTempFile({ suffix: ".yml" });
+    try {
+      const text = config.replace("/etc/prometheus/sluice/rules.yml", `${Deno.cwd()}/${RULES}`)
+        .replace("/etc/prometheus/sluice-admin-key", file);
+      await Deno.writeTextFile(file, text);
+      const { success, stdout, stderr } = await new Deno.Command(PROMTOOL ?? "", { args: ["check", "config", file] })
+        .output();
+      const output = new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
+      assert(success && output.includes("rules found"), output);
+    } finally {
+      await Deno.remove(file);
     }
   },
 });
