@@ -124,6 +124,12 @@ const budgetSchema = z.strictObject({
     ),
 });
 
+/** A budget of each end user of a key. */
+const userBudgetSchema = budgetSchema.extend({
+  require_user: z.boolean().default(false)
+    .describe("Refuse requests that name no end user; otherwise all of these share one budget"),
+});
+
 /** Rules of one key that narrow those of its group; absent members do not narrow anything. */
 export const keyRulesSchema = z.strictObject({
   models: z.array(modelGlobSchema).optional()
@@ -132,6 +138,8 @@ export const keyRulesSchema = z.strictObject({
   ips: z.array(networkSchema).optional().describe("Only clients at these addresses. Absent: the group's"),
   limits: limitsSchema.optional().describe("The key's own limits. They replace the group's `key_limits` as a whole"),
   budget: budgetSchema.optional().describe("The key's own budget. It replaces the group's `key_budget`"),
+  user_budget: userBudgetSchema.optional()
+    .describe("Budget of each end user of the key. It replaces the group's `user_budget`"),
 });
 
 /** Permissions, prices, limits and budgets of the keys of a group. */
@@ -161,6 +169,8 @@ export const groupSchema = z.strictObject({
   budget: budgetSchema.optional().describe("Budget of all its keys together"),
   key_limits: limitsSchema.optional().describe("Limits of each key that has no `limits`"),
   key_budget: budgetSchema.optional().describe("Budget of each key that has no `budget`"),
+  user_budget: userBudgetSchema.optional()
+    .describe("Budget of each end user of each key. A key's own `user_budget` replaces it"),
 });
 
 const configuredKeySchema = keyRulesSchema.extend({
@@ -275,6 +285,9 @@ export type KeyRules = z.output<typeof keyRulesSchema>;
 
 /** An amount of money that may be spent in each period. */
 export type Budget = z.output<typeof budgetSchema>;
+
+/** An amount of money that each end user of a key may spend in each period. */
+export type UserBudget = z.output<typeof userBudgetSchema>;
 
 /** A key of the configuration, reduced to the hash of its secret. */
 export interface ConfiguredKey {

@@ -73,8 +73,8 @@ export interface LimitRefusal {
 
 /** The budget that refused a request. Amounts are exact USD, as decimal strings. */
 export interface BudgetRefusal {
-  scope: "key" | "group";
-  /** Id of the key, or name of the group. */
+  scope: "key" | "group" | "user";
+  /** Id of the key, name of the group, or the end user of the key; empty for requests that name none. */
   id: string;
   period: "day" | "week" | "month" | "total";
   budget_usd: string;

@@ -1,13 +1,33 @@
 /** Budgets over HTTP. */
-import { listBudgets } from "../billing/reports/budget_report.ts";
+import {
+  BUDGET_PARAMETERS,
+  BudgetQueryError,
+  type BudgetTexts,
+  findBudgets,
+} from "../billing/reports/budget_search.ts";
+import type { BudgetLine } from "../billing/reports/budget_report.ts";
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readQuery } from "./request_input.ts";
 import { streamedAdminResponse } from "./response.ts";
 
-/** Every budget in its present period. @throws {GatewayError} `invalid` for any parameter */
+/** Budgets in their current periods. @throws {GatewayError} `invalid` for parameters that cannot be read */
 export async function showBudgets(request: Request, { gateway }: RouteContext): Promise<Response> {
-  readQuery(request, []);
-  const { store: { ledger, keys }, config, now } = gateway;
-  const data = await listBudgets({ ledger, keys, config }, { now: now(), signal: request.signal });
+  const data = await findBudgetLines(readQuery(request, BUDGET_PARAMETERS), { gateway, signal: request.signal });
   return await streamedAdminResponse({ object: "list", data });
+}
+
+/** Finds budgets. @throws {GatewayError} `invalid` for parameters that cannot be read */
+export async function findBudgetLines(
+  texts: BudgetTexts,
+  { gateway, signal }: { gateway: Gateway; signal: AbortSignal },
+): Promise<BudgetLine[]> {
+  const { store: { ledger, keys }, config, now } = gateway;
+  try {
+    return await findBudgets({ ledger, keys, config }, texts, { now: now(), signal });
+  } catch (error) {
+    if (!(error instanceof BudgetQueryError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+  }
 }

@@ -52,7 +52,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: shownKeySchema,
   },
   "GET /admin/v1/budgets": {
-    summary: "List the budgets of groups and keys with their spent, held and remaining amounts",
+    summary: "List the budgets of groups, keys and end users with their spent, held and remaining amounts",
+    query: {
+      scope: "group, key or user; absent: all",
+      group: "Only this group, its keys and their end users",
+      key: "Only this key, by its name or id, and its end users",
+      user: "Only this end user of the key; empty: requests that name none",
+      limit: "Most end users, 1 to 1000, those who spent most; absent: 20",
+    },
     reply: budgetListSchema,
   },
   "GET /admin/v1/changes": {

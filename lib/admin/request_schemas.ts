@@ -24,14 +24,22 @@ const limitRefusal = z.strictObject({
 });
 
 const budgetRefusal = z.strictObject({
-  scope: z.enum(["key", "group"]),
-  id: z.string(),
+  scope: z.enum(["key", "group", "user"]),
+  id: z.string().describe("Id of the key, name of the group, or the end user"),
   period: z.enum(["day", "week", "month", "total"]),
   budget_usd: usd,
   left_usd: usd,
   held_usd: usd.describe("Set aside for requests under way"),
   needed_usd: usd.describe("The most that the request could cost"),
   resets_on: z.iso.date().optional().describe("Absent for a budget that never resets"),
+});
+
+const targetRefusal = z.strictObject({
+  upstream: z.string(),
+  model: z.string(),
+  why: z.enum(["open", "cooling", "quarantined"])
+    .describe("Its breaker was open, it had asked for a delay, or it refused the gateway's key"),
+  wait_ms: count,
 });
 
 const reasonSchema = z.strictObject({
@@ -41,13 +49,7 @@ const reasonSchema = z.strictObject({
   limit: limitRefusal.optional(),
   budget: budgetRefusal.optional(),
   permission: z.strictObject({ of: z.enum(["endpoint", "protocol", "model"]), name: z.string() }).optional(),
-  targets: z.array(z.strictObject({
-    upstream: z.string(),
-    model: z.string(),
-    why: z.enum(["open", "cooling", "quarantined"])
-      .describe("Its breaker was open, it had asked for a delay, or it refused the gateway's key"),
-    wait_ms: count,
-  })).readonly().optional().describe("Targets that could not be asked"),
+  targets: z.array(targetRefusal).readonly().optional().describe("Targets that could not be asked"),
   set_by: z.enum(["key", "group"]).optional().describe("Whose setting the limit or budget of the key is"),
 });
 
@@ -91,6 +93,8 @@ const endedRequest = z.strictObject({
   ending: endingSchema,
   attempts: count,
   attempt_list: z.array(attemptSchema).readonly().describe("Empty where there was none, or the only one answered"),
+  skipped: z.array(targetRefusal).readonly().describe("Targets that were passed over as they could not be asked"),
+  upstream_request_id: z.string().nullable().describe("The vendor's id of the request that answered"),
   reason: reasonSchema.nullable().describe("Reason of the refusal or failure"),
   why: z.string().nullable().describe("The reason in one sentence"),
   dropped: z.array(z.string()).readonly().describe("Members of the request that the upstream does not support"),

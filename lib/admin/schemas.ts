@@ -49,9 +49,10 @@ export const keyWithBudgetSchema = exactly<KeyWithBudget>()(z.strictObject({
 export const budgetListSchema = exactly<{ object: "list"; data: BudgetLine[] }>()(z.strictObject({
   object: z.literal("list"),
   data: z.array(z.strictObject({
-    scope: z.enum(["key", "group"]),
-    id: z.string().describe("Id of the key, or name of the group"),
+    scope: z.enum(["key", "group", "user"]),
+    id: z.string().describe("Id of the key, also of an end user's, or name of the group"),
     name: z.string(),
+    user: z.string().nullable().describe("End user of the key, empty for requests that name none; null for others"),
     group: z.string().describe("Name of the group, also of the key's"),
     ...budgetMembers,
   })),
@@ -133,6 +134,8 @@ export const auditSchema = exactly<AuditReport>()(z.strictObject({
     day_sums: count,
     day_sums_in_motion: count,
     day_sums_alone: count,
+    user_sums: count.describe("Sums of end users in periods of their budgets"),
+    user_sums_alone: count.describe("More of them, which can be compared in part only"),
     holds: count,
   }),
   difference_count: count,

@@ -1,13 +1,21 @@
 /** Finds budgets that exceed a threshold, by regular checks of keys and groups with new charges. */
 import { budgetClaim } from "../billing/budgets.ts";
 import { formatUsd } from "../billing/money.ts";
-import { budgetOfKey } from "../billing/reports/budget_report.ts";
+import { budgetOfKey, configuredKeys, userBudgetOfKey } from "../billing/reports/budget_report.ts";
 import { type Budget, groupOf } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LogEntry } from "../log_events.ts";
 import { DAY_MS, dayName } from "../store/days.ts";
 import { yieldToEventLoop } from "../scheduler.ts";
-import { type BudgetClaim, type LedgerStore, SPENDERS_AT_ONCE, type Spending } from "../store/ledger.ts";
+import {
+  type BudgetClaim,
+  type LedgerStore,
+  readUserAccount,
+  type Spenders,
+  SPENDERS_AT_ONCE,
+  type Spending,
+  userAccount,
+} from "../store/ledger.ts";
 import type { AlertDraft } from "./event.ts";
 
 /** Age of entries checked at start, in milliseconds: the previous process may have missed them. */
@@ -19,13 +27,21 @@ const WHOLE = 100;
 /** Most remembered thresholds, so that the store is asked once about each. */
 const MOST_PASSED = 10_000;
 
-/** A key or a group with a budget. */
+/** Most end users that one check looks at: clients may invent users. */
+const MOST_USERS = 10_000;
+
+/** A key, a group, or an end user of a key with a budget. */
 interface BudgetHolder {
   scope: BudgetClaim["scope"];
+  /** As in claims. */
   id: string;
   name: string;
   group: string;
+  /** The end user; `null` for keys and groups. */
+  user: string | null;
   budget: Budget;
+  /** The budget refused a request of the end user since the last check. */
+  isRefused?: boolean;
 }
 
 /** The parts of a gateway that the watch reads. */
@@ -54,12 +70,12 @@ export class BudgetWatch {
     const at = now();
     const exhausted = new Set(this.#exhausted);
     this.#after ??= await firstSeq(store.ledger, at);
-    const { seq, keys, groups } = await readSpenders(store.ledger, this.#after);
+    const { seq, keys, groups, users } = await readSpenders(store.ledger, this.#after);
     for (const spender of exhausted) {
       const [scope, id = ""] = spender.split(" ");
       (scope === "key" ? keys : groups).add(id);
     }
-    const holders = await holdersOf({ keys: [...keys], groups: [...groups] }, { config, store });
+    const holders = await holdersOf({ keys: [...keys], groups: [...groups], users }, { config, store });
     // A period that ended between two checks is checked once more.
     for (const moment of new Set([this.#checkedAt ?? at, at])) {
       const claims = holders.map(({ scope, id, budget }) => budgetClaim(budget, { scope, id, now: moment }));
@@ -67,7 +83,9 @@ export class BudgetWatch {
       for (const [index, holder] of holders.entries()) {
         const [claim, spending] = [claims[index], amounts[index]];
         if (claim === undefined || spending === undefined || claim.budget === 0n) continue;
-        const isExhausted = moment === at && exhausted.has(`${holder.scope} ${holder.id}`);
+        // An invented user has spent nothing.
+        const isRefused = holder.isRefused ? spending.charged > 0n : exhausted.has(`${holder.scope} ${holder.id}`);
+        const isExhausted = moment === at && isRefused;
         await this.#report({ holder, claim, spending, isExhausted }, { percents, publish });
       }
     }
@@ -105,11 +123,13 @@ async function firstSeq(ledger: LedgerStore, now: number): Promise<number> {
 async function readSpenders(
   ledger: LedgerStore,
   after: number,
-): Promise<{ seq: number; keys: Set<string>; groups: Set<string> }> {
-  const found = { seq: after, keys: new Set<string>(), groups: new Set<string>() };
+): Promise<{ seq: number; keys: Set<string>; groups: Set<string>; users: SpendingUsers }> {
+  const users: SpendingUsers = new Map();
+  const found = { seq: after, keys: new Set<string>(), groups: new Set<string>(), users };
   for (;;) {
     const begin = found.seq;
-    const { seq, keys, groups } = await ledger.spenders({ after: begin });
+    const { seq, keys, groups, users: ofPage } = await ledger.spenders({ after: begin });
+    for (const user of ofPage) addUser(users, user);
     found.seq = seq;
     for (const key of keys) found.keys.add(key);
     for (const group of groups) found.groups.add(group);
@@ -118,20 +138,37 @@ async function readSpenders(
   }
 }
 
+/** End users by their accounts. */
+type SpendingUsers = Map<string, Spenders["users"][number]>;
+
+function addUser(users: SpendingUsers, { keyId, user, refused }: Spenders["users"][number]): void {
+  const account = userAccount(keyId, user);
+  const known = users.get(account);
+  if (known === undefined && users.size === MOST_USERS) return;
+  users.set(account, { keyId, user, refused: refused || known?.refused === true });
+}
+
 async function holdersOf(
-  { keys, groups }: { keys: readonly string[]; groups: readonly string[] },
+  { keys, groups, users }: { keys: readonly string[]; groups: readonly string[]; users: SpendingUsers },
   { config, store }: Pick<Gateway, "config" | "store">,
 ): Promise<BudgetHolder[]> {
-  const configured = config.keys.map((key) => ({ ...key, id: `config:${key.name}` }));
-  const records = [...configured.filter(({ id }) => keys.includes(id)), ...await store.keys.findIds(keys)];
+  const ids = [...new Set([...keys, ...[...users.values()].map(({ keyId }) => keyId)])];
+  const records = [...configuredKeys(config).filter(({ id }) => ids.includes(id)), ...await store.keys.findIds(ids)];
+  const byId = new Map(records.map((record) => [record.id, record]));
   return [
-    ...records.flatMap(({ id, name, group, rules }): BudgetHolder[] => {
+    ...[...users].flatMap(([account, { keyId, user, refused: isRefused }]): BudgetHolder[] => {
+      const key = byId.get(keyId);
+      const budget = key && userBudgetOfKey(key, config);
+      if (key === undefined || budget === undefined) return [];
+      return [{ scope: "user", id: account, name: key.name, group: key.group, user, budget, isRefused }];
+    }),
+    ...records.filter(({ id }) => keys.includes(id)).flatMap(({ id, name, group, rules }): BudgetHolder[] => {
       const budget = budgetOfKey({ group, rules }, config);
-      return budget === undefined ? [] : [{ scope: "key", id, name, group, budget }];
+      return budget === undefined ? [] : [{ scope: "key", id, name, group, user: null, budget }];
     }),
     ...groups.flatMap((name): BudgetHolder[] => {
       const budget = groupOf(config, name)?.budget;
-      return budget === undefined ? [] : [{ scope: "group", id: name, name, group: name, budget }];
+      return budget === undefined ? [] : [{ scope: "group", id: name, name, group: name, user: null, budget }];
     }),
   ];
 }
@@ -145,10 +182,11 @@ function budgetAlert(
   },
   percent: number,
 ): AlertDraft {
-  const { scope, id, name, group, budget: { period } } = holder;
+  const { scope, name, group, user, budget: { period } } = holder;
+  const id = scope === "user" ? readUserAccount(holder.id).keyId : holder.id;
   const { budget, since, until } = claim;
   const spent = formatUsd(spending.charged);
-  const owner = scope === "key" ? `Key "${name}"` : `Group "${name}"`;
+  const owner = ownerText(holder);
   const whole = `${formatUsd(budget)} USD ${period === "total" ? "in total" : `per ${period}`}`;
   const what = isExhausted
     ? `${owner}: a request was refused because it may cost more than is left of its budget; spent`
@@ -156,7 +194,8 @@ function budgetAlert(
   return {
     type: "budget.threshold",
     // The amount is part of the subject: after a raise, all thresholds apply again.
-    subject: `budget of ${scope} ${id}, ${formatUsd(budget)} USD from day ${since}: ${percent}%`,
+    subject: `budget of ${scope} ${id}${user === null ? "" : ` "${user}"`}, ${formatUsd(budget)} USD from day ` +
+      `${since}: ${percent}%`,
     begins: true,
     rememberUntil: until === undefined ? Number.MAX_SAFE_INTEGER : (until + 1) * DAY_MS,
     text: `${what} ${spent} of ${whole}`,
@@ -165,6 +204,7 @@ function budgetAlert(
       id,
       name,
       group,
+      user,
       percent,
       budget_usd: formatUsd(budget),
       spent_usd: spent,
@@ -173,4 +213,10 @@ function budgetAlert(
       resets_at: until === undefined ? null : new Date(until * DAY_MS).toISOString(),
     },
   };
+}
+
+function ownerText({ scope, name, user }: BudgetHolder): string {
+  if (scope === "group") return `Group "${name}"`;
+  if (scope === "key") return `Key "${name}"`;
+  return user === "" ? `Requests of key "${name}" without an end user` : `End user "${user}" of key "${name}"`;
 }

@@ -3,7 +3,7 @@ import type { Caller } from "../access/permissions.ts";
 import type { Budget } from "../config.ts";
 import { type BudgetRefusal, GatewayError } from "../errors.ts";
 import { dayName, dayOf } from "../store/days.ts";
-import type { BudgetClaim, HoldAnswer } from "../store/ledger.ts";
+import { type BudgetClaim, type HoldAnswer, readUserAccount, userAccount } from "../store/ledger.ts";
 import { type Amount, formatUsd, parseUsd } from "./money.ts";
 
 type Period = Budget["period"];
@@ -47,15 +47,34 @@ function firstOfMonth(now: number, later: number): number {
 }
 
 /**
- * The budgets that a request of this caller counts against: the key's own or the group's `each_key` budget, and the
- * group's.
+ * The budgets that a request of this caller counts against: those of its end user, of the key and of the group. Those of
+ * the user and the key are the key's own, or else the group's.
+ * @param of `user`: the end user that the client names
+ * @throws {GatewayError} `invalid` if the key's requests must name an end user and this one does not
  */
-export function budgetClaims({ keyId, groupName, group, rules }: Caller, now: number): BudgetClaim[] {
+export function budgetClaims(
+  { keyId, groupName, group, rules }: Caller,
+  { user = "", now }: { user: string | undefined; now: number },
+): BudgetClaim[] {
   const claims: BudgetClaim[] = [];
+  const ofUser = rules.user_budget ?? group.user_budget;
+  if (ofUser !== undefined) {
+    if (user === "" && ofUser.require_user) throw noUser();
+    claims.push(budgetClaim(ofUser, { scope: "user", id: userAccount(keyId, user), now }));
+  }
   const ofKey = rules.budget ?? group.key_budget;
   if (ofKey !== undefined) claims.push(budgetClaim(ofKey, { scope: "key", id: keyId, now }));
   if (group.budget !== undefined) claims.push(budgetClaim(group.budget, { scope: "group", id: groupName, now }));
   return claims;
+}
+
+function noUser(): GatewayError {
+  return new GatewayError(
+    "invalid",
+    'Missing end user: this API key has a budget for each end user, so name one in "user", "safety_identifier", ' +
+      '"metadata.user_id" or the header "x-sluice-user"',
+    { param: "user", code: "missing_required_parameter" },
+  );
 }
 
 /** A budget with its current period. @param now Unix time in milliseconds */
@@ -68,21 +87,20 @@ export function budgetClaim(
 }
 
 /**
- * The error for a request that exceeds a budget. For a key's budget it says how much is left; for a group's, only what
- * the operator configured, so that clients cannot see what other keys spent.
+ * The error for a request that exceeds a budget. For the budget of a key or its end user it says how much is left; for a
+ * group's, only what the operator configured, so that clients cannot see what other keys spent.
  * @param most the most that the request can cost
  */
 export function budgetError(
   { claim, left, onHold }: Extract<HoldAnswer, { held: false }>,
   { most }: { most: Amount },
 ): GatewayError {
-  const owner = claim.scope === "key" ? "this API key" : `group "${claim.id}"`;
   const amount = `${formatUsd(claim.budget)} USD ${periodText(claim)}`;
-  const state = claim.scope === "key" ? `, of which ${leftText(left, onHold)}` : "";
+  const state = claim.scope === "group" ? "" : `, of which ${leftText(left, onHold)}`;
   const renewal = claim.until === undefined ? "It does not reset" : `It resets on ${dayName(claim.until)} at 00:00 UTC`;
   const refusal: BudgetRefusal = {
     scope: claim.scope,
-    id: claim.id,
+    id: claim.scope === "user" ? readUserAccount(claim.id).user : claim.id,
     period: periodOf(claim),
     budget_usd: formatUsd(claim.budget),
     left_usd: formatUsd(left),
@@ -93,12 +111,19 @@ export function budgetError(
   return new GatewayError(
     "limited",
     `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +
-      `${owner} (${amount}${state}). ${renewal}`,
+      `${ownerText(claim)} (${amount}${state}). ${renewal}`,
     { code: "insufficient_quota", final: true, refusal: { budget: refusal } },
   );
 }
 
-/** Describes the rest of a key's own budget, which is negative if the budget was lowered after it was spent. */
+function ownerText({ scope, id }: BudgetClaim): string {
+  if (scope === "group") return `group "${id}"`;
+  if (scope === "key") return "this API key";
+  const { user } = readUserAccount(id);
+  return user === "" ? "requests that name no end user" : `end user "${user}"`;
+}
+
+/** Describes the rest of a budget, which is negative if the budget was lowered after it was spent. */
 function leftText(left: Amount, onHold: Amount): string {
   const rest = `${formatUsd(left < 0n ? 0n : left)} USD is left`;
   return onHold > 0n ? `${rest} and ${formatUsd(onHold)} USD is held for requests that are still running` : rest;

@@ -89,6 +89,8 @@ class LeaseKeeper implements Leases {
 
   /** Logs the first refusal of a budget in its period. */
   #report({ scope, id, budget, since }: BudgetClaim): void {
+    // The log names no end users, and anyone may invent some.
+    if (scope === "user") return;
     const name = `${scope} ${id} ${budget} ${since}`;
     if (this.#exhausted.has(name)) return;
     if (this.#exhausted.size === MOST_EXHAUSTED) this.#exhausted.clear();

@@ -1,6 +1,6 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model, Target } from "../catalog/model.ts";
-import { GatewayError, toGatewayError } from "../errors.ts";
+import { GatewayError, type TargetRefusal, toGatewayError } from "../errors.ts";
 import type { AdmittedRequest, LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
@@ -114,6 +114,10 @@ export interface Meter {
   attempted(attempt: EntryAttempt): void;
   /** Records the members of the request that the upstream of the present attempt does not support. */
   drop(members: readonly string[]): void;
+  /** Records the upstream's id of the present attempt. */
+  identify(requestId: string): void;
+  /** Records targets that were passed over because they could not be asked. */
+  skip(targets: readonly TargetRefusal[]): void;
   /** Records the first event or byte of the answer. */
   first(): void;
   /**
@@ -126,6 +130,8 @@ export interface Meter {
   fail(status: number, reason: EntryReason): Promise<void>;
   /** True after the first attempt began. */
   readonly asked: boolean;
+  /** The end user that the client names, as far as known. */
+  readonly user: string | undefined;
   /** True after the end. */
   readonly ended: boolean;
   /** Resolves when the request has ended and its entry is written or queued. */
@@ -180,6 +186,9 @@ class RequestMeter implements Meter {
   #target: Pick<Target, "model" | "pricing"> | undefined;
   #affinity: Affinity | undefined;
   #attribution: Pick<EntryDetails, "user" | "tags"> | undefined;
+  /** The upstream's id of the last attempt. */
+  #requestId: string | undefined;
+  #skipped: readonly TargetRefusal[] | undefined;
   /** All attempts; `undefined` until one fails. */
   #attemptsMade: EntryAttempt[] | undefined;
   #dropped: readonly string[] = [];
@@ -198,6 +207,10 @@ class RequestMeter implements Meter {
 
   get asked(): boolean {
     return this.#attempts > 0;
+  }
+
+  get user(): string | undefined {
+    return this.#attribution?.user;
   }
 
   get ended(): boolean {
@@ -325,14 +338,26 @@ class RequestMeter implements Meter {
     this.#affinity = affinity;
     this.#upstream = upstream;
     this.#target = target;
+    this.#requestId = undefined;
   }
 
   attribute(attribution: Pick<EntryDetails, "user" | "tags">): void {
     this.#attribution = { ...attribution, ...this.#attribution };
   }
 
+  identify(requestId: string): void {
+    this.#requestId = requestId;
+  }
+
+  skip(targets: readonly TargetRefusal[]): void {
+    this.#skipped = targets;
+  }
+
   attempted(attempt: EntryAttempt): void {
-    if (attempt.outcome === "success" && this.#attemptsMade === undefined) return;
+    if (attempt.outcome === "success") {
+      if (this.#attemptsMade === undefined) return;
+      if (this.#requestId !== undefined) attempt.request_id = this.#requestId;
+    }
     this.#attemptsMade ??= [];
     if (this.#attemptsMade.length < MOST_ATTEMPTS) this.#attemptsMade.push(attempt);
   }
@@ -388,8 +413,16 @@ class RequestMeter implements Meter {
     const upstreamCost = this.#target?.pricing === undefined
       ? undefined
       : costAtTarget(this.#target, { tokens, used, extras: own?.extras }, { at: this.#at, tier: terms.tier });
-    if ((own ?? billed ?? upstreamCost) === undefined) return { sheet };
-    const details = { ...own, ...billed, ...(upstreamCost !== undefined && { upstream_usd: formatUsd(upstreamCost) }) };
+    // The claim of an end user is the first one.
+    const [claim] = terms.budgets;
+    const ofUser = claim?.scope === "user" ? claim : undefined;
+    if ((own ?? billed ?? upstreamCost ?? ofUser) === undefined) return { sheet };
+    const details = {
+      ...own,
+      ...billed,
+      ...(upstreamCost !== undefined && { upstream_usd: formatUsd(upstreamCost) }),
+      ...(ofUser !== undefined && { user_since: ofUser.since }),
+    };
     return { sheet, details };
   }
 
@@ -421,10 +454,15 @@ class RequestMeter implements Meter {
     const attempts = this.#attemptsMade;
     const dropped = this.#dropped.length === 0 ? undefined : this.#dropped;
     const affinity = this.#affinity;
-    if ((attempts ?? dropped ?? affinity ?? this.#attribution) === undefined) return details;
+    const skipped = this.#skipped;
+    // The list of attempts has it.
+    const request_id = attempts === undefined ? this.#requestId : undefined;
+    if ((attempts ?? dropped ?? affinity ?? skipped ?? request_id ?? this.#attribution) === undefined) return details;
     return {
       ...details,
       ...(attempts !== undefined && { attempts }),
+      ...(request_id !== undefined && { request_id }),
+      ...(skipped !== undefined && { skipped }),
       ...(dropped !== undefined && { dropped }),
       ...(affinity !== undefined && { affinity }),
       ...this.#attribution,

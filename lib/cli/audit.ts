@@ -26,11 +26,24 @@ export function audit(
 }
 
 function auditText({ ok, checked, differences, difference_count: count }: AuditReport): string {
-  const { entries, first_seq, last_seq, day_sums, day_sums_in_motion, day_sums_alone, holds } = checked;
+  const {
+    entries,
+    first_seq,
+    last_seq,
+    day_sums,
+    day_sums_in_motion,
+    day_sums_alone,
+    user_sums,
+    user_sums_alone,
+    holds,
+  } = checked;
   const facts = [
     `Entries:      ${entries}${entries === 0 ? "" : `, from ${first_seq} to ${last_seq}`}`,
-    `Sums per day: ${day_sums}${day_sums_in_motion === 0 ? "" : `, ${day_sums_in_motion}still changing`}`,
+    `Sums per day: ${day_sums}${day_sums_in_motion === 0 ? "" : `, ${day_sums_in_motion} still changing`}`,
     ...(day_sums_alone === 0 ? [] : [`              ${day_sums_alone} more whose entries are pruned`]),
+    ...(user_sums + user_sums_alone === 0
+      ? []
+      : [`End users:    ${user_sums}${user_sums_alone === 0 ? "" : `, ${user_sums_alone} more compared in part`}`]),
     `Open holds:   ${holds}`,
     "",
   ];

@@ -1,8 +1,14 @@
-/** `budgets`: spent, held and remaining amounts of the budgets of groups and keys. */
+/** `budgets`: spent, held and remaining amounts of the budgets of groups, keys and end users. */
 import type { Config } from "../config.ts";
 import { csvText } from "../csv.ts";
 import { parseUsd, roundUsd } from "../billing/money.ts";
-import { type BudgetLine, type BudgetState, listBudgets } from "../billing/reports/budget_report.ts";
+import type { BudgetLine, BudgetState } from "../billing/reports/budget_report.ts";
+import {
+  BUDGET_PARAMETERS,
+  BudgetQueryError,
+  type BudgetTexts,
+  findBudgets,
+} from "../billing/reports/budget_search.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { withStore } from "./command_store.ts";
 import { writeOut } from "./output.ts";
@@ -11,19 +17,35 @@ import { tableText } from "./table.ts";
 /** Members of a line in CSV, in their order. */
 const COLUMNS = [
   ...["scope", "name", "id", "group", "period"] as const,
-  ...["budget_usd", "spent_usd", "held_usd", "left_usd", "resets_at"] as const,
+  ...["budget_usd", "spent_usd", "held_usd", "left_usd", "resets_at", "user"] as const,
 ] satisfies (keyof BudgetLine)[];
 
-/** Prints every budget of the configuration and the store. @throws {UsageError} where flags exclude each other */
-export function budgets({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {
+/** Prints budgets of the configuration and the store. @throws {UsageError} where a flag cannot be read */
+export function budgets(
+  { config, values, switches }: Pick<Invocation, "values" | "switches"> & { config: Config },
+): Promise<number> {
   if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
   return withStore(config, async ({ ledger, keys }) => {
-    const lines = await listBudgets({ ledger, keys, config }, { now: Date.now() });
+    const lines = await find({ ledger, keys, config }, values);
     if (switches.has("json")) writeOut(`${JSON.stringify({ object: "list", data: lines }, null, 2)}\n`);
     else if (switches.has("csv")) writeOut(csvText([[...COLUMNS], ...lines.map(csvCells)]));
-    else writeOut(lines.length === 0 ? "No key and no group has a budget.\n" : table(lines, switches.has("exact")));
+    else writeOut(lines.length === 0 ? "No budgets found.\n" : table(lines, switches.has("exact")));
     return 0;
   });
+}
+
+async function find(
+  parts: Parameters<typeof findBudgets>[0],
+  values: Invocation["values"],
+): Promise<BudgetLine[]> {
+  const texts: BudgetTexts = {};
+  for (const name of BUDGET_PARAMETERS) if (values[name] !== undefined) texts[name] = values[name];
+  try {
+    return await findBudgets(parts, texts, { now: Date.now() });
+  } catch (error) {
+    if (error instanceof BudgetQueryError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
 }
 
 function csvCells(line: BudgetLine): string[] {
@@ -32,16 +54,19 @@ function csvCells(line: BudgetLine): string[] {
 
 function table(lines: readonly BudgetLine[], isExact: boolean): string {
   const usd = isExact ? (text: string) => text : roundUsd;
+  const hasUsers = lines.some(({ user }) => user !== null);
   const rows = lines.map((line) => [
-    ...[line.scope, line.name, line.group, line.period],
+    ...[line.scope, line.name, ...hasUsers ? [line.user ?? "-"] : [], line.group, line.period],
     ...[line.budget_usd, usd(line.spent_usd), usd(line.held_usd), usd(line.left_usd)],
     ...[usedText(line), line.resets_at?.replace(".000Z", "Z") ?? "never"],
   ]);
   const header = [
-    ...["SCOPE", "NAME", "GROUP", "PERIOD"],
+    ...["SCOPE", "NAME", ...hasUsers ? ["USER"] : [], "GROUP", "PERIOD"],
     ...["BUDGET USD", "SPENT USD", "HELD USD", "LEFT USD", "USED", "RESETS AT"],
   ];
-  return tableText([header, ...rows], { right: [4, 5, 6, 7, 8] });
+  return tableText([header, ...rows], {
+    right: ["BUDGET USD", "SPENT USD", "HELD USD", "LEFT USD", "USED"].map((name) => header.indexOf(name)),
+  });
 }
 
 /** The part of a budget that is spent or held, such as `42%`, rounded down: 100 % is all of it. */

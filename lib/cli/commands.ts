@@ -24,6 +24,10 @@ export const VALUE_FLAGS = {
   concurrency: ["N", "Most concurrent requests, instead of the group's key_limits"],
   budget: ["USD", "Budget of each period, instead of the group's key_budget"],
   period: ["PERIOD", "Period of the budget: day, week, month or total"],
+  "user-budget": ["USD", "Budget of each end user in each period, instead of the group's user_budget"],
+  "user-period": ["PERIOD", "Period of the budget of each end user: day, week, month or total"],
+  "require-user": ["yes|no", "Whether requests that name no end user are refused; otherwise they share one budget"],
+  scope: ["SCOPE", "Only budgets of this scope: group, key or user"],
   overlap: ["TIME", "How long the old secret stays valid, such as 90s or 30d (default: 24h)"],
   since: ["WHEN", "Start: a day such as 2027-01-01, or a span back from now such as 7d (default: this month)"],
   until: ["WHEN", "End, not included: a day or a span back from now (default: the end of today)"],
@@ -104,6 +108,7 @@ const FILES: readonly Flag[] = ["config", "store"];
 const RULES: readonly Flag[] = [
   ...["group", "expires", "models", "endpoints", "ips"] as const,
   ...["rpm", "tpm", "concurrency", "report-only", "budget", "period"] as const,
+  ...["user-budget", "user-period", "require-user"] as const,
 ];
 
 /** Every command, in the order of the help. */
@@ -184,9 +189,15 @@ export const COMMANDS = {
     examples: ["sluice keys import --store postgres://sluice@db.example.com/sluice < keys.jsonl"],
   },
   "budgets": {
-    flags: [...FILES, "exact", "json", "csv"],
-    about: "Show the budgets of groups and keys: spent, held, left, and when they reset",
-    examples: ["sluice budgets", "sluice budgets --csv > budgets.csv"],
+    flags: [...FILES, "scope", "group", "key", "user", "limit", "exact", "json", "csv"],
+    about: "Show the budgets of groups, keys and end users: spent, held, left, and when they reset",
+    examples: ["sluice budgets", "sluice budgets --key app --user u-17", "sluice budgets --csv > budgets.csv"],
+    help: {
+      group: "Only this group, its keys and their end users",
+      key: "Only this key, by its name or id, and its end users",
+      user: "Only this end user of the key",
+      limit: "Most end users, up to 1000: those who spent most (default: 20)",
+    },
   },
   "usage": {
     flags: [

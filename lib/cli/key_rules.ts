@@ -29,8 +29,9 @@ export function parseKeyRules(
   const lists = LISTS.flatMap((name) => values[name] === undefined ? [] : [[name, readList(values[name])]]);
   const limits = typedLimits({ values, switches }, present.limits);
   const budget = typedBudget(values, present.budget);
-  if (lists.length === 0 && limits === undefined && budget === undefined) return undefined;
-  const rules = { ...present, ...Object.fromEntries(lists), ...limits, ...budget };
+  const userBudget = typedUserBudget(values, present.user_budget);
+  if (lists.length === 0 && (limits ?? budget ?? userBudget) === undefined) return undefined;
+  const rules = { ...present, ...Object.fromEntries(lists), ...limits, ...budget, ...userBudget };
   return Object.fromEntries(Object.entries(rules).filter(([, rule]) => rule !== undefined));
 }
 
@@ -78,6 +79,29 @@ function typedBudget({ budget, period }: KeyRuleFlags["values"], present: KeyRul
   }
   const span = period ?? present?.period;
   return { budget: { usd, ...(span !== undefined && { period: span }) } };
+}
+
+function typedUserBudget(
+  { "user-budget": amount, "user-period": period, "require-user": required }: KeyRuleFlags["values"],
+  present: KeyRules["user_budget"],
+): Typed<"user_budget"> {
+  if (amount === undefined && period === undefined && required === undefined) return undefined;
+  if (amount === UNSET) return { user_budget: undefined };
+  if (required !== undefined && required !== "yes" && required !== "no") {
+    throw new UsageError(`Expected yes or no after --require-user, not "${required}"`);
+  }
+  const usd = amount ?? present?.usd;
+  if (usd === undefined) {
+    throw new UsageError("--user-period and --require-user need a budget of end users: add --user-budget");
+  }
+  return {
+    user_budget: {
+      ...present,
+      usd,
+      ...(period !== undefined && { period }),
+      ...(required !== undefined && { require_user: required === "yes" }),
+    },
+  };
 }
 
 function readList(text: string): string[] | undefined {

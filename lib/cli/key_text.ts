@@ -2,7 +2,7 @@
 import type { PublicKey } from "../access/key_admin.ts";
 import { roundUsd } from "../billing/money.ts";
 import type { BudgetState, KeyWithBudget } from "../billing/reports/budget_report.ts";
-import type { Budget } from "../config.ts";
+import type { Budget, UserBudget } from "../config.ts";
 import type { Limits } from "../catalog/model.ts";
 import { tableText } from "./table.ts";
 
@@ -40,6 +40,7 @@ export function keyText(
     ["addresses", rules.ips && listText(rules.ips)],
     ["limits", rules.limits && limitsText(rules.limits)],
     ["budget", rules.budget && budgetText(rules.budget)],
+    ["user budget", rules.user_budget && userBudgetText(rules.user_budget)],
     ["spent", budget && spentText(budget)],
   ];
   const lines = facts.map(([about, fact]) => typeof fact === "string" ? `  ${`${about}:`.padEnd(12)} ${fact}\n` : "");
@@ -63,6 +64,10 @@ export function limitsText({ requests_per_minute, tokens_per_minute, concurrency
 /** Such as `5 USD per month`. */
 export function budgetText({ usd, period }: Budget): string {
   return `${usd} USD ${periodText(period)}`;
+}
+
+function userBudgetText({ require_user, ...budget }: UserBudget): string {
+  return `${budgetText(budget)} for each end user${require_user ? ", who must be named" : ""}`;
 }
 
 function periodText(period: Budget["period"]): string {

@@ -27,7 +27,7 @@ export interface ImageJob {
   signal: AbortSignal;
   /** True once the client has left, even while its images are still made. */
   hasLeft: () => boolean;
-  meter: Pick<Meter, "attempt" | "attempted" | "first" | "ended">;
+  meter: Pick<Meter, "attempt" | "attempted" | "skip" | "first" | "ended">;
 }
 
 /** Started work. */

@@ -19,7 +19,7 @@ export async function admitImages(
   { input, output, extras }: { input: number; output: number; extras: readonly BilledExtra[] },
   { meter, model, context, now }: { meter: Meter; model: Model; context: RouteContext; now: number },
 ): Promise<void> {
-  const terms = termsOf(model, context, now);
+  const terms = termsOf({ meter, model, context }, now);
   const tokens = { input, output };
   await meter.admit({
     ...terms,
@@ -32,13 +32,12 @@ export async function admitImages(
 export async function admitReplay(
   { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
 ): Promise<void> {
-  await meter.admit({ ...termsOf(model, context), limitRequests: [], most: 0n });
+  await meter.admit({ ...termsOf({ meter, model, context }), limitRequests: [], most: 0n });
 }
 
 /** Returns the terms that do not depend on the size of a request. Its prices are those of the moment `now`. */
 function termsOf(
-  model: Model,
-  context: RouteContext,
+  { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
   now = context.gateway.now(),
 ): Omit<AdmissionTerms, "limitRequests" | "most"> {
   const { gateway, caller } = context;
@@ -47,7 +46,7 @@ function termsOf(
     model,
     sheet: sheetAt(model, at),
     extraPrices: extraPricesAt(model, at),
-    budgets: budgetClaims(requireCaller(caller), gateway.now()),
+    budgets: budgetClaims(requireCaller(caller), { user: meter.user, now: gateway.now() }),
     forMs: longestMs(model, gateway.config),
   };
 }

@@ -77,7 +77,7 @@ async function admitFirst(
   const { context, meter } = request.state;
   const { gateway } = context;
   const caller = requireCaller(context.caller);
-  const budgets = budgetClaims(caller, gateway.now());
+  const budgets = budgetClaims(caller, { user: meter.user, now: gateway.now() });
   let plan = planSpending({ first, others, budgets, gateway });
   const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
   let forMs = longestMs(first.model, gateway.config);

@@ -17,7 +17,7 @@ export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, meter, choices, key, deadlineMs, once, ask, isOver }:
     & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
-    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted"> },
+    & { requestId: string; signal: AbortSignal; meter: Pick<Meter, "attempted" | "skip"> },
 ): AttemptOptions<T> {
   const { health, config, observer, monotonic, now, random, log } = gateway;
   return {
@@ -38,6 +38,7 @@ export function attemptsWith<T>(
       if (outcome !== "unfit") observer.attempted({ upstream, model: model.id, outcome }, ms / 1000);
       meter.attempted(entryAttempt(attempt, ended));
     },
+    skipped: (targets) => meter.skip(targets),
     failed({ target }: Attempt, error: GatewayError) {
       const { upstream, model } = target;
       const { kind, message, vendor, cause } = error;

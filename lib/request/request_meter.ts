@@ -106,8 +106,9 @@ export function reasonOf(error: GatewayError, caller?: Pick<Caller, "rules">): E
   if ("limit" in refusal && refusal.limit.scope === "key") {
     reason.set_by = caller.rules.limits === undefined ? "group" : "key";
   }
-  if ("budget" in refusal && refusal.budget.scope === "key") {
-    reason.set_by = caller.rules.budget === undefined ? "group" : "key";
+  if ("budget" in refusal && refusal.budget.scope !== "group") {
+    const { budget, user_budget } = caller.rules;
+    reason.set_by = (refusal.budget.scope === "key" ? budget : user_budget) === undefined ? "group" : "key";
   }
   return reason;
 }

@@ -103,6 +103,7 @@ async function callTarget(attempt: Attempt, state: RequestState): Promise<Target
   const answer = await upstream.generate({ prompt: fitted.prompt, countInput, client, model, target, signal, dropped });
   state.meter.drop(record.dropped = memberNames(dropped.names));
   state.forwarded = answer.forwarded;
+  if (answer.requestId !== undefined) state.meter.identify(answer.requestId);
   return { answer, admitted, attempt, begunAt, countInput };
 }
 

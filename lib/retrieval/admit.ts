@@ -37,7 +37,7 @@ export function admitRetrieval<R extends RetrievalRequest>(
       model: first.model,
       sheet: first.sheet,
       extraPrices: first.extraPrices,
-      budgets: budgetClaims(caller, gateway.now()),
+      budgets: budgetClaims(caller, { user: meter.user, now: gateway.now() }),
       limitRequests: limitsOf(first),
       most: dearest([first, ...others]),
       within(left) {

@@ -58,6 +58,8 @@ export interface AttemptOptions<T> {
   isOver: () => boolean;
   /** Called for each attempt, with its milliseconds until the answer began or the attempt failed. */
   ended?: (attempt: Attempt, ended: EndedAttempt) => void;
+  /** Called at the end with targets that were passed over because they could not be asked. */
+  skipped?: (targets: TargetRefusal[]) => void;
   /** Called for each attempt that failed by no fault of the client. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
@@ -102,6 +104,7 @@ interface Found {
 class TargetAttempts<T> {
   readonly #parts: AttemptOptions<T>;
   readonly #start: number;
+  readonly #asked: Choice[] = [];
   /** Candidates, the next first. */
   #left: Candidate[];
   /** Candidates to ask again where no other is left. */
@@ -131,15 +134,22 @@ class TargetAttempts<T> {
       remove(this.#again, candidate);
       const { model, target } = candidate.choice;
       if (this.#counted++ === 0) health.retryBudget(target).deposit();
+      this.#asked.push(candidate.choice);
       const attempt = { model, target, permit, number: ++this.#attempts };
       const begunAt = this.#parts.monotonic();
       try {
         const answer = await ask(attempt);
         health.report(permit, SUCCESS);
         ended?.(attempt, { outcome: "success", ms: this.#parts.monotonic() - begunAt });
+        this.#reportSkipped(candidate.choice);
         return answer;
       } catch (error) {
-        this.#failed(error, { candidate, attempt, begunAt });
+        try {
+          this.#failed(error, { candidate, attempt, begunAt });
+        } catch (last) {
+          this.#reportSkipped();
+          throw last;
+        }
       }
     }
   }
@@ -275,8 +285,26 @@ class TargetAttempts<T> {
   }
 
   #giveUp(): never {
-    if (this.#last !== undefined) throw this.#last;
+    if (this.#last !== undefined) {
+      this.#reportSkipped();
+      throw this.#last;
+    }
     throw unavailable(this.#parts);
+  }
+
+  /** Reports targets that were not asked. Behind a target that answered, nothing would have been asked. */
+  #reportSkipped(answered?: Choice): void {
+    const { choices, skipped } = this.#parts;
+    if (choices.length === 1 || skipped === undefined) return;
+    const models = answered === undefined ? [] : [...new Set(choices.map(({ model }) => model))];
+    const isBefore = ({ model, target }: Choice) =>
+      answered === undefined ||
+      (model === answered.model
+        ? target.priority <= answered.target.priority
+        : models.indexOf(model) < models.indexOf(answered.model));
+    const unasked = choices.filter((choice) => !this.#asked.includes(choice) && isBefore(choice));
+    const refusals = refusalsOf({ ...this.#parts, choices: unasked });
+    if (refusals.length > 0) skipped(refusals.slice(0, NAMED_TARGETS));
   }
 
   #elapsedMs(): number {
@@ -289,15 +317,22 @@ function remove(candidates: Candidate[], candidate: Candidate): void {
   if (at >= 0) candidates.splice(at, 1);
 }
 
+/** Returns the targets that cannot be asked now, with the reasons. */
+function refusalsOf(
+  { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
+): TargetRefusal[] {
+  return choices.flatMap(({ model: { id: model }, target: { upstream }, target }): TargetRefusal[] => {
+    const found = health.unavailability(target, key);
+    return found === undefined ? [] : [{ upstream, model, why: found.why, wait_ms: Math.ceil(found.waitMs) }];
+  });
+}
+
 /** Makes the error where no target can be asked, with the time after which one can. */
 function unavailable(
   { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
 ): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const all = choices.flatMap(({ model: { id: model }, target: { upstream }, target }): TargetRefusal[] => {
-    const found = health.unavailability(target, key);
-    return found === undefined ? [] : [{ upstream, model, why: found.why, wait_ms: Math.ceil(found.waitMs) }];
-  });
+  const all = refusalsOf({ choices, health, key });
   if (all.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
   const options = {
     retryAfterMs: Math.min(...all.map(({ wait_ms }) => wait_ms)),

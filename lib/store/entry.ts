@@ -149,6 +149,10 @@ export interface EntryDetails {
   reason?: EntryReason;
   /** All attempts; absent unless one of them failed. */
   attempts?: readonly EntryAttempt[];
+  /** The vendor's id of the request, where the only attempt succeeded. */
+  request_id?: string;
+  /** Targets that were passed over because they could not be asked. */
+  skipped?: readonly TargetRefusal[];
   /** Members of the request that the last upstream does not support: names of the protocols, or `other`. */
   dropped?: readonly string[];
   /**
@@ -160,6 +164,11 @@ export interface EntryDetails {
   user?: string;
   /** The client's tags. */
   tags?: readonly string[];
+  /**
+   * First day of the period, if the request counts against a budget of its end user: UTC days since 1970-01-01, 0 for a
+   * budget that never resets.
+   */
+  user_since?: number;
 }
 
 /**

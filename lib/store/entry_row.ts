@@ -258,8 +258,11 @@ function assertAmount({ id }: Entry, name: string, amount: bigint): void {
 }
 
 /** Checks a hold. @throws {RangeError} for an amount that cannot be stored exactly */
-export function assertHold({ id, amount }: Hold): void {
+export function assertHold({ id, amount, claims }: Hold): void {
   if (!isAmount(amount)) throw new RangeError(`Cannot hold for "${id}": the amount is ${amount}`);
+  if (claims.findLastIndex(({ scope }) => scope === "user") > 0) {
+    throw new RangeError(`Cannot hold for "${id}": the claim of its end user is not the first`);
+  }
 }
 
 function isAmount(amount: bigint): boolean {

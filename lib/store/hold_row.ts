@@ -1,5 +1,6 @@
 /** Holds as rows of a table of any database. */
-import type { BudgetClaim, Hold, MeteredEndpoint } from "./ledger.ts";
+import { dayOf } from "./days.ts";
+import type { BudgetClaim, Hold, MeteredEndpoint, Spender } from "./ledger.ts";
 
 /** A budget claim in JSON, which cannot represent large integers. */
 export type ClaimJson = Omit<BudgetClaim, "budget"> & { budget: string };
@@ -34,4 +35,13 @@ export function toHold(row: HoldRow, claims: readonly ClaimJson[]): Hold {
     claims: claims.map((claim) => ({ ...claim, budget: BigInt(claim.budget) })),
     leaseUntil: Number(row.lease_until),
   };
+}
+
+/** Returns true if a hold counts as held of a key, group or end user: of an end user only where it claims that budget. */
+export function countsAgainst(
+  { keyId, group, at, claims }: Pick<Hold, "keyId" | "group" | "at" | "claims">,
+  { scope, id, since }: Spender,
+): boolean {
+  if (scope !== "user") return (scope === "key" ? keyId : group) === id && dayOf(at) >= since;
+  return claims.some((claim) => claim.scope === "user" && claim.id === id && claim.since === since);
 }

@@ -28,9 +28,9 @@ type Amount = Entry["cost"];
 
 /** A budget that a request counts against. */
 export interface BudgetClaim {
-  /** `key` or `group`. */
-  scope: "key" | "group";
-  /** Id of the key, or name of the group. */
+  /** `user`: one end user of a key. A request has one such claim at most, which comes before the others. */
+  scope: "key" | "group" | "user";
+  /** Id of the key, name of the group, or account of the end user, as `userAccount` makes it. */
   id: string;
   /** Amount that may be spent since `since`. */
   budget: Amount;
@@ -40,15 +40,36 @@ export interface BudgetClaim {
   until?: number;
 }
 
-/** A key or group, and the first day of a period. */
+/** A key, group or end user, and the first day of a period. */
 export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 
-/** Amounts of a key or group in a period. */
+/** Amounts of a key, group or end user in a period. */
 export interface Spending {
-  /** Costs of its requests received since the first day. */
+  /** Costs of its requests received since the first day; of an end user, those that counted against the budget. */
   charged: Amount;
   /** Held for its running requests. */
   held: Amount;
+}
+
+/** Costs of an end user of a key that counted against a budget in one period. */
+export interface UserSum {
+  /** First day of the period. */
+  since: number;
+  keyId: string;
+  /** Empty for requests that name no end user. */
+  user: string;
+  charged: Amount;
+}
+
+/** Names the account of an end user of a key. Ids of keys have no line breaks. */
+export function userAccount(keyId: string, user: string): string {
+  return `${keyId}\n${user}`;
+}
+
+/** Reads the key and the end user of an account. */
+export function readUserAccount(account: string): Pick<UserSum, "keyId" | "user"> {
+  const end = account.indexOf("\n");
+  return { keyId: account.slice(0, end), user: account.slice(end + 1) };
 }
 
 /** An amount held for a running request: the most that it can cost. */
@@ -147,6 +168,8 @@ export interface Spenders {
   keys: string[];
   /** Names. */
   groups: string[];
+  /** End users with a budget. `refused`: it refused one of their requests. */
+  users: (Pick<UserSum, "keyId" | "user"> & { refused: boolean })[];
 }
 
 /** Stores the ledger. */
@@ -186,7 +209,7 @@ export interface LedgerStore {
   holds(): Promise<Hold[]>;
   find(id: string): Promise<KeptEntry | undefined>;
   /**
-   * Keys and groups charged by entries after a seq, a few at a time: more remain if it read `SPENDERS_AT_ONCE`. Without
+   * Keys, groups and end users charged by entries after a seq, a few at a time: more remain if it read `SPENDERS_AT_ONCE`. Without
    * `after` it returns only the end of the ledger.
    */
   spenders(from: { after?: number }): Promise<Spenders>;
@@ -211,7 +234,17 @@ export interface LedgerStore {
    * whole days as needed for that many sums.
    */
   days(since: number, enough?: number): Promise<DaySum[]>;
-  /** Deletes a few of the oldest entries before this day; their sums per day stay. Returns true if more remain. */
+  /**
+   * Returns the end users with the greatest sums in the period that begins on this day, the greatest first.
+   * @param of `keyId`: only those of this key
+   */
+  topUsers(of: { since: number; keyId?: string; limit: number }, signal?: AbortSignal): Promise<UserSum[]>;
+  /** Sums of end users in the order of periods, keys and users; at most `limit` after this one. */
+  userSums(from: { after?: Omit<UserSum, "charged">; limit: number }): Promise<UserSum[]>;
+  /**
+   * Deletes a few of the oldest entries before this day, and a few sums of end users in periods that ended before it; sums
+   * per day stay. Returns true if more remain.
+   */
   prune(beforeDay: number): Promise<boolean>;
   /** Returns the summary of the pruned entries. */
   start(): Promise<LedgerStart>;

@@ -69,13 +69,19 @@ const LOGGED_MESSAGE = 300;
 
 function vendorError(incoming: Incoming, body: Json): VendorError {
   const message = redactShapes(vendorMessage(body), LOGGED_MESSAGE).slice(0, LOGGED_MESSAGE);
-  const requestId = incoming.header("x-request-id") ?? incoming.header("request-id") ?? "";
+  const requestId = requestIdOf(incoming);
   return {
     status: incoming.status,
     ...codeOf(body),
     ...(message !== "" && { message }),
-    ...(/^[\x21-\x7e]{1,200}$/.test(requestId) && { requestId: redactSecrets(requestId) }),
+    ...(requestId !== undefined && { requestId }),
   };
+}
+
+/** Returns the vendor's id of a request; `undefined` if there is none, or none that can be written to a log. */
+export function requestIdOf(incoming: Pick<Incoming, "header">): string | undefined {
+  const id = incoming.header("x-request-id") ?? incoming.header("request-id");
+  return id !== null && /^[\x21-\x7e]{1,200}$/.test(id) ? redactSecrets(id) : undefined;
 }
 
 /** The code of an error body in the forms of OpenAI, Google (`status`) and Anthropic (`type`). */

@@ -4,7 +4,7 @@ import { PARAMETER_NAMES } from "../protocols/translate/adapt_target.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { contentFilter } from "../redact.ts";
 import { LONG_TEXT_CHARS } from "../scheduler.ts";
-import { readFailure, readWhole } from "./answers.ts";
+import { readFailure, readWhole, requestIdOf } from "./answers.ts";
 import { forwardedHeaders } from "./forward_headers.ts";
 import { type HttpUpstreamOptions, limitsFor } from "./http_upstream_options.ts";
 import { writeLongInputs } from "./long_inputs.ts";
@@ -63,6 +63,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         answer = attempt.whole(whole, isLong ? await writeLongInputs(whole.value, attempt.protocol) : undefined);
       }
       if (forwarded !== undefined) answer.forwarded = forwarded;
+      answer.requestId = requestIdOf(incoming);
       return answer;
     } catch (error) {
       incoming.cancel();

@@ -46,6 +46,8 @@ export type Answer =
   & {
     /** Headers of the upstream for the client; absent: none. */
     forwarded?: readonly ResponseHeader[];
+    /** The upstream's id of the request, for its support. */
+    requestId?: string | undefined;
   };
 
 /** The request as it came, for upstreams that speak its protocol. */

@@ -4,7 +4,7 @@ import type { AlertDraft } from "../../lib/alerts/event.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
-import { SPENDERS_AT_ONCE } from "../../lib/store/ledger.ts";
+import { type Entry, SPENDERS_AT_ONCE } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { DAY_MS } from "../../lib/store/days.ts";
@@ -13,6 +13,8 @@ import { entryOf } from "../billing/reports/entries.ts";
 
 /** A Wednesday, shortly before midnight. */
 const EVENING = Date.UTC(2026, 10, 25, 23, 59);
+
+const PER_USER = { team: { user_budget: { usd: "2", period: "day" } } };
 
 const GROUPS = {
   team: { budget: { usd: "100", period: "month" }, key_budget: { usd: "10", period: "day" } },
@@ -132,4 +134,39 @@ Deno.test("BudgetWatch starts with the last hour, and repeats a failed check", a
   await world.check().then(() => Promise.reject(new Error("It did not fail")), () => {});
   Object.assign(world, { store: { ...broken, ledger } });
   assertEquals(await world.check(), ["ci 100% 60", "(ci 80% 60)", "(ci 50% 60)", "team 50% 60"]);
+});
+
+Deno.test("end users have thresholds of their own, also where their budget refuses them; invented ones have none", async () => {
+  const world = await watched();
+  const keyId = world.key.id;
+  const since = Math.floor(EVENING / DAY_MS);
+  const at = { at: EVENING, keyId, group: "team" };
+  await world.store.ledger.append([
+    entryOf({ ...at, id: "a", cost: parseUsd("1.2"), details: { user: "anna", user_since: since } }),
+    entryOf({ ...at, id: "b", cost: parseUsd("0.9"), details: { user: "ben", user_since: since } }),
+    entryOf({ ...at, id: "c", cost: parseUsd("5") }),
+  ]);
+  assertEquals(await world.look(PER_USER), ["ci 50% 1.2"]);
+  assertEquals(world.subjects(), [`budget of user ${keyId} "anna", 2 USD from day ${since}: 50%`]);
+  const refused = (user: string): Partial<Entry> => ({
+    ...at,
+    ending: "refused",
+    status: 429,
+    cost: 0n,
+    details: {
+      user,
+      reason: {
+        code: "budget",
+        budget: {
+          ...{ scope: "user", id: user, period: "day", budget_usd: "2" } as const,
+          ...{ left_usd: "0.8", held_usd: "0", needed_usd: "1" },
+        },
+      },
+    },
+  });
+  await world.store.ledger.append([
+    entryOf({ ...refused("anna"), id: "d" }),
+    entryOf({ ...refused("invented"), id: "e" }),
+  ]);
+  assertEquals(await world.look(PER_USER), ["ci 100% 1.2", "(ci 80% 1.2)"]);
 });

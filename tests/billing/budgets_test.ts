@@ -55,7 +55,7 @@ function caller(group: object, rules: object = {}): Caller {
 Deno.test("budgetClaims() includes the key's own budget or the group's each_key budget, and the group's", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
   const shown = (one: Caller) =>
-    budgetClaims(one, now).map(({ scope, id, budget, since }) => [scope, id, budget, since]);
+    budgetClaims(one, { user: undefined, now }).map(({ scope, id, budget, since }) => [scope, id, budget, since]);
   const group = { budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } };
   const all = ["group", "team", parseUsd("50"), day("2026-11-01")];
   assertEquals(shown(caller({})), []);
@@ -68,7 +68,10 @@ Deno.test("budgetClaims() includes the key's own budget or the group's each_key 
 
 Deno.test("budgetError() names the budget and its reset, is final, and reveals nothing about other keys", () => {
   const now = Date.parse("2026-11-21T12:00:00Z");
-  const claims = budgetClaims(caller({ budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } }), now);
+  const claims = budgetClaims(caller({ budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } }), {
+    user: undefined,
+    now,
+  });
   const [ofKey, ofGroup] = claims.map((claim) =>
     budgetError({ held: false, claim, left: parseUsd("1.25"), onHold: parseUsd("0.75") }, { most: parseUsd("2") })
   );
@@ -88,7 +91,10 @@ Deno.test("budgetError() names the budget and its reset, is final, and reveals n
 });
 
 Deno.test("budgetError() reports that a total does not reset, and that nothing is left of an overdrawn budget", () => {
-  const [claim] = budgetClaims(caller({ key_budget: { usd: "5", period: "total" } }), Date.UTC(2026, 10, 21));
+  const [claim] = budgetClaims(caller({ key_budget: { usd: "5", period: "total" } }), {
+    user: undefined,
+    now: Date.UTC(2026, 10, 21),
+  });
   assert(claim !== undefined);
   const { message } = budgetError({ held: false, claim, left: -1n, onHold: 0n }, { most: 1n });
   assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It does not reset$/);

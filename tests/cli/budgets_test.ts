@@ -98,10 +98,10 @@ async function behaves(place: Place): Promise<void> {
     assertMatch(table[3] ?? "", /^key +bert +team +total +0\.5 +0\.0002 +0 +0\.4998 +0% +never$/);
     assertStringIncludes((await run(["budgets", "--exact"], place)).out, " 0.0001725 ");
     const csv = (await run(["budgets", "--csv"], place)).out.split("\r\n");
-    assertEquals(csv[0], "scope,name,id,group,period,budget_usd,spent_usd,held_usd,left_usd,resets_at");
-    assertEquals(csv[3], `key,bert,${idOf("bert")},team,total,0.5,0.0001725,0,0.4998275,`);
+    assertEquals(csv[0], "scope,name,id,group,period,budget_usd,spent_usd,held_usd,left_usd,resets_at,user");
+    assertEquals(csv[3], `key,bert,${idOf("bert")},team,total,0.5,0.0001725,0,0.4998275,,`);
 
-    const { scope: _, id: __, name: ___, group: ____, ...state } = bert ?? {};
+    const { scope: _, id: __, name: ___, group: ____, user: _____, ...state } = bert ?? {};
     const shown = JSON.parse((await run(["keys", "show", "bert", "--json"], place)).out);
     assertEquals(shown.budget, state);
     assertEquals(await (await fetch(`${gateway.origin}/admin/v1/keys/bert`, admin)).json(), shown);

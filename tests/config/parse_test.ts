@@ -314,7 +314,7 @@ Deno.test("parseConfig() names the invalid member and the problem", () => {
       "an unknown member of a group",
       { groups: { g: { model: 1 } } },
       "groups.g.model: Unknown member; expected one of: models, endpoints, protocols, ips, price_factor, hosted_tools, service_tiers, remote_mcp, vendor_state, limits, budget, " +
-      "key_limits, key_budget",
+      "key_limits, key_budget, user_budget",
     ],
     ["a port out of range", { listen: { port: 70000 } }, "listen.port: Expected at most 65535, not 70000"],
     ["half a port", { listen: { port: 1.5 } }, "listen.port: Expected a whole number, not 1.5"],

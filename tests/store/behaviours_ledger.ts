@@ -2,16 +2,19 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import { checkSum } from "../../lib/store/entry_row.ts";
-import type {
-  BudgetClaim,
-  Entry,
-  EntryDetails,
-  Hold,
-  HoldAnswer,
-  KeptEntry,
-  LedgerStore,
-  PriceSheet,
-  UsageBy,
+import {
+  type BudgetClaim,
+  type Entry,
+  type EntryDetails,
+  type Hold,
+  type HoldAnswer,
+  type KeptEntry,
+  type LedgerStore,
+  type PriceSheet,
+  readUserAccount,
+  type UsageBy,
+  userAccount,
+  type UserSum,
 } from "../../lib/store/ledger.ts";
 import { seeded } from "../support/random.ts";
 
@@ -102,6 +105,11 @@ export function entry(change: Partial<Entry> = {}): Entry {
 export function failed(change: Partial<Entry> = {}): Entry {
   const { sheet: _, firstMs: __, ...rest } = entry({ ending: "failed", status: 502, source: "none", cost: 0n });
   return { ...rest, tokens: NO_TOKENS, ...change };
+}
+
+/** A budget of an end user of the key. */
+export function ofUser(user: string, change: Partial<BudgetClaim> = {}): BudgetClaim {
+  return { scope: "user", id: userAccount("key_1", user), budget: 100n, since: DAY, ...change };
 }
 
 /** A budget of the key. */
@@ -359,8 +367,8 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals((await read())[0], [12n, 0n]);
   },
   "tells who was charged after an entry": async (ledger) => {
-    assertEquals(await ledger.spenders({}), { seq: 0, keys: [], groups: [] });
-    assertEquals(await ledger.spenders({ after: 0 }), { seq: 0, keys: [], groups: [] });
+    assertEquals(await ledger.spenders({}), { seq: 0, keys: [], groups: [], users: [] });
+    assertEquals(await ledger.spenders({ after: 0 }), { seq: 0, keys: [], groups: [], users: [] });
     await ledger.append([
       entry({ id: "a", cost: 10n }),
       entry({ id: "b", keyId: "key_2", cost: 1n }),
@@ -799,6 +807,80 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals((await ledger.days(0)).map(({ cost }) => cost), [100n]);
     assertEquals((await readChain(ledger)).length, 1);
   },
+  "holds for end users apart: by key, user and period, also those without a name": async (ledger) => {
+    const claims = (user: string, change: Partial<BudgetClaim> = {}) => [ofUser(user, change)];
+    const ask = (id: string, all: BudgetClaim[], change: Partial<Hold> = {}) =>
+      ledger.hold(hold({ id, claims: all, ...change })).then((answer) => answer.held || [answer.left, answer.onHold]);
+    assertEquals(await ask("a", claims("u")), true);
+    assertEquals(await ask("b", claims("u")), [40n, 60n]);
+    assertEquals(await ask("c", claims("v")), true);
+    assertEquals(await ask("d", claims("")), true);
+    assertEquals(await ask("e", claims("u", { id: userAccount("key_2", "u") }), { keyId: "key_2" }), true);
+    assertEquals(await ask("f", claims("u", { since: 0 })), true);
+    assertEquals(await ask("g", [...claims("v"), ofKey(1000n)], { amount: 41n }), [40n, 60n]);
+    assertEquals(await ask("h", [ofUser("w"), ofKey(270n)], { amount: 40n }), [30n, 240n]);
+    await assertRejects(() => ledger.hold(hold({ id: "i", claims: [ofKey(1n), ofUser("u")] })), RangeError, "first");
+    const details = (user: string): EntryDetails => ({ ...(user !== "" && { user }), user_since: DAY });
+    await ledger.append([
+      entry({ id: "a", cost: 50n, held: 60n, details: details("u") }),
+      entry({ id: "d", cost: 7n, held: 60n, details: details("") }),
+      // Without a budget of its end user.
+      entry({ id: "x", cost: 9n, details: { user: "u" } }),
+      failed({ id: "y", details: details("u") }),
+    ]);
+    assertEquals(await ledger.spending([...claims("u"), ...claims(""), ...claims("nobody")]), [
+      { charged: 50n, held: 0n },
+      { charged: 7n, held: 0n },
+      { charged: 0n, held: 0n },
+    ]);
+    assertEquals(await ask("j", claims("u"), { amount: 51n }), [50n, 0n]);
+    assertEquals(await ledger.left(ofUser("u")), 50n);
+    await ledger.expire(Number.MAX_SAFE_INTEGER);
+    assertEquals(await ledger.spending(claims("v")), [{ charged: 0n, held: 0n }]);
+    const { users } = await ledger.spenders({ after: 0 });
+    assertEquals(users.toSorted((a, b) => a.user < b.user ? -1 : 1), [
+      { keyId: "key_1", user: "", refused: false },
+      { keyId: "key_1", user: "u", refused: false },
+    ]);
+  },
+  "finds the end users who spent most, lists all, and forgets those of old periods": async (ledger) => {
+    const users = Array.from({ length: 1_200 }, (_, index) => `u${String(index).padStart(4, "0")}`);
+    const of = (user: string, change: Partial<Entry>, user_since = DAY) =>
+      entry({ details: { user, user_since }, ...change });
+    await ledger.append(users.map((user, index) => of(user, { id: `a${index}`, cost: BigInt(index) })));
+    await ledger.append([
+      of("u0003", { id: "b", cost: 5_000n }),
+      of("u0003", { id: "c", cost: 8_000n }, 0),
+      of("z", { id: "d", cost: 9_000n, keyId: "key_2" }),
+      of("z", { id: "e", cost: 1n }, DAY - 40),
+    ]);
+    const top = async (query: Parameters<LedgerStore["topUsers"]>[0]) =>
+      (await ledger.topUsers(query)).map(({ keyId, user, charged }) => [keyId, user, charged]);
+    assertEquals(await top({ since: DAY, limit: 3 }), [
+      ["key_2", "z", 9_000n],
+      ["key_1", "u0003", 5_003n],
+      ["key_1", "u1199", 1_199n],
+    ]);
+    assertEquals(await top({ since: DAY, keyId: "key_1", limit: 2 }), [["key_1", "u0003", 5_003n], [
+      "key_1",
+      "u1199",
+      1_199n,
+    ]]);
+    assertEquals(await top({ since: 0, limit: 9 }), [["key_1", "u0003", 8_000n]]);
+    const all: UserSum[] = [];
+    const nextPage = () => {
+      const after = all.at(-1);
+      return ledger.userSums({ ...(after && { after }), limit: 500 });
+    };
+    for (let page = await nextPage(); page.length > 0; page = await nextPage()) all.push(...page);
+    // The first user has spent nothing.
+    assertEquals(all.length, 1_199 + 3);
+    assertEquals(all.map(({ since }) => since).toSorted((a, b) => a - b), all.map(({ since }) => since));
+    await pruneAll(ledger, DAY);
+    assertEquals((await ledger.userSums({ limit: 2 })).map(({ since }) => since), [0, DAY]);
+    await pruneAll(ledger, DAY + 31);
+    assertEquals((await ledger.userSums({ limit: 2 })).map(({ since }) => since), [0]);
+  },
   "agrees with a plain reckoning over random steps": async (ledger) => {
     for (let seed = 1; seed <= 4; seed++) await wander(ledger, seed);
     await readChain(ledger);
@@ -815,8 +897,14 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
   let now = MIDNIGHT + 20 * HOUR;
 
   function leftOf({ scope, id, since, budget }: BudgetClaim): { left: bigint; onHold: bigint } {
-    const counts = (each: Entry | Hold) =>
-      (scope === "key" ? each.keyId : each.group) === id && each.at >= since * 24 * HOUR;
+    const counts = (each: Entry | Hold) => {
+      if (scope !== "user") return (scope === "key" ? each.keyId : each.group) === id && each.at >= since * 24 * HOUR;
+      if ("claims" in each) {
+        return each.claims.some((own) => own.scope === scope && own.id === id && own.since === since);
+      }
+      const { user = "", user_since } = each.details ?? {};
+      return user_since === since && userAccount(each.keyId, user) === id;
+    };
     const charged = entered.filter(counts).reduce((sum, { cost }) => sum + cost, 0n);
     const onHold = open.filter(counts).reduce((sum, { amount }) => sum + amount, 0n);
     return { left: budget - charged - onHold, onHold };
@@ -834,7 +922,9 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
     now += below(600_000);
     const keyId = keys[below(3)] ?? "";
     const [group, since] = [groupOf(keyId), [0, DAY, DAY + 1][below(3)] ?? 0];
+    const user = ["", "u", "v w"][below(3)] ?? "";
     const claims = [
+      ...(below(3) > 0 ? [ofUser(user, { id: userAccount(keyId, user), since, budget: BigInt(below(300)) })] : []),
       ...(below(4) > 0 ? [ofKey(BigInt(below(300)), { id: keyId, since })] : []),
       ...(below(2) > 0 ? [ofGroup(BigInt(below(500)), { id: group, since })] : []),
     ];
@@ -853,9 +943,12 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
       assertEquals(await ledger.hold(wish), answer);
       if (answer.held) open.push(wish);
     } else if (action < 8) {
-      const ends = open.filter(() => below(3) === 0).map(({ id, at, keyId, group, amount: held }) =>
-        entry({ id, at, keyId, group, held, cost: below(2) === 0 ? held : 0n })
-      );
+      const ends = open.filter(() => below(3) === 0).map(({ id, at, keyId, group, amount: held, claims: [claim] }) => {
+        const details = claim?.scope === "user"
+          ? { details: { user: readUserAccount(claim.id).user, user_since: claim.since } }
+          : {};
+        return entry({ id, at, keyId, group, held, cost: below(2) === 0 ? held : 0n, ...details });
+      });
       assertEquals(await ledger.append(ends), ends.map(() => true));
       entered.push(...ends);
       open = open.filter(({ id }) => ends.every((end) => end.id !== id));

@@ -63,6 +63,12 @@ const SHARED: Readonly<Record<string, SharedObject>> = {
       "end, so that parallel requests cannot overspend.",
     schema: json(groupSchema.shape.budget.unwrap()),
   },
+  "user-budgets": {
+    title: "User budgets",
+    type: "user budget",
+    about: "Budget of each end user of a key, so that an application with one key can limit its users.",
+    schema: json(groupSchema.shape.user_budget.unwrap()),
+  },
   "prices": {
     title: "Prices",
     type: "prices",

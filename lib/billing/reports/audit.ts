@@ -2,6 +2,7 @@
 import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
 import { checkDays, type DayCounts } from "./audit_days.ts";
 import { type Difference, Findings } from "./audit_findings.ts";
+import { checkUsers, type UserCounts } from "./audit_users.ts";
 import { EntryWalk } from "./audit_walk.ts";
 
 /**
@@ -16,13 +17,15 @@ const MOST_RESTARTS = 5;
 /** The start of a ledger without pruned entries. */
 const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
 
+const NO_USERS: UserCounts = { user_sums: 0, user_sums_alone: 0 };
+
 const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
 
 /** Result of an audit. */
 export interface AuditReport {
   /** True if there are no differences. */
   ok: boolean;
-  checked: DayCounts & {
+  checked: DayCounts & UserCounts & {
     entries: number;
     /** Seq of the first and the last entry; `null` if there are none. */
     first_seq: number | null;
@@ -62,12 +65,13 @@ export async function auditLedger(
   const { walk, findings } = await walkAll(ledger, turn);
   for (const message of damage) findings.add({ kind: "file", message });
   const days = await findings.attempt("the sums per day", () => checkDays(ledger, { walk, findings, turn }));
+  const users = await findings.attempt("the sums of end users", () => checkUsers(ledger, { walk, findings, turn }));
   // `attempt` turned the abort into a finding.
   signal?.throwIfAborted();
   const holds = await findings.attempt("the holds", () => checkHolds(ledger, { findings, now: now() }));
   return {
     ok: findings.count === 0,
-    checked: { ...walk.extent(), ...(days ?? NO_DAYS), holds: holds ?? 0 },
+    checked: { ...walk.extent(), ...(days ?? NO_DAYS), ...(users ?? NO_USERS), holds: holds ?? 0 },
     difference_count: findings.count,
     differences: findings.reported,
   };

@@ -16,6 +16,8 @@ export const DIFFERENCE_KINDS = [
   "cost",
   /** A sum per day differs from its entries. */
   "day_sum",
+  /** The entries of an end user add up to another sum. */
+  "user_sum",
   /** An invalid hold. */
   "hold",
   /** An invalid start of the ledger. */

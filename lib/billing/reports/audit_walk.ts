@@ -5,6 +5,7 @@ import { checkSum } from "../../store/entry_row.ts";
 import { checkEntry } from "./audit_entry.ts";
 import type { Findings } from "./audit_findings.ts";
 import { DaySums } from "./day_sums.ts";
+import { UserSums } from "./audit_users.ts";
 
 /** Entries read at a time: a few milliseconds of work. */
 const PAGE = 1000;
@@ -16,6 +17,8 @@ const MOST_UNREADABLE = 1000;
 export class EntryWalk {
   /** Sums of the entries read so far. */
   readonly sums = new DaySums();
+  /** Sums of end users over the entries read. */
+  readonly users = new UserSums();
   /** Start of the walk: after the pruned entries. */
   readonly start: LedgerStart;
   readonly #findings: Findings;
@@ -101,6 +104,7 @@ export class EntryWalk {
     Object.freeze(entry.sheet);
     for (const { kind, message } of checkEntry(entry)) this.#findings.add({ kind, seq, id, message });
     this.sums.add(entry);
+    this.users.add(entry);
     this.#first ??= entry;
     this.#entries++;
     this.#seq = seq;

@@ -1,6 +1,6 @@
 /** Reports the spent, held and remaining amounts of the budgets of groups and keys. */
 import { keyPages, type PublicKey, publicKey } from "../../access/key_admin.ts";
-import { type Budget, type Config, groupOf } from "../../config.ts";
+import { type Budget, type Config, groupOf, type UserBudget } from "../../config.ts";
 import { DAY_MS } from "../../store/days.ts";
 import type { KeyRecord, KeyStore } from "../../store/keys.ts";
 import type { BudgetClaim, LedgerStore } from "../../store/ledger.ts";
@@ -21,7 +21,7 @@ export interface BudgetState {
   resets_at: string | null;
 }
 
-/** The budget of a key or a group. */
+/** The budget of a key, a group, or an end user of a key. */
 export interface BudgetLine extends BudgetState {
   scope: BudgetClaim["scope"];
   /** Id of the key, or name of the group. */
@@ -29,6 +29,8 @@ export interface BudgetLine extends BudgetState {
   name: string;
   /** Name of the group, also that of a key. */
   group: string;
+  /** The end user, empty for requests that name none; `null` for keys and groups. */
+  user: string | null;
 }
 
 /** Costs of a key's requests received in a period. */
@@ -46,9 +48,7 @@ export interface KeyWithBudget extends PublicKey {
 }
 
 /** Owner of a budget. */
-export interface BudgetOwner {
-  scope: BudgetClaim["scope"];
-  id: string;
+export interface BudgetOwner extends Pick<BudgetClaim, "scope" | "id"> {
   budget: Budget;
 }
 
@@ -60,7 +60,7 @@ export interface BudgetParts {
 }
 
 /** The facts of a key that decide which budget applies. */
-type BudgetedKey = Pick<KeyRecord, "id" | "group" | "rules">;
+export type BudgetedKey = Pick<KeyRecord, "id" | "name" | "group" | "rules">;
 
 /** Reads the states of budgets, in the given order. @param now Unix time in milliseconds */
 export async function budgetStates(
@@ -100,10 +100,18 @@ export async function spendingOfKey(ledger: BudgetParts["ledger"], id: string, n
 
 /** The budget of a key: its own, or its group's for every key. */
 export function budgetOfKey(
-  { group, rules }: Omit<BudgetedKey, "id">,
+  { group, rules }: Pick<BudgetedKey, "group" | "rules">,
   config: Pick<Config, "groups">,
 ): Budget | undefined {
   return rules.budget ?? groupOf(config, group)?.key_budget;
+}
+
+/** The budget of each end user of a key: that of the key, or its group's for every key. */
+export function userBudgetOfKey(
+  { group, rules }: Pick<BudgetedKey, "group" | "rules">,
+  config: Pick<Config, "groups">,
+): UserBudget | undefined {
+  return rules.user_budget ?? groupOf(config, group)?.user_budget;
 }
 
 /** Reads the states of the budgets of some keys, by key id. Keys without a budget are left out. */
@@ -130,8 +138,13 @@ export async function keysWithBudgets(
   return keys.map((key) => ({ ...publicKey(key, now), budget: states.get(key.id) ?? null }));
 }
 
+/** Returns the keys of the configuration as the ledger names them. */
+export function configuredKeys({ keys }: Pick<Config, "keys">): BudgetedKey[] {
+  return keys.map((key) => ({ ...key, id: `config:${key.name}` }));
+}
+
 /**
- * Lists every budget: those of groups first, then those of keys that are not revoked, configured keys first. Reads a
+ * Lists every budget but those of end users: those of groups first, then those of keys that are not revoked, configured keys first. Reads a
  * page of keys at a time; each page is a consistent snapshot.
  * @throws the signal's reason if it is aborted
  */
@@ -145,10 +158,9 @@ export async function listBudgets(
   const states = await budgetStates(ledger, groups, now);
   const lines = states.map((state, index): BudgetLine => {
     const name = groups[index]?.id ?? "";
-    return { scope: "group", id: name, name, group: name, ...state };
+    return { scope: "group", id: name, name, group: name, user: null, ...state };
   });
-  const configured = config.keys.map((key) => ({ ...key, id: `config:${key.name}` }));
-  lines.push(...await linesOfKeys({ ledger, config }, configured, now));
+  lines.push(...await linesOfKeys({ ledger, config }, configuredKeys(config), now));
   for await (const page of keyPages(keys)) {
     signal?.throwIfAborted();
     const inUse = page.filter(({ revokedAt }) => revokedAt === undefined);
@@ -157,14 +169,15 @@ export async function listBudgets(
   return lines;
 }
 
-async function linesOfKeys(
+/** Lists the budgets of some keys. Keys without a budget are left out. @param now Unix time in milliseconds */
+export async function linesOfKeys(
   parts: Pick<BudgetParts, "ledger" | "config">,
-  keys: readonly (BudgetedKey & Pick<KeyRecord, "name">)[],
+  keys: readonly BudgetedKey[],
   now: number,
 ): Promise<BudgetLine[]> {
   const states = await keyBudgets(parts, keys, now);
   return keys.flatMap(({ id, name, group }): BudgetLine[] => {
     const state = states.get(id);
-    return state === undefined ? [] : [{ scope: "key", id, name, group, ...state }];
+    return state === undefined ? [] : [{ scope: "key", id, name, group, user: null, ...state }];
   });
 }

@@ -7,6 +7,7 @@ import type {
   ContextTier,
   Ending,
   EntryAttempt,
+  EntryDetails,
   EntryReason,
   Hold,
   ImageSizes,
@@ -14,6 +15,7 @@ import type {
   LedgerStore,
   UsageSource,
 } from "../../store/ledger.ts";
+import type { TargetRefusal } from "../../errors.ts";
 import { whyText } from "./reason_text.ts";
 
 /** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
@@ -49,6 +51,10 @@ export interface EndedRequest {
   attempts: number;
   /** The attempts; empty if there was none, or the only one succeeded. */
   attempt_list: readonly EntryAttempt[];
+  /** Targets that were passed over because they could not be asked. */
+  skipped: readonly TargetRefusal[];
+  /** The vendor's id of the request that answered. */
+  upstream_request_id: string | null;
   /** Reason of a refusal or failure; `null` if there is none, or an older version wrote the entry. */
   reason: EntryReason | null;
   /** `reason` as one sentence. */
@@ -148,6 +154,8 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     ending: entry.ending,
     attempts: entry.attempts,
     attempt_list: entry.details?.attempts ?? [],
+    skipped: entry.details?.skipped ?? [],
+    upstream_request_id: requestIdOf(entry.details) ?? null,
     reason: entry.details?.reason ?? null,
     why: whyText(entry, keyName) ?? null,
     dropped: entry.details?.dropped ?? [],
@@ -181,6 +189,10 @@ export function explainEntry(entry: KeptEntry, keyName?: string): EndedRequest {
     why_free: whyFree(entry, sum),
     adds_up: sum === cost + overrun,
   };
+}
+
+function requestIdOf({ request_id, attempts }: EntryDetails = {}): string | undefined {
+  return request_id ?? attempts?.findLast(({ outcome }) => outcome === "success")?.request_id;
 }
 
 function savedByCache({ sheet, tokens }: KeptEntry): string | null {

@@ -1,6 +1,6 @@
 /** Formats the explanation of a request as text. */
 import type { Affinity, ContextTier, ImageSizes, UsageSource } from "../../store/ledger.ts";
-import { attemptLines } from "./reason_text.ts";
+import { attemptLines, skippedLines } from "./reason_text.ts";
 import type { EndedRequest, Explanation } from "./explain.ts";
 
 /** Names of price classes. */
@@ -47,13 +47,24 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
   const head = facts.map(([name, text]) => `${`${name}:`.padEnd(14)}${text}\n`).join("");
   if (explanation.state === "running") return head;
   const why = explanation.why === null ? "" : `${explanation.why}\n\n`;
-  const attempts = attemptLines(explanation.attempt_list).map((line) => `  ${line}\n`).join("");
+  const lines = [...attemptLines(explanation.attempt_list), ...skippedLines(explanation.skipped)];
+  const attempts = lines.map((line) => `  ${line}\n`).join("");
   return `${why}${head}${attempts === "" ? "" : `\nAttempts:\n${attempts}`}\n${arithmetic(explanation)}`;
 }
 
 function endedFacts(request: EndedRequest): [string, string][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, tokens, seq } = request;
-  const { affinity, cache_saved_usd, service_tier, dropped, user, tags, context_tier, price_window } = request;
+  const {
+    upstream_request_id,
+    affinity,
+    cache_saved_usd,
+    service_tier,
+    dropped,
+    user,
+    tags,
+    context_tier,
+    price_window,
+  } = request;
   // The process that served a lost request recorded neither its upstream nor its end.
   const isLost = ending === "lost";
   const time = `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${
@@ -62,6 +73,7 @@ function endedFacts(request: EndedRequest): [string, string][] {
   const noUpstream = isLost ? "unknown" : "none was asked";
   return [
     ["Upstream", upstream === null ? noUpstream : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
+    ...(upstream_request_id === null ? [] : [["Upstream id", upstream_request_id] as [string, string]]),
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
     ["Time", isLost ? "unknown" : time],
     ...(images > 0 ? [["Images", grouped(images)] as [string, string]] : []),

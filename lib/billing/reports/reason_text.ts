@@ -79,7 +79,7 @@ function budgetText(
 ): string {
   const setting = settingText(scope, "budget", reason, owners);
   const held = held_usd === "0" ? "" : ` and ${held_usd} USD held for running requests`;
-  return `${ownerText(scope, id, owners)} has a budget of ${budget_usd} USD ` +
+  return `${ownerText(scope, id, owners)} ${id === "" ? "have" : "has"} a budget of ${budget_usd} USD ` +
     `${period === "total" ? "in all" : `per ${period}`}${setting} with ${left_usd} USD left${held}; ` +
     `the request could cost up to ${needed_usd} USD` +
     (resets_on === undefined ? "" : `, and the budget resets on ${resets_on}`);
@@ -103,19 +103,22 @@ function targetsText(targets: readonly TargetRefusal[]): string {
   return `no target was available: ${all.join(", ")}`;
 }
 
-function ownerText(scope: LimitRefusal["scope"], id: string, { key }: Owners): string {
-  return scope === "key" ? `key "${key}"` : `${scope} "${id}"`;
+function ownerText(scope: LimitRefusal["scope"] | BudgetRefusal["scope"], id: string, { key }: Owners): string {
+  if (scope === "key") return `key "${key}"`;
+  if (scope !== "user") return `${scope} "${id}"`;
+  return `${id === "" ? "requests without an end user" : `end user "${id}"`} of key "${key}"`;
 }
 
 /** Where the operator configured the limit or budget. */
 function settingText(
-  scope: LimitRefusal["scope"],
+  scope: LimitRefusal["scope"] | BudgetRefusal["scope"],
   what: "limits" | "budget",
   { set_by }: EntryReason,
   { group }: Owners,
 ): string {
+  if (set_by === undefined && (scope === "key" || scope === "user")) return "";
+  if (scope === "user") return set_by === "key" ? " (user_budget of the key)" : ` (group ${group}, user_budget)`;
   if (scope !== "key") return ` (${what} of the ${scope})`;
-  if (set_by === undefined) return "";
   return set_by === "key" ? ` (${what} of its own)` : ` (group ${group}, key_${what})`;
 }
 
@@ -147,6 +150,13 @@ export function attemptLines(attempts: readonly EntryAttempt[]): string[] {
     const then = next === undefined ? "" : `; ${nextText(attempt, next)}`;
     return `${at + 1}. ${upstream}, ${model}: ${OUTCOMES[outcome] ?? outcome} after ${ms} ms${details}${then}`;
   });
+}
+
+/** Writes one line for each target that was passed over. */
+export function skippedLines(targets: readonly TargetRefusal[]): string[] {
+  return targets.map(({ upstream, model, why, wait_ms }) =>
+    `- ${upstream}, ${model}: not asked, ${WHY_NOT[why]} (${secondsText(wait_ms)} s left)`
+  );
 }
 
 function nextText({ upstream, model }: EntryAttempt, next: EntryAttempt): string {

@@ -44,7 +44,7 @@ function holders(config: Config): Holder[] {
       models: models.filter(({ id }) => mayUse({ group, rules: {} }, id)),
       factor: group.price_factor,
       limits: [["limits", group.limits], ["key_limits", group.key_limits]],
-      budgets: [["budget", group.budget], ["key_budget", group.key_budget]],
+      budgets: [["budget", group.budget], ["key_budget", group.key_budget], ["user_budget", group.user_budget]],
     })),
     ...config.keys.flatMap(({ group: name, rules }, index): Holder[] => {
       const group = groupOf(config, name);
@@ -53,7 +53,7 @@ function holders(config: Config): Holder[] {
         models: models.filter(({ id }) => mayUse({ group, rules }, id)),
         factor: group.price_factor,
         limits: [["limits", rules.limits]],
-        budgets: [["budget", rules.budget]],
+        budgets: [["budget", rules.budget], ["user_budget", rules.user_budget]],
       }];
     }),
   ];

@@ -77,6 +77,8 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     entriesWithin: (span) => reach.askLong(() => ledger.entriesWithin(span)),
     usage: (query, signal) => reach.askLong(() => ledger.usage(query, signal)),
     search: (search, signal) => reach.askLong(() => ledger.search(search, signal)),
+    topUsers: (of, signal) => reach.askLong(() => ledger.topUsers(of, signal)),
+    userSums: (from) => reach.askLong(() => ledger.userSums(from)),
     lastSeq: () => reach.ask(() => ledger.lastSeq()),
     days: (since, enough) => reach.askLong(() => ledger.days(since, enough)),
     prune: (beforeDay) => reach.askLong(() => ledger.prune(beforeDay)),

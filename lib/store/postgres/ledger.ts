@@ -12,6 +12,7 @@ import { searchEntries } from "./ledger_search.ts";
 import { readDays, readLeft, readSpending, readUsage } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
+import { pruneUserSums, readTopUsers, readUserSums } from "./user_sums.ts";
 
 /** Holds voided by one statement. */
 const VOIDED_AT_ONCE = 256;
@@ -110,6 +111,8 @@ export function openPostgresLedger(
     // One statement that runs to its end: cancelling by connection could hit the next statement on it.
     usage: (query) => readUsage(sql, query),
     search: (search) => searchEntries(sql, search),
+    topUsers: (of) => readTopUsers(sql, of),
+    userSums: (from) => readUserSums(sql, from),
     async lastSeq() {
       const [head] = await sql<{ seq: bigint }[]>`SELECT seq FROM ledger_head`;
       return Number(head?.seq ?? 0);
@@ -119,7 +122,7 @@ export function openPostgresLedger(
       const [row] = await retryConflicts(() =>
         sql<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_AT_ONCE}) AS gone`
       );
-      return Number(row?.gone) === PRUNED_AT_ONCE;
+      return await pruneUserSums(sql, beforeDay) || Number(row?.gone) === PRUNED_AT_ONCE;
     },
     start: () => readStart(sql),
   };

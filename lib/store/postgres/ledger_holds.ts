@@ -2,6 +2,7 @@
 import { dayOf } from "../days.ts";
 import { assertHold } from "../entry_row.ts";
 import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
+import { countsAgainst } from "../hold_row.ts";
 import type { Sql } from "./client.ts";
 import type { ServerClock } from "./ledger_clock.ts";
 import { retryConflicts } from "./ledger_retry.ts";
@@ -153,7 +154,7 @@ function holdRows(holds: readonly Hold[], ahead: bigint): object[] {
       against: hold.claims.map((claim) => places.get(spenderName(claim))),
       budgets: hold.claims.map(({ budget }) => String(budget)),
       adds_to: spenders
-        .filter(({ scope, id, since }) => (scope === "key" ? hold.keyId : hold.group) === id && day >= since)
+        .filter((spender) => countsAgainst(hold, spender))
         .map(({ place }) => place),
     };
   });

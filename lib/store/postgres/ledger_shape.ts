@@ -257,5 +257,57 @@ CREATE INDEX entries_failed ON entries (at) WHERE ending IN ('failed', 'refused'
 CREATE INDEX entries_by_user ON entries (end_user, at) WHERE end_user IS NOT NULL;
 `;
 
+/**
+ * Sums of end users in periods of their budgets. Entries name the period in their details. The index serves the held
+ * amount of a user: the claim of a user is the first one of a hold.
+ */
+export const USERS_STEP = `
+CREATE TABLE user_sums (
+  since bigint NOT NULL,
+  key_id text COLLATE "C" NOT NULL,
+  end_user text COLLATE "C" NOT NULL,
+  cost numeric NOT NULL CHECK (cost >= 0),
+  PRIMARY KEY (since, key_id, end_user)
+) WITH (fillfactor = 70);
+CREATE INDEX holds_by_user ON holds ((claims #>> '{0,id}'), (claims #>> '{0,since}'))
+  WHERE claims #>> '{0,scope}' = 'user';
+
+CREATE FUNCTION ledger_charge_users() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+  INSERT INTO user_sums AS s
+    SELECT (details::json ->> 'user_since')::bigint, key_id, coalesce(end_user, ''), sum(cost) FROM added
+    WHERE cost > 0 AND details IS NOT NULL AND details::json ->> 'user_since' IS NOT NULL GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+  ON CONFLICT (since, key_id, end_user) DO UPDATE SET cost = s.cost + excluded.cost;
+  RETURN NULL;
+END $body$;
+CREATE TRIGGER entries_charge_users AFTER INSERT ON entries REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_charge_users();
+
+CREATE OR REPLACE FUNCTION ledger_on_hold(spender_scope text, spender_id text, since bigint) RETURNS numeric
+LANGUAGE plpgsql STABLE AS $body$
+BEGIN
+  IF spender_scope = 'key' THEN
+    RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE key_id = spender_id AND day >= since);
+  ELSIF spender_scope = 'user' THEN
+    RETURN (SELECT coalesce(sum(amount), 0) FROM holds
+      WHERE claims #>> '{0,scope}' = 'user' AND claims #>> '{0,id}' = spender_id AND claims #>> '{0,since}' = since::text);
+  END IF;
+  RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE group_name = spender_id AND day >= since);
+END $body$;
+
+CREATE OR REPLACE FUNCTION ledger_charged(spender_scope text, spender_id text, since bigint) RETURNS numeric
+LANGUAGE plpgsql STABLE AS $body$
+DECLARE
+  break integer := strpos(spender_id, E'\\n');
+BEGIN
+  IF spender_scope = 'user' THEN
+    RETURN coalesce((SELECT cost FROM user_sums u WHERE u.since = ledger_charged.since
+      AND key_id = left(spender_id, break - 1) AND end_user = substr(spender_id, break + 1)), 0);
+  END IF;
+  RETURN (SELECT coalesce(sum(cost), 0) FROM spent
+    WHERE scope = spender_scope AND id = spender_id AND day >= ledger_charged.since);
+END $body$;
+`;
+
 /** The current tables of the ledger, for a new database. */
-export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP;
+export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP + SEARCH_STEP + USERS_STEP;

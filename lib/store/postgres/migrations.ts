@@ -3,7 +3,7 @@ import { ALERTS_SHAPE } from "./alerts_shape.ts";
 import { ANSWER_ROWS_STEP, ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
-import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP } from "./ledger_shape.ts";
+import { DETAILS_STEP, LEDGER_STEP, SEARCH_STEP, USERS_STEP } from "./ledger_shape.ts";
 import { NODES_SHAPE } from "./nodes.ts";
 import { OPERATORS_SHAPE } from "./operators_shape.ts";
 
@@ -19,4 +19,5 @@ export const MIGRATIONS: readonly string[] = [
   SEARCH_STEP,
   OPERATORS_SHAPE,
   NODES_SHAPE,
+  USERS_STEP,
 ];

@@ -28,10 +28,12 @@ export class Accounts {
   readonly #chargedSince: (spender: Spender) => Amount;
   readonly #accounts = new Map<string, Account>();
   readonly #holds = new Map<string, Hold>();
+  /** Amounts held of end users, by their claims. Their charges are not kept in memory: anyone may invent users. */
+  readonly #usersHeld = new Map<string, Amount>();
   /** Reads of charged amounts in progress, with the amounts charged since they began. */
   readonly #readings = new Set<{ name: string; since: number; added: Amount }>();
 
-  /** @param chargedSince reads the charges of a key or group since a day; called once per period */
+  /** @param chargedSince reads the charges since a day; called once per period of a key or group */
   constructor(chargedSince: (spender: Spender) => Amount) {
     this.#chargedSince = chargedSince;
   }
@@ -133,6 +135,7 @@ export class Accounts {
   }
 
   #charged(spender: Spender): Amount {
+    if (spender.scope === "user") return this.#chargedSince(spender);
     const { charged } = this.#account(nameOf(spender.scope, spender.id));
     const known = charged.get(spender.since);
     if (known !== undefined) return known;
@@ -141,7 +144,9 @@ export class Accounts {
     return sum;
   }
 
-  #held({ scope, id, since }: Spender): Amount {
+  #held(spender: Spender): Amount {
+    const { scope, id, since } = spender;
+    if (scope === "user") return this.#usersHeld.get(userName(spender)) ?? 0n;
     let sum = 0n;
     for (const [day, amount] of this.#accounts.get(nameOf(scope, id))?.held ?? []) {
       if (day >= since) sum += amount;
@@ -149,7 +154,8 @@ export class Accounts {
     return sum;
   }
 
-  #addHeld({ keyId, group, at }: Hold, amount: Amount): void {
+  #addHeld({ keyId, group, at, claims }: Hold, amount: Amount): void {
+    for (const claim of claims) if (claim.scope === "user") this.#addUserHeld(userName(claim), amount);
     const day = dayOf(at);
     for (const name of [nameOf("key", keyId), nameOf("group", group)]) {
       const { held } = this.#account(name);
@@ -157,6 +163,12 @@ export class Accounts {
       if (sum === 0n) held.delete(day);
       else held.set(day, sum);
     }
+  }
+
+  #addUserHeld(name: string, amount: Amount): void {
+    const sum = (this.#usersHeld.get(name) ?? 0n) + amount;
+    if (sum === 0n) this.#usersHeld.delete(name);
+    else this.#usersHeld.set(name, sum);
   }
 
   #account(name: string): Account {
@@ -201,6 +213,10 @@ export function lostEntry(
     attempts: 0,
     images: 0,
   };
+}
+
+function userName({ id, since }: Pick<Spender, "id" | "since">): string {
+  return `${since}\n${id}`;
 }
 
 function nameOf(scope: BudgetClaim["scope"], id: string): string {

@@ -12,7 +12,7 @@ export const COUNTS =
 export interface SumRows {
   /** Adds entries to the sums of their days, within the transaction that enters them. */
   add(entries: readonly Entry[]): void;
-  chargedSince(spender: Spender): bigint;
+  chargedSince(spender: Spender & { scope: "key" | "group" }): bigint;
   /** As `LedgerStore.days`, in slices; each slice reads the current sums. */
   days(since: number, enough: number): Generator<void, DaySum[]>;
 }

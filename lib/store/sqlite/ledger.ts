@@ -3,7 +3,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Hold, LedgerStart, LedgerStore, Spender, Spending } from "../ledger.ts";
-import { dayOf } from "../days.ts";
+import { countsAgainst } from "../hold_row.ts";
 import { openPruning } from "./prune.ts";
 import {
   type EntryRows,
@@ -14,6 +14,7 @@ import {
   type SheetRows,
 } from "./ledger_rows.ts";
 import { openSumRows, type SumRows } from "./day_sums.ts";
+import { openUserSumRows, type UserSumRows } from "./user_sums.ts";
 
 /** The tables of the ledger. */
 export interface LedgerRows {
@@ -21,17 +22,29 @@ export interface LedgerRows {
   sheets: SheetRows;
   holds: HoldRows;
   sums: SumRows;
+  users: UserSumRows;
   start(): LedgerStart;
 }
 
 /** The operations of a ledger that need no ownership. */
 export type LedgerReader = Pick<
   LedgerStore,
-  "find" | "spenders" | "entries" | "entriesWithin" | "usage" | "search" | "lastSeq" | "days" | "prune" | "start"
+  | "find"
+  | "spenders"
+  | "entries"
+  | "entriesWithin"
+  | "usage"
+  | "search"
+  | "topUsers"
+  | "userSums"
+  | "lastSeq"
+  | "days"
+  | "prune"
+  | "start"
 >;
 
 /** Reports made in slices. */
-export type Reports = Pick<LedgerStore, "usage" | "search">;
+export type Reports = Pick<LedgerStore, "usage" | "search" | "topUsers">;
 
 /** Opens the rows of a migrated database. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
@@ -42,6 +55,7 @@ export function openLedgerRows(db: DatabaseSync): LedgerRows {
     entries: openEntryRows(db, sheets),
     holds: openHoldRows(db),
     sums: openSumRows(db),
+    users: openUserSumRows(db),
     start,
   };
 }
@@ -59,8 +73,8 @@ export function openLedgerReader(
   db: DatabaseSync,
   { rows, reports }: { rows: LedgerRows; reports: Reports },
 ): LedgerReader {
-  const { entries, sums, start } = rows;
-  const prune = openPruning(db, start);
+  const { entries, sums, users, start } = rows;
+  const prune = openPruning(db, { start, users });
   return {
     find: async (id) => entries.find(id),
     spenders: async ({ after }) => entries.spenders(after),
@@ -68,11 +82,19 @@ export function openLedgerReader(
     entriesWithin: async (span) => entries.within(span),
     usage: reports.usage,
     search: reports.search,
+    topUsers: reports.topUsers,
+    userSums: async (from) => users.after(from),
     lastSeq: async () => entries.lastSeq(),
     days: (since, enough = Infinity) => runSlicedNow(sums.days(since, enough)),
     prune,
     start: async () => start(),
   };
+}
+
+/** Returns what a key, group or end user was charged since a day. */
+export function readCharged({ sums, users }: Pick<LedgerRows, "sums" | "users">, spender: Spender): bigint {
+  const { scope, id, since } = spender;
+  return scope === "user" ? users.charged(spender) : sums.chargedSince({ scope, id, since });
 }
 
 /** Opens the ledger for a process that does not own it, which cannot enter anything. */
@@ -83,11 +105,11 @@ export function openGuestLedger(db: DatabaseSync, reports: Reports): LedgerStore
     throw new Error("Cannot enter anything into the ledger: this process does not own it");
   }
 
-  function spendingOf({ scope, id, since }: Spender, holds: readonly Hold[]): Spending {
+  function spendingOf(spender: Spender, holds: readonly Hold[]): Spending {
     const held = holds
-      .filter(({ keyId, group, at }) => (scope === "key" ? keyId : group) === id && dayOf(at) >= since)
+      .filter((hold) => countsAgainst(hold, spender))
       .reduce((sum, { amount }) => sum + amount, 0n);
-    return { charged: rows.sums.chargedSince({ scope, id, since }), held };
+    return { charged: readCharged(rows, spender), held };
   }
 
   return {

@@ -59,6 +59,13 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const charged = db.prepare(
     `SELECT DISTINCT key_id AS "key", group_name AS "group" FROM entries WHERE seq > ? AND seq <= ? AND cost > 0`,
   );
+  // A user is charged where the entry has a period of the user's budget, and refused where that budget was the reason.
+  const users = db.prepare(
+    `SELECT key_id AS keyId, coalesce(end_user, '') AS user, max(reason IS 'budget') AS refused FROM entries
+     WHERE seq > ? AND seq <= ? AND details IS NOT NULL AND (cost > 0 AND json_extract(details, '$.user_since') IS NOT NULL
+       OR reason = 'budget' AND json_extract(details, '$.reason.budget.scope') = 'user')
+     GROUP BY 1, 2`,
+  );
   const within = db.prepare(
     `SELECT ${SELECTED_ENTRY} FROM entries WHERE (at, seq) > (?, ?) AND at < ? ORDER BY at, seq LIMIT ?`,
   );
@@ -76,13 +83,18 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
     },
     spenders(after) {
       const last = Number(lastSeq.get()?.seq);
-      if (after === undefined) return { seq: last, keys: [], groups: [] };
+      if (after === undefined) return { seq: last, keys: [], groups: [], users: [] };
       const seq = Math.min(last, after + SPENDERS_AT_ONCE);
       const rows = charged.all(after, seq) as { key: string; group: string }[];
       return {
         seq,
         keys: [...new Set(rows.map(({ key }) => key))],
         groups: [...new Set(rows.map(({ group }) => group))],
+        users: users.all(after, seq).map(({ keyId, user, refused }) => ({
+          keyId: String(keyId),
+          user: String(user),
+          refused: refused === 1,
+        })),
       };
     },
     after: (seq, limit) => read(after.all(seq, limit)),

@@ -11,6 +11,7 @@ import { openOwnedLedger } from "./owned_ledger.ts";
 import { prepareSearch } from "./search.ts";
 import { openSideTables } from "./side_tables.ts";
 import { prepareUsage } from "./usage.ts";
+import { prepareTopUsers } from "./user_sums.ts";
 
 /** Opens an empty store. */
 export function openMemoryStore(): Store {
@@ -36,6 +37,7 @@ export function openMemoryAlerts(): AlertStore {
 function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>[1] {
   const work = prepareUsage(db);
   const search = prepareSearch(db);
+  const topUsers = prepareTopUsers(db);
   return {
     sync: { durable: () => Promise.resolve() },
     reports: {
@@ -44,6 +46,7 @@ function openMemoryReports(db: DatabaseSync): Parameters<typeof openOwnedLedger>
         return await runToEnd(work.sumUp(query)).list();
       },
       search: (query, signal) => runSlicedNow(search(query), signal),
+      topUsers: (of, signal) => runSlicedNow(topUsers(of), signal),
     },
     charged: async (spender, begun) => runToEnd(work.charge(spender, begun)),
   };

@@ -241,4 +241,13 @@ export const MIGRATIONS: readonly string[] = [
     id TEXT PRIMARY KEY,
     expires_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
+
+  // What end users of keys spent in periods of their budgets. `since` is the first day of the period.
+  `CREATE TABLE user_sums (
+    since INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    end_user TEXT NOT NULL,
+    cost INTEGER NOT NULL,
+    PRIMARY KEY (since, key_id, end_user)
+  ) STRICT, WITHOUT ROWID;`,
 ];

@@ -8,7 +8,7 @@ import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "../entry_row.ts";
 import { runSlicedNow } from "../../scheduler.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet, Spender, Spending } from "../ledger.ts";
-import { type LedgerRows, openLedgerReader, openLedgerRows, type Reports } from "./ledger.ts";
+import { type LedgerRows, openLedgerReader, openLedgerRows, readCharged, type Reports } from "./ledger.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
@@ -110,7 +110,7 @@ class Writer {
   constructor(db: DatabaseSync, rows: LedgerRows) {
     this.#db = db;
     this.#rows = rows;
-    this.accounts = new Accounts(rows.sums.chargedSince);
+    this.accounts = new Accounts((spender) => readCharged(rows, spender));
     this.#last = rows.entries.last(1)[0] ?? rows.start();
     this.#versions = new Map(rows.sheets.all().map(({ version, sheet }) => [sheetText(sheet), version]));
   }
@@ -162,6 +162,7 @@ class Writer {
           for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
           if (!this.#rows.entries.insert(batch.kept)) throw TAKEN;
           this.#rows.sums.add(batch.kept);
+          this.#rows.users.add(batch.kept);
         }
         for (const { id } of entries) {
           if (this.#noted.has(id)) this.#rows.holds.delete(id);

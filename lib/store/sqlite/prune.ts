@@ -4,6 +4,7 @@ import { DAY_MS, dayOf } from "../days.ts";
 import type { LedgerStart } from "../ledger.ts";
 import { readNumber } from "./pragma.ts";
 import { atomically, whenFree } from "./transaction.ts";
+import type { UserSumRows } from "./user_sums.ts";
 
 /** Entries pruned and pages freed per call: a few milliseconds of work. */
 const ENTRIES_AT_ONCE = 500;
@@ -23,7 +24,10 @@ interface OldRow {
 }
 
 /** Prepares `LedgerStore.prune`. */
-export function openPruning(db: DatabaseSync, start: () => LedgerStart): (beforeDay: number) => Promise<boolean> {
+export function openPruning(
+  db: DatabaseSync,
+  { start, users }: { start: () => LedgerStart; users: Pick<UserSumRows, "prune"> },
+): (beforeDay: number) => Promise<boolean> {
   const oldest = db.prepare("SELECT seq, at, check_sum FROM entries WHERE seq > ? ORDER BY seq LIMIT ?");
   const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?");
   const remove = db.prepare("DELETE FROM entries WHERE seq <= ?");
@@ -43,7 +47,8 @@ export function openPruning(db: DatabaseSync, start: () => LedgerStart): (before
 
   return async (beforeDay) => {
     const gone = await whenFree(() => atomically(db, () => forget(beforeDay)));
-    return gone === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
+    const isMore = await whenFree(() => users.prune(beforeDay));
+    return isMore || gone === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
   };
 }
 

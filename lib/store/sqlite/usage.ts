@@ -7,6 +7,7 @@ import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { LedgerStore, Spender, UsageBy, UsageFilter, UsageQuery } from "../ledger.ts";
 import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
 import { prepareSearch } from "./search.ts";
+import { prepareTopUsers } from "./user_sums.ts";
 import { whenFree } from "./transaction.ts";
 
 /** Rows summed per slice: about a millisecond of work, at most three. */
@@ -18,6 +19,8 @@ export interface SqliteReports {
   usage: LedgerStore["usage"];
   /** As `LedgerStore.search`. */
   search: LedgerStore["search"];
+  /** As `LedgerStore.topUsers`. */
+  topUsers: LedgerStore["topUsers"];
   /** Reads the amount charged to a group. */
   charged: ReadCharged;
   close(): void;
@@ -29,10 +32,11 @@ export interface SqliteReports {
  */
 export function openSqliteReports(file: string): SqliteReports {
   const sums = openReader(file, prepareUsage);
-  const searches = openReader(file, prepareSearch);
+  const searches = openReader(file, (db) => ({ search: prepareSearch(db), topUsers: prepareTopUsers(db) }));
   return {
     usage: async (query, signal) => (await sums.inTurn((work) => work.sumUp(query), signal)).list(),
-    search: (query, signal) => searches.inTurn((search) => search(query), signal),
+    search: (query, signal) => searches.inTurn(({ search }) => search(query), signal),
+    topUsers: (of, signal) => searches.inTurn(({ topUsers }) => topUsers(of), signal),
     charged: (spender, begun) => sums.inTurn((work) => work.charge(spender, begun)),
     close() {
       sums.close();

@@ -1,7 +1,16 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
+import { formatUsd } from "../../../lib/billing/money.ts";
 import { dayOf } from "../../../lib/store/days.ts";
-import type { BilledExtra, DaySum, Hold, KeptEntry, LedgerStart, LedgerStore } from "../../../lib/store/ledger.ts";
+import {
+  type BilledExtra,
+  type DaySum,
+  type Hold,
+  type KeptEntry,
+  type LedgerStart,
+  type LedgerStore,
+  userAccount,
+} from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_MS, DAY_ONE, entryOf, someEntries, tokensOf } from "./entries.ts";
 
@@ -63,6 +72,8 @@ Deno.test("auditLedger() finds no differences in a correct ledger, and reports w
     day_sums: (await (await ledgerOf(1200)).days(0)).length,
     day_sums_in_motion: 0,
     day_sums_alone: 0,
+    user_sums: 0,
+    user_sums_alone: 0,
     holds: 0,
   });
   assertEquals((await auditLedger(openMemoryStore().ledger)).checked.first_seq, null);
@@ -331,4 +342,41 @@ Deno.test("auditLedger() yields to connections while it runs", async () => {
   await auditLedger(ledger);
   isOver = true;
   assertEquals(await connected, false);
+});
+
+Deno.test("auditLedger() adds up what end users spent of their budgets anew", async () => {
+  const ledger = await ledgerOf(0);
+  const day = dayOf(DAY_ONE);
+  const users = Array.from({ length: 700 }, (_, index) => `u${index}`);
+  await ledger.append(
+    users.map((user, index) =>
+      entryOf({ id: `user${index}`, details: { user, user_since: index % 3 === 0 ? 0 : day } })
+    ),
+  );
+  const whole = await auditLedger(ledger);
+  assertEquals([whole.ok, whole.checked.user_sums, whole.checked.user_sums_alone], [true, 700, 0]);
+  const { cost } = entryOf();
+  const { userSums, spending } = ledger;
+  const account = userAccount("key_1", "u1");
+  const more = await auditLedger({
+    ...ledger,
+    userSums: async (from) =>
+      (await userSums(from)).map((sum) => sum.user === "u1" ? { ...sum, charged: sum.charged + 1n } : sum),
+  });
+  const less = await auditLedger({
+    ...ledger,
+    spending: async (spenders) =>
+      (await spending(spenders)).map((sum, at) => spenders[at]?.id === account ? { ...sum, charged: cost - 1n } : sum),
+  });
+  const lost = await auditLedger({
+    ...ledger,
+    userSums: async (from) => (await userSums(from)).filter(({ user }) => user !== "u1"),
+    spending: async (spenders) =>
+      (await spending(spenders)).map((sum, at) => spenders[at]?.id === account ? { ...sum, charged: 0n } : sum),
+  });
+  assertEquals([more, less, lost].map(kinds), [["user_sum"], ["user_sum"], ["user_sum"]]);
+  assertEquals(
+    lost.differences[0]?.message,
+    `period from 2026-11-20, key "key_1", end user "u1": the sum is 0 USD, the entries make ${formatUsd(cost)} USD`,
+  );
 });

@@ -171,7 +171,7 @@ function customer(
         reportOnly,
       }));
     },
-    budgets: (now) => budgetClaims(caller, now),
+    budgets: (now) => budgetClaims(caller, { user: undefined, now }),
   };
 }
 

@@ -1,5 +1,7 @@
 /** What an operator sees of the attempts at upstreams: metrics, log lines, and the sentence of `/readyz`. */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { explainRequest } from "../../../lib/billing/reports/explain.ts";
+import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { model, oneModel, startGateway, type TestGateway, upstream, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { readiness } from "../../../lib/request/health.ts";
@@ -230,4 +232,44 @@ Deno.test("a breaker's gauge falls only after its target was tried", async () =>
   answered.resolve();
   assertEquals(await trial, 200);
   assertEquals(await gauge(), "0");
+});
+
+Deno.test("an entry has the vendor's request id, and the targets that were passed over with the reason", async () => {
+  using time = simulateTime(1_800_000_000_000);
+  await using first = startUpstream(() => json(errorBody("chat", "broken"), { status: 500 }));
+  const answered = json(WHOLE.chat, { headers: { "x-request-id": "vendor-17" } });
+  await using second = startUpstream(() => answered);
+  await using third = startUpstream(() => json(errorBody("chat", "broken"), { status: 500 }));
+  await using gateway = startGateway(targets({ first: first.url, second: second.url, third: third.url }), {
+    breakers: true,
+    now: () => time.now(),
+  });
+  const explained = async () => {
+    const response = await gateway.ask("chat", prompt("chat"));
+    await response.text();
+    const found = await explainRequest(gateway.store.ledger, response.headers.get("x-request-id") ?? "");
+    assert(found?.state === "ended");
+    return found;
+  };
+  let last = await explained();
+  // Where another attempt failed, the list has the id.
+  assertEquals(last.attempt_list.map(({ upstream, request_id }) => [upstream, request_id]), [["first", undefined], [
+    "second",
+    "vendor-17",
+  ]]);
+  assertEquals([last.skipped, last.upstream_request_id], [[], "vendor-17"]);
+  for (let tries = 0; last.attempts > 1; tries++) {
+    assert(tries < 10);
+    await time.pass(1_000);
+    last = await explained();
+  }
+  const [skipped] = last.skipped;
+  assertEquals([last.attempt_list, last.upstream_request_id], [[], "vendor-17"]);
+  // The third target is behind the one that answered.
+  assertEquals(last.skipped.map(({ upstream, why }) => [upstream, why]), [["first", "open"]]);
+  assertMatch(
+    explanationText(last),
+    /\nUpstream id: +vendor-17\n[^]*\nAttempts:\n {2}- first, acme\/one: not asked, its breaker was open \(\d+(\.\d)? s left\)\n/,
+  );
+  assert((skipped?.wait_ms ?? 0) > 0);
 });

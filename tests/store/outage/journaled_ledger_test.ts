@@ -49,6 +49,8 @@ function farAway(mood: () => Mood): LedgerStore {
     days: far(ledger.days),
     prune: far(ledger.prune),
     search: far(ledger.search),
+    topUsers: far(ledger.topUsers),
+    userSums: far(ledger.userSums),
     lastSeq: far(ledger.lastSeq),
     start: far(ledger.start),
   };

@@ -1,7 +1,7 @@
 /** Several nodes on one database, who all want the same at once. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
-import type { BudgetClaim, Entry, LedgerStore } from "../../../lib/store/ledger.ts";
+import { type BudgetClaim, type Entry, type LedgerStore, userAccount } from "../../../lib/store/ledger.ts";
 import type { Sql } from "../../../lib/store/postgres/client.ts";
 import { HAS_POSTGRES } from "../../support/databases.ts";
 import { seeded } from "../../support/random.ts";
@@ -97,11 +97,13 @@ Deno.test({
   fn: () =>
     withLedgers(NODES, async (ledgers) => {
       for (let round = 0; round < 30; round++) {
-        // A key's own budget, or a group's that several keys share.
-        const isKey = round % 2 === 0;
+        // A key's own budget, one of its end users, or a group's that several keys share.
+        const isKey = round % 3 > 0;
         const claimOf = (keyId: string): BudgetClaim =>
-          isKey
+          round % 3 === 1
             ? { scope: "key", id: keyId, budget: 100n, since: DAY }
+            : isKey
+            ? { scope: "user", id: userAccount(keyId, "anna"), budget: 100n, since: DAY }
             : { scope: "group", id: `group_${round}`, budget: 100n, since: DAY };
         const wishes = Array.from({ length: 160 }, (_, index) => {
           const keyId = isKey ? `key_${round}` : `key_${round}_${index % 3}`;

@@ -1,0 +1,158 @@
+/** Finds budgets of groups, keys and end users by their owners. */
+import type { Budget, Config } from "../../config.ts";
+import type { KeyStore } from "../../store/keys.ts";
+import { type LedgerStore, userAccount, type UserSum } from "../../store/ledger.ts";
+import { periodStart } from "../budgets.ts";
+import {
+  type BudgetedKey,
+  type BudgetLine,
+  budgetStates,
+  configuredKeys,
+  linesOfKeys,
+  listBudgets,
+  userBudgetOfKey,
+} from "./budget_report.ts";
+
+/** End users of an answer: usual and most. */
+const USUAL_USERS = 20;
+const MOST_USERS = 1_000;
+
+const SCOPES = ["group", "key", "user"] as const;
+const PERIODS: readonly Budget["period"][] = ["day", "week", "month", "total"];
+
+/** Names of the parameters of a search. */
+export const BUDGET_PARAMETERS = ["scope", "group", "key", "user", "limit"] as const;
+
+/** The parameters of a search as they are typed. */
+export type BudgetTexts = Partial<Record<typeof BUDGET_PARAMETERS[number], string>>;
+
+/** A parameter that cannot be read. */
+export class BudgetQueryError extends RangeError {
+  override name = "BudgetQueryError";
+  readonly param: keyof BudgetTexts;
+
+  constructor(message: string, param: keyof BudgetTexts) {
+    super(message);
+    this.param = param;
+  }
+}
+
+/** Sources of the budgets. */
+export interface BudgetSearchParts {
+  ledger: Pick<LedgerStore, "spending" | "topUsers">;
+  keys: Pick<KeyStore, "page" | "find" | "findIds">;
+  config: Pick<Config, "groups" | "keys">;
+}
+
+/** A moment of a search, in Unix milliseconds, and the end of interest in it. */
+interface Moment {
+  now: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * Lists budgets: those of groups, of keys, and of the end users who spent most, at most `limit` of these.
+ * @throws {BudgetQueryError} for parameters that cannot be read; the reason of the signal
+ */
+export async function findBudgets(
+  parts: BudgetSearchParts,
+  texts: BudgetTexts,
+  moment: Moment,
+): Promise<BudgetLine[]> {
+  const { group, user } = texts;
+  const scope = readScope(texts);
+  const limit = readLimit(texts);
+  if (group !== undefined && !Object.hasOwn(parts.config.groups, group)) {
+    throw new BudgetQueryError(`Cannot find group "${group}": it is not configured`, "group");
+  }
+  if (user !== undefined && texts.key === undefined) {
+    throw new BudgetQueryError("Expected the key of this end user: each key has its own end users", "user");
+  }
+  const key = texts.key === undefined ? undefined : await findKey(texts.key, parts);
+  const lines: BudgetLine[] = [];
+  if (scope !== "user" && user === undefined) {
+    lines.push(...key === undefined ? await listBudgets(parts, moment) : await linesOfKeys(parts, [key], moment.now));
+  }
+  if (scope === undefined || scope === "user") {
+    lines.push(
+      ...key !== undefined && user !== undefined
+        ? await linesOfUsers(parts, [{ key, user }], moment.now)
+        : await topLines(parts, { ...(key !== undefined && { key }), group, limit }, moment),
+    );
+  }
+  return lines.filter((line) => (scope ?? line.scope) === line.scope && (group ?? line.group) === line.group);
+}
+
+/** The end users who spent most in the current periods of their budgets. */
+async function topLines(
+  parts: BudgetSearchParts,
+  { key, group, limit }: { key?: BudgetedKey; group: string | undefined; limit: number },
+  { now, signal }: Moment,
+): Promise<BudgetLine[]> {
+  const budget = key === undefined ? undefined : userBudgetOfKey(key, parts.config);
+  if (key !== undefined && budget === undefined) return [];
+  const periods = budget === undefined ? PERIODS : [budget.period];
+  const sums: UserSum[] = [];
+  // Two periods may begin on the same day.
+  for (const since of new Set(periods.map((period) => periodStart(period, now)))) {
+    // More than the limit: some may be of keys that are revoked, or whose budgets have another period now.
+    sums.push(...await parts.ledger.topUsers({ since, ...(key && { keyId: key.id }), limit: MOST_USERS }, signal));
+  }
+  const keys = key === undefined ? await keysOf(parts, sums) : new Map([[key.id, key]]);
+  const current = sums.flatMap(({ keyId, user, since, charged }) => {
+    const key = keys.get(keyId);
+    const period = key && userBudgetOfKey(key, parts.config)?.period;
+    if (key === undefined || period === undefined || periodStart(period, now) !== since) return [];
+    return (group ?? key.group) === key.group ? [{ key, user, charged }] : [];
+  });
+  current.sort((one, other) => one.charged === other.charged ? 0 : one.charged > other.charged ? -1 : 1);
+  return await linesOfUsers(parts, current.slice(0, limit), now);
+}
+
+async function keysOf(
+  { keys, config }: BudgetSearchParts,
+  sums: readonly UserSum[],
+): Promise<ReadonlyMap<string, BudgetedKey>> {
+  const stored = await keys.findIds([...new Set(sums.map(({ keyId }) => keyId))]);
+  const inUse = stored.filter(({ revokedAt }) => revokedAt === undefined);
+  return new Map([...configuredKeys(config), ...inUse].map((key) => [key.id, key]));
+}
+
+async function linesOfUsers(
+  { ledger, config }: Pick<BudgetSearchParts, "ledger" | "config">,
+  users: readonly { key: BudgetedKey; user: string }[],
+  now: number,
+): Promise<BudgetLine[]> {
+  const owners = users.flatMap(({ key, user }) => {
+    const budget = userBudgetOfKey(key, config);
+    return budget === undefined ? [] : [{ key, user, scope: "user" as const, id: userAccount(key.id, user), budget }];
+  });
+  const states = await budgetStates(ledger, owners, now);
+  return owners.flatMap(({ key: { id, name, group }, user }, index): BudgetLine[] => {
+    const state = states[index];
+    return state === undefined ? [] : [{ scope: "user", id, name, group, user, ...state }];
+  });
+}
+
+async function findKey(
+  nameOrId: string,
+  { keys, config }: Pick<BudgetSearchParts, "keys" | "config">,
+): Promise<BudgetedKey> {
+  const configured = configuredKeys(config).find(({ id, name }) => nameOrId === id || nameOrId === name);
+  const found: BudgetedKey | undefined = configured ?? await keys.find(nameOrId);
+  if (found !== undefined) return found;
+  throw new BudgetQueryError(`Cannot find key "${nameOrId}": there is no key of this name or id`, "key");
+}
+
+function readScope({ scope }: BudgetTexts): typeof SCOPES[number] | undefined {
+  if (scope === undefined) return undefined;
+  const found = SCOPES.find((name) => name === scope);
+  if (found !== undefined) return found;
+  throw new BudgetQueryError(`Cannot find scope "${scope}": expected one of ${SCOPES.join(", ")}`, "scope");
+}
+
+function readLimit({ limit }: BudgetTexts): number {
+  if (limit === undefined) return USUAL_USERS;
+  if (/^[1-9]\d{0,3}$/.test(limit) && Number(limit) <= MOST_USERS) return Number(limit);
+  throw new BudgetQueryError(`Cannot read limit "${limit}": expected a whole number from 1 to ${MOST_USERS}`, "limit");
+}

@@ -1,0 +1,53 @@
+/** The sums of end users with budgets in the database. */
+import type { LedgerStore, UserSum } from "../ledger.ts";
+import type { Sql } from "./client.ts";
+
+/** Sums deleted by one call. */
+const PRUNED_AT_ONCE = 500;
+
+/** Days of the longest period that ends. */
+const LONGEST_PERIOD = 31;
+
+interface Row {
+  since: bigint;
+  key_id: string;
+  end_user: string;
+  cost: string;
+}
+
+/** As `LedgerStore.topUsers`. */
+export async function readTopUsers(
+  sql: Sql,
+  { since, keyId, limit }: Parameters<LedgerStore["topUsers"]>[0],
+): Promise<UserSum[]> {
+  const ofKey = keyId === undefined ? sql`` : sql`AND key_id = ${keyId}`;
+  const rows = await sql<Row[]>`
+    SELECT since, key_id, end_user, cost::text FROM user_sums WHERE since = ${since} ${ofKey}
+    ORDER BY user_sums.cost DESC, key_id, end_user LIMIT ${limit}`;
+  return rows.map(toSum);
+}
+
+/** As `LedgerStore.userSums`. */
+export async function readUserSums(
+  sql: Sql,
+  { after: { since, keyId, user } = { since: -1, keyId: "", user: "" }, limit }: Parameters<LedgerStore["userSums"]>[0],
+): Promise<UserSum[]> {
+  const rows = await sql<Row[]>`
+    SELECT since, key_id, end_user, cost::text FROM user_sums
+    WHERE (since, key_id, end_user) > (${since}, ${keyId}, ${user})
+    ORDER BY since, key_id, end_user LIMIT ${limit}`;
+  return rows.map(toSum);
+}
+
+/** Deletes some sums of periods that ended before a day. Returns true if there may be more. */
+export async function pruneUserSums(sql: Sql, beforeDay: number): Promise<boolean> {
+  const { count } = await sql`
+    DELETE FROM user_sums WHERE (since, key_id, end_user) IN (
+      SELECT since, key_id, end_user FROM user_sums WHERE since > 0 AND since <= ${beforeDay - LONGEST_PERIOD}
+      LIMIT ${PRUNED_AT_ONCE})`;
+  return count === PRUNED_AT_ONCE;
+}
+
+function toSum({ since, key_id: keyId, end_user: user, cost }: Row): UserSum {
+  return { since: Number(since), keyId, user, charged: BigInt(cost) };
+}
