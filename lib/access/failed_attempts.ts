@@ -30,7 +30,7 @@ export interface FailedAttempt {
 /** Counts wrong credentials by address; `undefined` stands for an unknown address. */
 export interface FailedAttempts {
   /** Counts a wrong credential. */
-  failed(address: string | undefined): FailedAttempt;
+  failed(address: string | undefined, options?: { countsOwn?: boolean }): FailedAttempt;
   /** Returns the milliseconds until a throttled address may try again. Counts nothing. */
   retryAfterMs(address: string | undefined): number | undefined;
 }
@@ -74,8 +74,8 @@ export function createFailedAttempts({ monotonic }: { monotonic: () => number })
 
   return {
     retryAfterMs,
-    failed(address) {
-      if (address === undefined || isWithin(address, OWN_ADDRESSES)) return {};
+    failed(address, { countsOwn = false } = {}) {
+      if (address === undefined || !countsOwn && isWithin(address, OWN_ADDRESSES)) return {};
       const waitMs = retryAfterMs(address);
       if (waitMs !== undefined) return { retryAfterMs: waitMs };
       const entry = find(address) ?? watch(address);

@@ -23,7 +23,7 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   if (upstream !== undefined && by !== "upstream") {
     throw new GatewayError("invalid", 'Cannot use "upstream" without "by=upstream"', { param: "upstream" });
   }
-  const { store: { ledger, keys }, config, now } = gateway;
+  const { store: { ledger, keys }, config, catalog, now } = gateway;
   const { signal } = request;
   const texts = {
     ...(since !== undefined && { since }),
@@ -35,7 +35,10 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
     const only = await readUsageFilter(filter, { keys, config });
     const upstreams = { ...period, only, signal, ...(upstream !== undefined && { upstream }) };
     const report = by === "upstream"
-      ? await upstreamReport(await sumUpstreams({ ledger, config }, upstreams), period)
+      ? await upstreamReport(
+        await sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, upstreams),
+        period,
+      )
       : await usageReport({ ledger, keys, config }, { ...period, ...groupingsOf(by), only, signal });
     return await streamedAdminResponse(report);
   } catch (error) {

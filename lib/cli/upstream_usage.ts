@@ -30,6 +30,7 @@ export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as 
 /** Options of the command. */
 interface UpstreamCommand extends Pick<Invocation, "values" | "switches"> {
   config: Config;
+  models: Parameters<typeof sumUpstreams>[0]["config"]["models"];
   period: Period;
 }
 
@@ -47,7 +48,9 @@ interface Comparison {
  * 1 where a number differs by more than it may.
  * @throws {UsageError} where the flags do not fit each other, or a file says something else than it should
  */
-export async function upstreamUsage({ config, values, switches, period }: UpstreamCommand): Promise<number> {
+export async function upstreamUsage(
+  { config, models, values, switches, period }: UpstreamCommand,
+): Promise<number> {
   const { upstream } = values;
   const format = switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
   const comparison = await comparisonOf(values, period);
@@ -56,7 +59,7 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
     let sums: UpstreamSum[];
     try {
       const only = await readUsageFilter(values, { keys, config });
-      sums = await sumUpstreams({ ledger, config }, {
+      sums = await sumUpstreams({ ledger, config: { ...config, models } }, {
         ...period,
         only,
         ...(upstream !== undefined && { upstream }),

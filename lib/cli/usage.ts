@@ -1,4 +1,5 @@
 /** `usage`: the bill of a period. */
+import { createCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
 import { roundUsd } from "../billing/money.ts";
 import { type PeriodTexts, readPeriod } from "../billing/reports/period.ts";
@@ -19,7 +20,10 @@ export async function usage({ config, values, switches }: UsageCommand): Promise
   if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
   const named = namedPeriod({ values, switches });
   const period = parse(() => readPeriod({ ...endsOf(values), ...named }, Date.now()));
-  if (values.by === "upstream") return await upstreamUsage({ config, values, switches, period });
+  if (values.by === "upstream") {
+    // With the embedded models, which have targets, too.
+    return await upstreamUsage({ config, models: createCatalog(config).models, values, switches, period });
+  }
   const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
   if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
   const groupings = parse(() => readGroupings(values.by ?? "key"));

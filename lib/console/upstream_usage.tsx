@@ -105,7 +105,7 @@ function readComparison(fields: URLSearchParams, { period }: UsageChoice): Param
  */
 async function readSums(
   { period, signal }: { period: Period; signal: AbortSignal },
-  { gateway: { store: { ledger }, config } }: RouteContext,
+  { gateway: { store: { ledger }, config, catalog } }: RouteContext,
 ): Promise<UpstreamSum[]> {
   try {
     await requireEntries(ledger, { since: period.since, by: "upstream" });
@@ -113,7 +113,7 @@ async function readSums(
       // The names of the upstreams' models are those of the configuration. The ledger stays the same.
       owner: config,
       kind: "upstream model",
-      sumDay: (day) => sumUpstreams({ ledger, config }, { ...day, signal }),
+      sumDay: (day) => sumUpstreams({ ledger, config: { ...config, models: catalog.models } }, { ...day, signal }),
     });
     return await sortUpstreamSums(sums);
   } catch (error) {

@@ -106,7 +106,8 @@ async function handle(
       drain,
       readJson: (scan) => body.readJson(scan),
       readForm: () => body.readForm(),
-      refuseCredential: (error) => refuseCredential(exchange, { clients, error }),
+      // Only operators' pages read keys by themselves.
+      refuseCredential: (error) => refuseCredential(exchange, { clients, error, isOperators: true }),
       reserve: (bytes, received) => body.reserve(bytes, received),
       arrived: bodyArrived,
       ...(isUpgrade && { connection: createConnectionHost(exchange, { caller, server }) }),

@@ -50,10 +50,18 @@ function credentialOf({ head }: GuardedRequest): string {
  */
 export function countFailure(
   guarded: GuardedRequest,
-  { clients, error }: { clients: ClientTracker; error: unknown },
+  failure: Failure,
 ): never {
-  if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw error;
-  refuseCredential(guarded, { clients, error });
+  if (toGatewayError(failure.error).kind !== "unauthenticated" || credentialOf(guarded) === "\n") throw failure.error;
+  refuseCredential(guarded, failure);
+}
+
+/** A wrong credential. */
+interface Failure {
+  clients: ClientTracker;
+  error: unknown;
+  /** True for an operator's key: it counts from this machine, too. A right key passes in any case. */
+  isOperators?: boolean;
 }
 
 /**
@@ -62,11 +70,11 @@ export function countFailure(
  */
 export function refuseCredential(
   guarded: GuardedRequest,
-  { clients: { failures, refusals }, error }: { clients: ClientTracker; error: unknown },
+  { clients: { failures, refusals }, error, isOperators = false }: Failure,
 ): never {
   const { requestId, gateway: { log } } = guarded;
   const address = addressOf(guarded);
-  const { retryAfterMs, isLast } = failures.failed(address);
+  const { retryAfterMs, isLast } = failures.failed(address, { countsOwn: isOperators });
   if (retryAfterMs !== undefined) {
     throw new GatewayError("limited", "Too many wrong keys came from this address: try again later", {
       retryAfterMs,

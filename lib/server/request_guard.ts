@@ -76,7 +76,7 @@ function readRole(guarded: GuardedRequest, admin: AdminConfig, clients: ClientTr
   try {
     return authenticateAdmin(guarded.head, admin);
   } catch (error) {
-    countFailure(guarded, { clients, error });
+    countFailure(guarded, { clients, error, isOperators: true });
   }
 }
 

@@ -47,6 +47,10 @@ Deno.test("FailedAttempts does not count local and unknown addresses", () => {
     fail(failures, address, 100);
     assert(!isThrottled(failures, address));
   }
+  // But for keys of operators.
+  for (let times = 0; times < 20; times++) failures.failed("127.0.0.1", { countsOwn: true });
+  assert(isThrottled(failures, "127.0.0.1"));
+  assertEquals(fail(failures, "127.0.0.1", 1), [{}]);
 });
 
 Deno.test("FailedAttempts watches at most 10,000 addresses and evicts the oldest", () => {

@@ -146,7 +146,7 @@ Deno.test("end users have thresholds of their own, also where their budget refus
     entryOf({ ...at, id: "b", cost: parseUsd("0.9"), details: { user: "ben", user_since: since } }),
     entryOf({ ...at, id: "c", cost: parseUsd("5") }),
   ]);
-  assertEquals(await world.look(PER_USER), ["ci 50% 1.2"]);
+  assertEquals(await world.check(PER_USER), ["ci 50% 1.2"]);
   assertEquals(world.subjects(), [`budget of user ${keyId} "anna", 2 USD from day ${since}: 50%`]);
   const refused = (user: string): Partial<Entry> => ({
     ...at,
@@ -168,5 +168,5 @@ Deno.test("end users have thresholds of their own, also where their budget refus
     entryOf({ ...refused("anna"), id: "d" }),
     entryOf({ ...refused("invented"), id: "e" }),
   ]);
-  assertEquals(await world.look(PER_USER), ["ci 100% 1.2", "(ci 80% 1.2)"]);
+  assertEquals(await world.check(PER_USER), ["ci 100% 1.2", "(ci 80% 1.2)"]);
 });

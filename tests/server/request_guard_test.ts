@@ -124,6 +124,21 @@ Deno.test("a flood of wrong admin keys logs 60 lines a minute, and the right key
   assert(!JSON.stringify(gateway.logs).includes("wrong-"));
 });
 
+Deno.test("wrong admin keys from this machine are throttled, and neither the right one nor clients' keys are", async () => {
+  await using gateway = startKeyed({ admin: { key: { env: "ADMIN_KEY" } } });
+  const ask = async (path: string, key: string) => {
+    const response = await fetch(gateway.url + path, { headers: { authorization: `Bearer ${key}` } });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const statuses: number[] = [];
+  for (let at = 0; at < 25; at++) statuses.push(await ask("/admin/v1/keys", `wrong-${at}`));
+  assertEquals(statuses, [...Array(20).fill(401), ...Array(5).fill(429)]);
+  assertEquals(await ask("/admin/v1/keys", ADMIN_KEY), 200);
+  assertEquals(await ask("/v1/models", "wrong"), 401);
+  assertEquals(gateway.logs.filter(({ event }) => event === "address_refused").length, 1);
+});
+
 Deno.test("failed unauthenticated requests log 600 lines a minute, separately from those of keys", async () => {
   await using gateway = startKeyed({ log: { requests: "all" } });
   const lines = () => gateway.requestLines.length;

@@ -58,6 +58,11 @@ export class UnknownUpstreamError extends RangeError {
   override name = "UnknownUpstreamError";
 }
 
+/** Models with their targets. */
+interface CatalogRows {
+  models: readonly Pick<Config["models"][number], "id" | "targets">[];
+}
+
 /** Entries read at a time. */
 const PAGE = 1000;
 
@@ -70,7 +75,8 @@ const PAGE = 1000;
 export async function sumUpstreams(
   { ledger, config }: {
     ledger: Pick<LedgerStore, "entriesWithin" | "start">;
-    config: Pick<Config, "models" | "upstreams">;
+    /** `models`: those of the catalog, which has embedded ones. */
+    config: Pick<Config, "upstreams"> & CatalogRows;
   },
   { since, until, upstream, prices, only = {}, signal }: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
@@ -146,7 +152,7 @@ function add(sum: UpstreamSum, entry: KeptEntry, { amount, isKnown }: UpstreamCo
   sum.cost += cost;
 }
 
-function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) => string {
+function upstreamModels({ models }: CatalogRows): (entry: KeptEntry) => string {
   const names = new Map<string, Set<string>>();
   for (const { id, targets } of models) {
     for (const { upstream, model } of targets) {

@@ -168,6 +168,7 @@ Deno.test("admin answers about failed audits and unreadable ledgers match their 
     entries((entry) => entry.seq % 2 === 0 ? [{ ...entry, cost: entry.cost - 1n, images: -1 }] : [entry]),
     entries((entry) => entry.seq === 7 ? [{ ...entry, tokens: { ...entry.tokens, prompt: 1.5 } }] : [entry]),
     (ledger) => ({ days: async (...from) => (await ledger.days(...from)).map((sum) => ({ ...sum, requests: 1 })) }),
+    () => ({ userSums: () => Promise.resolve([{ since: DAY_ONE / DAY_MS, keyId: "key_1", user: "u", charged: 1n }]) }),
     () => ({ start: () => Promise.resolve({ seq: -1, check: 0, day: 5 }) }),
     () => ({ entries: fail }),
     () => ({ start: fail, days: fail, holds: fail }),

@@ -98,7 +98,7 @@ Deno.test("no Host and no spelling of a path reaches the other side", async () =
 
 Deno.test("only the admin key opens the admin side, and each refusal is logged without the credential", async () => {
   for (const file of [TOGETHER, APART]) {
-    await using gateway = startKeyed(file);
+    await using gateway = startKeyed({ ...file, trusted_proxies: ["127.0.0.1"] });
     const cases: Record<string, string>[] = [
       {},
       { authorization: "" },
@@ -116,8 +116,10 @@ Deno.test("only the admin key opens the admin side, and each refusal is logged w
       { authorization: `Bearer ${ADMIN_KEY}`, "x-api-key": gateway.keys.good },
       { cookie: `key=${ADMIN_KEY}` },
     ];
-    for (const headers of cases) {
-      const response = await fetch(`${gateway.adminUrl}/admin/v1/keys?key=${ADMIN_KEY}`, { headers });
+    for (const [index, headers] of cases.entries()) {
+      const response = await fetch(`${gateway.adminUrl}/admin/v1/keys?key=${ADMIN_KEY}`, {
+        headers: { ...headers, "x-forwarded-for": `192.0.2.${index}` },
+      });
       const { error } = await response.json();
       assertEquals([response.status, error.code, error.param], [401, "invalid_api_key", null], JSON.stringify(headers));
       assertEquals(response.headers.get("www-authenticate"), "Bearer");
@@ -125,7 +127,7 @@ Deno.test("only the admin key opens the admin side, and each refusal is logged w
     }
     assertEquals(
       gateway.logs.map(({ event, level, address }) => `${event} ${level} ${address}`),
-      cases.map(() => "admin_refused warn 127.0.0.1"),
+      cases.map((_, index) => `admin_refused warn 192.0.2.${index}`),
     );
     const text = JSON.stringify(gateway.logs);
     for (const key of [ADMIN_KEY, ...Object.values(gateway.keys)]) assert(!text.includes(key.slice(-8)));

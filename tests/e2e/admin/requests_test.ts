@@ -55,6 +55,13 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
   assertEquals(await found("min_cost_usd=1"), []);
   assertEquals(await found("until=1d"), []);
 
+  const { lines: [sum] } = await (await fetch(`${gateway.origin}/admin/v1/usage?by=upstream`, {
+    headers: { authorization: `Bearer ${ENV.OPERATOR}` },
+  })).json();
+  assertEquals([sum.upstream, sum.model, sum.requests], ["embedded", "echo", 4]);
+  const used = (await run(["usage", "--by", "upstream", "--csv"], { folder, env })).out;
+  assertMatch(used, /embedded,echo,/);
+
   const pages: string[] = [];
   for (let cursor: string | null = ""; cursor !== null;) {
     const page: { data: { id: string }[]; next: string | null } = await list(

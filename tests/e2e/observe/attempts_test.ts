@@ -269,7 +269,23 @@ Deno.test("an entry has the vendor's request id, and the targets that were passe
   assertEquals(last.skipped.map(({ upstream, why }) => [upstream, why]), [["first", "open"]]);
   assertMatch(
     explanationText(last),
-    /\nUpstream id: +vendor-17\n[^]*\nAttempts:\n {2}- first, acme\/one: not asked, its breaker was open \(\d+(\.\d)? s left\)\n/,
+    /\nUpstream id: +vendor-17\n[^]*\nAttempts:\n {2}- first, acme\/one: not asked, its circuit breaker was open \(\d+(\.\d)? s left\)\n/,
   );
   assert((skipped?.wait_ms ?? 0) > 0);
+});
+
+Deno.test("an upstream without a key that wants one is out of use, also where it lists its models for everybody", async () => {
+  await using host = startUpstream(({ method }) =>
+    method === "GET" ? json({ object: "list", data: [] }) : json(errorBody("chat", "who"), { status: 401 })
+  );
+  const file = targets({ first: host.url }, { vendor: "vllm", api_key: undefined });
+  await using gateway = startGateway(JSON.parse(JSON.stringify(file)), { breakers: true });
+  await ask(gateway);
+  const until = Date.now() + 10_000;
+  while (!gateway.logs.some(({ event }) => event === "upstream_key_refused")) {
+    assert(Date.now() < until);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const { status, message } = await readiness(gateway.gateway);
+  assertEquals([status, message?.includes("first")], ["degraded", true]);
 });
