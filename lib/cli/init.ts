@@ -76,7 +76,7 @@ function nextStep(keyEnv: string | undefined, { env, config }: { env: ReadEnviro
 
 /** The command that prints what was asked for. */
 function printCommand({ vendor, baseUrl, keyEnv, models }: InitAnswers): string {
-  const names = models.map((model) => typeof model === "string" ? model : model.id).join(",");
+  const names = models.map((model) => typeof model === "string" ? model : model.name).join(",");
   return [
     `${programName(Deno.build.standalone)} init --print --vendor ${vendor} --models '${names}'`,
     ...(baseUrl === undefined ? [] : [`--base-url ${baseUrl}`]),

@@ -5,6 +5,8 @@ import { inFolder, reuseProcess, run, start } from "../support/program.ts";
 
 reuseProcess();
 
+const ROOT = new URL("../../", import.meta.url).pathname;
+
 /** Settings that a vendor needs beside its name. */
 function settingsOf(vendor: VendorName): string[] {
   return [
@@ -127,7 +129,7 @@ Deno.test("a first start without a terminal makes no key, and its command for on
       const { code, stdout } = await new Deno.Command("sh", {
         args: ["-c", real],
         cwd: "/",
-        env: { DENO: Deno.execPath(), MAIN: new URL("../../main.ts", import.meta.url).pathname },
+        env: { DENO: Deno.execPath(), MAIN: `${ROOT}main.ts` },
       }).output();
       assertEquals(code, 0);
       const key = new TextDecoder().decode(stdout).trim();
@@ -152,5 +154,43 @@ Deno.test("in a container and under systemd, the start shows the command that ma
       gateway.kill("SIGTERM");
       await gateway.ended;
       assertStringIncludes(gateway.banner, `Add a key: ${beginning}`);
+    }
+  }));
+
+Deno.test("where init may not write, it shows a command that prints the same configuration", () =>
+  inFolder(async (folder) => {
+    const rights = ["--allow-env", "--allow-read=.", "--allow-write=./data"];
+    const limited = async (args: readonly string[]) => {
+      const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: [
+          "run",
+          "--no-check",
+          "--no-prompt",
+          ...rights,
+          "--config",
+          `${ROOT}deno.json`,
+          `${ROOT}main.ts`,
+          ...args,
+        ],
+        cwd: folder,
+        stdin: "null",
+      }).output();
+      return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+    };
+    const refused = await limited([
+      "init",
+      "--vendor",
+      "ollama",
+      "--models",
+      "llama3.2,acme/two",
+      "--key-env",
+      "OLLAMA_KEY",
+    ]);
+    assertEquals([refused.code, refused.out], [1, ""]);
+    const [, command = ""] = /Print it instead: .*sluice (init .*) > sluice\.jsonc\n$/.exec(refused.err) ?? [];
+    const printed = await limited(command.replaceAll("'", "").split(" "));
+    assertEquals([printed.code, printed.err], [0, ""]);
+    for (const part of ['"ollama/llama3.2"', '"model": "llama3.2"', '"model": "acme/two"', '{ "env": "OLLAMA_KEY" }']) {
+      assertStringIncludes(printed.out, part);
     }
   }));

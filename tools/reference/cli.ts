@@ -28,7 +28,7 @@ export const VARIABLES: readonly (readonly [name: string, about: string])[] = [
   ["REDIS_URL", "On Deno Deploy: Redis server for limits"],
   ["OTEL_DENO", "`true` exports traces and metrics with OpenTelemetry"],
   ["OTEL_EXPORTER_OTLP_ENDPOINT", "Address of the OpenTelemetry collector"],
-  ["HTTPS_PROXY", "Proxy for requests to upstreams over `fetch`; also `HTTP_PROXY` and `NO_PROXY`"],
+  ["HTTPS_PROXY", "Proxy for requests to upstreams over `fetch`; also `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`"],
 ];
 
 /** Renders the page. */

@@ -37,6 +37,12 @@ export const START_TEXT = `
 - See more: \`ls -l FILE\`. An executable may read only the working folder, /etc/sluice and /var/lib/sluice.
 - Do: Correct the path or the rights. \`sluice init\` writes a first file.
 
+### Cannot write "FILE" here
+
+- Meaning: \`sluice init\` may not write this file. An executable may write only to ./data and /var/lib/sluice.
+- See more: \`sluice help init\`.
+- Do: Run the command that the message shows. It prints the configuration, and your shell writes the file.
+
 ### A password does not belong in the file
 
 - Meaning: \`store\` or \`limits_store\` has a password, which a file would leak.
