@@ -190,7 +190,7 @@ export function countTick(value: number): string {
   return TICK.format(value);
 }
 
-/** Writes a time of an axis. @param value milliseconds */
+/** Writes a time of an axis, which does not break before its unit. @param value milliseconds */
 export function millisecondsTick(value: number): string {
-  return value >= 1000 ? `${TICK.format(value / 1000)} s` : `${TICK.format(value)} ms`;
+  return value >= 1000 ? `${TICK.format(value / 1000)}\u00a0s` : `${TICK.format(value)}\u00a0ms`;
 }

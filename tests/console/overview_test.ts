@@ -33,7 +33,7 @@ Deno.test("the overview shows the ledger's totals for every period and grouping"
       assertEquals(status, 200);
       assertStringIncludes(html, `title="${cost}"`, `${period} by ${by}`);
       assertStringIncludes(html, "All 13 requests of the period were read.");
-      assertStringIncludes(html, "210 ms / 210 ms", "the first token");
+      assertStringIncludes(html, "210\u00a0ms / 210\u00a0ms", "the first token");
       assertEquals(html.match(/<svg class="chart"/g)?.length, 6);
       assert(!html.includes("NaN"));
     }

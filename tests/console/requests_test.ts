@@ -99,7 +99,7 @@ Deno.test("a request's page has its arithmetic, its attempts over time, what was
   assertStringIncludes(html, 'aria-label="Attempts over time"');
   const failed = (await browser.get("/requests/req_failed")).html;
   assertNotMatch(failed, /<b>one|<i>out/);
-  assertStringIncludes(failed, "pauses: 200 ms");
+  assertStringIncludes(failed, "pauses: 200\u00a0ms");
   assertStringIncludes(failed, "<code>up-1</code>");
   assertStringIncludes(failed, "the next target was tried");
 });
