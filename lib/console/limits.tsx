@@ -4,7 +4,7 @@ import { nameOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { LimitRequest, LimitStatus } from "../limits/limiter.ts";
 import { limitOwnerOf } from "../limits/limit_requests.ts";
-import { Count, Table } from "./format.tsx";
+import { Count, Share, Table } from "./format.tsx";
 
 const UNITS = {
   requests: "Requests in 60 s",
@@ -43,7 +43,7 @@ export function LimitTable({ limits }: { limits: ReadLimits }): VNode {
           UNITS[unit],
           <Count value={limit} />,
           <Count value={used} />,
-          <meter value={used} max={limit} high={limit * 0.9} title={`${used} of ${limit}`} />,
+          <Share percent={Math.floor(100 * used / limit)} of={`Used part of ${UNITS[unit]}`} />,
           resetMs === 0 || unit === "concurrency" ? "–" : `${Math.ceil(resetMs / 1000)} s`,
         ];
       })}

@@ -14,9 +14,10 @@ import { CONSOLE, htmlResponse, queryOf, redirectTo, requireSameOrigin } from ".
 export async function signInPage(request: Request, context: RouteContext): Promise<Response> {
   const hasKey = context.gateway.config.admin !== undefined;
   const token = queryOf(request).get(LINK_PARAMETER);
-  // A link is not used up by what only looks at it.
-  if (token === null || request.method === "HEAD" || request.headers.has("sec-purpose")) {
-    return htmlResponse({ title: "Sign in", body: <SignInForm hasKey={hasKey} /> });
+  // A browser that loads the link ahead of time would use it up: it gives up at an error, and loads it when it is opened.
+  const status = token !== null && request.headers.has("sec-purpose") ? 503 : 200;
+  if (token === null || request.method === "HEAD" || status === 503) {
+    return htmlResponse({ title: "Sign in", status, body: <SignInForm hasKey={hasKey} /> });
   }
   try {
     return await signInByLink(token, { request, context });

@@ -79,10 +79,11 @@ Deno.test("a link is not used up by HEAD, by a prefetch, or by another path", as
   await using gateway = startLocal();
   const { path } = await linkOf(gateway);
   const url = `${gateway.adminUrl}/admin/console${path}`;
-  for (const init of [{ method: "HEAD" }, { headers: { "sec-purpose": "prefetch" } }]) {
+  const requests = [[{ method: "HEAD" }, 200], [{ headers: { "sec-purpose": "prefetch;prerender" } }, 503]] as const;
+  for (const [init, status] of requests) {
     const response = await fetch(url, { ...init, redirect: "manual" });
     await response.body?.cancel();
-    assertEquals([response.status, response.headers.get("set-cookie")], [200, null]);
+    assertEquals([response.status, response.headers.get("set-cookie")], [status, null]);
   }
   await new Browser(gateway).get(path.replace("/sign-in", ""));
   assertEquals((await new Browser(gateway).get(path)).path, "");

@@ -1,0 +1,127 @@
+import { assert, assertEquals, assertNotMatch, assertStringIncludes } from "@std/assert";
+import { ACCESS } from "../../lib/access/access_table.ts";
+import { addSignInLink } from "../../lib/access/sign_in_link.ts";
+import { startReloadable } from "../e2e/reload/reloadable_gateway.ts";
+import { startGateway } from "../support/gateway.ts";
+import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gateway.ts";
+import { Browser, csrfOf, startConsole } from "./browser.ts";
+
+const FILE = { admin: { key: { env: "ADMIN_KEY" }, viewer_key: { env: "VIEWER_KEY" } } };
+const HOUR_MS = 3_600_000;
+
+/** Paths of the routes of the console that need a session, with names for their parameters. */
+function pathsOf(method: "GET" | "POST", key: string): string[] {
+  return Object.entries(ACCESS).flatMap(([name, { credential }]) => {
+    const [of, path = ""] = name.split(" ");
+    if (of !== method || credential !== "session") return [];
+    const named = path.replace("[key]", key).replace("[group]", "default").replace("[request_id]", "req_none");
+    return [named.replace("/admin/console", "")];
+  });
+}
+
+async function signedIn(gateway: Pick<KeyedGateway, "adminUrl">, key: string): Promise<Browser> {
+  const browser = new Browser(gateway);
+  await browser.signIn(key);
+  return browser;
+}
+
+Deno.test("every form of the console wants its own token and its own origin, and an operator", async () => {
+  await using gateway = startConsole();
+  const { id } = await gateway.addKey();
+  const [browser, other, viewer] = await Promise.all(
+    [ADMIN_KEY, ADMIN_KEY, VIEWER_KEY].map((key) => signedIn(gateway, key)),
+  );
+  if (browser === undefined || other === undefined || viewer === undefined) throw new Error("three browsers");
+  const csrf = csrfOf((await other.get()).html);
+  const paths = pathsOf("POST", id);
+  assert(paths.length >= 4, paths.join());
+  const before = await gateway.store.keys.list();
+  const { length: changes } = await gateway.store.operators.changes({ limit: 99 });
+  for (const path of paths) {
+    const forms: [what: string, status: Promise<{ status: number }>][] = [
+      ["without a token", browser.post(path, { csrf: "" })],
+      ["with the token of another session", browser.post(path, { csrf })],
+      ["from another site", browser.post(path, {}, { origin: "https://evil.example" })],
+      ["from a sandboxed frame", browser.post(path, {}, { origin: "null" })],
+      ["of a viewer", viewer.post(path, {})],
+    ];
+    for (const [what, answer] of forms) assertEquals((await answer).status, 403, `${path} ${what}`);
+    assertEquals((await new Browser(gateway).post(path, {})).path, "/sign-in", `${path} without a session`);
+  }
+  assertEquals(await gateway.store.keys.list(), before);
+  assertEquals((await gateway.store.operators.changes({ limit: 99 })).length, changes);
+});
+
+Deno.test("every page of the console is a page of its own: no frame, no inline script, nothing from elsewhere", async () => {
+  await using gateway = startConsole();
+  const { id } = await gateway.addKey();
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  for (const path of pathsOf("GET", id)) {
+    const response = await fetch(`${gateway.adminUrl}/admin/console${path}`, { headers: { cookie: browser.cookie } });
+    if (response.headers.get("content-type")?.startsWith("text/html") !== true) {
+      await response.body?.cancel();
+      continue;
+    }
+    const html = await response.text();
+    const policy = response.headers.get("content-security-policy") ?? "";
+    for (const part of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"]) {
+      assertStringIncludes(policy, part, path);
+    }
+    assertNotMatch(policy, /unsafe|\*/, path);
+    assertEquals(response.headers.get("x-content-type-options"), "nosniff", path);
+    assertEquals(response.headers.get("cache-control"), "no-store", path);
+    assertNotMatch(
+      html,
+      /<script(?![^>]* src="\/admin\/console\/)|\sstyle="|\son\w+="|(?:src|href)="(?:https?:)?\/\//,
+      path,
+    );
+  }
+});
+
+Deno.test("a changed admin key ends the sessions of its holder and of links, and not the viewer's", async () => {
+  await using gateway = await startReloadable(FILE, { ADMIN_KEY, VIEWER_KEY });
+  const at = { adminUrl: gateway.origin };
+  const [admin, viewer] = [await signedIn(at, ADMIN_KEY), await signedIn(at, VIEWER_KEY)];
+  const linked = new Browser(at);
+  const { operators } = gateway.gateway().store;
+  const link = await addSignInLink(operators, {
+    at: gateway.origin,
+    origin: { author: "command_line", at: Date.now() },
+  });
+  await linked.get(link.slice(`${gateway.origin}/admin/console`.length));
+  for (const browser of [admin, viewer, linked]) assertEquals((await browser.get("/keys")).path, "/keys");
+  gateway.env.set("ADMIN_KEY", "another-admin-key-of-the-tests");
+  await gateway.gateway().reloader.reload("signal");
+  assertEquals((await viewer.get("/keys")).path, "/keys");
+  for (const browser of [admin, linked]) assertEquals((await browser.get("/keys")).path, "/sign-in");
+});
+
+Deno.test("a session ends after twelve hours", async () => {
+  let now = Date.now();
+  await using gateway = startGateway(FILE, { adminKey: ADMIN_KEY, viewerKey: VIEWER_KEY, now: () => now });
+  const browser = await signedIn(gateway, ADMIN_KEY);
+  now += 12 * HOUR_MS - 1;
+  assertEquals((await browser.get("/keys")).path, "/keys");
+  now += 1;
+  assertEquals((await browser.get("/keys")).path, "/sign-in");
+});
+
+Deno.test("a session cannot be made to last longer, or to have more rights", async () => {
+  await using gateway = startConsole();
+  const browser = await signedIn(gateway, VIEWER_KEY);
+  const [name = "", value = ""] = browser.cookie.split("=");
+  const [author, expires, id, signature] = value.split(".");
+  assertEquals(author, "viewer_key");
+  const forged = [
+    ["admin_key", expires, id, signature],
+    ["one_time_link", expires, id, signature],
+    [author, Number(expires) + 1, id, signature],
+    [author, expires, `${id}a`, signature],
+    [author, expires, id, ""],
+    [author, "Infinity", id, signature],
+  ];
+  for (const parts of forged) {
+    browser.cookie = `${name}=${parts.join(".")}`;
+    assertEquals((await browser.get("/keys")).path, "/sign-in", parts.join("."));
+  }
+});
