@@ -289,7 +289,7 @@ class RequestMeter implements Meter {
     // If a budget refuses, the limits are returned, and their statuses are computed from those of the admission.
     const skipStatuses = whole && !needsHold;
     // A request with a budget hold is entered as lost when its hold runs out.
-    const running = needsHold ? undefined : this.#runningOn(terms.model);
+    const running = needsHold || limitRequests.length === 0 ? undefined : this.#runningOn(terms.model);
     const reserving = limitRequests.length > 0
       ? this.#limits.take({ id: this.#arrival.id, limitRequests, forMs, skipStatuses, running })
       : undefined;

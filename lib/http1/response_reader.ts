@@ -11,7 +11,7 @@ import type {
   ResponseHeader,
   ResponseHeaderName,
 } from "./response_head.ts";
-import { BUFFER_BYTES, type BufferPool } from "./buffer_pool.ts";
+import { BUFFER_BYTES, type BufferPool } from "./pack_request.ts";
 import type { RequestWriter } from "./request_writer.ts";
 import type { Http1Response } from "./types.ts";
 

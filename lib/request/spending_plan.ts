@@ -43,6 +43,8 @@ export interface SpendingPlan {
 
 /** The limits that a candidate counts against, with the tokens that it is expected to use. */
 export function limitRequestsFor({ prompt, model }: Candidate, caller: Caller): LimitRequest[] {
+  const { rules, group } = caller;
+  if ((rules.limits ?? group.key_limits ?? group.limits ?? model.limits) === undefined) return [];
   const { input, total } = estimateTokens(prompt, model);
   return limitRequestsOf({ caller, model, tokens: { input, output: total - input } });
 }

@@ -1,4 +1,4 @@
-/** Which targets a text request is sent to, and what is learned from each. */
+/** The targets of a request: their order, facts, time limits and headers. */
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
@@ -15,7 +15,7 @@ import type { Conversation } from "./conversation.ts";
 
 export { attemptsWith } from "./attempts.ts";
 
-/** What of a gateway chooses targets. */
+/** The parts of a gateway that choose targets. */
 export type Routing = Pick<
   Gateway,
   "config" | "health" | "upstreams" | "observer" | "monotonic" | "now" | "random" | "log"
@@ -35,7 +35,7 @@ export function planTargets(
   const [first, ...others] = candidates;
   if (first === undefined) return [];
   const [target, ...alternatives] = first.model.targets;
-  // Nothing to choose, as most of the time.
+  // Most models have one target.
   if (target !== undefined && alternatives.length + others.length === 0 && preferences === NO_PREFERENCES) {
     return [{ model: first.model, target }];
   }
@@ -87,7 +87,7 @@ export function plainFacts(
   };
 }
 
-/** Who made the signatures that a prompt carries. */
+/** The issuers of the signatures in a prompt. */
 function issuersIn(prompt: Prompt): Set<string> {
   const issuers = new Set<string>();
   const { plain } = prompt;
@@ -100,19 +100,19 @@ function issuersIn(prompt: Prompt): Set<string> {
   return issuers;
 }
 
-/** How long a target may take for a whole answer, in milliseconds. */
+/** Time limit of a target for a whole answer, in milliseconds. */
 export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { upstreams, images }: Config): number {
   const row = upstreams[target.upstream];
   if (row === undefined || row.vendor === "embedded") return images.total_ms;
   return target.timeouts?.total_ms ?? model.timeouts?.total_ms ?? row.timeouts.total_ms;
 }
 
-/** How long after its arrival a request may be tried once more: as long as its first target may take. */
+/** Time after the arrival of a request in which it may be tried once more: the time limit of its first target. */
 export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
   return first === undefined ? config.images.total_ms : targetMs(first, config);
 }
 
-/** What a client is told of who answered, or was asked last. */
+/** Headers that name the target that answered, or the last one that was asked. */
 export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
   return [
     ["x-sluice-upstream", target.upstream],
@@ -121,7 +121,9 @@ export function headersOfAttempt({ model, target, number }: Attempt): AnswerHead
   ];
 }
 
-/** Longest time a request can last: every target may take all of its time. */
+/** Longest time that a request can last, in milliseconds: every target may use all of its time. */
 export function longestMs(model: Model, config: Config): number {
-  return model.targets.reduce((sum, target) => sum + targetMs({ model, target }, config), 0);
+  let ms = 0;
+  for (const target of model.targets) ms += targetMs({ model, target }, config);
+  return ms;
 }

@@ -1,6 +1,11 @@
 import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import { HeadCache, type PackedRequest, packRequest } from "../../lib/http1/pack_request.ts";
-import { BUFFER_BYTES, createBufferPool } from "../../lib/http1/buffer_pool.ts";
+import {
+  BUFFER_BYTES,
+  createBufferPool,
+  HeadCache,
+  type PackedRequest,
+  packRequest,
+} from "../../lib/http1/pack_request.ts";
 
 const DIRECTION = { host: "one.example", target: "/v1" };
 const LINES = "POST /v1 HTTP/1.1\r\nhost: one.example\r\n";
