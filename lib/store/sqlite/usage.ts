@@ -155,11 +155,15 @@ class StatementSums implements UsageWork {
 
   /** Adds sums of single entries. */
   *#addEntries(total: Sums, query: UsageQuery, { since, until }: Pick<UsageQuery, "since" | "until">): Generator<void> {
-    const { entryEnd } = this.#statements;
+    const { index, driving } = indexOf(query.only);
+    const entryEnd = this.#db.prepare(
+      `SELECT at, seq FROM entries INDEXED BY ${index} WHERE ${driving[0]} AND (at, seq) > (?, ?) AND at < ?
+       ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+    );
     const { statement, values } = this.#select("entries", query);
     let place = [since - 1, Number.MAX_SAFE_INTEGER];
     for (;;) {
-      const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;
+      const row = entryEnd.get(...driving.slice(1), ...place, until) as { at: number; seq: number } | undefined;
       const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [row.at, row.seq];
       addRows(total, query, statement.all(...place, ...end, ...values));
       if (row === undefined) return;
@@ -170,15 +174,18 @@ class StatementSums implements UsageWork {
 
   /** The statement that sums a range of rows, and its parameters after the range. */
   #select(table: "days" | "entries", { by, thenBy, only = {} }: UsageQuery) {
-    const filters = FILTERS.flatMap(([name, test]) => only[name] === undefined ? [] : [{ test, text: only[name] }]);
-    const text = sumText(table, { by, thenBy, tests: filters.map(({ test }) => test) });
+    const filters = FILTERS.flatMap(([name, test]) =>
+      only[name] === undefined ? [] : [{ name, test, text: only[name] ?? "" }]
+    );
+    const source = table === "days" ? table : `entries INDEXED BY ${indexOf(only).index}`;
+    const text = sumText({ table, source }, { by, thenBy, tests: filters.map(({ test }) => test) });
     let statement = this.#sums.get(text);
     if (statement === undefined) {
       statement = this.#db.prepare(text);
       statement.setReadBigInts(true);
       this.#sums.set(text, statement);
     }
-    return { statement, values: filters.map(({ text }) => text) };
+    return { statement, values: filters.map(({ name, text }) => name === "tag" ? `,${text},` : text) };
   }
 
   /** Returns whether to use the sums of the day: the period covers all of its entries, or some were pruned. */
@@ -206,8 +213,8 @@ const FILTERS: readonly (readonly [keyof UsageFilter, string])[] = [
   ["keyId", "key_id = ?"],
   ["group", "group_name = ?"],
   ["model", "model = ?"],
-  ["user", "json_extract(details, '$.user') = ?"],
-  ["tag", "EXISTS (SELECT 1 FROM json_each(details, '$.tags') AS one WHERE one.value = ?)"],
+  ["user", "end_user = ?"],
+  ["tag", "instr(tags, ?) > 0"],
 ];
 
 /** Columns of the groupings. */
@@ -217,12 +224,19 @@ const ENTRY_NAMES: Readonly<Record<UsageBy, string>> = {
   day: `at / ${TIME_STEPS.day.ms}`,
   hour: `at / ${TIME_STEPS.hour.ms}`,
   minute: `at / ${TIME_STEPS.minute.ms}`,
-  user: "coalesce(json_extract(details, '$.user'), '')",
+  user: "coalesce(end_user, '')",
   tag: "coalesce(tag.value, '')",
 };
 
-/** One row per tag of an entry; entries without tags have one row. */
-const WITH_TAGS = "entries LEFT JOIN json_each(entries.details, '$.tags') AS tag";
+/** One row per tag of an entry; entries without tags have one row, and their details are not parsed. */
+const WITH_TAGS = "LEFT JOIN json_each(iif(entries.tags IS NULL, NULL, entries.details), '$.tags') AS tag";
+
+/** The most selective index of single entries, and the condition that it serves with its value. */
+function indexOf({ keyId, user }: UsageFilter = {}): { index: string; driving: readonly [string, ...string[]] } {
+  if (user !== undefined) return { index: "entries_by_user", driving: ["end_user = ?", user] };
+  if (keyId !== undefined) return { index: "entries_by_key", driving: ["key_id = ?", keyId] };
+  return { index: "entries_by_time", driving: ["1"] };
+}
 
 const RANGES = {
   days: "(day, key_id, group_name, model) > (?, ?, ?, ?) AND (day, key_id, group_name, model) <= (?, ?, ?, ?)",
@@ -236,12 +250,12 @@ const COUNTED = {
 } as const;
 
 function sumText(
-  table: "days" | "entries",
+  { table, source }: { table: "days" | "entries"; source: string },
   { by, thenBy, tests }: Pick<UsageQuery, "by"> & { thenBy: UsageBy | undefined; tests: readonly string[] },
 ): string {
   const names: Readonly<Partial<Record<UsageBy, string>>> = table === "days" ? NAME_COLUMNS : ENTRY_NAMES;
   const column = (by: UsageBy | undefined) => by === undefined ? "''" : names[by];
-  const from = by === "tag" || thenBy === "tag" ? WITH_TAGS : table;
+  const from = by === "tag" || thenBy === "tag" ? `${source} ${WITH_TAGS}` : source;
   return `SELECT ${column(by)} AS name, ${column(thenBy)} AS then_name, ${COUNTED[table]},
     ${halves("cost")}, ${halves("overrun")} FROM ${from} WHERE ${
     [RANGES[table], ...tests].join(" AND ")
@@ -263,20 +277,16 @@ function prepareStatements(db: DatabaseSync) {
   const goneDay = db.prepare("SELECT day FROM ledger_start");
   const outside = db.prepare("SELECT 1 FROM entries WHERE at >= ? AND at < ? LIMIT 1");
   const dayRows = "(day, key_id, group_name, model) > (?, ?, ?, ?)";
-  const entryRows = "(at, seq) > (?, ?)";
   const dayEnd = db.prepare(
     `SELECT day, key_id, group_name, model FROM days WHERE ${dayRows} AND day < ?
      ORDER BY day, key_id, group_name, model LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
-  );
-  const entryEnd = db.prepare(
-    `SELECT at, seq FROM entries WHERE ${entryRows} AND at < ? ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
   );
   const ofGroup = db.prepare(
     `SELECT ${halves("cost")} FROM days WHERE ${dayRows} AND (day, key_id, group_name, model) <= (?, ?, ?, ?)
      AND group_name = ?`,
   );
   ofGroup.setReadBigInts(true);
-  return { goneDay, outside, dayEnd, entryEnd, ofGroup };
+  return { goneDay, outside, dayEnd, ofGroup };
 }
 
 /** A key column's value. */
