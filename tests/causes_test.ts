@@ -15,7 +15,7 @@ function closedPort(): number {
   return listener.addr.port;
 }
 
-/** A host that says this to whoever connects, or nothing, and closes. */
+/** A host that sends this text to every connection and closes it. */
 function startSaying(words: string): Deno.TcpListener {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   void (async () => {

@@ -72,7 +72,7 @@ Deno.test("KeyRing finds a rotated key by its previous secret until the overlap 
   assertEquals([await ring.find(first.key), (await ring.find(second))?.id], [undefined, first.record.id]);
 });
 
-/** A store that tells its version, and how often it was asked for a key. */
+/** A store with a version, which counts reads of keys. */
 function versioned(inner = openMemoryStore().keys) {
   const told = { version: 1, asked: 0 };
   const store: KeyStore = {
@@ -110,7 +110,7 @@ Deno.test("KeyRing reads each key, valid or wrong, once per store version", asyn
   for (let times = 0; times < 1_500; times++) await ring.find(mintKey());
   assertEquals(await ring.find(late.key), late.record);
   assertEquals(told.asked, 1_506);
-  // What is under another configuration is not known from the one before.
+  // A new configuration starts without cached keys of the old one.
   const admin = { hash: two.record.hash };
   assertEquals(await ring.renewed({ ...parseConfig({}), admin }).find(two.key), undefined);
 });

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { ADMIN_KEY, type KeyedGateway, startKeyed } from "../support/keyed_gateway.ts";
 
-/** A configuration whose admin side has a listener of its own. */
+/** A configuration with a separate admin listener. */
 export const APART = { admin: { key: { env: "ADMIN_KEY" }, listen: { port: 1 } } };
 
 /** An answer of the admin side. */
@@ -17,7 +17,7 @@ export function startAdmin(): KeyedGateway {
   return startKeyed(APART);
 }
 
-/** Asks as the operator, where no header says otherwise: `POST /keys` is that of `/admin/v1`. */
+/** Sends a request as the operator unless other headers are given: `POST /keys` is under `/admin/v1`. */
 export async function ask(
   gateway: Pick<KeyedGateway, "adminUrl">,
   name: string,
@@ -39,7 +39,7 @@ export function errorOf({ status, body }: Answer): [status: number, param: Json 
   return [status, error.param, String(error.message)];
 }
 
-/** What a client gets for listing models with this key. */
+/** Status that a client with this key gets for the model list. */
 export async function statusOf({ url }: Pick<KeyedGateway, "url">, key: Json | undefined): Promise<number> {
   const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   await response.body?.cancel();

@@ -73,7 +73,7 @@ Deno.test("shareAudit() ends when the last waiting caller has left, and then sta
   await Promise.all([one, last].map(({ report }) => assertRejects(() => report, DOMException)));
   const begun = reads;
   const next = client();
-  // The one that was given up has noticed it by then.
+  // The aborted audit has noticed by then.
   while (reads < begun + 3) await new Promise((resolve) => setTimeout(resolve, 0));
   const beside = client();
   assertEquals((await next.report).checked.entries, whole);

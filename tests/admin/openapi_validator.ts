@@ -1,4 +1,4 @@
-/** What the description of the admin side says of an answer. */
+/** Validates responses against the description of the admin API. */
 import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
 import { adminDocument } from "../../lib/admin/openapi.ts";
@@ -21,7 +21,7 @@ export const OPERATIONS: ReadonlyMap<string, JsonObject> = new Map(
   ),
 );
 
-/** What each of them answers where nothing is wrong. */
+/** The successful answer of each operation. */
 const REPLIES: Readonly<Record<string, z.ZodType>> = {
   "GET /admin/v1/openapi.json": describedSchema,
   "GET /admin/v1/keys": schemas.keyListSchema,
@@ -40,14 +40,14 @@ const REPLIES: Readonly<Record<string, z.ZodType>> = {
   "POST /admin/v1/audit": schemas.auditSchema,
 };
 
-/** What is asked of a gateway, and the status that must come of it. */
+/** A request, and its expected status. */
 export interface Question {
   status: number;
   body?: Json;
   headers?: Record<string, string>;
 }
 
-/** Asks as `ask()` does, and holds what comes against the description. Gives the operation, too. */
+/** Sends a request as `ask()` does, and validates the response. Returns the operation, too. */
 export async function askDescribed(
   gateway: Pick<KeyedGateway, "adminUrl">,
   what: string,

@@ -21,7 +21,7 @@ const GROUPS = {
   free: {},
 };
 
-/** A store with a key, a watch that looks at it, and what it published. */
+/** A store with a key, a BudgetWatch of it, and the published alerts. */
 class WatchedStore {
   readonly store: Store = openMemoryStore();
   readonly #watch = new BudgetWatch();
@@ -35,7 +35,7 @@ class WatchedStore {
     await this.store.ledger.append([entryOf({ id, at, keyId, group, cost: parseUsd(usd) })]);
   }
 
-  /** Texts of what a look publishes; those that are not sent in brackets. */
+  /** Texts that one check publishes; unsent ones in brackets. */
   async check(groups: JsonObject = GROUPS, alerts: JsonObject = {}): Promise<string[]> {
     const file = {
       groups,

@@ -25,7 +25,7 @@ function alertsTo({ url }: Pick<WebhookReceiver, "url">, format: AlertsConfig["f
   return { webhook: new Secret(url), secret: new Secret(SECRET), format };
 }
 
-/** Delivers one alert, and again as often as its pauses say, without waiting for them. */
+/** Delivers one alert with all retries, without waiting for the pauses. */
 async function deliverAll(
   store: AlertStore,
   { receiver, timeoutMs = 10_000 }: { receiver: WebhookReceiver; timeoutMs?: number },

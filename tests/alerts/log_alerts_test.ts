@@ -21,7 +21,7 @@ Deno.test("alerts from the log have a known type, a sentence and complete facts"
     assert(alert !== undefined && ALERT_TYPES.includes(alert.type), event);
     assertEquals(/undefined|null/.test(`${alert.subject} ${alert.text}`), false, event);
     assertEquals(Object.values(alert.data).includes("undefined"), false, event);
-    // What may be over is told to be.
+    // Alerts about the end of a condition are marked as such.
     assertEquals(alert.begins, !/(closed|accepted|_up|recovered)$/.test(event), event);
   }
   assertEquals(alertOf(line("request")), undefined);

@@ -10,7 +10,7 @@ function draft(type: "store.down" | "store.up"): AlertDraft {
   return { type, subject: "store", begins: type === "store.down", text: type, data: {} };
 }
 
-/** A store that is out of reach. */
+/** A store that is unreachable. */
 const AWAY: AlertStore = {
   ...openMemoryAlerts(),
   add: () => Promise.reject(new Error("The store is out of reach")),

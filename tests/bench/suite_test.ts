@@ -12,7 +12,7 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 const PROTOCOLS: readonly Protocol[] = ["chat", "responses", "messages"];
 const ignore = Deno.build.os !== "linux";
 
-/** Runs a program of the benchmark. Returns what it wrote as JSON. */
+/** Runs a program of the benchmark. Returns its output, parsed as JSON. */
 async function runBench(file: string, args: readonly string[]): Promise<Record<string, unknown>> {
   let report: Record<string, unknown> = {};
   await inFolder(async (folder) => {

@@ -1,4 +1,4 @@
-/** Entries, holds and prices for tests of what is made of them. */
+/** Entries, holds and prices for tests. */
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry, Hold, PriceSheet } from "../../lib/store/ledger.ts";
 
@@ -13,7 +13,7 @@ export const SHEET: PriceSheet = {
   input_cache_write_1h: "0.000006",
 };
 
-/** An entry of a request that was refused, with whatever else is said of it. */
+/** An entry of a refused request, with the given members. */
 export function entryOf(id: string, members: Partial<Entry> = {}): Entry {
   return {
     id,
@@ -37,7 +37,7 @@ export function entryOf(id: string, members: Partial<Entry> = {}): Entry {
   };
 }
 
-/** A hold of 100 by one key, with nothing to stand against it. */
+/** A hold of 100 by one key, without budgets. */
 export function holdOf(id: string, members: Partial<Hold> = {}): Omit<Hold, "leaseUntil"> {
   return {
     id,

@@ -6,7 +6,7 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { entryOf, holdOf } from "./entries.ts";
 import { type Clock, createClock, settle } from "./simulator/clock.ts";
 
-/** A ledger over a store in memory whose writes can be held up, or made to fail. */
+/** A ledger over a store in memory whose writes can be blocked or made to fail. */
 interface Bench {
   ledger: Ledger;
   store: LedgerStore;
@@ -14,9 +14,9 @@ interface Bench {
   /** Ids of each write that was tried. */
   writes: string[][];
   events: string[];
-  /** Whether a write fails, as it is now. */
+  /** Returns whether the current write fails. */
   fails: (entries: readonly Entry[]) => boolean;
-  /** What writes wait for. */
+  /** Blocks writes until it resolves. */
   open: Promise<void>;
 }
 
@@ -50,7 +50,7 @@ function benchOf(changed: Partial<LedgerStore> = {}): Bench {
   return bench;
 }
 
-/** How a promise stands, without waiting for it. */
+/** The state of a promise, without waiting for it. */
 async function stateOf(promise: Promise<unknown>): Promise<string> {
   let state = "pending";
   promise.then((value) => state = `resolved: ${value}`, () => state = "rejected");
@@ -75,7 +75,7 @@ Deno.test("EntryQueue writes the first entry at once, and later ones together, a
   assertEquals(await idsIn(bench.store), entered.map((_, i) => `${i}`));
 });
 
-/** A ledger whose last write had eight entries. */
+/** A ledger whose last batch had eight entries. */
 async function busyBench(): Promise<Bench & { sizes: () => number[]; enter: (count: number) => Promise<void> }> {
   const bench = benchOf();
   let entered = 0;

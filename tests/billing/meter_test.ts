@@ -184,7 +184,7 @@ Deno.test("Meter extrapolates limit statuses without a call of the limiter", asy
     await clock.pass(ms);
     assertEquals(meter.limitStatuses(), await limiter.statuses(CLAIMS), `${ms}`);
   }
-  // What another one took since is not known.
+  // Reservations made by others since are unknown.
   await open("b").admit(wish());
   assertEquals(meter.limitStatuses().map(({ remaining }) => remaining), [4, 700, 1]);
   await meter.fail(500, LEFT);
@@ -616,12 +616,12 @@ const OTHER = modelSchema.parse({
   targets: [{ upstream: "second", model: "other" }],
 });
 
-/** What the other model claims of its own. */
+/** Limits of the other model. */
 const OWN: readonly LimitRequest[] = [
   { name: "model:acme/other", unit: "concurrency", limit: 1, cost: 1, reportOnly: false },
 ];
 
-/** What of these claims is left. */
+/** The remaining amounts of these limits. */
 async function leftOf({ limiter }: Bench, claims: readonly LimitRequest[]): Promise<number[]> {
   return (await limiter.statuses(claims)).map(({ remaining }) => remaining);
 }

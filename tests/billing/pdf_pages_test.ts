@@ -10,7 +10,7 @@ function pages(...parts: (string | Uint8Array)[]): number {
   );
 }
 
-/** Page objects as they stand in a file, and the node above them. */
+/** Page objects as in a file, and their parent node. */
 function objects(count: number, filling = ""): string {
   const page = `3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>\n${filling}endobj\n`;
   return `2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count ${count}>>\nendobj\n` + page.repeat(count);
@@ -33,7 +33,7 @@ Deno.test("countPdfPages() counts page objects, including those in compressed ob
 });
 
 Deno.test("countPdfPages() counts each page of a long file once, at any step size", () => {
-  // Page objects lie across the places where one step ends and the next begins.
+  // Page objects cross the borders of steps.
   for (const filling of [1_000, 1_021, 40_009]) {
     assertEquals(pages("%PDF-1.4\n", objects(100, "x".repeat(filling))), 100, `${filling}`);
   }

@@ -12,7 +12,7 @@ import { seeded } from "../support/random.ts";
 import { entryOf, SHEET } from "./entries.ts";
 import { rounds } from "../support/skip.ts";
 
-/** Digits of a decimal string, and how many of them stand behind the point. */
+/** Digits of a decimal string, and the number of decimals. */
 function digitsOf(text: string): { digits: bigint; decimals: number } {
   const point = text.indexOf(".");
   const digits = BigInt(text.replace(".", ""));

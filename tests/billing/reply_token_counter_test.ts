@@ -25,7 +25,7 @@ function randomEvents(blocks: ContentBlock[], random: Random, usual = 200): Repl
   });
 }
 
-/** Counts while the events come in; `slowly`: with time to count between them. */
+/** Counts events; `slowly`: with time to count in between. */
 async function count(events: ReplyEvent[], slowly = false): Promise<ReplyTokens> {
   const running = new ReplyTokenCounter();
   for (const event of events) {

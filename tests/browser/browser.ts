@@ -16,9 +16,9 @@ export interface ConsoleBrowser extends AsyncDisposable {
   readonly demo: RunningDemo;
   /** Address of the console. */
   readonly url: string;
-  /** Cookies of an operator with the admin key; pages of it are opened side by side. */
+  /** Cookies of an operator with the admin key. */
   readonly operator: BrowserContext;
-  /** Opens a page whose faults are collected. Absent context: without a session. */
+  /** Opens a page and collects its errors. Without a context: without a session. */
   open(context?: BrowserContext): Promise<WatchedPage>;
 }
 

@@ -1,4 +1,4 @@
-/** What an operator does in the console, and what attackers try. */
+/** Operations of an operator in the console, and attacks. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import type { Page } from "puppeteer-core";
@@ -280,7 +280,7 @@ async function askWith(key: string, origin: string, user?: string): Promise<numb
   return response.status;
 }
 
-/** A web site of somebody else: another port is another origin, of the same site as cookies see it. */
+/** Another web site: another port is another origin, but the same site for cookies. */
 function startSite(body: string): AsyncDisposable & { url: string } {
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },

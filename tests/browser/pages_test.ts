@@ -55,7 +55,7 @@ async function pathsOf({ open, operator, url }: ConsoleBrowser): Promise<string[
   return [...new Set([...menu, ...keys, ...requests, `${url}/requests/none`])];
 }
 
-/** What is wrong with a page at any width, light or dark. The page follows its window. */
+/** Problems of a page at any width, light or dark. The page follows its window. */
 async function faultsOf(path: string, page: Page): Promise<string[]> {
   const faults: string[] = [];
   await page.goto(path);

@@ -1,4 +1,4 @@
-/** Images for tests of the painter, and what they are compared by. */
+/** Images for tests of the painter, and comparisons. */
 import { type Editing, startEdit } from "../../lib/canvas/edit.ts";
 import { blank, type Pixels, type PixelSize } from "../../lib/canvas/pixels.ts";
 
@@ -17,13 +17,13 @@ export function quarters({ width, height }: PixelSize): Pixels {
 /** PixelSize of the usual image. */
 export const SQUARE = { width: 120, height: 120 };
 
-/** What an edit has beside its prompt. */
+/** Options of an edit except its prompt. */
 export interface EditParts extends Partial<Editing> {
   images?: readonly Pixels[];
   mask?: Pixels;
 }
 
-/** The image that an instruction makes of some images. */
+/** The image that an instruction makes from some images. */
 export function edited(prompt: string, { images = [quarters(SQUARE)], mask, ...parts }: EditParts = {}): Pixels {
   const editing = { prompt, size: SQUARE, index: 0, count: images.length, hasMask: mask !== undefined, ...parts };
   const editor = startEdit(editing);

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { model, startGateway, type TestGateway } from "../support/gateway.ts";
 
-/** Members that Codex 0.169.0 reads and has no default for: the list is dropped where a row lacks one. */
+/** Members that Codex 0.169.0 requires: it rejects the list if a row lacks one. */
 const REQUIRED = [
   "slug",
   "display_name",

@@ -27,7 +27,7 @@ const config = parseConfig({
   models: [row("acme/one"), row("acme/two"), row("acme/paint", "image"), row("zeta/brush", "image"), row("beta/b")],
 });
 
-/** The context of a request by a caller who may use these models, or what the rules say. */
+/** The context of a request by a caller who may use these models, or with these rules. */
 function context(
   params: Record<string, string> = {},
   models: string[] = ["*"],

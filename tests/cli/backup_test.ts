@@ -6,7 +6,7 @@ import { findProgram, skipIf } from "../support/skip.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
-/** Runs commands as the document has them, and compares what they print but for its numbers. */
+/** Runs the commands of a document, and compares their output except for numbers. */
 async function follow(commands: readonly ShownCommand[], folder: string): Promise<void> {
   for (const { command, output } of commands) {
     const { code, stdout, stderr } = await new Deno.Command("sh", {
@@ -43,7 +43,7 @@ Deno.test({
       await follow(copying, folder);
       const bill = await run(["usage", "--since", "1d", "--json", "--until", "2126-01-01"], { folder });
       const after = await gateway.ask();
-      // As it is after a crash: what was written last lies beside the file.
+      // As after a crash: the last writes are in the log beside the file.
       gateway.kill("SIGKILL");
       await gateway.ended;
 

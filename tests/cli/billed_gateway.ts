@@ -16,7 +16,7 @@ const CONFIG = {
 /** A gateway that sends bills. */
 export interface BilledGateway extends Running {
   keyId: string;
-  /** Asks for an answer and reads all of it. Returns the id of the request, as the client is told it. */
+  /** Requests an answer and reads all of it. Returns the request id that the client received. */
   ask(model?: string): Promise<string>;
   /** Ends it and waits for that. */
   stop(): Promise<void>;

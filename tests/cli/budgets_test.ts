@@ -120,7 +120,7 @@ async function behaves(place: Place): Promise<void> {
     assertEquals(await sums("--by", "tag,user", "--tag", "web"), [[["beta", "u-7", 1], ["web", "u-7", 1]], 1]);
     assertEquals(await sums("--by", "group,model", "--key", "bert"), [[["team", "acme/assistant", 2]], 2]);
 
-    // A holder of a key sees its own amounts, and of the group what is left.
+    // A key holder sees its own amounts, and the rest of the group's budget.
     const { spent, budgets, limits, ...whose } = await own("bert");
     assertEquals(whose, { object: "usage", key: { id: idOf("bert"), name: "bert", group: "team" } });
     assertEquals((spent as JsonObject[]).map(({ period, spent_usd }) => [period, spent_usd]), [

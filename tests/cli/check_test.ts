@@ -31,7 +31,7 @@ function model(more: JsonObject = {}): JsonObject {
   };
 }
 
-/** A host that is reached over the internet, and a model that goes there. */
+/** A host on the internet, and a model that uses it. */
 function hosted(row: JsonObject, more: JsonObject = {}): JsonObject {
   const target = { upstream: "host", model: "one" };
   return {

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { freshDatabase, HAS_POSTGRES } from "../support/databases.ts";
 import { HAS_TERMINAL, inFolder, type Place, run, start, startAtTerminal } from "../support/program.ts";
 
-/** Opens a link. Returns the status of the page behind it, or 0 where no session began. */
+/** Opens a link. Returns the status of its page, or 0 if no session began. */
 async function open(link: string): Promise<number> {
   const response = await fetch(link, { redirect: "manual" });
   await response.body?.cancel();

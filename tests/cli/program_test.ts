@@ -87,7 +87,7 @@ Deno.test("repeated signals do not kill a gateway while it closes", () =>
     const gateway = await start([], { folder });
     let isOver = false;
     const ended = gateway.ended.finally(() => isOver = true);
-    // As Ctrl-C does, which comes from the terminal and once more from `deno task`.
+    // Like Ctrl-C, which arrives from the terminal and again from `deno task`.
     for (let sent = 0; sent < 50 && !isOver; sent++) {
       try {
         gateway.kill("SIGINT");
@@ -322,7 +322,7 @@ Deno.test("a second signal ends running answers", () =>
     const answer = await openAnswer(gateway);
     gateway.kill("SIGTERM");
     await refusesConnections(gateway);
-    // Sooner, it would be taken for the first one, come twice.
+    // Any sooner, it would count as a repetition of the first.
     setTimeout(() => gateway.kill("SIGTERM"), 400);
     const { code, err } = await gateway.ended;
     assertEquals(code, 1);

@@ -5,7 +5,7 @@ import type { LogEntry } from "../../lib/log_events.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { DAY_MS, DAY_ONE, someEntries } from "../billing/reports/entries.ts";
 
-/** Prunes at a moment, with 10 days kept, until nothing is left to do. */
+/** Prunes at a moment, keeping 10 days, until nothing is left to do. */
 async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ first: number; logs: LogEntry[] }> {
   const store = openMemoryStore();
   await store.ledger.append(someEntries(2000).sort((a, b) => a.at - b.at));

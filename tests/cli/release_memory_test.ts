@@ -23,7 +23,7 @@ Deno.test("memory is released once after a peak, and not under load or for small
     for (let count = 0; count < looks; count++) look();
     return state.collected;
   };
-  // Light traffic is no peak, whatever its garbage takes.
+  // Light traffic is not a peak, whatever its garbage.
   assertEquals(after(20, { running: 31, heap: 140 * MIB }), 0);
   assertEquals(after(20, { running: 2, heap: 240 * MIB }), 0);
   assertEquals(after(10, { running: 500, heap: 400 * MIB }), 0);
@@ -34,7 +34,7 @@ Deno.test("memory is released once after a peak, and not under load or for small
     { level: "info", event: "memory_released", heap_before_mb: 400, heap_after_mb: 60, took_ms: 0 },
   ]);
   assertEquals(after(10, {}), 1);
-  // The load that goes on is no peak that has passed.
+  // A lasting load is not a peak that has passed.
   assertEquals(after(10, { heap: 300 * MIB }), 1);
   assertEquals(after(9, { running: 0 }), 2);
   assertEquals(after(20, { heap: 300 * MIB }), 2);

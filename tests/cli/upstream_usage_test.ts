@@ -21,7 +21,7 @@ Deno.test("usage --by upstream lists requests per upstream, and its CSV matches 
       "         2        0.0002    0.0001    >-0.0001",
       "",
     ]);
-    // 26 * 0.00000125 + 14 * 0.00001, and 0.8 of it.
+    // 26 * 0.00000125 + 14 * 0.00001, and 0.8 times that.
     assertStringIncludes((await usage("--exact")).out, "  0.0001725  0.000138  -0.0000345\n");
     const json = JSON.parse((await usage("--json")).out);
     assertEquals([json.by, json.lines.length, json.lines[0].upstream_usd], ["upstream", 1, "0.0001725"]);
@@ -36,7 +36,7 @@ Deno.test("usage --by upstream lists requests per upstream, and its CSV matches 
     assertEquals([same.code, same.err], [0, ""]);
     assertStringIncludes(same.out, "No differences found\n");
 
-    // One token more than we know of, and a price that the catalog does not have.
+    // One token more than in the ledger, and a price that the catalog lacks.
     await Deno.writeTextFile(`${folder}/other.csv`, `day,model,prompt,upstream_usd\r\n${today},echo,27,0.0002\r\n`);
     const other = await compare("other.csv");
     assertEquals(other.code, 1);

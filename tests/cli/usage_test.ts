@@ -10,7 +10,7 @@ Deno.test("usage shows the bill of a running gateway as table, JSON and CSV", ()
     await gateway.ask();
     await gateway.ask();
     await gateway.ask("acme/none");
-    // Refused requests are entered while nobody waits for them.
+    // Refused requests are entered in the background.
     await gateway.stop();
 
     const json = JSON.parse((await run(["usage", "--since", "1d", "--json"], { folder })).out);

@@ -12,7 +12,7 @@ import { ROUTES, sharedCrossing } from "./upstreams.ts";
 Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
 const gateway = sharedCrossing();
 
-// What the tests use has the same types in all versions, but the compiler compares everything.
+// The used types are equal in all versions, but the compiler compares everything.
 type Ai = typeof ai7;
 type CreateOpenAI = typeof createOpenAI4;
 
@@ -66,7 +66,7 @@ for (const { version, ai, createOpenAI } of VERSIONS) {
           },
           stopWhen: ai.stepCountIs(5),
           maxRetries: 0,
-          // Version 5 does not ask models that it does not know for reasoning.
+          // Version 5 sends no reasoning options for unknown models.
           providerOptions: { openai: { reasoningEffort: "low", reasoningSummary: "auto", forceReasoning: true } },
         };
         const messages: ai7.ModelMessage[] = [];

@@ -25,7 +25,7 @@ const NUMBERS = "one two three four five six seven eight nine ten one two three 
 
 const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 
-/** What two answers to the same request have in common. */
+/** The members that two answers to the same request share. */
 function lasting({ id: _, created: __, ...rest }: OpenAI.ChatCompletion): unknown {
   return JSON.parse(JSON.stringify(rest));
 }
@@ -86,7 +86,7 @@ crossOpenai("the chat stream helper ends with what create answers", gateway, asy
     const final = JSON.parse(JSON.stringify(await stream.finalChatCompletion()));
     assertEquals(texts.join(""), whole.choices[0]?.message.content);
     for (const { message } of final.choices) delete message.parsed;
-    // A stream has no header after its end: the cost is told beside the usage.
+    // A stream has no header after its end: the cost is beside the usage.
     const { sluice_cost, ...same } = final;
     assertEquals([sluice_cost, lasting(same)], ["0", lasting(whole)]);
   }
@@ -113,7 +113,7 @@ crossOpenai(
   gateway,
   async ({ client, model, upstream }) => {
     const request = { ...HELLO, model, response_format: { type: "json_schema" as const, json_schema: SCHEMA } };
-    // Anthropic's schemas know no `minimum`.
+    // Anthropic's schemas do not support `minimum`.
     const expected = { name: "Oslo", people: upstream === "messages" ? 0 : 3 };
     const { choices: [whole] } = await client.chat.completions.parse(request);
     assertEquals(whole?.message.parsed, expected);

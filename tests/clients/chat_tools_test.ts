@@ -109,7 +109,7 @@ crossOpenai("chat makes one call at a time, or says that it cannot", gateway, as
   }).withResponse();
   const calls = spelled(choice?.message);
   assertEquals(calls[0], ["get_weather", weatherArguments({ upstream })]);
-  // Gemini has no word for it.
+  // Gemini has no such option.
   const expected = upstream === "gemini" ? [2, ["parallel_tool_calls"]] : [1, []];
   assertEquals([calls.length, droppedNames(response)], expected);
 });

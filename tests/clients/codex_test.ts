@@ -119,7 +119,7 @@ for (const route of ROUTES) {
     ];
     const input = [...CONTEXT, message("user", prompt.join("\n"))];
     const first = await answer(route, request(model, input, { tools: TOOLS }));
-    // Signatures that come after the reasoning, or belong to a call, are items of their own.
+    // Signatures after the reasoning, or of a call, are separate items.
     assertEquals(first.filter(({ summary }) => (summary as Body[] | undefined)?.length !== 0).map(({ type }) => type), [
       "reasoning",
       "message",

@@ -2,10 +2,10 @@
 import denoJson from "../../deno.json" with { type: "json" };
 
 const ROOT = `${import.meta.dirname}/../..`;
-/** What the program may do when it is started from source. */
+/** Permissions of the program when it is started from source. */
 const PERMISSIONS = denoJson.tasks.sluice.command.match(/--allow-\S+/g) ?? [];
 
-/** What a gateway starts with. */
+/** Options of a gateway. */
 export interface Setup {
   /** Content of its configuration file; absent: none. */
   config?: Record<string, unknown>;
@@ -21,11 +21,11 @@ export interface Gateway extends AsyncDisposable {
   readonly url: string;
   /** The first key. */
   readonly key: string;
-  /** Ends the program. @throws where it did not end in good order, or logged an error */
+  /** Ends the program. @throws if it did not exit cleanly, or logged an error */
   stop(): Promise<void>;
 }
 
-/** Starts a gateway in a folder of its own and waits until it has told its address. */
+/** Starts a gateway in its own folder and waits for its address. */
 export async function startGateway(
   { config, keys = { default: crypto.randomUUID() }, env }: Setup = {},
 ): Promise<Gateway> {
@@ -66,7 +66,7 @@ export async function startGateway(
     stderr: "piped",
   }).spawn();
 
-  // The rest of the output is read at the end: a read under way would look like a leak to every test in between.
+  // The rest of the output is read at the end: a pending read would look like a leak to every test in between.
   const out = child.stdout.getReader();
   async function end(): Promise<{ code: number; err: string }> {
     out.releaseLock();

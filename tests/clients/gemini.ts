@@ -1,6 +1,6 @@
 /**
- * A server that speaks `generateContent`, for the gateway to call. What it says is the echo model's, asked over chat; how
- * it says it is this file's own: calls without ids, signatures on the parts they sign, pieces of a word each.
+ * A server for `generateContent`. It forwards requests to the echo model over chat and writes the answers in Gemini's
+ * own way: calls without ids, signatures on the signed parts, chunks of one word.
  */
 import type { Gateway } from "./gateway.ts";
 import { type Body, post } from "./sse.ts";
@@ -62,7 +62,7 @@ const UNSIGNED = "skip_thought_signature_validator";
 /** A request that the server refuses. */
 class Refusal extends Error {}
 
-/** Starts a server that answers with what the gateway's echo model says. */
+/** Starts a server that answers with the gateway's echo model. */
 export function startGemini(backend: Gateway): GeminiServer {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
     try {
@@ -111,7 +111,7 @@ async function answer(request: Request, backend: Gateway): Promise<Response> {
   });
 }
 
-/** Turns begin with the user and alternate; a result names a call of the turn before. */
+/** Messages begin with the user and alternate; a result names a call of the previous message. */
 function checkTurns(contents: readonly Content[]): void {
   contents.forEach(({ role, parts }, index) => {
     if (role !== (index % 2 === 0 ? "user" : "model")) throw new Refusal(`Turn ${index} is of role ${role}`);
@@ -124,7 +124,7 @@ function checkTurns(contents: readonly Content[]): void {
   });
 }
 
-/** Every signature stands on the part that it was made for. */
+/** Checks that every signature is on the part it was made for. */
 async function checkSignatures(parts: readonly Part[]): Promise<void> {
   for (const part of parts) {
     const { thoughtSignature } = part;
@@ -198,7 +198,7 @@ function writeTurn({ role, parts }: Content, turn: number): Body[] {
   ];
 }
 
-/** A model takes what is marked as the system's for the system's, and the echo model does not repeat it. */
+/** The echo model does not repeat text that is marked as the system's. */
 function isUsers({ text }: Part): boolean {
   return text === undefined || !/^<system>\n[^]*\n<\/system>$/.test(text);
 }
@@ -218,7 +218,7 @@ function writePart({ text, inlineData, fileData }: Part): Body[] {
   return inlineData === undefined ? [] : [{ type: "file", file: { file_data: url, filename: "file" } }];
 }
 
-/** The answer in pieces: thoughts, the text word by word, the calls; the last text or the first call is signed. */
+/** Writes the answer in chunks: thoughts, the text word by word, the calls; the last text or first call is signed. */
 async function writeAnswer(
   { choices: [{ message, finish_reason }], usage }: Completion,
   { generationConfig }: GenerateRequest,
@@ -234,7 +234,7 @@ async function writeAnswer(
   for (const text of content?.match(/\s*[\p{L}\p{N}]+|\s*[^\s\p{L}\p{N}]|\s+/gu) ?? []) parts.push({ text });
   const [first] = calls;
   if (thought !== undefined && first !== undefined) first.thoughtSignature = await sign(first);
-  // That of a text comes at its end, in a piece with nothing else.
+  // The signature of a text comes at its end, in a chunk of its own.
   else if (thought !== undefined && content) parts.push({ text: "", thoughtSignature: await sign({ text: content }) });
   parts.push(...calls);
   const { reasoning_tokens: thoughts } = usage.completion_tokens_details;
@@ -260,7 +260,7 @@ async function writeAnswer(
   }));
 }
 
-/** All pieces as one: neighbouring texts are one part, and the signature of a text stands on it. */
+/** Joins all chunks: adjacent texts become one part with their signature. */
 function whole(pieces: Body[]): Body {
   const parts: Part[] = [];
   for (const { candidates } of pieces) {

@@ -1,4 +1,4 @@
-/** What the SDKs make of limits and budgets: the class of the error, and when they come again. */
+/** How the SDKs handle limits and budgets: the error class, and when they retry. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
 import { anthropic, caught, openai, testAnthropic, testOpenai } from "./sdks.ts";
@@ -34,7 +34,7 @@ const gateway = sharedGateway({
 const LONG = { role: "user" as const, content: "one two three ".repeat(20_000) };
 const HELLO = { role: "user" as const, content: "Hello" };
 
-/** A request that takes the only slot until it is told to leave: nobody reads it. */
+/** A request that occupies the only slot until it is aborted; nobody reads its answer. */
 async function takeSlot(url: string): Promise<() => void> {
   const leave = new AbortController();
   const response = await fetch(`${url}/v1/chat/completions`, {
@@ -50,7 +50,7 @@ async function takeSlot(url: string): Promise<() => void> {
   };
 }
 
-/** When another try was made, in milliseconds after the first; what stands in its way is freed meanwhile. */
+/** The time of the retry in milliseconds after the first try; the blocking request is ended meanwhile. */
 async function secondTry(tries: number[], free: () => void): Promise<number> {
   const deadline = performance.now() + 10_000;
   for (let isFree = false; tries.length < 2;) {

@@ -15,7 +15,7 @@ const QUESTIONS = [
 const ANSWERS = ["Noon in Oslo", "Noon in Rome\nNoon in Bern"];
 const PARAMETERS = { type: "object" as const, properties: { zone: { type: "string" } }, required: ["zone"] };
 
-/** What the tool gives. */
+/** The result of the tool. */
 function clock(input: string): string {
   return `Noon in ${JSON.parse(input).zone}`;
 }
@@ -34,7 +34,7 @@ for (const stream of [false, true]) {
       });
     async function step(): Promise<OpenAI.ChatCompletionMessage> {
       const { response, data } = await ask(messages).withResponse();
-      // OpenRouter's signature is in an envelope here, so its streams are read and written anew, see below.
+      // OpenRouter's signature is in an envelope here, so its streams are translated, see below.
       const isTold = upstream === "gemini" || (model === "t/openrouter" && stream);
       if (!isTold) assertEquals(lostReasoning(response), []);
       if (!stream) return data.choices[0]?.message ?? fail();
@@ -80,7 +80,7 @@ for (const stream of [false, true]) {
       const ask = (input: OpenAI.Responses.ResponseInput) => client.responses.create({ ...request, input });
       async function step(): Promise<OpenAI.Responses.Response> {
         const { response, data } = await ask(input).withResponse();
-        // In a stream of chat the signature comes after the thought, which alone is not taken back.
+        // In a chat stream the signature follows the thought, which is not accepted back without it.
         const isTold = upstream === "gemini" || (upstream === "chat" && stream);
         if (keepsReasoning && !isTold) assertEquals(lostReasoning(response), []);
         return stream ? await client.responses.stream({ ...request, input }).finalResponse() : data;

@@ -24,14 +24,14 @@ const NUMBERS = "one two three four five six seven eight nine ten one two three 
 
 const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 
-/** What two answers to the same request have in common, save what the stream helper adds, and what it does not take. */
+/** The members that two answers to the same request share, without those that the stream helper adds or drops. */
 function lasting({ id: _, usage, ...rest }: Anthropic.Message): unknown {
   // Of the usage at the end the helper takes all but `cache_creation`, which is not known at the beginning.
   const { cache_creation: __, ...counts } = usage;
   return JSON.parse(JSON.stringify({ ...rest, parsed_output: undefined, usage: counts }));
 }
 
-/** What an answer says and thinks. */
+/** Text and thinking of an answer. */
 function settled({ content }: Anthropic.Message): unknown {
   const thoughts = content.filter((block) => block.type === "thinking");
   return {
@@ -96,7 +96,7 @@ crossAnthropic(
       stream.on("text", (delta) => texts.push(delta));
       const final = await stream.finalMessage();
       assertEquals(texts.join(""), textOf(whole));
-      // Signatures of responses hold ids; chat and Gemini sign at the end of a stream, where what is signed is over.
+      // Signatures of responses contain ids; chat and Gemini sign at the end of a stream, after the signed block.
       const isOwn = upstream === "embedded" || upstream === "messages";
       assertEquals(isOwn ? final.content : settled(final), isOwn ? whole.content : settled(whole));
       assertEquals([final.stop_reason, final.stop_sequence], [whole.stop_reason, whole.stop_sequence]);
@@ -108,7 +108,7 @@ crossAnthropic(
 crossAnthropic("messages obeys limits and stop sequences", gateway, async ({ client, model, upstream }) => {
   const messages: Request["messages"] = [{ role: "user", content: NUMBERS }];
   const first = (words: number) => NUMBERS.split(" ").slice(0, words).join(" ");
-  // Chat and Gemini do not tell a stop sequence from an end.
+  // Chat and Gemini do not distinguish a stop sequence from an ordinary end.
   const [reason, sequence] = upstream === "chat" || upstream === "gemini" ? ["end_turn", null] : ["stop_sequence", ","];
   const cases: [Partial<Request>, string, string, string | null, number][] = [
     [{ messages, max_tokens: 16 }, first(16), "max_tokens", null, 16],
@@ -149,7 +149,7 @@ crossAnthropic("messages counts what messages then charges", gateway, async ({ c
 crossAnthropic("messages parses an answer in a JSON schema, whole and streamed", gateway, async ({ client, model }) => {
   const request = { ...HELLO, model, output_config: { format: jsonSchemaOutputFormat(SCHEMA) } };
   const whole = await client.messages.parse(request);
-  // The SDK moves what it takes for unsupported, such as `minimum`, into the description.
+  // The SDK moves keywords that it considers unsupported, such as `minimum`, into the description.
   assertEquals(whole.parsed_output, { name: "Oslo", people: 0 });
   const streamed = await client.messages.stream(request).finalMessage();
   assertEquals(streamed.parsed_output, whole.parsed_output);
@@ -168,7 +168,7 @@ crossAnthropic("messages sees images and files", gateway, async ({ client, model
       ],
     }],
   });
-  // A file of text is text where there are no such files, and nameless with Gemini.
+  // Text files become text for upstreams without such files, and have no name for Gemini.
   const files = {
     embedded: "[file notes text/plain]",
     messages: "[file notes text/plain]",

@@ -52,7 +52,7 @@ crossAnthropic(
     const second = await client.messages.create(request);
     assertEquals([second.stop_reason, spelled(second)], ["end_turn", []]);
     assertEquals(second.content.map((block) => block.type === "text" && block.text), [
-      // The words of protocols that have no mark for it.
+      // The text used by protocols without an error flag.
       `get_weather done\n${["chat", "responses"].includes(upstream) ? "[tool error]" : "[error]"} clock done`,
     ]);
   },
@@ -75,7 +75,7 @@ crossAnthropic("messages streams the calls that create answers", gateway, async 
     "tool_use",
     whole.usage.output_tokens,
   ]);
-  // Gemini's calls come whole, as objects: their white space is not kept.
+  // Gemini's calls are objects: their white space is not kept.
   assertEquals(
     pieces.join(""),
     upstream === "gemini" ? '{"city":"Zürich","days":3}{}' : '{"city": "Zürich", "days": 3}{}',
@@ -118,7 +118,7 @@ crossAnthropic(
     }).withResponse();
     const calls = spelled(data);
     assertEquals(calls[0], ["get_weather", { city: "Zürich", days: 3 }]);
-    // Gemini has no word for it.
+    // Gemini has no such option.
     assertEquals(calls.length, upstream === "gemini" ? 2 : 1);
     assertEquals(droppedNames(response).includes("tool_choice.disable_parallel_tool_use"), upstream === "gemini");
   },

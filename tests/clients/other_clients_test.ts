@@ -9,7 +9,7 @@ const SCHEMA = { type: "object", properties: { city: { type: "string" } }, requi
 const CALL = { type: "function_call", call_id: "call_1", name: "weather", arguments: '{"city":"Oslo"}' };
 const RESULT = { type: "function_call_output", call_id: "call_1", output: "Snow" };
 
-/** What clients send beside the plain form of a request, all of them after a call of the tool `weather`. */
+/** Unusual forms of requests that clients send, all of them after a call of the tool `weather`. */
 const RESPONSES: [string, Body][] = [
   ["Vercel AI SDK: assistant items and calls without ids", {
     input: [

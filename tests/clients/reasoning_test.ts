@@ -10,14 +10,14 @@ const gateway = sharedCrossing();
 const HELLO = "Hello there";
 const THOUGHT = "I will repeat the user's message.";
 
-/** What a chat message carries beyond the SDK's types. */
+/** Members of a chat message beyond the SDK's types. */
 interface Reasoned {
   content?: string | null;
   reasoning_content?: string;
   reasoning_details?: { type: string; text?: string; signature?: string }[];
 }
 
-/** Reasoning without a signature of its own is told, but not taken back: Gemini signs what it says, not what it thinks. */
+/** Reasoning without a signature of its own is shown but not accepted back: Gemini signs text, not thoughts. */
 function isKept(lost: string[], upstream: string): boolean {
   return upstream === "gemini" || lost.length === 0;
 }
@@ -101,13 +101,13 @@ crossOpenai(
 
       const next = (input: OpenAI.Responses.ResponseInput) =>
         client.responses.create({ ...request, input: [user(HELLO), ...input, user("Again")] });
-      // What clients that show no summaries keep.
+      // The items that clients without summaries keep.
       const bare = asInput(answer).map((item) => item.type === "reasoning" ? { ...item, summary: [] } : item);
       for (const output of [asInput(answer), bare]) {
         const { data, response } = await next(output).withResponse();
         assertEquals(data.output_text, "Again");
         const lost = lostReasoning(response);
-        // In a stream of chat the signature comes after the reasoning: that half alone is told, but not taken back.
+        // In a chat stream the signature follows the reasoning, which alone is not accepted back.
         const isWhole = !(upstream === "chat" && answer === final);
         if (keepsReasoning) assert(!isWhole || isKept(lost, upstream), lost.join());
         else assertEquals(lost, ["input.reasoning"]);
@@ -175,11 +175,11 @@ crossAnthropic(
         const { data, response } = await next(answer.content).withResponse();
         assertEquals(data.content.flatMap((block) => block.type === "text" ? block.text : []), ["Again"]);
         const lost = lostReasoning(response);
-        // In a stream of chat the signature comes after the reasoning: that half alone is told, but not taken back.
+        // In a chat stream the signature follows the reasoning, which alone is not accepted back.
         const isWhole = !(upstream === "chat" && answer === final);
         if (keepsReasoning) assert(!isWhole || isKept(lost, upstream), lost.join());
         else assertEquals(lost, ["messages.thinking"]);
-        // A signature that comes after the last words is left out, see below.
+        // A signature after the last text is dropped, see below.
         const isLate = (upstream === "chat" || upstream === "gemini") && answer === final;
         assertEquals(await isNoticed(next, answer.content), keepsReasoning && !isLate);
       }

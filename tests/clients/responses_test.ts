@@ -21,10 +21,10 @@ const SCHEMA = {
 };
 const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 
-/** What two answers to the same request have in common: ids and times are their own. */
+/** The members that two answers to the same request share, without ids and times. */
 function lasting(response: OpenAI.Responses.Response): unknown {
   const own = new Set(["id", "created_at", "completed_at"]);
-  // What the helpers add to an answer for those who read it.
+  // Members that the helpers add to an answer.
   const added = new Set(["output_parsed", "parsed", "parsed_arguments", "output_text"]);
   return JSON.parse(
     JSON.stringify(response, (key, value) => own.has(key) || added.has(key) ? undefined : value),
@@ -104,7 +104,7 @@ crossOpenai(
     for (const request of requests.map((request) => ({ ...request, model }))) {
       const whole = await client.responses.create(request);
       const final = await client.responses.stream(request).finalResponse();
-      // Chat and Gemini sign at the end of a stream, where what is signed is over.
+      // Chat and Gemini sign at the end of a stream, after the signed block.
       const isLate = upstream === "chat" || upstream === "gemini";
       assertEquals(lasting(isLate ? settled(final) : final), lasting(isLate ? settled(whole) : whole));
     }
@@ -114,7 +114,7 @@ crossOpenai(
 crossOpenai("responses that are cut short are incomplete", gateway, async ({ client, model, upstream }) => {
   const answer = await client.responses.create({ ...HELLO, model, max_output_tokens: 2 });
   assertEquals([answer.status, answer.incomplete_details], ["incomplete", { reason: "max_output_tokens" }]);
-  // OpenAI's responses make at least 16 tokens: the answer is cut, and what they cost is billed.
+  // OpenAI's responses write at least 16 tokens: the answer is cut off, and all of them are billed.
   const billed = upstream === "responses" ? 4 : 2;
   assertEquals([answer.output_text, answer.usage?.output_tokens], ["Hello there", billed]);
   const [message] = answer.output;
@@ -130,7 +130,7 @@ crossOpenai(
   gateway,
   async ({ client, model, upstream }) => {
     const request = { ...HELLO, model, text: { format: SCHEMA } };
-    // Anthropic's schemas know no `minimum`.
+    // Anthropic's schemas do not support `minimum`.
     const expected = { name: "Oslo", people: upstream === "messages" ? 0 : 3 };
     assertEquals((await client.responses.parse(request)).output_parsed, expected);
     const streamed = await client.responses.stream(request).finalResponse();

@@ -106,7 +106,7 @@ crossOpenai(
     }).withResponse();
     const calls = spelled(data);
     assertEquals(calls[0], ["get_weather", weatherArguments({ upstream })]);
-    // Gemini has no word for it.
+    // Gemini has no such option.
     const expected = upstream === "gemini" ? [2, ["parallel_tool_calls"]] : [1, []];
     assertEquals([calls.length, droppedNames(response)], expected);
   },

@@ -3,7 +3,7 @@ import { sharedGateway } from "./gateway.ts";
 import { caught, testAnthropic, testOpenai } from "./sdks.ts";
 import { ECHO } from "./upstreams.ts";
 
-/** An upstream where nobody listens. */
+/** An upstream without a listener. */
 const GONE = { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" };
 const PRICING = { prompt: "0.000001", completion: "0.000002" };
 const ROW = { created: 1, context_length: 100_000, pricing: PRICING };
@@ -19,7 +19,7 @@ const gateway = sharedGateway({
       },
       { ...ROW, id: "t/gone", targets: [{ upstream: "gone", model: "n" }] },
     ],
-    // All requests of this file fail at that upstream, and each of them is to be seen failing.
+    // All requests of this file fail at that upstream, and each failure must be visible.
     routing: { attempts: 5, breaker: { least_requests: 10_000, consecutive_failures: 1000, connect_failures: 1000 } },
   },
 });

@@ -7,7 +7,7 @@ import type { Gateway } from "./gateway.ts";
 import { ECHO, type Route, ROUTES } from "./upstreams.ts";
 import { skipInQuick } from "../support/skip.ts";
 
-// What the tests use has the same types in both versions, but the compiler compares everything.
+// The used types are equal in both versions, but the compiler compares everything.
 const IS_QUICK = skipInQuick("Older versions of the SDKs");
 const OPENAI: readonly (typeof OpenAI)[] = [...IS_QUICK ? [] : [OpenAI6 as unknown as typeof OpenAI], OpenAI];
 const ANTHROPIC: readonly (typeof Anthropic)[] = [
@@ -15,7 +15,7 @@ const ANTHROPIC: readonly (typeof Anthropic)[] = [
   Anthropic,
 ];
 
-/** What a test is given. */
+/** Arguments of a test. */
 export interface OpenaiTest extends Route {
   client: OpenAI;
   /** The version under test: its error classes are its own. */
@@ -23,7 +23,7 @@ export interface OpenaiTest extends Route {
   gateway: Gateway;
 }
 
-/** What a test is given. */
+/** Arguments of a test. */
 export interface AnthropicTest extends Route {
   client: Anthropic;
   /** The version under test: its error classes are its own. */
@@ -92,12 +92,12 @@ function anthropicGiven(Sdk: typeof Anthropic, gateway: Gateway): Omit<Anthropic
   return { client: anthropic(Sdk, gateway, gateway.key), Sdk, gateway };
 }
 
-/** A client that asks once, with the base URL that the documentation gives. */
+/** A client without retries, with the documented base URL. */
 export function openai(Sdk: typeof OpenAI, { url }: Gateway, apiKey: string): OpenAI {
   return new Sdk({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
 }
 
-/** A client that asks once, with the base URL that the documentation gives. */
+/** A client without retries, with the documented base URL. */
 export function anthropic(Sdk: typeof Anthropic, { url }: Gateway, apiKey: string): Anthropic {
   return new Sdk({ baseURL: `${url}/anthropic`, apiKey, authToken: null, maxRetries: 0 });
 }

@@ -1,4 +1,4 @@
-/** What becomes of reasoning that a client sends back: whether it reaches the one who signed it. */
+/** Checks whether reasoning that a client sends back reaches its issuer. */
 import { fromBase64Url, toBase64Url } from "../../lib/protocols/canonical/signature.ts";
 import type { Body } from "./sse.ts";
 import { droppedNames } from "./upstreams.ts";
@@ -9,10 +9,10 @@ const ENVELOPE = "sluice1.";
 /** Members that sign reasoning, in any protocol. */
 const SIGNATURES = new Set(["signature", "data", "encrypted_content"]);
 
-/** Names of reasoning that was left out. */
+/** Names of dropped reasoning. */
 const NAMES = ["reasoning_details", "reasoning_content", "input.reasoning", "messages.thinking"];
 
-/** A conversation in which every signature is one that nobody wrote, each still in its envelopes. */
+/** A conversation whose signatures are all forged, each still in its envelopes. */
 export function tampered<T>(conversation: T): T {
   return JSON.parse(
     JSON.stringify(conversation, (key, value) => {
@@ -31,24 +31,24 @@ function tamper(signature: string): string {
   return `${signature.slice(0, middle)}${signature[middle] === "A" ? "B" : "A"}${signature.slice(middle + 1)}`;
 }
 
-/** True where a conversation holds a signature. */
+/** True if a conversation holds a signature. */
 export function isSigned(conversation: unknown): boolean {
   return JSON.stringify(tampered(conversation)) !== JSON.stringify(conversation);
 }
 
-/** Names of the reasoning that was left out of a request on its way. */
+/** Names of the reasoning that was dropped from a request. */
 export function lostReasoning(response: Response): string[] {
   return droppedNames(response).filter((name) => NAMES.includes(name));
 }
 
-/** A call of an SDK, which gives the answer and its headers. */
+/** A pending call of an SDK, with its answer and headers. */
 interface Pending {
   withResponse(): Promise<{ data: unknown; response: Response }>;
 }
 
 /**
- * Whether changed signatures are noticed: a 400, or reasoning that is left out and is not where the signatures are whole.
- * @throws any other error that the call ends with
+ * Returns whether changed signatures are detected: by a 400, or by dropping reasoning that is kept with genuine ones.
+ * @throws any other error of the call
  */
 export async function isNoticed<T>(ask: (conversation: T) => Pending, conversation: T): Promise<boolean> {
   const whole = lostReasoning((await ask(conversation).withResponse()).response);

@@ -14,7 +14,7 @@ export type Body = Record<string, unknown>;
 /** Headers that the messages protocol asks for. */
 export const VERSION = { "anthropic-version": "2023-06-01" };
 
-/** Sends a JSON body, with the gateway's key as a bearer token unless the headers say otherwise. */
+/** Sends a JSON body, with the gateway's key as a bearer token unless other headers are given. */
 export function post(
   { url, key }: Gateway,
   path: string,

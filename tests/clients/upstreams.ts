@@ -10,7 +10,7 @@ export const ECHO = "sluice/echo";
 export interface Route {
   /** The model to ask for. */
   model: string;
-  /** What its upstream speaks: nothing but function calls where the model is inside the gateway. */
+  /** Protocol of its upstream; `embedded`: the model inside the gateway. */
   upstream: "embedded" | "chat" | "responses" | "messages" | "gemini";
   /** Whether signed reasoning finds its way back. Hosts of chat take none, save OpenRouter. */
   keepsReasoning: boolean;
@@ -21,21 +21,21 @@ function hasObjects({ upstream }: Pick<Route, "upstream">): boolean {
   return upstream === "messages" || upstream === "gemini";
 }
 
-/** Arguments with a number that binary floats cannot hold: it must come through as written. */
+/** Arguments with a number that binary floats cannot represent: it must pass as written. */
 export function weatherArguments(route: Pick<Route, "upstream">): string {
   return hasObjects(route)
     ? '{"city":"Zürich","days":9007199254740993}'
     : '{"city": "Zürich", "days": 9007199254740993}';
 }
 
-/** What makes the model say a word and call `get_weather` and `clock`. */
+/** Makes the model write a word and call `get_weather` and `clock`. */
 export function twoCalls(route: Pick<Route, "upstream">): string {
   return `Both.\ncall:get_weather ${weatherArguments(route)}\ncall:clock {}`;
 }
 
 /**
- * A line that makes the model call a tool that takes free text. Where it becomes a function on its way the model knows it
- * as one: everywhere but in responses, and in chat for clients of chat, whose tools are passed on as they are.
+ * A line that makes the model call a tool with free text. Where it becomes a function, the model knows it as one:
+ * everywhere except in responses, and in chat for clients of chat, whose tools pass unchanged.
  */
 export function customCall(
   { upstream }: Pick<Route, "upstream">,
@@ -45,12 +45,12 @@ export function customCall(
   return `call:${name} ${isWrapped ? JSON.stringify({ input }) : input}`;
 }
 
-/** What the model knows a tool in a namespace as: where there are no namespaces they are a part of the name. */
+/** The model's name of a tool in a namespace: without namespaces it is part of the name. */
 export function nameInNamespace({ upstream }: Pick<Route, "upstream">, namespace: string, name: string): string {
   return `${namespace}${upstream === "embedded" || upstream === "responses" ? "." : "__"}${name}`;
 }
 
-/** What was left out of a request on its way. */
+/** Names of dropped parameters. */
 export function droppedNames({ headers }: Response): string[] {
   return headers.get("x-sluice-dropped")?.split(", ") ?? [];
 }
@@ -73,9 +73,9 @@ export interface Crossing {
 }
 
 /**
- * Starts a far gateway with the echo model, and two near ones that reach it as their upstream: one over each protocol, and
- * one as a customer of OpenRouter. They are two because signatures of the far model are OpenRouter's to take back, and who
- * knows their issuer sends them to nobody else.
+ * Starts a remote gateway with the echo model, and two local ones that use it as their upstream: one over each
+ * protocol, and one as a customer of OpenRouter. They are two because OpenRouter issues the remote model's signatures,
+ * and a gateway that knows their issuer sends them to no other.
  */
 export async function startCrossing(): Promise<Crossing> {
   const far = await startGateway();

@@ -20,7 +20,7 @@ export interface Sound {
 export interface Mutant {
   /** Head and body as bytes. */
   bytes: Uint8Array;
-  /** False where the head may be nonsense, so that the server may answer without the gateway, or close. */
+  /** False if the head may be nonsense, so that the server may answer without the gateway, or close. */
   soundHead: boolean;
   isNative: boolean;
 }

@@ -15,7 +15,7 @@ const GONE_MS = { least: 100, most: 7_000 };
 const THERE_MS = { least: 100, most: 5_000 };
 const NODES = 3;
 const CLIENTS = 4;
-/** Longest that any request may take, whatever is out of reach, in milliseconds. */
+/** Longest that any request may take, whatever is unreachable, in milliseconds. */
 const LONGEST_MS = 15_000;
 const BACK_MS = 60_000;
 /** What the poor key may spend: far less than it asks for. */
@@ -163,7 +163,7 @@ Deno.test({
 
     const entries = await cluster.withLedger(readEntries);
     const ofLoad = entries.filter(({ model }) => model === "acme/one");
-    // Keys of the configuration without a budget are served whatever is out of reach.
+    // Keys of the configuration without a budget are served whatever is unreachable.
     const refusal = load.tried.find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
     assertEquals(refusal, undefined);
     const { complete, unseen } = assertTold(ofLoad, load.tried);

@@ -9,7 +9,7 @@ const DENO = Deno.env.get("COMPILE_DENO") ?? Deno.execPath();
 /** Longest time for the probe and for the compilation, in milliseconds. */
 const PATIENCE_MS = 120_000;
 
-/** Why nothing can be compiled here; undefined where it can. */
+/** Why nothing can be compiled here; undefined if it can. */
 export const obstacle: string | undefined = await findObstacle();
 skipIf(obstacle !== undefined, `No executable can be compiled: ${obstacle}`);
 

@@ -9,7 +9,7 @@ import { openapiDocument } from "../../lib/openapi/document.ts";
 /** An app whose answers are looked at. */
 export interface DescribedApp {
   app: App;
-  /** @throws {AssertionError} where an answer was not as it is described */
+  /** @throws {AssertionError} if an answer was not as it is described */
   assertDescribed(): void;
 }
 

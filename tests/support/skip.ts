@@ -15,7 +15,7 @@ export function skipInQuick(what: string): boolean {
   return skipIf(QUICK, `${what}: run \`deno task test:all\``);
 }
 
-/** The path of a program in PATH or one of these folders; undefined where it is missing. */
+/** The path of a program in PATH or one of these folders; undefined if it is missing. */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
   return [...folders, ...(Deno.env.get("PATH") ?? "").split(":")].map((folder) => `${folder}/${name}`).find((path) => {
     try {
@@ -26,7 +26,7 @@ export function findProgram(name: string, folders: readonly string[] = []): stri
   });
 }
 
-/** Whether a command ends well; false where its program is missing, for which `output()` throws or rejects. */
+/** Whether a command ends well; false if its program is missing, for which `output()` throws or rejects. */
 export async function canRun(program: string, ...args: string[]): Promise<boolean> {
   try {
     const command = new Deno.Command(program, { args, stdin: "null", stdout: "null", stderr: "null" });

@@ -4,12 +4,12 @@ import { inTime } from "../../bench/suite/peer.ts";
 /** Longest wait for what comes at once but on a machine that is busy with other things, in milliseconds. */
 const SOON_MS = 20_000;
 
-/** What the promise resolves with. @throws {Error} where it does not settle within so many milliseconds, and as it does */
+/** What the promise resolves with. @throws {Error} if it does not settle within so many milliseconds, and as it does */
 export function soon<T>(what: string, promise: Promise<T>, ms: number = SOON_MS): Promise<T> {
   return inTime(promise, `Too late: ${what} took over ${ms} ms`, ms);
 }
 
-/** Waits until something is so. @throws {Error} where that takes too long */
+/** Waits until something is so. @throws {Error} if that takes too long */
 export async function until(what: string, isSo: () => boolean): Promise<void> {
   const end = performance.now() + SOON_MS;
   while (!isSo()) {

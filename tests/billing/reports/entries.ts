@@ -26,7 +26,7 @@ export function tokensOf(change: Partial<BilledTokens> = {}): BilledTokens {
   return { ...NO_TOKENS, ...change };
 }
 
-/** An entry that adds up, changed as told. */
+/** A consistent entry with the given changes. */
 export function entryOf(change: Partial<Entry> = {}): Entry {
   const whole = {
     id: "r1",

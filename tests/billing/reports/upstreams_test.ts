@@ -42,7 +42,7 @@ Deno.test("sumUpstreams() sums by upstream, upstream model and day, at list pric
     entryOf({ id: "e", at: next, tokens }),
     entryOf({ id: "f", upstream: "other", tokens, images: 2 }),
     entryOf({ id: "k", upstream: "other", tokens, images: 3 }),
-    // Two targets there: nobody can tell which.
+    // Two targets at that upstream: ambiguous.
     entryOf({ id: "g", model: "acme/either", tokens }),
     freeEntryOf({ id: "h", upstream: "", ending: "refused", attempts: 0 }),
     entryOf({ id: "i", at: WHOLE.until, tokens }),
@@ -78,7 +78,7 @@ Deno.test("sumUpstreams() sums by upstream, upstream model and day, at list pric
 
   const prices = readUpstreamPrices('{"big-1": {"prompt": "0.000001", "completion": "0.000002"}}');
   const priced = await sumUpstreams({ ledger, config }, { ...WHOLE, upstream: "acme", prices });
-  // What the cache had costs what prompts do.
+  // Cached input costs as much as other input.
   assertEquals(priced.map(({ upstreamCost }) => upstreamCost), [list, 3n * 150_000_000n, 150_000_000n]);
 });
 

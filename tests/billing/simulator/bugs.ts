@@ -19,7 +19,7 @@ export interface Bug {
 const FOREVER = Number.MAX_SAFE_INTEGER;
 const PLENTY = 10n ** 18n;
 
-/** A ledger that enters something else. `healthy` must stay what it is. */
+/** A ledger with another `enter`, and the original `healthy`. */
 function entering(ledger: Ledger, enter: (entry: Entry) => Promise<boolean>): Ledger {
   return replaced(ledger, { enter });
 }
@@ -44,7 +44,7 @@ function repriced(entry: Entry, sheet: PriceSheet): Entry {
   return { ...entry, sheet, cost, overrun: full - cost };
 }
 
-/** What binary fractions make of a charge. */
+/** A charge in floating point. */
 function floated(entry: Entry): Entry {
   if (entry.sheet === undefined) return entry;
   const { tokens, sheet } = entry;
@@ -57,14 +57,14 @@ function floated(entry: Entry): Entry {
   return { ...entry, cost, overrun: full - cost };
 }
 
-/** The catalog's prices now, for whoever a request is of. */
+/** The current catalog prices of an entry's model. */
 function sheetNow({ model, keyId }: Entry, now: number): PriceSheet | undefined {
   const ware = WARES.find((row) => row.model.id === model);
   const customer = CUSTOMERS.find((row) => row.keyId === keyId);
   return ware && customer && sheetAt(ware.model, { factor: customer.factor, now });
 }
 
-/** All of them. */
+/** All planted bugs. */
 export const BUGS: readonly Bug[] = [
   {
     name: "settled twice",

@@ -3,7 +3,7 @@ import type { Limiter } from "../../../lib/limits/limiter.ts";
 import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import type { Checker } from "./checker.ts";
 
-/** What is said of a call that fails. */
+/** A call that failed. */
 export class Away extends Error {
   override readonly name = "Away";
 }
@@ -22,7 +22,7 @@ export interface Call {
 /** Makes a call wait. */
 export type Border = <Value>(name: string, run: () => Promise<Value>) => Promise<Value>;
 
-/** A border whose calls go onto a list. */
+/** Wraps functions so that their calls are queued. */
 export function borderOf(calls: Call[]): Border {
   return (name, run) =>
     new Promise((resolve, reject) => {
@@ -50,7 +50,7 @@ export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
   };
 }
 
-/** A store whose answers to holds are checked when they are given. */
+/** A store that checks its answers to holds when they are given. */
 export function watchHolds(store: LedgerStore, checker: Checker): LedgerStore {
   return {
     ...store,

@@ -1,17 +1,16 @@
 /**
- * Holds what the ledger says against what really happened. Proven here, after every step or at the end of a run:
- *
- * - I1 postings balance, of each entry and of all accounts; I2 what is left is the budget less charges and holds
- * - I3 what is held is the sum of open holds, none stays when all is quiet, and none is void while its lease lasts
+ * Compares the ledger with what really happened. Checked after every step or at the end of a run:
+ * - I1 postings balance, for each entry and all accounts; I2 the rest is the budget minus charges and holds
+ * - I3 the held amount is the sum of open holds, none remains at the end, and none expires during its lease
  * - I4 one hold and one end per request, and no charge above the hold; I5 the charge is recomputed from the entry alone
- * - I6 whoever saw the end of an answer is in the ledger, and what is charged as whole was seen whole
- * - I7 what failed is free; I8 tokens told are tokens entered; I9 one charge per id; I10 no budget is ever exceeded
+ * - I6 every complete answer is in the ledger, and every charge for a complete answer was seen complete
+ * - I7 failures are free; I8 reported tokens are entered; I9 one charge per id; I10 no budget is ever exceeded
  * - I11 the order of entries does not matter; I12 no gaps, nothing changes
- * - I13 a change of prices does not touch what runs; I15 a token more never costs less, and halves cost as much as the
- *   whole; I16 sums are those of the entries, after a crash too
- * - I17 whatever fails at whatever call, nothing stays held; I18 each request has the entry that its truth asks for
- * - I19 an empty budget starts nothing, and nothing is refused that fits
- * - I20 and `sums`: bills, explanations and the audit say what the entries say (`reports_checker.ts`)
+ * - I13 a price change does not affect running requests; I15 costs grow with tokens and are additive; I16 sums equal
+ *   their entries, after a crash too
+ * - I17 nothing stays held after any failing call; I18 each request has the expected entry
+ * - I19 an empty budget starts nothing, and a request that fits is not refused
+ * - I20 and `sums`: bills, explanations and the audit agree with the entries (`reports_checker.ts`)
  *
  * Elsewhere: I14 prices (`money_test.ts`) and int64 (`tests/store/behaviours_ledger.ts`), I20 flipped bits
  * (`tests/e2e/billing/flipped_bits_test.ts`).
@@ -41,7 +40,7 @@ export class Violation extends Error {
   }
 }
 
-/** @throws {Violation} where it is not so */
+/** @throws {Violation} if it is not so */
 export function must(condition: boolean, invariant: string, message: () => string): asserts condition {
   if (!condition) throw new Violation(invariant, message());
 }
@@ -68,9 +67,9 @@ export class Checker {
   readonly entries = new Map<string, KeptEntry>();
   readonly #disk: { readonly ledger: LedgerStore };
   readonly #truths = new Map<string, Truth>();
-  /** Requests whose client may still be told something. */
+  /** Requests whose client still listens. */
   readonly #watched = new Set<Truth>();
-  /** Charged by whom and day. */
+  /** Charged amounts by owner and day. */
   readonly #charged = new Map<string, Map<number, bigint>>();
   readonly #budgets = new Map<string, BudgetClaim>();
   readonly #accounts = new Map<string, bigint>();
@@ -98,7 +97,7 @@ export class Checker {
     for (const truth of this.#watched) truth.over = true;
   }
 
-  /** The store answered a wish to hold, made when the sums were as they were seen last. */
+  /** The store answered a hold, requested when the sums were as last seen. */
   answered({ claims, amount, id }: Hold, answer: HoldAnswer): void {
     const against = claims.find((claim) => this.#chargedSince(claim) + this.#heldSince(claim) + amount > claim.budget);
     must(!answer.held || against === undefined, "I10", () => `hold of ${id} was granted against ${show(against)}`);
@@ -110,7 +109,7 @@ export class Checker {
     return this.#holds.some((hold) => hold.id === id);
   }
 
-  /** Reads what is new in the store and looks at all of it. */
+  /** Reads and checks everything new in the store. */
   async readStore(): Promise<void> {
     for (;;) {
       const found = await this.#disk.ledger.entries({ after: this.entries.size, limit: PAGE });
@@ -122,7 +121,7 @@ export class Checker {
     this.#checkBudgets();
   }
 
-  /** Looks at what clients were told. */
+  /** Checks what clients received. */
   checkClients(): void {
     for (const truth of this.#watched) {
       if (truth.terminal !== undefined) this.#checkTerminal(truth, truth.terminal);
@@ -130,7 +129,7 @@ export class Checker {
     }
   }
 
-  /** Compares what the store says is left. */
+  /** Compares the rests that the store reports. */
   async checkLeft(): Promise<void> {
     for (const claim of this.#budgets.values()) {
       const left = await this.#disk.ledger.left(claim);
@@ -140,9 +139,9 @@ export class Checker {
   }
 
   /**
-   * Everything is over and nothing is under way.
-   * @param lastProcess the process that lived to the end
-   * @param excused requests without charge whose entries were given up while the store did not work
+   * Checks the end of a run.
+   * @param lastProcess the process that survived
+   * @param excused requests without charge whose entries were given up while the store failed
    */
   async checkEnd({ lastProcess, excused }: { lastProcess: number; excused: ReadonlySet<string> }): Promise<void> {
     await this.readStore();
@@ -241,7 +240,7 @@ export class Checker {
   #checkTerminal(truth: Truth, { tokens, cost }: { tokens: BilledTokens; cost: bigint }): void {
     const entry = this.entries.get(truth.id);
     must(entry !== undefined, "I6", () => `${truth.id} was seen whole and is not in the ledger`);
-    // The hold had run out before the end: the house pays.
+    // The hold had expired before the end: the operator pays.
     if (entry.ending === "lost" && cost === 0n) return;
     must(WHOLE.has(entry.ending), "I6", () => `${truth.id} was seen whole and is entered as ${entry.ending}`);
     must(
@@ -286,7 +285,7 @@ export class Checker {
     must(after === this.entries.size, "I12", () => `${this.entries.size - after} entries are gone`);
   }
 
-  /** The same entries in the opposite order, in a ledger that knows nothing else, leave the same. */
+  /** Entering the same entries in reverse into a new ledger gives the same sums. */
   async #checkOrder(): Promise<void> {
     const other = openMemoryStore().ledger;
     await other.append([...this.entries.values()].reverse());
@@ -301,7 +300,7 @@ function checkFacts(entry: KeptEntry, { at, customer, ware, asked, endpoint, att
   const isSame = entry.at === at && entry.keyId === customer.keyId && entry.group === customer.group &&
     entry.endpoint === endpoint;
   must(isSame, "I18", () => `${id} is another request than the one that came in`);
-  // Of a request that was lost nobody knows whom it turned to.
+  // The final model of a lost request is unknown.
   const model = entry.ending === "lost" ? ware.model.id : asked.ware.model.id;
   const isModel = entry.model === model || (entry.model === "" && entry.ending === "refused");
   must(isModel, "I18", () => `${id} was answered by ${model}, not by ${entry.model}`);
@@ -379,7 +378,7 @@ function sameTokens(a: BilledTokens, b: BilledTokens): boolean {
 function show(value: unknown): string {
   return JSON.stringify(value, (name, member) => {
     if (typeof member === "bigint") return `${member}n`;
-    // What a request is about, not all that is known of it.
+    // The identifying members of a request.
     return ["customer", "ware", "meter", "claims", "others"].includes(name) ? undefined : member;
   });
 }

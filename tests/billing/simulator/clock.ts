@@ -1,11 +1,11 @@
-/** A clock that stands still until it is told otherwise. */
+/** A clock that only advances on request. */
 import type { Later } from "../../../lib/billing/entry_queue.ts";
 
 /** Time of a test. */
 export interface Clock {
   /** Unix time in milliseconds: it may jump. */
   now(): number;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic(): number;
   later: Later;
   /** Lets time pass; timers run when they are due, each followed by whatever waits for it. */

@@ -1,4 +1,4 @@
-/** What outlives a process: its store, in memory for thousands of runs, in a file or a database for some. */
+/** The state that survives a process: a store in memory for thousands of runs, in a file or a database for some. */
 import { Secret } from "../../../lib/secret.ts";
 import type { LedgerStore } from "../../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
@@ -11,14 +11,14 @@ import type { Clock } from "./clock.ts";
 
 /** A disk with a ledger on it. */
 export interface Disk {
-  /** The ledger as it is open now. */
+  /** The currently open ledger. */
   readonly ledger: LedgerStore;
-  /** The process dies, and another one opens what is there. */
+  /** Kills the process; another one opens the state. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A disk that is none. Whoever opens a ledger voids the holds of the dead: here that is done for it. */
+/** A disk in memory. Opening a ledger voids the holds of dead processes, which is simulated here. */
 export function openMemoryDisk(change: (store: LedgerStore) => LedgerStore = (store) => store): Disk {
   const ledger = change(openMemoryStore().ledger);
   return {
@@ -65,7 +65,7 @@ export async function withPostgresDisks(test: (disk: (clock: Clock) => Promise<D
   }
 }
 
-/** The server's clock is one that a test sets. */
+/** Replaces the server's clock by the test's. */
 const SERVER_CLOCK = `
   CREATE TABLE test_clock AS SELECT 0::bigint AS ms;
   CREATE OR REPLACE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT ms FROM test_clock'`;
@@ -77,8 +77,8 @@ interface PostgresParts {
 }
 
 /**
- * Nobody knows that a process has died: what it held is void when its lease is over, by the server's clock. That one never
- * jumps, and begins now, as a server spares for a while what was held before its own start.
+ * Processes do not notice the death of another: its holds expire with their lease, by the server's clock. That clock
+ * never jumps, and starts now, because a server spares holds from before its start.
  */
 function openPostgresDisk({ url, beside, clock }: PostgresParts): Disk {
   const begun = Date.now();
@@ -110,7 +110,7 @@ function openPostgresDisk({ url, beside, clock }: PostgresParts): Disk {
   };
 }
 
-/** A store before whose calls something is done. */
+/** Runs a function before each call of a store. */
 function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
   const then = <Args extends unknown[], Value>(call: (...args: Args) => Promise<Value>) => async (...args: Args) => {
     await first();

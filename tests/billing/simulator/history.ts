@@ -1,19 +1,19 @@
 /**
- * Histories: what a run does, step by step. Each step has chance of its own, so that a history with fewer steps is one, too:
- * one that fails is made shorter until nothing more can be dropped.
+ * Histories: the steps of a run. Each step has its own random seed, so a history with fewer steps is valid: a failing
+ * one is minimized by dropping steps.
  */
 import { seeded } from "../../support/random.ts";
 import { moodOf } from "./mood.ts";
 
-/** What a run does. */
+/** The steps of a run. */
 export interface History {
-  /** What its mood and the chance of its steps come from. */
+  /** Seed of the mood and the steps. */
   seed: number;
   /** Numbers of the steps that are done, in their order. */
   steps: readonly number[];
 }
 
-/** The chance of what comes after all steps. */
+/** Random stream of the end of a run. */
 export const LAST_STEP = -1;
 
 /** Most runs that a history is made shorter by. */
@@ -44,8 +44,8 @@ export function readHistory(text: string): History {
 }
 
 /**
- * Drops steps as long as what is left still fails: halves at first, then smaller pieces, at last each step by itself.
- * @param fails whether a history fails in the way that is looked for
+ * Drops steps while the history still fails: first halves, then smaller pieces, then single steps.
+ * @param fails returns whether a history fails in the same way
  */
 export async function shrink(history: History, fails: (history: History) => Promise<boolean>): Promise<History> {
   let best = history;

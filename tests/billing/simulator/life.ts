@@ -1,4 +1,4 @@
-/** A simulated request on its way through the gateway: what the pipeline does, with everything outside decided by chance. */
+/** A simulated request on its way through the gateway: the steps of the pipeline, with everything outside random. */
 import { LEFT } from "../../../lib/request/request_meter.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { AdmissionTerms, Delivered, Meter } from "../../../lib/billing/meter.ts";
@@ -9,19 +9,19 @@ import { must } from "./checker.ts";
 import { sheetOf } from "./shop.ts";
 import { tokensOf, type Truth } from "./truth.ts";
 
-/** What the way of a request depends on. */
+/** Random choices of a request. */
 export interface Road {
   random: Random;
   /** Waits until the world lets the request go on. */
   gate(): Promise<void>;
-  /** Milliseconds that only grow. */
+  /** Monotonic time in milliseconds. */
   monotonic(): number;
-  /** What happens to an answer that breaks off after its first byte; `again` opens another meter for its request. */
+  /** Handles an answer that breaks off after its first byte; `again` opens another meter for its request. */
   broken: (truth: Truth, again: () => Meter) => Promise<void>;
   again(): Meter;
 }
 
-/** A request whose answer broke off costs nothing, and nobody else is asked. */
+/** A truncated answer is free, and no other target is tried. */
 export async function failBroken({ meter }: Truth): Promise<void> {
   await meter.fail(502, LEFT);
 }
@@ -45,7 +45,7 @@ async function endAgain({ id, meter, prompt }: Truth, random: Random): Promise<v
   must(cost === 0n, "I9", () => `${id} was ended twice, and the second end costs ${cost}`);
 }
 
-/** What a client is shown of an error. Bugs are thrown on. */
+/** The error shown to a client. Bugs are rethrown. */
 function expected(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
   if (error instanceof Away) return new GatewayError("internal", "The gateway failed", { cause: error });
@@ -92,7 +92,7 @@ async function admit(
   }
 }
 
-/** Another model is asked in place of one that failed, where there is one: false where its own limits leave no room. */
+/** Switches to another model after a failure, if there is one; false if its own limits are full. */
 async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Random }): Promise<boolean> {
   if (truth.others.length === 0) return true;
   const { customer, at, others, prompt } = truth;
@@ -153,7 +153,7 @@ function conclude(truth: Truth, outcome: "failed" | "complete"): void {
   if (attempt !== undefined) attempt.outcome = outcome;
 }
 
-/** What the upstream tells at the end: sometimes more than it was allowed, or tokens from a cache. */
+/** The usage that the upstream reports: sometimes above its limit, or with cached tokens. */
 function answerOf(truth: Truth, random: Random): Delivered {
   const { endpoint, prompt, sent } = truth;
   if (endpoint === "images.generations") {
@@ -174,7 +174,7 @@ function answerOf(truth: Truth, random: Random): Delivered {
   return { status: 200, ending, tokens, source: random.pick(["upstream", "counted"] as const) };
 }
 
-/** The client goes: whatever it got is charged. */
+/** The client leaves: the received part is charged. */
 export async function leave(truth: Truth): Promise<void> {
   const { meter, prompt, sent, got } = truth;
   truth.left = true;
@@ -184,7 +184,7 @@ export async function leave(truth: Truth): Promise<void> {
   try {
     await meter.deliver({ status: 200, ending: "abandoned", tokens: tokensOf(prompt, sent), source: "counted" });
   } catch (error) {
-    // Nobody is there to be told.
+    // The client has left.
     expected(error);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Holds what limits refuse against the requests that are there: nothing beyond a limit, nothing refused that fits, no slot
- * that stays taken. Counts are of one process, as limits in memory begin anew with it.
+ * Compares refusals by limits with the running requests: nothing above a limit, no refusal of a request that fits, no
+ * leaked slot. Counts are per process, because limits in memory restart with it.
  */
 import type { Limiter, LimitRequest } from "../../../lib/limits/limiter.ts";
 import { must, Violation } from "./checker.ts";
@@ -22,7 +22,7 @@ export class LimitsChecker {
   readonly #isFar: boolean;
   /** Requests that asked. */
   readonly #asked = new Set<Truth>();
-  /** Those of them that know. */
+  /** Requests whose answer is known. */
   readonly #answered = new Set<Truth>();
 
   constructor(monotonic: () => number, isFar: boolean) {

@@ -1,12 +1,12 @@
-/** How a run goes: each seed has its own mood, so that rare things come together in some and are absent from others. */
+/** The mood of a run, by its seed, so that rare events coincide in some runs and are absent in others. */
 import type { Random } from "../../support/random.ts";
 import { type Customer, CUSTOMERS } from "./shop.ts";
 
-/** What is likely in a run. */
+/** Probabilities of a run. */
 export interface Mood {
   /** Steps of its whole history. */
   steps: number;
-  /** Requests that come in. */
+  /** Number of requests. */
   requests: number;
   /** Chance that a call fails. */
   fails: number;
@@ -16,7 +16,7 @@ export interface Mood {
   jumps: boolean;
   /** Whether limits are kept elsewhere, behind calls that may fail. */
   farLimits: boolean;
-  /** Who comes: in many runs few, so that they meet. */
+  /** Customers: few in many runs, so that they collide. */
   customers: readonly Customer[];
 }
 

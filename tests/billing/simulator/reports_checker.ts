@@ -1,6 +1,6 @@
 /**
- * Holds what is told of the ledger (bills, explanations, the audit) against its entries: sums are those of the entries by
- * whatever they are asked, for any span of time, and the parts of a bill make up its whole to the last digit.
+ * Compares bills, explanations and the audit with the entries of the ledger: sums are equal for any grouping and
+ * period, and the parts of a bill add up exactly.
  */
 import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
@@ -12,9 +12,9 @@ import type { Random } from "../../support/random.ts";
 import { must } from "./checker.ts";
 import type { Clock } from "./clock.ts";
 
-/** What reports are compared with. */
+/** The expected facts. */
 export interface Known {
-  /** All entries there ever were. */
+  /** All entries ever written. */
   entries: readonly KeptEntry[];
   clock: Pick<Clock, "now">;
   random: Random;
@@ -25,7 +25,7 @@ const DAY_MS = 86_400_000;
 /** Spans that bills are made for, beside that of everything. */
 const SPANS = 2;
 
-/** Groupings that sums per day know. */
+/** Groupings of sums per day. */
 const GROUPINGS = ["key", "group", "model", "day"] as const;
 
 /** Looks at all reports. */
@@ -50,7 +50,7 @@ export async function checkReports(ledger: LedgerStore, { entries, clock, random
   for (const entry of entries) checkExplained(entry);
 }
 
-/** A span of time in Unix milliseconds; of days up to `goneDay` nothing but their whole sums may be left. */
+/** A period in Unix milliseconds; days up to `goneDay` may have only whole sums. */
 interface Span {
   entries: readonly KeptEntry[];
   goneDay: number;
@@ -104,7 +104,7 @@ async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }
   }
 }
 
-/** What one request cost, line by line. */
+/** Checks the explanation of one request. */
 function checkExplained(entry: KeptEntry): void {
   const { lines, sum_usd, charged_usd, overrun_usd, held_usd, released_usd, adds_up } = explainEntry(entry);
   const sum = lines.reduce((sum, { amount_usd }) => sum + parseUsd(amount_usd), 0n);

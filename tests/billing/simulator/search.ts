@@ -1,8 +1,8 @@
-/** Looks for a history that breaks an invariant, and for the shortest one that does. */
+/** Searches for a history that breaks an invariant, and minimizes it. */
 import { type History, shrink } from "./history.ts";
 import { Failure, simulate, type Summary, type Variant } from "./simulate.ts";
 
-/** What came of many runs. */
+/** Results of many runs. */
 export interface Tally {
   runs: number;
   steps: number;

@@ -1,4 +1,4 @@
-/** What the simulated gateway sells, to whom, and under which limits and budgets. */
+/** The models, customers, limits and budgets of the simulated gateway. */
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { type Budget, type Group, groupSchema } from "../../../lib/config.ts";
 import type { LimitRequest, LimitUnit } from "../../../lib/limits/limiter.ts";
@@ -8,7 +8,7 @@ import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/l
 import type { Random } from "../../support/random.ts";
 import { type Arriving, type Asked, tokensOf } from "./truth.ts";
 
-/** Price of a token of each class, in 1e-12 USD, as the checker knows it: never parsed from a string. */
+/** Price per token of each class in 1e-12 USD for the checker, never parsed from a string. */
 export interface Picos {
   prompt: bigint;
   input_cache_read: bigint;
@@ -77,7 +77,7 @@ function ware(id: string, { periods, limits = [] }: { periods: Ware["periods"]; 
   return { model, periods, limits };
 }
 
-/** Cheap, dear, one whose prices change often, one that is free, and one whose prices have all digits there can be. */
+/** Models: cheap, expensive, with frequent price changes, free, and with prices of maximum precision. */
 export const WARES: readonly Ware[] = [
   ware("sim/cheap", { periods: [{ from: 0, picos: picosOf(100_000n, 700_000n) }] }),
   ware("sim/dear", {
@@ -97,7 +97,7 @@ export const WARES: readonly Ware[] = [
   ware("sim/digits", { periods: [{ from: 0, picos: picosOf(79_999_990_000_000n, 123_456_789_000_000n) }] }),
 ];
 
-/** What a limit is of, and how much: of a key, `requests` is its own limit. */
+/** A limit and its owner; a key's own limit has the unit `requests`. */
 interface Limit {
   of: "key" | "group" | "model";
   unit: LimitUnit;
@@ -175,7 +175,7 @@ function customer(
   };
 }
 
-/** Keys with no rules at all, with budgets, limits, both, and nothing left to spend. */
+/** Keys without rules, with budgets, limits, both, and an empty budget. */
 export const CUSTOMERS: readonly Customer[] = [
   customer("key_open", "open"),
   customer("key_b1", "budget"),
@@ -198,7 +198,7 @@ function picosAt({ periods }: Ware, now: number): Picos {
   return found.picos;
 }
 
-/** What tokens cost a customer, worked out without the code that is tested. */
+/** The cost of tokens for a customer, computed independently of the tested code. */
 export function costBy(picos: Picos, { tokens, millionths }: { tokens: BilledTokens; millionths: bigint }): bigint {
   const sum = BigInt(tokens.prompt) * picos.prompt + BigInt(tokens.input_cache_read) * picos.input_cache_read +
     BigInt(tokens.input_cache_write_5m) * picos.input_cache_write_5m +
@@ -241,8 +241,8 @@ export function arrivalOf(customer: Customer, { random, at }: { random: Random; 
   const repeats = endpoint === "images.generations" && random.chance(0.2);
   const most = repeats ? 0n : dearest(MOST_COMPLETION);
   const isGreedy = random.chance(0.3);
-  // The largest answer that what is left can pay for, as who names no number gets; the smallest where it cannot. Some want
-  // all there is, to its last digit.
+  // The largest affordable answer for a request without a maximum; the smallest if unaffordable. Some use the whole
+  // rest exactly.
   const within = (left: bigint) => {
     if (isGreedy && left >= dearest(LEAST_COMPLETION)) return left;
     for (let completion = MOST_COMPLETION; completion > LEAST_COMPLETION; completion -= LEAST_COMPLETION) {

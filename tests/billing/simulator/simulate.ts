@@ -29,7 +29,7 @@ export interface Variant {
   broken?: Road["broken"];
 }
 
-/** What happened in a run. */
+/** Results of a run. */
 export interface Summary {
   steps: number;
   requests: number;
@@ -51,7 +51,7 @@ export class Failure extends Error {
     this.history = history;
   }
 
-  /** The invariant that does not hold; absent where something else broke. */
+  /** The invariant that does not hold; absent if something else broke. */
   get invariant(): string | undefined {
     return this.cause instanceof Violation ? this.cause.invariant : undefined;
   }
@@ -88,7 +88,7 @@ interface Process {
 const LONGEST_END = 5_000;
 /** Quarters of a minute until the last lease is over: the longest request, and a minute after it. */
 const QUIET_PASSES = 16;
-/** Steps between two looks at what is left of budgets. */
+/** Steps between two checks of budgets' rests. */
 const LEFT_STEPS = 16;
 
 class World {
@@ -109,7 +109,7 @@ class World {
   #crashes = 0;
   /** Calls that will fail from now on. */
   #outage = 0;
-  /** What a request threw that no client may be shown. */
+  /** An unexpected error of a request. */
   #thrown: { cause: unknown } | undefined;
 
   constructor(history: History, { variant, clock, disk }: { variant: Variant; clock: Clock; disk: Disk }) {
@@ -183,7 +183,7 @@ class World {
     if (gates.length > 0) return this.#open();
   }
 
-  /** A call comes through, in any order: it works, it fails, or the process dies before it, or before it hears of it. */
+  /** Lets a queued call proceed, in any order: it succeeds, it fails, or the process dies before or after it. */
   async #call(): Promise<void> {
     const { calls } = this.#process;
     const [call] = calls.splice(this.#random.below(calls.length), 1);
@@ -270,7 +270,7 @@ class World {
     });
   }
 
-  /** Time passes; requests that have lasted too long are ended, but for a few that nobody looks after. */
+  /** Advances time; requests beyond their duration are ended, except for a few. */
   async #pass(ms: number): Promise<void> {
     await this.#clock.pass(ms);
     const now = this.#clock.monotonic();
@@ -280,7 +280,7 @@ class World {
     }
   }
 
-  /** The process is gone with all it knew. Calls that were under way may yet have come through. Another one starts. */
+  /** Kills the process with its memory. Calls in progress may still have succeeded. Another process starts. */
   async #crash(): Promise<void> {
     for (const call of this.#process.calls) {
       if (this.#random.chance(0.3)) await attempt(call);
@@ -294,7 +294,7 @@ class World {
     this.#process = this.#start();
   }
 
-  /** Forgets entries of days that nothing which may still be entered is of, as nobody keeps less than a day. */
+  /** Prunes old days, except those of requests that may still be entered. */
   async #prune(): Promise<void> {
     const { ledger } = this.#disk;
     if (this.#process.ledger.queued > 0) return;
@@ -313,7 +313,7 @@ class World {
     this.#live = this.#live.filter(({ over }) => !over);
   }
 
-  /** Everything comes to its end, and time passes until nothing may be held. */
+  /** Ends everything, and advances time until nothing can be held. */
   async #end(): Promise<void> {
     Object.assign(this.#mood, { fails: 0, crashes: 0 });
     this.#outage = 0;
@@ -364,7 +364,7 @@ async function attempt({ run }: Call): Promise<{ value?: unknown; failure?: Erro
   }
 }
 
-/** Whether a promise has come to its end. */
+/** Returns a function that tells whether a promise has settled. */
 function flag(promise: Promise<unknown>): () => boolean {
   let isOver = false;
   promise.then(() => isOver = true, () => isOver = true);

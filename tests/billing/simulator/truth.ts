@@ -1,4 +1,7 @@
-/** What really happened to each simulated request: written down by the upstream, the client and the world, never by the gateway. */
+/**
+ * What really happened to each simulated request, recorded by the upstream, the client and the simulation, never by the
+ * gateway.
+ */
 import type { GatewayError } from "../../../lib/errors.ts";
 import type { LimitRequest } from "../../../lib/limits/limiter.ts";
 import type { Meter } from "../../../lib/billing/meter.ts";
@@ -17,7 +20,7 @@ export interface Asked {
   readonly picos: Picos;
 }
 
-/** A request that comes in. */
+/** A new request. */
 export interface Arriving {
   readonly customer: Customer;
   readonly ware: Ware;
@@ -28,9 +31,9 @@ export interface Arriving {
   readonly at: number;
   /** Models that may answer in its place, with their prices when it came in. */
   readonly others: readonly Asked[];
-  /** The most it can cost, as the gateway believes: at the dearest model that may answer. */
+  /** The most it can cost, as the gateway believes: at the most expensive model that may answer. */
   readonly most: bigint;
-  /** The most it costs where no more than this is left; absent: it wants all or nothing. */
+  /** The highest cost with this rest of a budget; absent: all or nothing. */
   readonly within?: (left: bigint) => bigint;
   /** It is given the answer of another request once more. */
   readonly repeats: boolean;
@@ -43,7 +46,7 @@ export interface Arriving {
   readonly prompt: number;
 }
 
-/** A request, as its client, its upstreams and the world know it. */
+/** A request as seen by its client, its upstreams and the simulation. */
 export interface Truth extends Arriving {
   readonly id: string;
   readonly meter: Meter;
@@ -54,7 +57,7 @@ export interface Truth extends Arriving {
   admitted: boolean;
   /** The model that answers, or was asked last. */
   asked: Asked;
-  /** What was wished to be held, the last time. */
+  /** The amount last requested to be held. */
   wished: bigint;
   refusal?: GatewayError;
   attempts: Attempt[];
@@ -64,13 +67,13 @@ export interface Truth extends Arriving {
   got: boolean;
   /** Whether the client has left. */
   left: boolean;
-  /** Tokens that the client had got when it left within the answer. */
+  /** Tokens that the client had received when it left during the answer. */
   sentWhenLeft?: number;
-  /** What the upstream told at the end of its answer. */
+  /** The usage reported at the end of the answer. */
   usage?: BilledTokens;
-  /** What the client was told with the end of the answer. */
+  /** The usage that the client received at the end of the answer. */
   terminal?: { tokens: BilledTokens; cost: bigint };
-  /** Whether the client was told of an error. */
+  /** Whether the client received an error. */
   sawError: boolean;
   /** How much is under way for it; over when nothing is any more. */
   busy: number;

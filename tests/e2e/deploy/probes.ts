@@ -4,7 +4,7 @@
 export interface Probe {
   name: string;
   text: string;
-  /** True where the inner request is one by the rules, and not a part of the outer one. */
+  /** True if the inner request is one by the rules, and not a part of the outer one. */
   pipelined: boolean;
 }
 

@@ -69,7 +69,7 @@ export const PROXIES: readonly ProxyKind[] = [
     name: "caddy",
     file: "deploy/caddy/Caddyfile",
     changes: ({ port, gatewayPort }) => [
-      // Its own authority and port 80 are out of reach here; it would fetch a certificate for the name.
+      // Its own authority and port 80 are unreachable here; it would fetch a certificate for the name.
       ["{\n\tservers {", "{\n\tadmin off\n\tauto_https off\n\tservers {"],
       ["llm.example.com {", `https://localhost:${port} {\n\ttls ${TLS}server.pem ${TLS}server.key`],
       ["reverse_proxy 127.0.0.1:8790 {", `reverse_proxy 127.0.0.1:${gatewayPort} {`],

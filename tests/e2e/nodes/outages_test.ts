@@ -18,7 +18,7 @@ const POOR_KEY = "key-of-one-with-a-budget";
 
 const UP_AGAIN = { within: 20_000 };
 
-/** A request takes at most so long, whatever is out of reach, in milliseconds. */
+/** A request takes at most so long, whatever is unreachable, in milliseconds. */
 const LONGEST_MS = 6_000;
 
 function configFor(load: Load, nodes: JsonObject): JsonObject {

@@ -90,7 +90,7 @@ interface Asked {
   kind: Kind;
   id: string;
   status: number;
-  /** What its client was told to pay; absent where it was refused. */
+  /** What its client was told to pay; absent if it was refused. */
   paid?: bigint;
 }
 

@@ -47,7 +47,7 @@ export class KeyWorker {
     const name = `k${crypto.randomUUID().slice(0, 18)}`;
     const added = await admin(origin, "POST", "keys", { name });
     const { id, key } = await added.json();
-    // Not yet: the answer may be one of a store that is out of reach.
+    // Not yet: the answer may be one of a store that is unreachable.
     if (added.status !== 201 && added.status !== 200) return;
     const known: Known = { id, key, state: "good" };
     this.#known.push(known);

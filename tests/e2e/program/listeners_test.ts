@@ -70,7 +70,7 @@ interface Network extends AsyncDisposable {
   there: string;
 }
 
-/** Undefined where this may not be made. This machine's own network stays as it is. */
+/** Undefined if this may not be made. This machine's own network stays as it is. */
 async function startNetwork(): Promise<Network | undefined> {
   if (Deno.build.os !== "linux") return undefined;
   const [here, there] = [`sluice-here-${Deno.pid}`, `sluice-there-${Deno.pid}`];

@@ -30,7 +30,7 @@ interface Case {
   name: string;
   ways: readonly Way[];
   options?: (world: Planned) => Partial<WorldOptions>;
-  /** Plays the client, and tells what must be in the ledger. The response is absent where the client got none. */
+  /** Plays the client, and tells what must be in the ledger. The response is absent if the client got none. */
   act(world: World): Promise<{ response?: Response; expected: Expected }>;
 }
 

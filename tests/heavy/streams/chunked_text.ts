@@ -9,7 +9,7 @@ export class ChunkedText {
   /** Whether the last chunk has come. */
   ended = false;
 
-  /** @throws {Error} where a chunk has no size */
+  /** @throws {Error} if a chunk has no size */
   push(text: string): string {
     let body = "";
     let at = 0;

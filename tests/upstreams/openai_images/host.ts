@@ -33,7 +33,7 @@ export function overEach(claim: string, run: () => void | Promise<void>): void {
   }
 }
 
-/** True where the length of a form goes out before it. */
+/** True if the length of a form goes out before it. */
 export function tellsLength(): boolean {
   return carrier === "http1";
 }

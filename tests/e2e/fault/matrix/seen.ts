@@ -23,7 +23,7 @@ export interface End {
   words: string;
 }
 
-/** How an answer ended. @throws {AssertionError} where it is nothing that a client of this protocol may see */
+/** How an answer ended. @throws {AssertionError} if it is nothing that a client of this protocol may see */
 export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stream: boolean }): End {
   const { status, headers, text } = got;
   assert(/^req_[a-z0-9]+$/.test(headers.get("x-request-id") ?? ""), "no request id");
@@ -48,7 +48,7 @@ export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stre
   return { seen: "error within", words };
 }
 
-/** What was seen. @throws {AssertionError} where it is nothing that a client may see, or not what was said */
+/** What was seen. @throws {AssertionError} if it is nothing that a client may see, or not what was said */
 export function seenOf(
   got: Got,
   { endless, ...asked }: { protocol: Protocol; stream: boolean; endless: boolean },

@@ -38,7 +38,7 @@ export interface Outcome {
 export interface Bench extends AsyncDisposable {
   gateway: TestGateway;
   wire: Wire;
-  /** Tries one cell. @throws {AssertionError} where something is not as it must be */
+  /** Tries one cell. @throws {AssertionError} if something is not as it must be */
   meet(cell: Cell): Promise<Outcome>;
 }
 
