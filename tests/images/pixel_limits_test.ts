@@ -31,7 +31,7 @@ Deno.test("an admission queue admits by size: a small one overtakes a large one,
   const large = enter("large", 50);
   const small = await enter("small", 4);
   const next = enter("next", 5);
-  await assertRejects(() => gate.enter(signal, 5), GatewayError, "too many");
+  await assertRejects(() => gate.enter(signal, 5), GatewayError, "Too many");
   first();
   const leaveNext = await next;
   assertEquals(order, ["first", "small", "next"]);

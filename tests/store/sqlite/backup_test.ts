@@ -82,8 +82,8 @@ Deno.test("backupStore() never overwrites a file, and leaves nothing after a fai
     await fails(path, `${folder}/there`, "already exists");
     assertEquals(await Deno.readTextFile(`${folder}/there`), "mine");
     await fails(path, path, "already exists");
-    await fails(`${folder}/nothing.db`, `${folder}/copy.db`, "is not there");
-    await fails(path, `${folder}/nowhere/copy.db`, "is not there");
+    await fails(`${folder}/nothing.db`, `${folder}/copy.db`, "does not exist");
+    await fails(path, `${folder}/nowhere/copy.db`, "does not exist");
     await fails(folder, `${folder}/copy.db`, "is no file");
     await fails(`${folder}/there`, `${folder}/copy.db`, "");
     await Deno.writeTextFile(`${folder}/copy.db.partial`, "");

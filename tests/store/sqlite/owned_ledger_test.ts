@@ -427,7 +427,7 @@ Deno.test("the SQLite ledger enters nothing after foreign or replaced entries", 
       db.close();
       const [before, days] = [await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)];
       if (seq > 5) {
-        const words = `it ends with entry  instead of ${seq}5`;
+        const words = `it ends with entry ${seq} instead of 5`;
         await assertRejects(() => store.ledger.append(many(2, "s")), Error, words);
         await assertRejects(() => store.ledger.append(many(2, "t")), Error, "the disk or the file failed before");
       }
