@@ -59,25 +59,6 @@ const TESTS: Readonly<Record<string, (console: ConsoleBrowser) => Promise<void>>
     assertEquals(tab.faults, []);
   },
 
-  async "a request appears in the live list as it ends"({ open, operator, url, demo }) {
-    await using tab = await open(operator);
-    const { page } = tab;
-    await page.goto(`${url}/requests`);
-    const newest = () => page.$eval("#requests a", (link) => link.href);
-    const before = await newest();
-    await page.click("#live");
-    assertEquals(await askWith(demo.secrets["notebooks"] ?? "", demo.origin), 200);
-    await page.waitForFunction(
-      (before) => document.querySelector<HTMLAnchorElement>("#requests a")?.href !== before,
-      {},
-      before,
-    );
-    assertStringIncludes(await page.$eval("#requests tbody tr.new", (row) => row.innerText), "notebooks");
-    await page.click("#live");
-    assertEquals(await page.$eval("#live", (button) => button.getAttribute("aria-pressed")), "false");
-    assertEquals(tab.faults.filter((fault) => !/\/requests\/stream\S* net::ERR_ABORTED/.test(fault)), []);
-  },
-
   async "the totals of a month are the sums of the ledger, on the page and in the CSV of the command line"(
     { open, operator, url, demo },
   ) {

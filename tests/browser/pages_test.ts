@@ -1,7 +1,7 @@
 /** Every page of the console at three widths, light and dark. */
 import { assert, assertEquals } from "@std/assert";
-import axe from "axe-core";
 import type { Page } from "puppeteer-core";
+import { violationsOf } from "./accessibility.ts";
 import { type ConsoleBrowser, NO_BROWSER, startBrowser } from "./browser.ts";
 
 /** Pages that are loaded side by side. */
@@ -9,7 +9,6 @@ const TABS = 4;
 const VIEWS = [380, 800, 1400].flatMap((width) => [[width, "light"], [width, "dark"]] as const);
 /** Views whose accessibility is checked: each check takes a quarter of a second. */
 const CHECKED: ReadonlySet<string> = new Set(["380 light", "1400 light", "1400 dark"]);
-const LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
 
 Deno.test({
   name: "every page of the console fits, loads nothing from elsewhere, and has no accessibility violation",
@@ -70,16 +69,4 @@ async function faultsOf(path: string, page: Page): Promise<string[]> {
     }
   }
   return faults;
-}
-
-/** Violations of WCAG A and AA. The script is evaluated by the browser's debugger, which the page's policy does not bind. */
-async function violationsOf(page: Page): Promise<string[]> {
-  await page.evaluate(`if (globalThis.axe === undefined) { ${axe.source} }`);
-  return await page.evaluate(async (levels) => {
-    const { axe: own } = globalThis as unknown as { axe: typeof axe };
-    const { violations } = await own.run(document, { runOnly: { type: "tag", values: levels } });
-    return violations.flatMap(({ id, nodes }) =>
-      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`)
-    );
-  }, LEVELS);
 }
