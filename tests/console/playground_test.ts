@@ -176,6 +176,47 @@ Deno.test("the playground works on an admin side with a listener of its own", as
   assertMatch((await browser.post("/playground", ASKED)).html, /Status<\/dt><dd>200</);
 });
 
+Deno.test("the playground shows text before the answer is over, and an answer that breaks off", async () => {
+  const seen = Promise.withResolvers<void>();
+  const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "one" };
+  const events = new TextEncoder().encode(
+    `data: ${
+      JSON.stringify({ ...chunk, choices: [{ index: 0, delta: { role: "assistant", content: "first " } }] })
+    }\n\n`,
+  );
+  await using upstream = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => {
+    const body = new ReadableStream<Uint8Array>({
+      async start(controller) {
+        controller.enqueue(events);
+        await seen.promise;
+        controller.close();
+      },
+    });
+    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+  });
+  const base_url = `http://127.0.0.1:${upstream.addr.port}/v1`;
+  await using gateway = startConsole({
+    upstreams: { one: { vendor: "openai-compatible", base_url } },
+    models: [row("acme/one", [{ upstream: "one", model: "one" }])],
+  });
+  const browser = await signedIn(gateway);
+  const csrf = csrfOf((await browser.get("/playground")).html);
+  const response = await fetch(`${gateway.adminUrl}/admin/console/playground`, {
+    method: "POST",
+    headers: { accept: "application/x-ndjson", origin: gateway.adminUrl, cookie: browser.cookie },
+    body: new URLSearchParams({ csrf, ...ASKED, model: "acme/one" }),
+  });
+  assert(response.body !== null);
+  let text = "";
+  for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    // The upstream goes on only when the browser has this.
+    if (text.includes('"text":"first "')) seen.resolve();
+  }
+  const panel = JSON.parse(text.trimEnd().split("\n").at(-1) ?? "");
+  assertMatch(panel.html, /role="alert">[^<]+<\/p><pre class="answer"[^>]*>first <\/pre>/);
+});
+
 Deno.test("an operator who leaves the playground gives the request up", async () => {
   const asked = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
