@@ -50,7 +50,7 @@ export const RESPONSE_HEADERS = {
   "x-sluice-image-size": { about: "Sizes of the delivered images, one per image", isExposed: true },
   "x-sluice-idempotent-replay": { about: "`true`: these images were made for an earlier request", isExposed: true },
   "x-sluice-max-tokens": {
-    about: "Output limit that the gateway set, because the budget or the model allows no more",
+    about: "Output limit that the gateway set, because a budget can pay for no more",
     isExposed: true,
   },
   "x-sluice-model": { about: "Id of the model that answered, or was asked last", isExposed: true },
@@ -83,8 +83,9 @@ export const RESPONSE_HEADERS = {
   "x-sluice-client-address": { about: "Address of the client, if `x-sluice-show` asked for it" },
   "allow": { about: "Methods of the path, with 405" },
   "www-authenticate": { about: "`Bearer`, with 401" },
-  "cache-control": { about: "`no-store`, except for assets of the console" },
-  "vary": { about: "`origin`, if `cors.origins` lists any" },
+  "cache-control": { about: "`no-store` or `no-cache`: caches must not reuse an answer unasked" },
+  "etag": { about: "Version of the catalog or API description, for `if-none-match`" },
+  "vary": { about: "Request headers that decide the answer, such as `origin`" },
   "x-accel-buffering": { about: "`no` on streams: nginx passes each event on at once" },
 } as const satisfies Record<string, ResponseHeader>;
 

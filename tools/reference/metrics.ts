@@ -1,6 +1,7 @@
 /** Makes docs/reference/metrics.md from the declarations of the metrics. */
 import { requestMetrics, vitalMetrics, type Vitals } from "../../lib/observe/metrics.ts";
 import type { FamilyOptions, Registry } from "../../lib/observe/registry.ts";
+import type { AttemptOutcome } from "../../lib/routing/classify_failure.ts";
 import { code, pageHead, table } from "./markdown.ts";
 
 const INTRO = `
@@ -12,18 +13,18 @@ A process has at most 1,200 series. Values beyond that are counted in the series
 start at 0 with the process. Histograms have the series \`_bucket\`, \`_sum\` and \`_count\`.
 `;
 
-/** Values of \`outcome\`, as in lib/request/attempts.ts. */
-const OUTCOMES: readonly (readonly [outcome: string, about: string])[] = [
-  ["success", "The upstream answered. A stream that breaks off later still counts here"],
-  ["failure", "It failed, took too long, or sent an unreadable answer"],
-  ["unreachable", "No connection could be made"],
-  ["overloaded", "It is overloaded"],
-  ["limited", "Its rate limit or the credit of the account is used up"],
-  ["key_refused", "It refused the gateway's key (401)"],
-  ["rejected", "It rejected the request: invalid, unknown model, or missing permission"],
-  ["oversized", "Its answer exceeds the limits of the gateway"],
-  ["abandoned", "The client disconnected before the answer began"],
-];
+/** Meanings of the values of `outcome`. */
+const OUTCOMES: Readonly<Record<AttemptOutcome, string>> = {
+  success: "The upstream answered. A stream that breaks off later still counts here",
+  failure: "It failed, took too long, or sent an unreadable answer",
+  unreachable: "No connection could be made",
+  overloaded: "It is overloaded",
+  limited: "Its rate limit or the credit of the account is used up",
+  key_refused: "It refused the gateway's key (401)",
+  rejected: "It rejected the request: invalid, unknown model, or missing permission",
+  oversized: "Its answer exceeds the limits of the gateway",
+  abandoned: "The client disconnected before the answer began",
+};
 
 /** A declared metric. */
 interface Declared {
@@ -46,7 +47,7 @@ export function metricsPage(): string {
     table(["Metric", "Type", "Labels", "Meaning"], rows),
     "## Values of `outcome`\n",
     "One request makes one attempt, and another one for each failover or repeat.\n",
-    table(["Outcome", "Meaning"], OUTCOMES.map(([outcome, about]) => [code(outcome), `${about}.`])),
+    table(["Outcome", "Meaning"], Object.entries(OUTCOMES).map(([outcome, about]) => [code(outcome), `${about}.`])),
   ].join("\n");
 }
 
