@@ -1,8 +1,9 @@
 // deno-lint-ignore-file no-console
 /**
  * Measures how the costs of Sluice grow with its load and its data: `deno task bench:growth`; `--quick` takes a few
- * minutes; `--only=A,B` selects from requests, history, models, keys, rows, searches, streams. `--counts=1000,10000000,1000` sets
- * the numbers of models, keys and rows: a repeated number shows the noise. Linux only.
+ * minutes; `--only=A,B` selects from requests, history, models, keys, rows, searches, streams, reports. The last one fills
+ * a file with ten million rows and is run only where it is named. `--counts=1000,10000000,1000` sets the numbers of models,
+ * keys and rows: a repeated number shows the noise. Linux only.
  */
 import { parseArgs } from "node:util";
 import type { Size } from "./suite/bodies.ts";
@@ -10,6 +11,7 @@ import { firstRequest, weighStreams } from "./suite/memory.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";
 import { loadAverage, memoryBytes } from "./suite/proc.ts";
 import { type Figures, measure, type Pace, warmUp } from "./suite/rounds.ts";
+import { measureReports } from "./suite/reports.ts";
 import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
 import { measureSearches, SEARCH_NAMES } from "./suite/searches.ts";
@@ -155,6 +157,19 @@ const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: P
         const path = `${folder}/searches-${count}-${++number}.db`;
         const { enterUs, fileMb, searchMs } = await measureSearches(path, { count, now: Date.now() });
         rows.push([String(count), short(enterUs), short(fileMb), ...searchMs.map(short)]);
+        await Deno.remove(path);
+      }
+      return rows;
+    },
+  },
+  reports: {
+    head: ["rows of the ledger", "search or report", "CPU ms", "ms"],
+    async rows() {
+      const rows: string[][] = [];
+      for (const count of flags.counts?.split(",").map(Number) ?? [10_000_000]) {
+        const path = `${folder}/reports-${count}-${++number}.db`;
+        const measured = await measureReports(path, { count, now: Date.now() });
+        rows.push(...measured.map(({ name, cpuMs, ms }) => [String(count), name, short(cpuMs), short(ms)]));
         await Deno.remove(path);
       }
       return rows;
