@@ -175,7 +175,7 @@ Deno.test("parseConfig() requires a separate address for the admin side", () => 
     [{ hostname: "::", port: 80 }, { hostname: "::1", port: 80 }, same],
     [{ hostname: "10.0.0.1" }, { hostname: "10.0.0.2" }, []],
     [{ port: 0 }, { port: 0 }, []],
-    // Of what has the wrong form only that is told.
+    // A member of the wrong type gets only that error.
     [{ port: "x" }, {}, ['listen.port: Expected a number, not "x"']],
     [undefined, { port: "x" }, ['admin.listen.port: Expected a number, not "x"']],
   ];

@@ -1,4 +1,4 @@
-/** The configuration that nodes have in common, where all of them are in one process. */
+/** Shared configurations for nodes that all run in this process. */
 import type { SharedConfig, SharedConfigs } from "../../lib/store/store.ts";
 
 /** Configurations in memory, which can be out of reach. */
@@ -7,7 +7,7 @@ export interface MemoryConfigs extends SharedConfigs {
   isAway: boolean;
   /** Texts in the order in which they were put. */
   readonly texts: readonly string[];
-  /** Those who watch. */
+  /** Number of active watchers. */
   readonly watchers: number;
 }
 

@@ -148,7 +148,7 @@ Deno.test("an operator's trigger stores the file, and a merely touched file does
   one.write({ keep_alive_seconds: 11 });
   assertEquals(await load(one, "file"), [11, 2]);
   assertEquals(await load(two, "store"), [11, 2]);
-  // The other node's file still says 10.
+  // The other node's file still has 10.
   assertEquals(await load(two, "file"), [11, 2]);
   assertEquals(configs.texts.length, 2);
   for (const trigger of ["signal", "admin"] as const) {
@@ -156,7 +156,7 @@ Deno.test("an operator's trigger stores the file, and a merely touched file does
     assertEquals((await load(one, trigger))[0], 11);
   }
   assertEquals(await load(one, "admin"), [11, 6]);
-  // A mistake is not put, and a file that says again what it said before it is no change.
+  // An invalid file is not published, and a file that returns to its last published text is no change.
   one.write("{");
   await assertRejects(() => one.source.load("file"), ConfigError);
   await load(two, "signal");
@@ -235,7 +235,7 @@ Deno.test("concurrent reloads run as the highest trigger", async () => {
   assertEquals(asked, ["store", "admin"]);
 });
 
-/** Reloads that fail as they are told, and what was asked for. */
+/** Reloads that fail as scripted, and a record of what was requested. */
 function scripted(answers: Partial<Record<ReloadTrigger, ("away" | "refused" | "done")[]>>): {
   asked: ReloadTrigger[];
   reloading: ReloadRequests;
@@ -297,7 +297,7 @@ interface Node extends AsyncDisposable {
   deafen(): void;
 }
 
-/** A whole gateway that obeys what is there. */
+/** A whole gateway that applies the shared configuration. */
 async function startNode(options: NodeOptions): Promise<Node> {
   const { configs } = options;
   const folder = await Deno.makeTempDir();

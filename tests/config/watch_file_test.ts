@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch_file.ts";
 import { findProgram, skipIf } from "../support/skip.ts";
 
-/** Counts the changes that are told, and waits for the next one. */
+/** Counts reported changes, and waits for the next one. */
 function counter() {
   let count = 0;
   let told = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** The suite through gateways that translate: behind them stand hosts of each protocol. */
+/** Runs the suite through gateways that translate to hosts of each protocol. */
 import { assertEquals } from "@std/assert";
 import type { Json, JsonObject } from "../../lib/json/mod.ts";
 import { runSuite } from "../../lib/conform/run.ts";
@@ -13,7 +13,7 @@ function fileOf(host: JsonObject, target: JsonObject): Record<string, Json> {
   return { upstreams: { host }, models: [model("acme/one", [{ upstream: "host", ...target }])] };
 }
 
-/** The suite's texts through a gateway: what failed, and the ids of what was skipped. */
+/** Runs the suite through a gateway. Returns the failures and the ids of skipped claims. */
 async function judge(origin: string, key: string): Promise<{ failed: string[]; skipped: string[] }> {
   const { results } = await runSuite({
     origin,
@@ -60,7 +60,7 @@ Deno.test("a gateway in front of a host with the Gemini protocol passes", async 
   );
   assertEquals(await judge(front.url, front.keys.good), {
     failed: [],
-    // It signs calls, not thoughts, and knows no way to switch parallel calls off.
+    // It signs calls, not thoughts, and cannot switch parallel calls off.
     skipped: ["responses.reasoning.whole", "messages.tools.single", "messages.thinking.whole"],
   });
 });

@@ -1,4 +1,4 @@
-/** A gateway with one fault: a proxy that passes everything on, and breaks one thing on the way back. */
+/** A gateway with one fault: a proxy that changes one thing in the answers it passes on. */
 import { isObject, type JsonObject } from "../../lib/json/mod.ts";
 import { READY } from "../../lib/conform/prompts.ts";
 
@@ -7,7 +7,7 @@ export interface ProxiedAnswer {
   method: string;
   path: string;
   sent: Headers;
-  /** The request's body; `{}` where it is none. */
+  /** Body of the request; `{}` without one. */
   asked: JsonObject;
   status: number;
   headers: Headers;
@@ -26,8 +26,8 @@ export interface FaultyProxy extends AsyncDisposable {
 export type Recorded = Map<string, Pick<ProxiedAnswer, "status" | "headers" | "text">[]>;
 
 /**
- * Starts a proxy in front of a gateway. `recorded` holds what the gateway answered behind other proxies: it answers the
- * same to the same requests in the same order, so it is asked once.
+ * Starts a proxy in front of a gateway. `recorded` holds answers that the gateway gave through other proxies: it gives
+ * the same answers to the same requests in the same order, so each is fetched once.
  */
 export function startFaultyProxy(origin: string, breaks: Break, recorded: Recorded = new Map()): FaultyProxy {
   const asked = new Map<string, number>();
@@ -36,7 +36,7 @@ export function startFaultyProxy(origin: string, breaks: Break, recorded: Record
     const { method } = request;
     const headers = new Headers(request.headers);
     headers.delete("host");
-    // A large body is told by its length, and read only for the gateway.
+    // A large body is recognized by its length, and read only by the gateway.
     const isLarge = Number(headers.get("content-length")) > 100_000;
     let body = isLarge ? undefined : await request.bytes();
     const key = JSON.stringify([method, path, [...headers], body && new TextDecoder("latin1").decode(body)]);

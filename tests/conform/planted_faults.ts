@@ -10,7 +10,7 @@ export interface PlantedFault {
   part: SuitePart;
   /** Ids of the checks that fail, or are skipped although nothing is skipped without the fault. */
   finds: readonly string[];
-  /** Made anew for each run. */
+  /** Creates the fault anew for each run. */
   make: () => Break;
 }
 
@@ -19,7 +19,7 @@ const swap = (from: RegExp, to: string) => (list: string[]) => list.map((event) 
 const twice = (pattern: RegExp) => (list: string[]) =>
   list.flatMap((event) => pattern.test(event) ? [event, event] : [event]);
 
-/** The event that fits comes first. */
+/** Moves the first matching event to the front. */
 const first = (pattern: RegExp) => (list: string[]) =>
   [...list].sort((a, b) => Number(pattern.test(b)) - Number(pattern.test(a)));
 

@@ -20,7 +20,7 @@ function suite(origin: string, { key, only }: { key: string; only?: SuitePart })
   });
 }
 
-/** What failed, with what was seen. */
+/** The failed claims, with the received values. */
 function failures({ results }: SuiteRun): string[] {
   return results.flatMap((result) =>
     result.outcome === "fail" ? [`${result.id}: expected ${result.expected}, saw ${result.seen}`] : []

@@ -4,7 +4,7 @@ import { ADMIN_KEY, type KeyedGateway, VIEWER_KEY } from "../support/keyed_gatew
 import { startGateway } from "../support/gateway.ts";
 import { Browser, startConsole } from "./browser.ts";
 
-/** A model whose answers cost something. */
+/** A model with prices. */
 const PRICED = {
   id: "acme/echo",
   created: 0,

@@ -7,7 +7,7 @@ import { Browser, startConsole } from "./browser.ts";
 
 const PERIODS = ["1h", "24h", "7d", "30d", "90d", "1y"];
 
-/** Paths of the links of a page whose text or title has this text. */
+/** Paths of the links whose text or title contains this text. */
 function linksTo(html: string, text: string): string[] {
   return [...html.matchAll(/<a href="\/admin\/console([^"]*)"[^>]*>(.*?)<\/a>/gs)]
     .filter(([whole]) => whole.includes(text)).map(([, path = ""]) => path.replaceAll("&amp;", "&"));

@@ -27,7 +27,7 @@ async function linkOf(
   return { path: link.slice(`${adminUrl}/admin/console`.length), token: link.slice(-43) };
 }
 
-/** The status that a request gets whose Host header says something else. */
+/** Status of a request with another Host header. */
 async function statusFor(port: number, path: string, headers: string): Promise<number> {
   const head = `GET /admin/console${path} HTTP/1.1\r\nConnection: close\r\n${headers}\r\n\r\n`;
   return (await exchange(port, [head])).status;

@@ -12,7 +12,7 @@ import { Browser } from "./browser.ts";
 const MONTH = new Date(Date.now() - 15 * DAY_MS).toISOString().slice(0, 7);
 const PERIOD = readPeriod({ period: MONTH }, Date.now());
 
-/** Cells of the table's rows: the exact value where a cell has one in its title. */
+/** Cells of the table's rows: the exact value from the title where a cell has one. */
 function rowsOf(html: string): string[][] {
   const body = /<tbody>(.*?)<\/tbody>/s.exec(html)?.[1] ?? "";
   return [...body.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].map(([, row = ""]) =>

@@ -1,7 +1,7 @@
 /** The keys of the demo, and what their owners do all day. */
 import type { EntryDetails, MeteredEndpoint } from "../../lib/store/ledger.ts";
 
-/** When requests come: at office hours, mostly by day, or by night (UTC). */
+/** When requests arrive: in office hours, mostly by day, or at night (UTC). */
 export type Hours = "office" | "day" | "night";
 
 /** A key and its traffic. */
@@ -192,10 +192,10 @@ export const CLIENTS: readonly DemoClient[] = [
   },
 ];
 
-/** Groups with a monthly budget, and the percent of it that is used. */
+/** Groups with a monthly budget, and the percentage of it that is used. */
 export const GROUP_BUDGETS: Readonly<Record<string, number>> = { engineering: 83, support: 46, research: 91 };
 
-/** Returns true for a client whose requests count against a budget. */
+/** Returns whether requests of the client count against a budget. */
 export function hasBudget({ group, budgetUsed }: Pick<DemoClient, "group" | "budgetUsed">): boolean {
   return budgetUsed !== undefined || Object.hasOwn(GROUP_BUDGETS, group);
 }

@@ -1,4 +1,4 @@
-/** Clients of the demo that go on asking while somebody looks. */
+/** Demo clients that keep sending requests while somebody watches. */
 import { delay } from "../../lib/abort.ts";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import type { MeteredEndpoint } from "../../lib/store/ledger.ts";
@@ -24,7 +24,7 @@ const PATHS: Readonly<Partial<Record<MeteredEndpoint, string>>> = {
 /** Keys that send requests. */
 const LIVE = CLIENTS.filter(({ state, endpoint }) => state === undefined && PATHS[endpoint] !== undefined);
 
-/** Sends this many requests at once, each of another key and model in turn. Returns the statuses. */
+/** Sends this many requests at once, cycling through keys and models. Returns the statuses. */
 export async function sendBurst(count: number, traffic: LiveTraffic): Promise<number[]> {
   const requests = Array.from({ length: count }, (_, index) => {
     const client = LIVE[index % LIVE.length];

@@ -11,7 +11,7 @@ import { DEMO_DAYS, monthOfTraffic } from "./traffic.ts";
 /** Entries of one transaction. */
 const BATCH = 2_000;
 
-/** What the demo knows about its store. */
+/** Facts about the demo's store. */
 export interface FilledStore {
   /** Secrets of the keys by name. */
   secrets: ReadonlyMap<string, string>;

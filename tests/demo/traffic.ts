@@ -32,7 +32,7 @@ const INCIDENTS: readonly Incident[] = [
   { from: 3 * 24 + 2, until: 3 * 24 - 4, upstream: "meridian", kind: "slow" },
 ];
 
-/** What a month needs beside its seed. */
+/** Options of a month's traffic beside its seed. */
 export interface TrafficOptions {
   config: Pick<Config, "models" | "groups">;
   /** End of the month, Unix time in milliseconds. */
@@ -58,7 +58,7 @@ export function monthOfTraffic({ config, now, seed = 1 }: TrafficOptions): Entry
   });
 }
 
-/** A request that is to come. */
+/** A request that is still to be sent. */
 interface DemoArrival {
   at: number;
   client: DemoClient;
@@ -207,7 +207,7 @@ function runawayAgent(now: number, random: Random): DemoArrival[] {
   });
 }
 
-/** A partner whose budget ended yesterday, and whose program goes on asking. */
+/** A partner whose budget ran out yesterday and whose program keeps sending requests. */
 function exhaustedBudget(now: number, random: Random): DemoArrival[] {
   const client = clientNamed("partner-tern");
   return Array.from({ length: 64 }, (): DemoArrival => {

@@ -1,4 +1,4 @@
-/** The two vendors of the demo. Both answer in the protocols of their kind; one of them has a model in trouble. */
+/** The two vendors of the demo. Both answer in their own protocols; one of them has a model with problems. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { delay } from "../../lib/abort.ts";
 import { frames, whole } from "../upstream/frames.ts";

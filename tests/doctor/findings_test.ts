@@ -134,7 +134,7 @@ Deno.test("store files: modes, disk space and owner", async () => {
       "ok: A gateway uses it and answers",
     );
     owner.close();
-    // Nothing of the look stays behind.
+    // The check leaves no files behind.
     const left = (await Array.fromAsync(Deno.readDir(`${folder}/data`))).map(({ name }) => name);
     assertEquals(left.sort(), ["sluice.db", "sluice.db-owner"]);
     const file = { kind: "sqlite", path: `${folder}/data/sluice.db/more.db` } as const;

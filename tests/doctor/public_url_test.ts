@@ -10,9 +10,9 @@ interface Proxy extends AsyncDisposable {
 
 interface ProxyOptions {
   hostname?: string;
-  /** What becomes of the answer's body. */
+  /** Transforms the answer's body. */
   pass?: (body: ReadableStream<Uint8Array>) => ReadableStream<Uint8Array>;
-  /** What becomes of X-Forwarded-For. */
+  /** Transforms X-Forwarded-For. */
   forwarded?: (sent: string | null, peer: string) => string | null;
 }
 

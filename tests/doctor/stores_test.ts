@@ -28,7 +28,7 @@ function lookAtLimits(url: string, steps = STEPS): Promise<Finding[]> {
   return checkRedis({ limits_store: parseLimitsAddress(url), nodes: NODES }, steps);
 }
 
-/** A port where nobody listens. */
+/** A port without a listener. */
 function closedPort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;

@@ -171,7 +171,7 @@ Deno.test("a silent upstream is reported after the time limit, a slow one with i
   assertEquals(lines((await look(host, { timeoutMs: 150 })).findings), ["error: No answer within 0.15 s"]);
 
   await using late = startUpstream(() => json(LIST));
-  // A clock that takes four seconds for each look at it.
+  // A clock that advances four seconds with each reading.
   let time = Date.now();
   const slow = { env: () => undefined, now: () => time += 4_000, timeoutMs: 5_000 };
   const { findings } = await checkUpstream("late", {
@@ -185,7 +185,7 @@ Deno.test("a silent upstream is reported after the time limit, a slow one with i
 Deno.test("the transport of requests is reported", async () => {
   await using server = startUpstream(() => json(LIST));
   const base = { vendor: "openai-compatible", base_url: `${server.url}/v1`, timeouts: { connect_ms: 1000 } };
-  // No proxy is there: only what is told before matters.
+  // There is no proxy: only the findings before it matter.
   const proxied = { HTTP_PROXY: "http://proxy.test:1" };
   const cases: [row: JsonObject, env: Record<string, string>, says: string][] = [
     [{}, {}, "ok: Requests use http1"],
@@ -215,7 +215,7 @@ Deno.test("an unreachable upstream is reported with the failing step", async () 
   listener.close();
   const closed = await look(hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${port}/v1` }));
   assertMatch(lines(closed.findings)[0] ?? "", /^error: Cannot connect to 127.0.0.1:\d+/);
-  // A name with an empty part is refused without asking anybody.
+  // A name with an empty label fails without a DNS query.
   const nameless = await look(hostOf({ vendor: "vllm", base_url: "http://no..name/v1" }));
   assertMatch(lines(nameless.findings)[0] ?? "", /^error: The name no..name cannot be resolved/);
 });

@@ -17,7 +17,7 @@ function pathOf(path: string): string {
   return path.replace("[provider]", "sluice").replace("[model_id]", "echo").replace(/\[(key|request_id)\]/, "nobody");
 }
 
-/** What a role gets: a refusal, or `undefined` where the door is open. */
+/** The expected error for a role, or `undefined` where it has access. */
 function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403 | undefined {
   if (row.credential === "none") return undefined;
   if (row.credential === "bearer" && by === "x_api_key") return 401;

@@ -9,7 +9,7 @@ const PROMPT = "the-canary-sings-at-dawn";
 const CONFIGURED = `configured-${mintKey().slice(-24)}`;
 const CONFIG = JSON.stringify({ keys: [{ name: "ci", key: { env: "CANARY_KEY" } }] });
 
-/** The parts of a key by which it could be told: every eight characters in a row behind the common prefix. */
+/** Parts that would reveal a key: every eight consecutive characters after the common prefix. */
 function windows(key: string): string[] {
   const secret = key.replace(/^(sk-sluice|configured|operator|upstream)-/, "");
   return Array.from({ length: secret.length - 7 }, (_, at) => secret.slice(at, at + 8));
@@ -74,7 +74,7 @@ Deno.test("no key, hash or prompt appears in logs, errors or the ledger", () =>
     const { out, err } = await gateway.ended;
     for (const [name, text] of Object.entries({ out, err, store: await everyByteOf(`${folder}/data`) })) {
       for (const key of [CONFIGURED, unknown]) assert(!holds(text, key), `${name} holds a key`);
-      // The store finds the minted key by its hash, which is all it may hold of it.
+      // The store finds the issued key by its hash, the only form in which it may keep it.
       assert(!windows(minted).some((window) => text.includes(window)), `${name} holds the minted key`);
       assert(!text.includes(PROMPT), `${name} holds a prompt`);
     }
@@ -83,7 +83,7 @@ Deno.test("no key, hash or prompt appears in logs, errors or the ledger", () =>
 const ADMIN = `operator-${mintKey().slice(-30)}`;
 const UPSTREAM = `upstream-${mintKey().slice(-30)}`;
 
-/** Everything that the operator's side tells, by HTTP: of each route with a key in its path, that key. */
+/** All readable routes of the operator API; routes with a key in their path get that key. */
 const OPERATOR_PATHS = [
   "GET /admin/v1/keys",
   "GET /admin/v1/keys/first",
@@ -103,10 +103,10 @@ const OPERATOR_PATHS = [
 
 Deno.test("no key of the operator, an upstream or a client appears in admin answers, reports, ledger or backup", () =>
   inFolder(async (folder) => {
-    // It says what it was sent, as some do in their errors.
+    // It repeats what it was sent, as some upstreams do in their errors.
     await using upstream = startUpstream(({ headers }, at) => {
       const heard = headers.get("authorization") ?? "";
-      // The last ones may take the target out: then nobody asks any more.
+      // The last ones may take the target out: then no upstream is called any more.
       const status = [400, undefined, 500, 403, 401][at % 5];
       if (status === undefined) {
         return json(WHOLE.chat, { headers: { "content-type": "application/json", "x-key": heard } });
@@ -135,7 +135,7 @@ Deno.test("no key of the operator, an upstream or a client appears in admin answ
       return { status: response.status, text };
     }
 
-    // Made over HTTP, where its only appearance is the answer.
+    // Issued over HTTP, where it appears only in the answer.
     const { text: made } = await ask("POST /admin/v1/keys", ADMIN, { name: "first" });
     const { key: minted } = JSON.parse(made);
     const { text: rotated } = await ask("POST /admin/v1/keys/first/rotate", ADMIN, {});
@@ -169,7 +169,7 @@ Deno.test("no key of the operator, an upstream or a client appears in admin answ
       const { code, out, err } = await run(args, place);
       shown[`sluice ${args.join(" ")}`] = `${code} ${out}${err}`;
     }
-    // Also where the file itself is wrong, right beside a secret that is right.
+    // Also where the file itself is invalid, next to a secret that is valid.
     await Deno.writeTextFile(`${folder}/wrong.jsonc`, JSON.stringify({ ...file, trusted_proxies: [7], prot: 1 }));
     const wrong = await run(["check", "--config", "wrong.jsonc"], place);
     assertEquals(wrong.code, 1);

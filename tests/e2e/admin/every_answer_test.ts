@@ -18,7 +18,7 @@ import { ADMIN_KEY, KEY_STATES, startKeyed } from "../../support/keyed_gateway.t
 import { APART } from "../../admin/admin_client.ts";
 import { askDescribed, OPERATIONS } from "../../admin/openapi_validator.ts";
 
-/** All values of the type, by whose name each is looked for. */
+/** All values of the type; each is looked for by its name. */
 const ENDINGS = Object.keys(
   {
     ...{ end: 0, stop_sequence: 0, length: 0, tool_use: 0, refusal: 0, pause: 0, done: 0, partial: 0 },
@@ -29,7 +29,7 @@ const SOURCES = Object.keys(
   { upstream: 0, counted: 0, estimated: 0, formula: 0, none: 0 } satisfies Record<UsageSource, 0>,
 );
 
-/** A store whose ledger reads otherwise than it was written. */
+/** A store whose ledger returns changed entries. */
 function withLedger(store: Store, change: (ledger: LedgerStore) => Partial<LedgerStore>): Store {
   return { ...store, ledger: { ...store.ledger, ...change(store.ledger) } };
 }
@@ -70,7 +70,7 @@ Deno.test("admin answers about keys in every state match their description", asy
   for (const [name, expires_at] of wishes) {
     await askDescribed(gateway, "POST /keys", { status: 201, body: { name, rules, expires_at } });
   }
-  // By UTC this is in the year 10000, which nobody's dates have.
+  // In UTC this is in the year 10000, which no date can have.
   for (const expires_at of ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00", "36526d"]) {
     await askDescribed(gateway, "POST /keys", { status: 400, body: { name: "beyond", expires_at } });
   }

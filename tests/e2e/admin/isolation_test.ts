@@ -9,7 +9,7 @@ import { APART, ask, startAdmin } from "../../admin/admin_client.ts";
 const TOGETHER = { admin: { key: { env: "ADMIN_KEY" } } };
 const PATHS = [...new Set(Object.keys(ACCESS).map((name) => name.slice(name.indexOf(" ") + 1)))];
 const ADMIN_PATHS = PATHS.filter((path) => path.startsWith("/admin/")).map(pathOf);
-/** What both sides have, and what is on the admin side under a name that all tools know. */
+/** Paths that both listeners have, and well-known paths of the admin listener. */
 const HEALTH = ["/healthz", "/readyz", "/metrics"];
 /** Paths that are not there, by the beginning of paths with the same error. */
 const NOWHERE = [["/anthropic", "/anthropic/no/such"], ["/v1/responses/", "/v1/responses/no-such"]] as const;
@@ -19,7 +19,7 @@ function pathOf(path: string): string {
   return path.replaceAll(/\[\w+\]/g, "good");
 }
 
-/** All that is told about a path: status, headers but those that always differ, and body. */
+/** Everything an answer reveals about a path: status, body, and the headers that do not always differ. */
 async function told(url: string, { method, key }: { method: string; key?: string }): Promise<string> {
   const response = await fetch(url, {
     method,
@@ -30,7 +30,7 @@ async function told(url: string, { method, key }: { method: string; key?: string
   return JSON.stringify([response.status, headers, await response.text()]).replaceAll(/req_[a-z0-9]+/g, "req_");
 }
 
-/** Every path, method and credential is answered as a path that nobody ever had. */
+/** Asserts that every path, method and credential is answered like a path that does not exist. */
 async function assertAbsent(paths: readonly string[], { url, keys }: Pick<KeyedGateway, "url" | "keys">) {
   assert(paths.length > 5);
   for (const method of [...METHODS, "HEAD", "OPTIONS"]) {

@@ -11,7 +11,7 @@ import { APART, ask } from "../../admin/admin_client.ts";
 /** Longest time until something is noticed, in milliseconds. */
 const SOON_MS = 10_000;
 
-/** A store whose ledger and list of keys have no end until they are told to. */
+/** A store whose ledger and key list are endless until stopped. */
 interface EndlessStore extends Store {
   pages: number;
   /** Called at each page. */
@@ -99,7 +99,7 @@ for (const name of WALKS) {
         [line?.endpoint, line?.status, line?.ending, line?.level, line?.kind],
         ["admin", 499, "abandoned", "info", undefined],
       );
-      // What went on beside would read pages meanwhile.
+      // A read that continued in the background would read pages meanwhile.
       for (let count = 0; count < 20; count++) await ask(gateway, "GET /health");
       assertEquals(store.pages, pages);
       assertEquals(gateway.logs, []);

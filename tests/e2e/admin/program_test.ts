@@ -14,7 +14,7 @@ function adminSideOf({ banner }: Running): string {
   return /^Admin side: (\S+)$/m.exec(banner)?.[1] ?? "";
 }
 
-/** Asks `/keys` as the operator; `undefined` where nobody answers. */
+/** Requests `/keys` as the operator; `undefined` if the connection is refused. */
 async function keysAt(address: string, init: RequestInit = {}): Promise<{ status: number; text: string } | undefined> {
   const headers = { authorization: `Bearer ${ADMIN_KEY}` };
   const response = await fetch(`${address}/keys`, { headers, ...init }).catch(() => undefined);
@@ -37,7 +37,7 @@ Deno.test("an admin listener shares the store and the shutdown with the clients'
       return `${response.status} ${await response.text()}`;
     };
     assertMatch(await ask(`${gateway.origin}/v1/models`, key), /^200 /);
-    // What the command line does shows at once.
+    // Changes by the command line are visible at once.
     assertEquals((await run(["keys", "revoke", "ci"], { folder, env: ENV })).code, 0);
     assertMatch(await ask(`${gateway.origin}/v1/models`, key), /^401 /);
     assertMatch(await ask(`${admin}/keys/ci`, ADMIN_KEY), /^200 .*"state":"revoked"/);
@@ -86,7 +86,7 @@ Deno.test("at SIGTERM both listeners close at once, and a running answer is comp
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
     const gateway = await startWithKey([], { folder, env: ENV });
     const content = "word ".repeat(30_000);
-    // Megabytes of events that nobody reads yet.
+    // Megabytes of events that are not read yet.
     const answer = await fetch(`${gateway.origin}/v1/chat/completions`, {
       method: "POST",
       headers: { authorization: `Bearer ${gateway.key}` },

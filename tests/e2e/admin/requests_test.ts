@@ -41,7 +41,7 @@ async function findThem(folder: string, env: Record<string, string>): Promise<vo
     await ask("ben", {}, { "x-sluice-user": "u2" }),
   ];
   assertEquals(statuses, [200, 400, 200, 200, 429, 200]);
-  // What costs nothing is entered soon, and nobody waits for it.
+  // Entries without a cost are written later, in the background.
   for (const deadline = Date.now() + 60_000; (await list("limit=1")).last_seq < 6;) assert(Date.now() < deadline);
 
   const all = ["ben 200", "anna 429", "anna 200", "anna 200", "anna 400", "anna 200"];
@@ -172,7 +172,7 @@ Deno.test("sluice requests --follow prints each request as it is entered", () =>
         out += value;
       }
     };
-    // The header comes once the last entry is known: what is entered from here on is new.
+    // The header is printed once the last entry is known: later entries are new.
     await until(/^CAME IN .*\n/);
     await ask();
     await until(/\n.* anna .* 200 .*\n/);

@@ -46,10 +46,10 @@ export async function ask({ origin }: { origin: string }, model = "acme/one"): P
   return response.status;
 }
 
-/** Longest wait for a webhook, in milliseconds: a lease of 15 seconds, a look every 5, and a busy machine. */
+/** Longest wait for a webhook, in milliseconds: a lease of 15 seconds, a poll every 5, and a busy machine. */
 const WEBHOOK_MS = 60_000;
 
-/** Waits for so many webhooks of a type, and returns all of it. */
+/** Waits for this many webhooks of a type, and returns all of that type. */
 export async function webhooksOf(
   receiver: WebhookReceiver,
   type: string,

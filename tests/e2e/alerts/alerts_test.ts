@@ -113,7 +113,7 @@ Deno.test({
       const right = 'Upstream "one" answered 403 for model "m": the gateway\'s key may lack a right';
       await sent(down, up, right);
       answer = { status: 401, body: '{"error":{"message":"wrong key"}}' };
-      // A probe, which comes at most once in a while, finds out.
+      // A probe, which runs at most once per interval, discovers it.
       await eventually(async () => assertEquals(await ask(gateway), 503));
       const key = 'Upstream "one" refuses the gateway\'s key: it gets no requests until it accepts one';
       await sent(down, up, right, key);

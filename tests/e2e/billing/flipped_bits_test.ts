@@ -34,7 +34,7 @@ async function writeStore(path: string): Promise<void> {
   await store.close();
 }
 
-/** What the audit says of a file; `undefined` where it cannot even be opened. */
+/** Result of the file's audit; `undefined` if it cannot be opened. */
 async function audit(path: string): Promise<AuditReport | undefined> {
   try {
     const store = openSqliteStore(`${path}`);
@@ -102,7 +102,7 @@ function tamper(
   assertEquals(db.prepare(`UPDATE ${table} SET ${column} = ? WHERE ${is}`).run(value, ...values).changes, 1);
 }
 
-/** Bits between two that are tried. A prime: in time every place within a byte has its turn. */
+/** Distance between tested bits. A prime, so that every position within a byte is tested eventually. */
 const STRIDE = 61;
 
 Deno.test("the audit finds one flipped bit in the bytes of rows and of indexes", () =>
@@ -120,7 +120,7 @@ Deno.test("the audit finds one flipped bit in the bytes of rows and of indexes",
         bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
         await Deno.writeFile(copy, bytes);
         bytes[bit >> 3] = (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-        // A NULL at the end of a row may be stored or left out.
+        // A NULL at the end of a row may be stored or omitted.
         if ((await audit(copy))?.ok === true && !(name === "entries" && await saysTheSame(copy, whole))) {
           missed.push(`${name}, byte ${bit >> 3}, bit ${bit & 7}`);
         }
@@ -160,7 +160,7 @@ function payloads(path: string, bytes: Uint8Array): { name: string; from: number
       const size = readVarint(bytes, page + view.getUint16(page + 8 + 2 * cell));
       const from = kind === 13 ? readVarint(bytes, size.end).end : size.end;
       const span = { name: String(name), from, until: from + size.value };
-      // The second byte of a row of a table is the type of its key, whose value lies elsewhere: nothing reads it.
+      // The second byte of a table row is the type of its key, whose value is stored elsewhere: nothing reads it.
       return kind === 10 ? [span] : [{ ...span, until: from + 1 }, { ...span, from: from + 2 }];
     }).flat();
   });

@@ -16,7 +16,7 @@ const PRICING = {
   service_tiers: { priority: { prompt: "0.000003", completion: "0.00003" } },
   time_windows: [{ name: "all-day", from: "00:00", until: "24:00", ...TOKENS }],
 };
-/** What the vendor takes: less, and with a threshold of its own. */
+/** The vendor's prices: lower, and with a threshold of their own. */
 const BOUGHT = {
   prompt: "0.0000005",
   completion: "0.000005",

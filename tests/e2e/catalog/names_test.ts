@@ -36,7 +36,7 @@ function messageOf({ error }: { error?: { message: string } }): string {
   return (error?.message ?? "").replace(/^model: /, "");
 }
 
-/** The status and the message of what is asked of a model in every protocol, and of a count. */
+/** Status and message of requests for a model in every protocol, and of a token count. */
 async function asked(
   gateway: TestGateway,
   name: string,
@@ -163,7 +163,7 @@ Deno.test("an id without its vendor is 404 with the full id if the key may use o
   const [unknown] = await asked(gateway, "gpt-5", acme);
   assertEquals(unknown, [403, 'This API key may not use model "gpt-5"']);
   assertEquals(messageOf((await look(gateway, "/v1/models/gpt-5", { key: acme })).body), 'No models of vendor "gpt-5"');
-  // Two end that way: the request does not tell which one it means. For the other key there is only one.
+  // Two ids end that way, so the name is ambiguous. For the other key there is only one.
   assertEquals((await asked(gateway, "twin"))[0], [404, 'Model "twin" does not exist']);
   assertEquals((await asked(gateway, "twin", acme))[0], [404, 'Model "twin" does not exist; did you mean acme/twin?']);
 });

@@ -1,4 +1,4 @@
-/** The program as Deno Deploy runs it: instances that come and go, on one Postgres and one Redis, without a disk. */
+/** The program as Deno Deploy runs it: short-lived instances on one Postgres and one Redis, without a disk. */
 import { assert, assertEquals, assertGreater, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
@@ -12,7 +12,7 @@ import { frames, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, startUpstream } from "../../upstream/mod.ts";
 import { type App, deploy, type Instance } from "./deployed.ts";
 
-/** The runtimes that are tried: this one, and an older one than the platform's where it is at hand. */
+/** The tested runtimes: this one, and one older than the platform's where available. */
 const RUNTIMES: [name: string, deno: string][] = [["this runtime", Deno.execPath()], ...olderRuntime()];
 
 const ADMIN_KEY = "admin-key-of-the-app";
@@ -20,20 +20,20 @@ const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
 /** How long what an instance holds outlives it, in seconds. */
 const LEASE_SECONDS = 2;
-/** The platform kills an instance so long after it told it to end, in milliseconds. */
+/** Milliseconds between the platform's signal to end and its kill. */
 const KILL_MS = 5_000;
 
-/** What an answer that comes to its end costs, in 1e-12 USD: 5 tokens. */
+/** Cost of a completed answer, in 1e-12 USD: 5 tokens. */
 const COST = 50_000_000n;
-/** What the image costs, by its size and the length of its prompt. */
+/** Cost of the image, by its size and the length of its prompt. */
 const IMAGE_COST = 31_609_500_000n;
-/** Requests per minute of the key that is limited, and what it asks. */
+/** Limit of the limited key in requests per minute, and the number of requests sent with it. */
 const RATE = 20;
 const ASKED = 45;
 /** Slots of the key that is killed with its instance. */
 const SLOTS = 3;
 
-/** The runtime that compiles where this one cannot. A script stands before it, which passes no signals on. */
+/** The runtime of `COMPILE_DENO`. Its own path is used: a wrapper script would not forward signals. */
 function olderRuntime(): [string, string][] {
   const deno = Deno.env.get("COMPILE_DENO");
   if (deno === undefined) return [];
@@ -64,7 +64,7 @@ function configFor(host: FakeUpstream): JsonObject {
   };
 }
 
-/** An upstream that answers; a stream that is asked to "stay" says one word and goes on for as long as the caller does. */
+/** An upstream that answers; a stream asked to "stay" sends one word and stays open until the caller leaves. */
 function startHost(): FakeUpstream {
   return startUpstream(({ stream, body }) => {
     if (!stream) return { steps: [whole("chat", "Hello", "told")] };
@@ -96,7 +96,7 @@ function idOf(response: Response): string {
   return (response.headers.get("x-request-id") ?? "").replace(/^req_/, "");
 }
 
-/** Reads until the first word of the answer has come. */
+/** Reads until the first word of the answer. */
 async function firstWord(response: Response): Promise<ReadableStreamDefaultReader<Uint8Array>> {
   const reader = (response.body ?? new ReadableStream<Uint8Array<ArrayBuffer>>()).getReader();
   let text = "";
@@ -263,7 +263,7 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
     await Promise.all(streams.map((stream) => stream.text().catch(() => {})));
     const fourth = open.use(await app.start(env));
     let served = 0;
-    // What is held is looked through while requests hold something.
+    // Holds are swept while requests hold something.
     await until(async () => {
       const response = await ask(fourth, { key: mortal });
       await response.text();

@@ -3,13 +3,15 @@ import denoJson from "../../../deno.json" with { type: "json" };
 
 const ROOT = new URL("../../../", import.meta.url).pathname;
 
-/** Options of the runtime that the platform's version of it does not know: `request.signal` aborts after success, too. */
+/**
+ * Options of the runtime that the platform's version does not know: there, `request.signal` aborts after success, too.
+ */
 const UNKNOWN = ["no-legacy-abort"];
 
 /** The folder of an app. */
 export interface App extends AsyncDisposable {
   readonly folder: string;
-  /** Starts an instance. Resolves when it answers. @throws {Error} with what it said where it ends before */
+  /** Starts an instance. Resolves when it answers. @throws {Error} with its output if it ends before */
   start(env: Record<string, string>): Promise<Instance>;
   /** Runs one to its end. */
   run(env: Record<string, string>): Promise<{ code: number; out: string; err: string }>;
@@ -21,13 +23,13 @@ export interface Instance extends AsyncDisposable {
   readonly origin: string;
   /** Time from its start to its first answer, in milliseconds. */
   readonly startMs: number;
-  /** Tells it so; one that has ended does not hear it. */
+  /** Sends the signal; ignored by an instance that has ended. */
   kill(signal: Deno.Signal): void;
-  /** How it ended, with all it said. */
+  /** Resolves with the exit code and all output. */
   readonly ended: Promise<{ code: number; out: string; err: string }>;
 }
 
-/** Copies the program, with what the platform's runtime makes of its deno.json. @param deno the runtime */
+/** Copies the program, with deno.json as the platform's runtime changes it. @param deno the runtime */
 export async function deploy(deno: string): Promise<App> {
   const folder = await Deno.makeTempDir();
   for (const name of ["main.ts", "lib", "routes", "types", "deno.lock"]) {
@@ -85,7 +87,7 @@ export async function deploy(deno: string): Promise<App> {
   };
 }
 
-/** What the platform tells every instance. */
+/** Environment that the platform gives every instance. */
 const PLATFORM = {
   DENO_DEPLOY: "true",
   DENO_DEPLOYMENT_ID: "4f1c0e",
@@ -95,7 +97,7 @@ const PLATFORM = {
   DENO_TIMELINE: "production",
 };
 
-/** Packages are in the cache of whoever runs the tests. */
+/** Packages are in the cache of the user that runs the tests. */
 function cacheOf(): Record<string, string> {
   const names = ["HOME", "PATH", "DENO_DIR", "NPM_CONFIG_REGISTRY", "DENO_CERT", "DENO_TLS_CA_STORE"];
   return Object.fromEntries(names.flatMap((name) => {

@@ -1,6 +1,6 @@
-/** Requests that two parsers may read in two ways: where one ends, and whether another is hidden in its body. */
+/** Requests that two parsers may read differently: where one ends, and whether its body hides another. */
 
-/** One probe. Its own path is `/outer-ID`; the request hidden in it goes to `/inner-ID`. */
+/** One probe. Its own path is `/outer-ID`; the request hidden in it has the path `/inner-ID`. */
 export interface Probe {
   name: string;
   text: string;
@@ -23,9 +23,9 @@ const withLength = (line: string): Maker => (id) =>
   outer(id, `Content-Length: ${ended(id).length}\r\n${line}`, ended(id));
 /** A length that ends before the inner request, and chunks that cover it. */
 const withShortLength = (line: string): Maker => (id) => outer(id, `Content-Length: 4\r\n${line}`, hidden(id));
-/** One or more lines that say how long a body is which is the inner request. */
+/** Header lines with the length of a body that is the inner request. */
 const lengths = (lines: (length: number) => string): Maker => (id) => outer(id, lines(inner(id).length), inner(id));
-/** A chunked body that is written oddly, with the inner request after what looks like its end. */
+/** A chunked body in unusual notation, with the inner request after its apparent end. */
 const chunks = (body: (id: string) => string): Maker => (id) => outer(id, "Transfer-Encoding: chunked", body(id));
 
 const PIPELINED: Readonly<Record<string, Maker>> = {
@@ -91,7 +91,7 @@ export function probes(prefix: string): (Probe & { id: string })[] {
   });
 }
 
-/** The answers in what came over a connection, one after another; `rest` is what is no whole answer. */
+/** The consecutive answers received over a connection; `rest` is an incomplete remainder. */
 export function readAnswers(text: string): { answers: { status: number; head: string }[]; rest: string } {
   const answers: { status: number; head: string }[] = [];
   let rest = text;
@@ -101,7 +101,7 @@ export function readAnswers(text: string): { answers: { status: number; head: st
     const body = rest.slice(head.length);
     const length = bodyLength(head, body);
     if (length === undefined || length > body.length) return { answers, rest };
-    // 1xx is a word in between, and no answer.
+    // 1xx is an interim answer.
     if (!status.startsWith("1")) answers.push({ status: Number(status), head });
     rest = body.slice(length);
   }

@@ -12,7 +12,7 @@ export interface ProxyKind {
   name: "nginx" | "caddy" | "haproxy";
   /** Path of its file in the repository. */
   file: string;
-  /** What of the file is replaced: each text stands there exactly once, or the test fails. */
+  /** Replacements in the file: each text must occur exactly once, or the test fails. */
   changes(place: Place): [from: string, to: string][];
   /** Makes the command's arguments, and writes what else the program wants. */
   prepare(place: Place & { text: string }): Promise<{ path: string; args: string[] }>;
@@ -30,7 +30,7 @@ export interface Proxy extends AsyncDisposable {
   port: number;
 }
 
-/** What times are in the tests, in seconds: each stands for a longer one of the file. */
+/** Time limits in the tests, in seconds: each replaces a longer one of the file. */
 export const HEAD_SECONDS = 1;
 export const BODY_GAP_SECONDS = 1;
 export const SILENCE_SECONDS = 3;
@@ -107,7 +107,7 @@ export const PROXIES: readonly ProxyKind[] = [
 /** The authority that has signed the proxies' certificate. */
 export const AUTHORITY = await Deno.readTextFile(`${TLS}ca.pem`);
 
-/** Whether a program is installed; its tests are skipped where it is not. */
+/** Whether a program is installed; its tests are skipped otherwise. */
 export function isInstalled(program: string): boolean {
   return !skipIf(findProgram(program, ["/usr/sbin"]) === undefined, `${program} is not installed`);
 }

@@ -13,14 +13,14 @@ import {
 } from "./programs.ts";
 import { close, connect, createClient, hear, send, startWatched, type Watched } from "./stack.ts";
 
-/** More than any proxy here needs for what it is to do at once, in milliseconds. */
+/** More than any proxy here needs for an immediate reaction, in milliseconds. */
 const PATIENCE_MS = 5000;
 /** Slow clients at one time. */
 const SLOW_CLIENTS = 50;
 
 const ASK = { model: "acme/one", messages: [{ role: "user", content: "hello" }] };
 
-/** A request by a client that checks certificates, over HTTP/2 where the proxy has it. */
+/** Sends a request with certificate checks, over HTTP/2 where the proxy supports it. */
 async function ask(
   port: number,
   { key, body, client }: { key: string; body: unknown; client: Deno.HttpClient },
@@ -57,7 +57,7 @@ function models(key: string, more?: string[]): string {
   return head("GET /v1/models", key, more);
 }
 
-/** Milliseconds until the other side has closed, and what it has said. */
+/** Milliseconds until the peer closed, and the text received. */
 async function untilClosed(connection: Deno.Conn): Promise<{ ms: number; text: string; closed: boolean }> {
   const begun = performance.now();
   const heard = await hear(connection, { silenceMs: 10_000 });
@@ -83,7 +83,7 @@ for (const kind of PROXIES) {
       assertEquals([response.status, response.headers.get("content-encoding")], [200, null]);
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
-      // The upstream does not go on before this has arrived: a proxy that held it back would wait for ever.
+      // The upstream continues only after this has arrived: a buffering proxy would wait for ever.
       const timer = setTimeout(() => void reader?.cancel(), PATIENCE_MS);
       while (!text.includes("data: ")) {
         const { done, value } = await reader?.read() ?? { done: true };
@@ -134,7 +134,7 @@ for (const kind of PROXIES) {
     ignore,
     async fn() {
       await using upstream = startUpstream(() => json(WHOLE.chat));
-      // What a proxy leaves to the gateway: Caddy has no limit for the silence within a body.
+      // The gateway's limit: Caddy has none for silence within a body.
       await using gateway = await startWatched(upstream.url, { limits: { body_gap_ms: BODY_GAP_SECONDS * 1000 } });
       await using proxy = await startProxy(kind, gateway.port);
       const slowHead = `GET /v1/models HTTP/1.1\r\nHost: localhost\r\nX-Slow: `;
@@ -159,7 +159,7 @@ for (const kind of PROXIES) {
         }
         for (const { ms, text, closed } of await Promise.all(ends)) {
           assert(closed && ms < (Math.max(HEAD_SECONDS, BODY_GAP_SECONDS) + 3) * 1000, `${ms} ms, ${closed}: ${text}`);
-          // Caddy says 504 of a body that does not come to its end.
+          // Caddy answers 504 to an incomplete body.
           assertMatch(text, /^$|^HTTP\/1\.1 (400|408|504) /);
         }
       } finally {
@@ -188,7 +188,7 @@ for (const kind of PROXIES) {
       const header = await exchange(proxy.port, models(gateway.key, [`X-Long: ${"a".repeat(40_000)}`]));
       assert([400, 431, undefined].includes(header.status), header.text);
 
-      // The gateway sees the address of the client, and nobody can claim another.
+      // The gateway sees the address of the client, and no client can forge another.
       assertEquals((await exchange(proxy.port, models(gateway.outsideKey))).status, 200);
       for (const claim of ["192.0.2.1", "127.0.0.1", "192.0.2.1, 127.0.0.1", "garbage"]) {
         const claimed = await exchange(proxy.port, models(gateway.outsideKey, [`X-Forwarded-For: ${claim}`]));
@@ -226,7 +226,7 @@ for (const kind of PROXIES) {
       );
 
       assertEquals(await get("/healthz"), 200);
-      // The slash of a model's name stays as it is written.
+      // The encoding of the slash in a model's name is unchanged.
       const before = gateway.seen.length;
       assertEquals(await get("/v1/models/acme%2Fone"), 200);
       assertMatch(gateway.seen[before] ?? "", /\/v1\/models\/acme%2Fone$/);
@@ -267,7 +267,7 @@ for (const kind of PROXIES) {
       await using proxy = await startProxy(kind, gateway.port);
       for (const http2 of [true, false]) {
         using client = Deno.createHttpClient({ caCerts: [AUTHORITY], http2, http1: !http2 });
-        // Over the limit of the gateway, and over that of the proxy, where it has its own.
+        // Over the limit of the gateway, and over that of the proxy, where it has one.
         for (const bytes of [jsonBytes + 1, 67_108_864 + 1]) {
           for (const { path, top, type, code } of paths) {
             const what = `${http2 ? "HTTP/2" : "HTTP/1.1"} ${path} ${bytes}`;

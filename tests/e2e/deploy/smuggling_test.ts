@@ -7,7 +7,7 @@ import { close, connect, hear, send, startWatched, type Watched } from "./stack.
 /** Silence after which nothing more is expected, in milliseconds. */
 const SILENCE_MS = 600;
 
-/** Sends a probe and then a plain request over one connection; nobody may get an answer that is not theirs. */
+/** Sends a probe and then a plain request over one connection; no client may get another's answer. */
 async function check(
   { id, name, text, pipelined }: Probe & { id: string },
   { gateway, port, tls }: { gateway: Watched; port: number; tls: boolean },
@@ -19,20 +19,20 @@ async function check(
     const { answers, rest } = readAnswers(heard.text);
     const what = `${name}: ${JSON.stringify(heard)}`;
     assertEquals(rest, "", what);
-    // A proxy whose client breaks off a body says 502 or 501 by itself.
+    // A proxy whose client breaks off a body answers 502 or 501 itself.
     for (const { status, head } of answers) assert(status < 500 || !/^x-request-id:/im.test(head), what);
     const arrived = gateway.seen.filter((line) => line.endsWith(`/outer-${id}`) || line.endsWith(`/inner-${id}`));
     const outer = arrived.filter((line) => line.includes("/outer-")).length;
     const ours = answers.filter(({ head }) => /^x-request-id:/im.test(head)).length;
-    // One answer of the gateway per request that reached it, and none for what was hidden. A proxy may read a doubtful
-    // request as two, as the rules for it allow: it has written both anew, and the client gets both answers.
+    // One answer of the gateway per request that reached it, and none for the hidden one. A proxy may read an ambiguous
+    // request as two, as the rules allow: it has rewritten both, and the client gets both answers.
     const most = pipelined || tls ? 1 : 0;
     assert(outer <= 1 && arrived.length - outer <= most, `${arrived}, ${what}`);
     if (pipelined) assertEquals(arrived.length, 2, `${arrived}, ${what}`);
     assert(ours === arrived.length || heard.closed && ours < arrived.length, `${arrived}, ${what}`);
     assert(answers.length <= 1 + most || heard.closed, what);
     if (heard.closed) return;
-    // What the server still waits for takes the next request as its rest: then nobody answers, which is no poison.
+    // A server that still waits for the body takes the next request as its rest: no answer comes, which poisons nobody.
     await send(connection, `GET /after-${id} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
     const next = readAnswers((await hear(connection, { silenceMs: SILENCE_MS })).text).answers;
     const taken = gateway.seen.filter((line) => line.endsWith(`/after-${id}`)).length;
@@ -42,7 +42,7 @@ async function check(
   }
 }
 
-/** A client that has done nothing: its request arrives as it is, and its answer is its own. */
+/** An innocent client: its request arrives unchanged, and it gets its own answer. */
 async function askAsVictim(id: string, { gateway, port, tls }: { gateway: Watched; port: number; tls: boolean }) {
   const connection = await connect(port, { tls });
   try {

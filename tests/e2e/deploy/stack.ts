@@ -1,4 +1,4 @@
-/** A gateway behind a proxy, in front of an upstream that plays by a script; and clients that speak TLS by hand. */
+/** A gateway behind a proxy, in front of a scripted upstream; and clients that write TLS bytes themselves. */
 import { issueKey } from "../../../lib/access/keys.ts";
 import { parseConfig } from "../../../lib/config/parse.ts";
 import { closeGateway, createGateway } from "../../../lib/gateway.ts";
@@ -9,12 +9,12 @@ import { routes } from "../../../routes/manifest.ts";
 import { oneModel } from "../../support/gateway.ts";
 import { AUTHORITY } from "./programs.ts";
 
-/** A gateway whose requests are seen. */
+/** A gateway whose received requests are recorded. */
 export interface Watched extends AsyncDisposable {
   port: number;
   /** Good everywhere. */
   key: string;
-  /** Good at the address `::1` only, where the tests' clients are, but not their proxies. */
+  /** Valid only from the address `::1`, which the tests' clients use, but not their proxies. */
   outsideKey: string;
   /** `METHOD URL` of every request that its server took for one. */
   seen: string[];
@@ -61,17 +61,17 @@ export async function connect(port: number, { tls }: { tls: boolean }): Promise<
   return await Deno.startTls(plain, { hostname: "localhost", caCerts: [AUTHORITY], alpnProtocols: ["http/1.1"] });
 }
 
-/** Writes bytes, one per character. What the other side no longer takes is left. */
+/** Writes bytes, one per character. Stops without an error once the peer no longer reads. */
 export async function send(connection: Deno.Conn, text: string): Promise<void> {
   const bytes = Uint8Array.from(text, (char) => char.charCodeAt(0));
   try {
     for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
   } catch {
-    // It has closed; what it said before is read by whoever asks.
+    // The peer has closed; its earlier output is read by the caller.
   }
 }
 
-/** What came over a connection. */
+/** Text received over a connection. */
 export interface Heard {
   /** One character per byte. */
   text: string;
@@ -79,7 +79,7 @@ export interface Heard {
   closed: boolean;
 }
 
-/** Reads until the other side closes, is silent for so long, or has said what is waited for. */
+/** Reads until the peer closes, is silent for this long, or has sent the expected text. */
 export async function hear(
   connection: Deno.Conn,
   { silenceMs, until = () => false }: { silenceMs: number; until?: (text: string) => boolean },

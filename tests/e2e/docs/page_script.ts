@@ -29,7 +29,9 @@ export const NOT_RUN = "no-run";
 /** Whether a block starts the gateway and nothing else. */
 const STARTS = /^(?:sluice(?: serve(?: --hostname \S+)?)?|npx -y deno@[\d.]+ task start)$/;
 
-/** The script of a page. It starts the gateway where the page does, else before the first command that needs it. */
+/**
+ * The script of a page. It starts the gateway where the page does, otherwise before the first command that needs it.
+ */
 export function pageScript({ path, blocks }: Page, place: ScriptPlace): PageScript {
   const outputs = new Map<string, string>();
   const isTutorial = /tutorials|^README/.test(path);
@@ -87,7 +89,7 @@ function withVendor(text: string, { vendor }: ScriptPlace): string {
   );
 }
 
-/** The commands as they are, with values for what the reader fills in, and the gateway in the background. */
+/** The commands unchanged, with values for the placeholders, and the gateway in the background. */
 function shellPart({ text }: CodeBlock, place: ScriptPlace): string {
   const filled = text.replaceAll(/(?<==\S*)…/g, "0123456789abcdef").replaceAll("sk-sluice-…", "$SLUICE_API_KEY")
     .replaceAll("https://llm.example.com", "http://127.0.0.1:8790").replaceAll(" --long", ""); // --long takes 90 s
@@ -105,7 +107,7 @@ export function comparable(output: string): string {
     .replaceAll(/ $/gm, "").trim();
 }
 
-/** Whether an output is as shown. A line `…` stands for any further lines. */
+/** Returns whether an output matches the shown one. A line `…` matches any number of lines. */
 export function isAsShown(output: string, shown: string): boolean {
   const [actual, expected] = [comparable(output), comparable(shown)];
   const [head = "", ...rest] = expected.split(/\n…$/);

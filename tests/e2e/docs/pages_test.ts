@@ -33,7 +33,7 @@ trap '[ -z "$gateway" ] || kill $gateway' EXIT
 gateway=
 `;
 
-/** What pages run beside the tools of the system: sluice, npx for it, and a curl that fails as requests do. */
+/** Commands that pages use beside the system's tools: sluice, npx for it, and a curl that fails on error statuses. */
 async function installCommands(folder: string): Promise<void> {
   await Deno.mkdir(`${folder}/bin`);
   const program =
@@ -56,7 +56,7 @@ function secretsOf({ blocks }: Page): Record<string, string> {
   );
 }
 
-/** Free ports, none of them twice. */
+/** Distinct free ports. */
 function freePorts(count: number): number[] {
   const listeners = Array.from({ length: count }, () => Deno.listen({ hostname: "127.0.0.1", port: 0 }));
   const ports = listeners.map(({ addr }) => addr.port);

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
 import { startServer } from "../../fault/start_server.ts";
 
-/** How a client goes. */
+/** Ways in which a client disconnects. */
 export const MANNERS = {
   /** It closes its connection. */
   close: "everything is read before",
@@ -15,7 +15,7 @@ export const MANNERS = {
   "half-close": "its own side ends",
 } as const;
 
-/** When a client goes: what it has asked for, and whether it has got something by then. */
+/** When a client disconnects: what it requested, and whether it had received part of the answer. */
 export const PHASES = {
   "before the head": { ask: "stall", stream: true, got: false },
   "before the head, whole": { ask: "stall", stream: false, got: false },
@@ -24,7 +24,7 @@ export const PHASES = {
   "while events come": { ask: "slow:50ms", stream: true, got: true },
 } as const;
 
-/** What is tried out. */
+/** One combination under test. */
 export interface Leaving {
   client: Protocol;
   upstream: Protocol;
@@ -36,7 +36,7 @@ export interface Leaving {
   times: number;
 }
 
-/** Times from a client's leaving until its upstream is left, in milliseconds, the shortest first. */
+/** Times from a client's disconnect to the end of its upstream request, in milliseconds, in ascending order. */
 export async function timesOf({ client, upstream, transport, phase, manner, times }: Leaving): Promise<number[]> {
   const { ask, stream, got } = PHASES[phase];
   await using server = startServer();

@@ -2,7 +2,7 @@ import { assert } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { type Leaving, MANNERS, PHASES, timesOf } from "./leaving.ts";
 
-/** Within which an upstream is left, in milliseconds. */
+/** Longest time from a disconnect to the end of the upstream request, in milliseconds. */
 const SOON_MS = 2_000;
 
 const PAIRS: readonly [client: Protocol, upstream: Protocol][] = [

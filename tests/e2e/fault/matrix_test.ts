@@ -5,7 +5,7 @@ import { FAULTS } from "./matrix/faults.ts";
 import { SPOKEN } from "./matrix/said.ts";
 import { type Cell, startBench } from "./matrix/trial.ts";
 
-/** The pairs of what client and upstream speak. */
+/** Pairs of client and upstream protocol. */
 const PAIRS = PROTOCOLS.flatMap((client) => SPOKEN.map((spoken) => ({ client, spoken })));
 
 /** Every fault twice, streamed and whole, each time for another pair and over the other transport. */

@@ -13,10 +13,10 @@ type Way = typeof WAYS[number];
 
 const OTHER: Readonly<Record<Protocol, Protocol>> = { chat: "messages", responses: "chat", messages: "responses" };
 
-/** Time limits of those who wait for them to fire, in milliseconds. */
+/** Time limits for faults that must run into them, in milliseconds. */
 const SHORT: JsonObject = { first_byte_ms: 150, idle_ms: 150, total_ms: 400 };
 
-/** USD per token: each answer that is no failure costs something. */
+/** USD per token: every successful answer has a cost. */
 const PRICING = { prompt: "0.000001", completion: "0.000002" };
 
 function gatewayFor(
@@ -99,7 +99,7 @@ for (const way of WAYS) {
           assertEquals(gateway.logs.filter(({ level }) => level === "error"), [], about);
         }
       }
-      // What was let go of by the gateway is let go of by its host, soon.
+      // The host releases soon what the gateway released.
       for (let waited = 0; server.busy > 0 && waited < 1_000; waited++) {
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
@@ -108,7 +108,7 @@ for (const way of WAYS) {
   }
 }
 
-/** Asserts that one entry tells the truth, that no money is held, and that the key's one slot is free. */
+/** Asserts that there is one correct entry, that no money is held, and that the key's one slot is free. */
 async function assertSettled(
   { gateway, store, key }: TestGateway,
   { seen, rehearsal }: { seen: Seen; rehearsal: Rehearsal },

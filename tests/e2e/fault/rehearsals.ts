@@ -1,21 +1,21 @@
-/** Every fault that can be rehearsed, and what the client of a gateway sees of it: the table that tests go through. */
+/** The table of all faults that can be rehearsed, and what the client of a gateway sees of each. */
 
-/** What a client sees. A number: an error with this status, in the shape of its protocol. */
+/** Outcome for a client. A number: an error with this status, in the shape of its protocol. */
 export type Seen =
   /** The answer, whole. */
   | "answer"
-  /** Status 200, some of the answer, and then an error in the words of its protocol. */
+  /** Status 200, a part of the answer, and then an error event of its protocol. */
   | "error within"
   | number;
 
 /** One rehearsal. */
 export interface Rehearsal {
-  /** What the user says. */
+  /** The user's message. */
   ask: string;
-  /** What clients of streams see, and clients of whole answers. */
+  /** Outcomes for streaming clients and for clients of whole answers. */
   streamed: Seen;
   whole: Seen;
-  /** What clients of the messages protocol see instead of an error's status. */
+  /** Status for clients of the messages protocol where it differs. */
   messages?: number;
   /** Part of the error's text. */
   says?: RegExp;

@@ -36,7 +36,7 @@ Deno.test("the guide's embedded model fails over before the first event, and nev
   for (const content of ["status:503", "error-after:0", "refuse", "cut"]) {
     const { status, text } = await ask(gateway, "rehearsal/one", content);
     assertEquals(status, 200);
-    // The echo model says what was said.
+    // The echo model repeats the prompt.
     assert(text.includes("[DONE]") && !text.includes("wörd"), text);
   }
   for (const content of ["error-after:5", "cut-after:5"]) {

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { publishedTables } from "../../heavy/write_tables.ts";
 import { FAULTS } from "./matrix/faults.ts";
 
-/** Lines without what a formatter changes. */
+/** Lines without changes by a formatter. */
 function linesOf(text: string): string[] {
   return text.split("\n").map((line) => line.replaceAll(/ +/g, " ").replaceAll(/-+/g, "-").trim()).filter((line) =>
     line !== ""

@@ -29,7 +29,7 @@ function answer(images: readonly string[], imageTokens?: unknown): Response {
   return Response.json({ created: 1, data: images.map((b64_json) => ({ b64_json })), usage });
 }
 
-/** A streamed answer of a host: each image with what it reports of uploaded ones. */
+/** A host's streamed answer: each image with the usage it reports for uploads. */
 function streamed(kind: "generation" | "edit", images: readonly (readonly [base64: string, reported?: number])[]) {
   const event = (type: string, members: JsonObject) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
@@ -72,7 +72,7 @@ async function entered({ gateway: { gateway: { store } } }: Both): Promise<void>
   throw new Error("Expected an entry in time");
 }
 
-/** What the log says of sizes that differ. */
+/** Sizes from log lines about differing sizes. */
 function sizes({ gateway: { logs } }: ReturnType<typeof startBoth>): unknown[] {
   return logs.filter(({ event }) => event === "image_size_mismatch").map(({ level, upstream, asked, delivered }) => [
     level,
@@ -276,7 +276,7 @@ for (
               controller.enqueue(event(square));
               controller.close();
             } catch {
-              // The gateway has left, too.
+              // The gateway has disconnected, too.
             }
           },
         }),

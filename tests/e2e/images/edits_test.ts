@@ -199,7 +199,7 @@ Deno.test("files and forms above their limits are a 413", async (t) => {
     await t.step(what, async () => {
       const response = await gateway.edit(formOf({}, files)).catch(() => undefined);
       await response?.body?.cancel();
-      // A server that closes before all is sent may look like a broken connection.
+      // A server that closes before everything is sent may look like a broken connection.
       if (status === 200 || response !== undefined) assertEquals(response?.status, status);
     });
   }

@@ -35,7 +35,7 @@ function costOf(images: number): bigint {
   return images === 0 ? 0n : BigInt(PROMPT) * PRICE.prompt + BigInt(images * TOKENS) * PRICE.image;
 }
 
-/** USD as it is told: the amounts here are below 1 USD, and not 0. */
+/** USD as reported: amounts here are below 1 USD, and not 0. */
 function usd(amount: bigint): string {
   return amount === 0n ? "0" : `0.${amount.toString().padStart(12, "0").replace(/0+$/, "")}`;
 }
@@ -65,7 +65,7 @@ interface Expected {
   attempts?: number;
 }
 
-/** Asserts what is in the ledger, in order, that nothing else is, and that nothing stays taken. */
+/** Asserts that the ledger has exactly these entries in this order, and that no slot or hold remains. */
 async function assertEntered(running: ImageGateway, expected: readonly Expected[]): Promise<KeptEntry[]> {
   const entries = await entriesOf(running, expected.length);
   const { gateway } = running;
@@ -107,10 +107,10 @@ function start(script: Script, more: JsonObject = {}): ImageGateway {
   return startPainted({ p: painter(script) }, { ...FILE, ...more });
 }
 
-/** What a model may want for clients that have left; absent: what it wants by default. */
+/** Values of a model's `on_disconnect`; undefined for the default. */
 const ON_DISCONNECT = [undefined, "drain", "cancel"] as const;
 
-/** A model that wants this for clients that have left. */
+/** A gateway whose model has this `on_disconnect`. */
 function startWith(
   onDisconnect: typeof ON_DISCONNECT[number],
   script: Script,
@@ -194,7 +194,7 @@ Deno.test("a client that leaves before its images pays for them, unless its mode
       leave.abort();
       await asking;
       if (drain) {
-        // The gateway has noticed that its client left.
+        // The gateway has noticed the disconnect.
         await draining.promise;
         wait.resolve();
       }
@@ -341,7 +341,7 @@ Deno.test("an unread stream ends, and its sent or finished images are charged", 
     const images = onDisconnect === "cancel" ? 0 : 3;
     await using gateway = startWith(
       onDisconnect,
-      // Far more than what the system keeps for a client that does not read.
+      // Far more than the system buffers for a client that does not read.
       () => [0, 1, 2].map((index): Step => ({ type: "image", index, base64: "A".repeat(24_000_000) })),
       { more: { limits: { answer_unread_ms: 100 } } },
     );

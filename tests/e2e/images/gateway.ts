@@ -8,10 +8,10 @@ import { base64Of, png } from "../../images/image_files.ts";
 /** A step of a painter: an event, an error that ends it, or a promise to wait for. */
 export type Step = ImageEvent | GatewayError | Promise<unknown>;
 
-/** What a painter does with a call: the steps of its feed, or an error in place of it. */
+/** How a painter answers a call: the steps of its feed, or an error instead. */
 export type Script = (call: ImageCall) => Iterable<Step> | GatewayError;
 
-/** A painter and what it saw. */
+/** A painter and the calls it received. */
 export interface Painter extends ImageUpstream {
   calls: ImageCall[];
   /** Number of feeds that were cancelled. */
@@ -63,13 +63,13 @@ export function gray({ width, height }: { width: number; height: number }): stri
   return base64Of(png(width, height));
 }
 
-/** Paints what is asked for, all images gray. */
+/** Paints every requested image, all gray. */
 export const paintsAll: Script = ({ request }: ImageCall): Step[] =>
   Array.from({ length: request.n }, (_, index): Step => ({ type: "image", index, base64: gray(request.size) }));
 
 /** A running gateway. */
 export interface ImageGateway extends TestGateway {
-  /** Sends a generation; members may be left out with `undefined`. */
+  /** Sends a generation; members set to `undefined` are omitted. */
   generate(members?: JsonObject, init?: RequestInit): Promise<Response>;
   /** Sends an edit as a form. */
   edit(form: FormData, init?: RequestInit): Promise<Response>;
@@ -80,7 +80,7 @@ export interface ImageGateway extends TestGateway {
 /** Service prices. */
 export const PRICES = { prompt: "0.00000075", completion: "0.0000045" };
 
-/** Starts a gateway with painters by name; `acme/paint` tries them in turn. */
+/** Starts a gateway with named painters; `acme/paint` tries them in turn. */
 export function startPainted(
   painters: Record<string, Painter>,
   file: JsonObject = {},
@@ -125,7 +125,7 @@ export function startPainted(
   };
 }
 
-/** A form with the fields of an edit and images. Fields that are `undefined` are left out. */
+/** A form with the fields of an edit and images. Fields that are `undefined` are omitted. */
 export function formOf(
   fields: Record<string, string | undefined> = {},
   files: readonly (readonly [name: string, bytes: Uint8Array<ArrayBuffer>, filename?: string])[] = [],

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 import { type ImageGateway, PRICES, startPainted } from "./gateway.ts";
 
-/** A host on a port of its own, and a gateway whose `acme/paint` is there. */
+/** A host on its own port, and a gateway whose `acme/paint` is there. */
 export function startBoth(
   answer: (asked: UpstreamRequest) => Response | Promise<Response>,
   { row = {}, file = {} }: { row?: JsonObject; file?: JsonObject } = {},

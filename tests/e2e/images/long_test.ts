@@ -18,7 +18,7 @@ const MINUTE_MS = 60_000;
 const BUDGET = 100_000_000_000_000n;
 const LIMITS = { concurrency: 1, requests_per_minute: 100, tokens_per_minute: 1_000_000 };
 
-/** A host that paints when it is told to. */
+/** A host that paints on command. */
 function patientHost() {
   const asked = Promise.withResolvers<void>();
   const paint = Promise.withResolvers<void>();
@@ -44,7 +44,7 @@ function fileWith(url: string, { price, transport }: { price: string; transport:
   });
 }
 
-/** A gateway over a host that paints when it is told to, with an image under way. */
+/** A gateway over a host that paints on command, with an image in progress. */
 async function startPainting(time: SimulatedTime, transport: string) {
   const open = new AsyncDisposableStack();
   const host = open.use(patientHost());
@@ -95,7 +95,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
       assert(holds.every(({ leaseUntil }) => leaseUntil > time.now()), `${about}: its lease is over`);
       assertEquals(await slotsLeft(gateway(), record.id), 0, about);
     },
-    /** Asserts that nothing is taken any more, and gives the one entry. */
+    /** Asserts that nothing is reserved any more, and returns the only entry. */
     async settled() {
       await gateway().backgroundTasks.done();
       await gateway().ledger.flush();

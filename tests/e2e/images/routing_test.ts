@@ -31,7 +31,7 @@ Deno.test("another target is tried only if no image can be in progress", async (
     const response = await running.generate();
     await response.body?.cancel();
     assertEquals([response.status, response.headers.get("x-sluice-upstream")], [status, upstream], error.message);
-    // Only where nothing can have arrived, the same one is asked again.
+    // The same upstream is retried only if the request cannot have arrived.
     assertEquals([first.calls.length, second.calls.length], [
       error.fault === "unreachable" ? 2 : 1,
       status === 200 ? 1 : 0,

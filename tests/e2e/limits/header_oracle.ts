@@ -1,4 +1,4 @@
-/** Requests at random times under six limits, and what their answers must tell of these, worked out from a list of all of them. */
+/** Requests at random times under six limits, and the expected limit headers, computed from a list of all requests. */
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { seeded } from "../../support/random.ts";
@@ -7,7 +7,7 @@ import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 
 const BEGIN = Date.UTC(2027, 0, 1);
 const UNITS = ["requests", "tokens"] as const;
-/** Per minute, of whom. The tightest is now one, now another. */
+/** Limits per minute by scope. Which one is tightest varies. */
 const LIMITS = {
   key: { requests: 20, tokens: 1_500 },
   group: { requests: 30, tokens: 1_300 },
@@ -16,9 +16,9 @@ const LIMITS = {
 /** Keys of the one group; models. */
 const KEYS = 2;
 const MODELS = ["acme/one", "acme/two"];
-/** What a "Hello" takes before its answer, beside what it may say: 3 and 3 around it, 2 for its bytes. */
+/** Estimated tokens of a "Hello" beside its maximum output: 3 and 3 around it, 2 for its bytes. */
 const AROUND = 8;
-/** What it and its answer, the same word, have: 7 and 1. */
+/** Actual tokens of it and its answer, the same word: 7 and 1. */
 const ACTUAL = 8;
 
 /** A request that was admitted. */
@@ -36,13 +36,13 @@ interface Limit {
   of: (taken: Taken) => boolean;
 }
 
-/** Counts of what was compared. */
+/** Counts of compared values. */
 export interface Compared {
   answers: number;
   refusals: number;
 }
 
-/** Asks so many times, and compares each answer. @throws where one tells something else */
+/** Sends requests and compares each answer's headers. @throws on the first difference */
 export async function compareHeaders({ requests, seed }: { requests: number; seed: number }): Promise<Compared> {
   const { below } = seeded(seed);
   const file = ({ requests, tokens }: typeof LIMITS.key) => ({
@@ -119,7 +119,7 @@ function usedOf({ unit, of }: Limit, log: readonly Taken[]): number {
   return log.filter(of).reduce((sum, { tokens }) => sum + (unit === "tokens" ? tokens : 1), 0);
 }
 
-/** Time until there is room, in milliseconds: one after the other of those that count is let go. */
+/** Time until there is room, in milliseconds: counted requests expire one after another. */
 function waitOf(limit: Limit, { log, now, cost }: { log: readonly Taken[]; now: number; cost: number }): number {
   const ends = [now, ...log.filter(limit.of).map(({ end }) => end).sort((a, b) => a - b)];
   const free = ends.find((at) => usedOf(limit, log.filter(({ end }) => end > at)) + cost <= limit.limit);

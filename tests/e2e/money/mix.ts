@@ -1,4 +1,4 @@
-/** Clients of all kinds, with what each of them saw of its bill; and whether the ledger says the same. */
+/** Clients of all kinds that record the bills they saw, and a comparison with the ledger. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { parseUsd } from "../../../lib/billing/money.ts";
@@ -18,17 +18,17 @@ interface Tried {
   number: number;
   id?: string;
   status?: number;
-  /** What it was told to pay, where it saw the whole of its answer. */
+  /** The reported bill, if the client read the whole answer. */
   bill?: Bill;
   protocol?: Protocol;
   /** The `Idempotency-Key` that it shares with others. */
   shared?: string;
   paid?: string;
-  /** It went while its answer came: what it saw of it, nobody knows. */
+  /** The client left during its answer: how much it received is unknown. */
   left?: boolean;
 }
 
-/** What came of a mix: `cost` is the sum of the bill in USD. */
+/** Counts of a mix; `cost` is the total in USD. */
 export type Mixed = Readonly<Record<"requests" | "complete", number>> & {
   readonly endings: Readonly<Record<string, number>>;
   readonly cost: string;
@@ -87,7 +87,7 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
     ...(random.chance(0.15) && { key: shop.poor }),
   });
   if (fate === "leave early") {
-    // Refused before anybody is asked, or asked for a long time.
+    // Rejected before an upstream is called, or in progress for a long time.
     const over = asking.then((response) => response.bytes()).catch(() => {});
     await Promise.race([asked, over]);
     leave.abort();
@@ -111,7 +111,7 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
   return [one];
 }
 
-/** Images, some of them under a key of idempotency that requests at the same time and later use, too. */
+/** Images, some with an idempotency key that concurrent and later requests use, too. */
 async function paint(number: number, { shop, random }: Ways): Promise<Tried[]> {
   void shop.decide(number, random.pick(["told", "cut", "fails"]));
   const body = JSON.stringify({
@@ -166,7 +166,7 @@ async function compare(tried: readonly Tried[], { shop, random }: Ways): Promise
     cost += entry.cost;
     assertReckoned(entry);
     if (!seen.ids.has(entry.id)) unseen += entry.cost;
-    // Nobody pays for what no client saw to its end, but for what was sent before it left.
+    // An answer that no client read to its end costs nothing, except for what was sent before the disconnect.
     const one = known.get(entry.id);
     const isLeft = one === undefined || one.left === true;
     assert(seen.ids.has(entry.id) || entry.cost === 0n || isLeft, `${entry.id} ended as ${entry.ending}, unseen`);
@@ -181,7 +181,7 @@ async function compare(tried: readonly Tried[], { shop, random }: Ways): Promise
   return { requests: tried.length, complete: seen.ids.size, endings, tiers, cost: usd(cost) };
 }
 
-/** Whatever a client was told is what is entered. Gives the ids of requests that were seen whole, and what they cost. */
+/** Asserts that reported bills match the entries. Returns the ids of completely read requests, and their cost. */
 function assertSeen(
   tried: readonly Tried[],
   byId: ReadonlyMap<string, KeptEntry>,

@@ -3,7 +3,7 @@ import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { seeded } from "../../support/random.ts";
 import { mix } from "./mix.ts";
 
-/** `SEED=n` gives other requests; `tests/heavy/money_test.ts` has many more of them, over every store. */
+/** `SEED=n` gives other requests; `tests/heavy/money_test.ts` sends many more of them, over every store. */
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
 Deno.test(`clients of a whole gateway pay for what they received, however requests end, SEED=${SEED}`, async () => {

@@ -1,4 +1,4 @@
-/** A whole gateway with models, prices and budgets, behind it upstreams that do with each request what was decided for it. */
+/** A whole gateway with models, prices and budgets, behind it upstreams that treat each request as scripted. */
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
@@ -14,20 +14,20 @@ import {
 } from "../../upstream/mod.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../../support/gateway.ts";
 
-/** What becomes of a request at the first upstream that is asked. */
+/** How the first upstream treats a request. */
 export const FATES = ["told", "told", "told", "missing", "absurd", "fails", "cut", "leave", "leave early"] as const;
 
-/** What becomes of a request. */
+/** How a request is treated. */
 export type Fate = typeof FATES[number];
 
-/** Models for texts. What clients pay that leave: the bill of the upstream, as the models reason; or what was sent. */
+/** Text models. After a disconnect reasoning models are billed what the upstream reports, the others what was sent. */
 export const TEXT_MODELS = ["acme/cheap", "acme/dear", "acme/drain", "acme/cancel"] as const;
 
 /** Prices of a token in USD, and in 1e-12 USD with the factor of the groups. */
 const CHEAP = { prompt: "0.00000125", completion: "0.000005", input_cache_read: "0.000000125" };
 /** Most tokens of input that cost the same as without a tier: texts here have 11, with long numbers some more. */
 const THRESHOLDS: Readonly<Record<string, number>> = { "acme/cheap": 11, "acme/drain": 10 };
-/** Above it eight times the price, and nothing off for what is cached. */
+/** Above the threshold eight times the price, without a discount for cached tokens. */
 const tiered = (above: number | undefined) => ({
   ...CHEAP,
   context_tiers: [{ above: above ?? 0, prompt: "0.00001", completion: "0.00004" }],
@@ -49,10 +49,10 @@ const CACHED: Readonly<Record<string, bigint>> = {
   "acme/dear": 4n,
 };
 
-/** What the key in the group `poor` may spend. */
+/** Budget of the key in the group `poor`. */
 export const POOR_USD = "0.05";
 
-/** Tokens of one image as it is asked for here, and as it comes. */
+/** Tokens of one image as requested here, and as delivered. */
 export const IMAGE_TOKENS = 7_024;
 
 /** Concurrent requests that the group `default` may have. */
@@ -93,7 +93,7 @@ export async function openShop(store: Store): Promise<Shop> {
       const one = decided.get(number);
       if (one === undefined) throw new Error(`Nobody asked ${JSON.stringify(body)}`);
       one.asked.resolve();
-      // Whoever is asked in place of one that failed does its work.
+      // The replacement for a failed upstream answers normally.
       const fate = one.tries++ > 0 && one.fate === "fails" ? "told" : one.fate;
       const finishing = function* (steps: readonly Step[]): Generator<Step> {
         yield* steps.slice(0, -1);
@@ -114,7 +114,7 @@ export async function openShop(store: Store): Promise<Shop> {
       }
       const { opening, pieces, ending } = frames(spoken, PIECES, told);
       if (fate === "cut") return { steps: [...opening, ...pieces] };
-      // Enough time for a client to go in the middle of it.
+      // Enough time for a client to disconnect in the middle.
       const wait = fate === "leave" ? [pause(30)] : [];
       return {
         ...(before !== undefined && { before }),
@@ -180,7 +180,7 @@ function configOf(one: FakeUpstream, two: FakeUpstream): JsonObject {
   };
 }
 
-/** What tokens of a model cost here, worked out by hand. */
+/** Cost of a model's tokens, calculated independently. */
 export function costAt(id: string, tokens: BilledTokens): bigint {
   const input = tokens.prompt + tokens.input_cache_read;
   if (input > (THRESHOLDS[id] ?? Infinity)) return BigInt(input) * 8_000_000n + BigInt(tokens.completion) * 32_000_000n;

@@ -9,7 +9,7 @@ import { end, type Node, startCluster } from "./cluster.ts";
 
 const ignore = !(HAS_POSTGRES && HAS_REDIS);
 
-/** Time in which another webhook would come: a gateway looks every 5 seconds. */
+/** Time in which another webhook would arrive: a gateway polls every 5 seconds. */
 const QUIET_MS = 7_000;
 
 function quiet(): Promise<void> {
@@ -46,7 +46,7 @@ Deno.test({
     await quiet();
     const types = receiver.received.map(({ body }) => body.type);
     assertEquals(types.filter((type) => type.startsWith("upstream.")), ["upstream.down", "upstream.up"]);
-    // 80 % is passed over where the last two answers came between two looks.
+    // 80 % is skipped where the last two answers came between two polls.
     assertEquals(percents().filter((percent) => percent !== 80), [50, 100]);
     for (const webhook of receiver.received) assertSigned(webhook, SECRET);
   },
@@ -125,7 +125,7 @@ Deno.test({
     assertEquals(down.map(({ body }) => body.data), [{ store: "store" }, { store: "store" }]);
     await cluster.postgres.start();
     await webhooksOf(receiver, "store.up", 2);
-    // What is kept in the database works again.
+    // What the database stores works again.
     const [one] = cluster.nodes as [Node];
     await eventually(async () => assertEquals(await ask(one), 200));
     await ask(one);

@@ -1,10 +1,10 @@
 /** A balancer over HTTP/1.1 that keeps connections to its nodes. It obeys `/readyz`, and asks nothing twice. */
 
-/** What a balancer is made of. */
+/** Parts of a balancer. */
 export interface BalancerParts {
   /** Origins of the nodes, such as `http://127.0.0.1:40123`. */
   nodes: readonly string[];
-  /** Time between two looks at `/readyz`, in milliseconds. */
+  /** Interval of checks of `/readyz`, in milliseconds. */
   checkMs: number;
   /** Looks in a row that take a node out, and that bring it back. */
   fall: number;
@@ -14,7 +14,7 @@ export interface BalancerParts {
 /** A running balancer. */
 export interface Balancer extends AsyncDisposable {
   readonly origin: string;
-  /** What went wrong on the way to a node, or with it, each in a line: its client saw an error. */
+  /** Failures at or on the way to a node, one line each: its client saw an error. */
   readonly faults: readonly string[];
   /** Whether requests go to the node. */
   isUp(node: string): boolean;
@@ -22,7 +22,7 @@ export interface Balancer extends AsyncDisposable {
   given(node: string): number;
 }
 
-/** Longest time for an answer to a look at `/readyz`, in milliseconds. */
+/** Longest time for an answer to a check of `/readyz`, in milliseconds. */
 const CHECK_PATIENCE_MS = 2_000;
 
 /** Headers that are about one connection. */
@@ -32,10 +32,10 @@ interface Member {
   node: string;
   port: number;
   isUp: boolean;
-  /** Looks in a row that said something else than `isUp`. */
+  /** Consecutive checks that contradict `isUp`. */
   strikes: number;
   given: number;
-  /** Connections that nobody uses. */
+  /** Unused connections. */
   idle: Set<Line>;
 }
 
@@ -224,7 +224,7 @@ class Line {
     }
   }
 
-  /** What comes before a mark, which is left out. */
+  /** The text before a mark; the mark is consumed. */
   async #until(mark: string): Promise<string> {
     for (;;) {
       const text = new TextDecoder("latin1").decode(this.#read);

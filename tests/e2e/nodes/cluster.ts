@@ -10,11 +10,11 @@ import { type Engine, startPostgres, startRedis } from "../../support/databases.
 
 /** A gateway of the cluster. */
 export interface Node extends Running {
-  /** Where it keeps what is its own, and how it was started. */
+  /** Folder and environment of the node, and its start arguments. */
   readonly place: Place;
 }
 
-/** Gateways that share what they know. */
+/** Gateways that share their state. */
 export interface Cluster extends AsyncDisposable {
   readonly nodes: Node[];
   readonly postgres: Engine;
@@ -27,7 +27,7 @@ export interface Cluster extends AsyncDisposable {
   withLedger<Result>(read: (ledger: LedgerStore) => Promise<Result>): Promise<Result>;
 }
 
-/** What a cluster is made of. */
+/** Parts of a cluster. */
 export interface ClusterParts {
   /** The configuration of every node; an array gives each its own. */
   config: JsonObject | readonly JsonObject[];
@@ -40,7 +40,7 @@ export interface ClusterParts {
 /** The operator's key of every cluster. */
 export const ADMIN_KEY = "admin-key-of-the-cluster";
 
-/** Starts databases and gateways. What is not there any more at the end is not waited for. */
+/** Starts databases and gateways. At the end it does not wait for processes that are gone. */
 export async function startCluster({ config, nodes: count = 3, env = {}, port }: ClusterParts): Promise<Cluster> {
   const open = new AsyncDisposableStack();
   const root = await Deno.makeTempDir();
@@ -80,7 +80,7 @@ export async function startCluster({ config, nodes: count = 3, env = {}, port }:
   }
 
   try {
-    // One after the other: the first makes the tables, and the first key where there is none.
+    // One after the other: the first creates the tables, and the first key where there is none.
     for (let number = 0; number < count; number++) await add();
   } catch (error) {
     await open.disposeAsync();
@@ -143,7 +143,7 @@ export async function until(
   }
 }
 
-/** One number of the metrics of a gateway; 0 where it is not there. */
+/** One value of a gateway's metrics; 0 if absent. */
 export async function metric(node: Running, name: string): Promise<number> {
   const response = await fetch(`${node.origin}/metrics`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });
   const text = await response.text();

@@ -50,7 +50,7 @@ class Nodes implements AsyncDisposable {
     return running;
   }
 
-  /** What clients see of the price, each time on a connection of their own. */
+  /** The price that clients see, each time on a new connection. */
   async prices(): Promise<string[]> {
     return await Promise.all(this.running.map(async ({ origin }) => {
       const response = await fetch(`${origin}/v1/models/acme/one`, {
@@ -99,7 +99,7 @@ Deno.test({
       assertLess(await nodes.priced("0.002"), WITHIN_MS);
       nodes.write(0, fileOf("0.003"));
       assertLess(await nodes.priced("0.003"), WITHIN_MS);
-      // Its file is what it was: only an operator who says so brings it back.
+      // Its file is unchanged: only an explicit reload by an operator restores it.
       const reloaded = await nodes.admin(1, "POST", "reload");
       assertEquals([reloaded.outcome, reloaded.source], ["changed", "store"]);
       assertLess(await nodes.priced("0.009"), WITHIN_MS);

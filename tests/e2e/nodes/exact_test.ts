@@ -20,17 +20,17 @@ import {
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
 
-/** How long what a node holds outlives it, in seconds. */
+/** Seconds for which a node's holds outlive it. */
 const LEASE_SECONDS = 5;
 
-/** USD per token of an answer; prompts are free. An answer has at most so many tokens, and so many as it says. */
+/** USD per token of an answer; prompts are free. An answer has its maximum number of tokens. */
 const PRICE = "0.00001";
 const TOKENS = 10;
 
 /** Requests that the budget of a race pays for, and rounds. */
 const PAID = 100;
 const ROUNDS = 3;
-/** What they cost, in USD. */
+/** Their cost, in USD. */
 const BUDGET = "0.01";
 
 const SECRETS = Object.fromEntries(
@@ -68,7 +68,7 @@ function configFor(host: FakeUpstream, price = PRICE): JsonObject {
   };
 }
 
-/** An upstream whose answers have exactly as many tokens as they may; streams go on for as long as it is told. */
+/** An upstream whose answers have exactly the maximum number of tokens; streams continue until released. */
 function startHost(going: () => Promise<void>): FakeUpstream {
   return startUpstream(({ stream }) => countedAnswer(stream, { completion: TOKENS, going }));
 }
@@ -135,7 +135,7 @@ async function revoked(cluster: Cluster): Promise<void> {
   await revoke.text();
   assertEquals(revoke.status, 200);
   const at = performance.now();
-  // The node that was told refuses at once.
+  // The node that was informed rejects at once.
   assertEquals((await drained(ask(first, { key }))).status, 401);
   await new Promise((resolve) => setTimeout(resolve, 2_500));
   isOver = true;
@@ -172,7 +172,7 @@ Deno.test({
       assertEquals([count(statuses, 429), host.requests.length - before], [300 - admitted, admitted]);
       const tokens = admitted * (7 + TOKENS);
       assertLess(tokens, 2_000 + 1);
-      // What is left is less than one request is estimated at, and those are at most twice what they turn out to be.
+      // The rest is less than the estimate for one request, and estimates are at most twice the actual tokens.
       assertGreater(tokens, 2_000 - 2 * (7 + TOKENS) * 2);
     });
 

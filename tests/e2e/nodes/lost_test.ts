@@ -27,7 +27,7 @@ function configFor(host: FakeUpstream): JsonObject {
   };
 }
 
-/** Begins a stream and reads none of it. @returns id of the request, as the ledger has it */
+/** Begins a stream and reads none of it. @returns id of the request in the ledger */
 async function begin({ origin }: Node, key: string): Promise<string> {
   const response = await fetch(`${origin}/v1/chat/completions`, {
     method: "POST",
@@ -58,7 +58,7 @@ Deno.test({
     const expected = await Promise.all(
       [first, first, first, first, second, second].map((node) => begin(node, ENV.LIMITED_KEY)),
     );
-    // Nothing in Redis or Postgres knows of it.
+    // Redis and Postgres have no record of it.
     await begin(first, ENV.FREE_KEY);
 
     const sql = postgres(cluster.postgres.url, { max: 2, onnotice() {} });
@@ -86,7 +86,7 @@ Deno.test({
     await cluster.add();
     const readLost = async () => (await cluster.withLedger(readEntries)).filter(({ ending }) => ending === "lost");
     await until(async () => (await readLost()).length >= expected.length, { within: 30_000, what: "all are entered" });
-    // Another look of the node at what is lost.
+    // Another sweep of the node for lost requests.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     const lost = await readLost();
     assertEquals(lost.map(({ id }) => id).sort(), expected.sort());

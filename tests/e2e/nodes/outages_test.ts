@@ -1,4 +1,4 @@
-/** Gateways whose Postgres or Redis goes away and comes back while they are under load. */
+/** Gateways under load whose Postgres or Redis fails and recovers. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { issueKey } from "../../../lib/access/keys.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -63,7 +63,7 @@ function count({ tried }: Load): number {
   return tried.filter(({ paid }) => paid !== undefined).length;
 }
 
-/** Statuses of the requests that were begun from this one on, without those that the upstream refused. */
+/** Statuses of the requests from this one on, without those that the upstream rejected. */
 function statuses({ tried }: Load, from: number): number[] {
   const seen = tried.slice(from).flatMap(({ status, way }) =>
     status === undefined || way === "refused" ? [] : [status]
@@ -100,7 +100,7 @@ Deno.test({
           const { status, ms } = await askEcho(node, known);
           assertEquals(status, 200);
           assertLess(ms, LONGEST_MS);
-          // Nobody can tell what is left of a budget, nor whether a key was ever issued.
+          // Budgets and unknown keys cannot be checked.
           const stranger = await askEcho(node, issueKey({ name: "n", group: "default", now: 0 }).key);
           assertEquals(stranger.status, 503, stranger.text);
           const poor = await askEcho(node, POOR_KEY, { model: "acme/echo" });
@@ -173,7 +173,7 @@ Deno.test({
       return load.tried.at(-1)?.status === 503;
     }, { within: 60_000, what: "the journal is full" });
     assertEquals(statuses(load, from), [200, 503]);
-    // About as many as fit, and none of them is known to anybody else.
+    // About as many as fit, and no other node knows of any of them.
     const settled = load.tried.slice(from).filter(({ paid }) => paid !== undefined);
     assert(settled.length >= 38 && settled.length <= 40, String(settled.length));
     assertEquals(

@@ -93,7 +93,7 @@ Deno.test({
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {
-    // As `serve` does: the driver of Postgres throws some errors where nobody can catch them.
+    // As `serve` does: the driver of Postgres throws some errors where no code can catch them.
     const forget = logUncaughtErrors(() => {});
     await using postgres = await startPostgres();
     await using redis = await startRedis();

@@ -1,4 +1,4 @@
-/** A conversation goes on at another node: its responses are in Redis before their answers end. */
+/** A conversation continues at another node: its responses are in Redis before their answers end. */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { HAS_POSTGRES, HAS_REDIS } from "../../support/databases.ts";
 import { type Node, startCluster } from "./cluster.ts";

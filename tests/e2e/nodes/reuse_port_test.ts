@@ -17,7 +17,7 @@ const CONFIG = {
     created: 1,
     context_length: 10_000,
     pricing: { prompt: "0", completion: "0.0001" },
-    // The answer has the one word of the question.
+    // The answer repeats the one word of the question.
     targets: [{ upstream: "embedded", model: "echo" }],
   }],
   keys: [
@@ -30,7 +30,7 @@ const CONFIG = {
 
 interface Answer {
   status: number;
-  /** Tells processes apart: what the ids of their requests begin with. */
+  /** Identifies a process: the prefix of its request ids. */
   process: string;
 }
 

@@ -1,4 +1,4 @@
-/** Clients of every kind that ask without a pause while gateways end and start again, and what the ledger must say of them. */
+/** Clients of every kind that send requests without a pause while gateways restart, and the expected ledger. */
 import { assertEquals, assertGreater } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
@@ -11,7 +11,7 @@ import { assertTold, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../
 const PER_MINUTE = 60;
 /** Streams at one time of the key `slots`. */
 const SLOTS = 3;
-/** What an answer to the keys `slots` and `budget` costs: it has as many tokens as it may, and its prompt is free. */
+/** Cost of an answer to the keys `slots` and `budget`: it has its maximum number of tokens, and its prompt is free. */
 const TOKENS = 10;
 const ANSWER_COST = 100_000_000n;
 
@@ -25,10 +25,10 @@ const SECRETS = Object.fromEntries(
   ["limited", "slots", "budget"].map((name) => [`KEY_${name.toUpperCase()}`, `key-of-the-rollout-${name}`]),
 );
 
-/** What the environment of the gateways says. */
+/** Environment of the gateways. */
 export const ENV: Readonly<Record<string, string>> = { ...LOAD_ENV, ...SECRETS };
 
-/** A model whose answers take a while, and how many of them it has given at one time at most. */
+/** A model with slow answers that records its largest concurrency. */
 export interface Counter extends AsyncDisposable {
   readonly upstream: FakeUpstream;
   /** Requests that the budget of the key `budget` pays for. */
@@ -47,7 +47,7 @@ export function startCounter(paid: number): Counter {
       completion: TOKENS,
       going: async () => {
         await pause(200);
-        // Before the gateway can know of the end, which frees the slot.
+        // Before the gateway can notice the end, which frees the slot.
         open--;
       },
     });
@@ -55,7 +55,7 @@ export function startCounter(paid: number): Counter {
   return { upstream, paid, most: () => most, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
 }
 
-/** What the gateways obey; once `changed`, with another price and one model more. */
+/** The gateways' configuration; once `changed`, with another price and one more model. */
 export function configFor({ load, counter }: { load: Load; counter: Counter }, changed = false): JsonObject {
   const { upstreams, models, routing } = served(load);
   const key = (name: string, rules: JsonObject) => ({ name, key: { env: `KEY_${name.toUpperCase()}` }, ...rules });
@@ -90,7 +90,7 @@ interface Asked {
   kind: Kind;
   id: string;
   status: number;
-  /** What its client was told to pay; absent if it was refused. */
+  /** Cost reported to its client; absent if it was rejected. */
   paid?: bigint;
 }
 
@@ -102,10 +102,10 @@ export type Mix = Readonly<
   Record<Kind | "whole" | "streamed" | "slowly" | "long", { clients: number; restMs: number }>
 >;
 
-/** Clients that ask until they are told to stop. */
+/** Clients that send requests until stopped. */
 export interface Traffic {
   readonly asked: readonly Asked[];
-  /** What a client saw that it should not have, each in a line. */
+  /** Unexpected observations of clients, one line each. */
   readonly faults: readonly string[];
   /** Requests of all clients that were answered. */
   count(): number;
@@ -113,7 +113,7 @@ export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** Lets clients ask at this address. Each is told of an error, a cut stream or an unexpected refusal by `faults`. */
+/** Starts clients for this address. Errors, cut streams and unexpected rejections are added to `faults`. */
 export function startTraffic(origin: string, { load, mix }: { load: Load; mix: Mix }): Traffic {
   const asked: Asked[] = [];
   const faults: string[] = [];
@@ -201,7 +201,7 @@ export function startTraffic(origin: string, { load, mix }: { load: Load; mix: M
   };
 }
 
-/** What the ledger said of a rollout. */
+/** Figures of the ledger about a rollout. */
 export interface Told {
   requests: number;
   /** Admitted of the key `limited` within any minute, at most. */
@@ -211,8 +211,8 @@ export interface Told {
 }
 
 /**
- * Asserts that clients saw no fault, that each of their requests is in the ledger once and at the price its client was told,
- * and nothing else, and that limits and budgets held.
+ * Asserts that clients saw no fault, that each of their requests is in the ledger once and at the price its client saw,
+ * without other entries, and that limits and budgets held.
  */
 export function assertServed(
   entries: readonly KeptEntry[],
@@ -236,7 +236,7 @@ export function assertServed(
   return { requests: ids.length, ...assertLimits(entries, { asked: traffic.asked, counter }) };
 }
 
-/** Only the two prices of the two configurations, both of them; of an image that was asked for twice one is paid. */
+/** Only the prices of the two configurations, and both of them; an image requested twice is paid once. */
 function assertPrices(asked: readonly Asked[]): void {
   const costs = (kind: Kind) => asked.filter((one) => one.kind === kind).map(({ paid = 0n }) => paid);
   const [before, after, ...others] = [...new Set(costs("echo"))].toSorted((a, b) => a < b ? -1 : 1);

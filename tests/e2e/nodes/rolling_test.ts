@@ -6,14 +6,14 @@ import { startBalancer } from "./balancer.ts";
 import { assertSound, type Cluster, type Node, readEntries, startCluster, until } from "./cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "./rolling.ts";
 
-/** Two looks of the balancer take a node out, and it serves on for several times as long. */
+/** Two checks of the balancer take a node out; it continues to serve for several times as long. */
 const CHECK_MS = 100;
 const SHUTDOWN = { ready_delay_ms: 800, drain_seconds: 20, images_drain_seconds: 20 };
 
 /** Slow machines take a while to start a program. */
 const PATIENCE = { within: 20_000 };
 
-/** Requests that the budget pays for: it is spent while nodes come and go. */
+/** Requests that the budget pays for: it is spent during the restarts. */
 const PAID = 60;
 
 const MIX: Mix = {
@@ -50,7 +50,7 @@ Deno.test({
     for (const [index, origin] of origins.entries()) {
       const { err, code } = await ended(cluster, { index, isDown: () => !balancer.isUp(origin) });
       assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err);
-      // Some were under way when it was told to end.
+      // Some were in progress when it was told to end.
       assertGreater(Number(/"texts":(\d+)/.exec(err)?.[1]), 0, err);
       await cluster.again(cluster.nodes[index] as Node, changed);
       await until(() => balancer.isUp(origin), { ...PATIENCE, what: "the node is back" });
@@ -58,7 +58,7 @@ Deno.test({
       await until(() => balancer.given(origin) > given + 10, { ...PATIENCE, what: "it serves" });
     }
     assertEquals(await asksNew(cluster), [200, 200, 200]);
-    // What is left of the budget, and slots that would be held by those who have gone.
+    // The rest of the budget, and slots that ended nodes would still hold.
     await until(() => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429), {
       ...PATIENCE,
       what: "the budget is spent",
@@ -74,7 +74,7 @@ Deno.test({
   },
 });
 
-/** Tells a node to end, and waits until the balancer knows and it has. */
+/** Tells a node to end, and waits until the balancer has noticed and the node has ended. */
 async function ended(
   { nodes }: Cluster,
   { index, isDown }: { index: number; isDown: () => boolean },

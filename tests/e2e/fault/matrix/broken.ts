@@ -1,16 +1,16 @@
-/** Ways in which an answer goes wrong. */
+/** Ways in which an answer breaks. */
 import type { FaultConnection } from "../../../../lib/fault/connection.ts";
 import { changed, type Said, streamOf } from "./said.ts";
 import type { Play, Then } from "./wire.ts";
 import { begin, chunk, chunks, END, head, send, sendWhole, typeOf } from "./written.ts";
 
-/** Pieces of text that come before what goes wrong in the middle. */
+/** Pieces of text before a fault in the middle. */
 export const SOME = 3;
 
 /** Longest time that a client has to read them, in milliseconds. */
 const READ_MS = 5_000;
 
-/** The stream up to its middle; of a whole answer its first half, where its length was told. */
+/** The stream up to its middle, or the first half of a whole answer that announced its length. */
 export async function half(line: FaultConnection, said: Said): Promise<void> {
   if (said.stream) {
     await chunks(line, [...said.opening, ...said.pieces.slice(0, SOME)], begin(said));
@@ -22,10 +22,10 @@ export async function half(line: FaultConnection, said: Said): Promise<void> {
   );
 }
 
-/** What is wrong comes when the client has got what came before: a client that has got nothing is told by a status. */
+/** Waits until the client has read what came before the fault: a client that has read nothing gets a status instead. */
 async function untilRead(line: FaultConnection, { read }: Said): Promise<void> {
   const late = line.wait(READ_MS);
-  // Whoever waits here is told all the same.
+  // The caller is still informed by the returned promise.
   late.catch(() => {});
   await Promise.race([read, late]);
 }
@@ -50,7 +50,7 @@ export const inTheMiddle =
     return "keep";
   };
 
-/** The whole answer, whatever it says, in good order. */
+/** A complete, well-formed answer with changed text. */
 export const soundly = (change: (text: string, said: Said) => string): Play => (line, said) =>
   send(line, changed(said, (text) => change(text, said)));
 

@@ -7,11 +7,11 @@ import { send, sendMany, sendWhole } from "./written.ts";
 
 const GIB = 1024 ** 3;
 
-/** As the vendor words a status. */
+/** A status with the vendor's error body. */
 const status = (code: number, headers: Record<string, string> = {}): Play => (line, said) =>
   sendWhole(line, errorOf(said, code), { status: code, headers: { "content-type": "application/json", ...headers } });
 
-/** What Gemini calls a status. */
+/** Gemini's names of statuses. */
 const NAMED: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
   401: "UNAUTHENTICATED",
@@ -25,7 +25,7 @@ function errorOf({ spoken, errorBody }: Said, code: number): string {
   return JSON.stringify({ error: { code, message: "The upstream's own words", status: NAMED[code] ?? "INTERNAL" } });
 }
 
-/** Errors that the upstream itself tells. */
+/** Errors that the upstream itself reports. */
 export const ERRORS: readonly WireFault[] = [
   {
     name: "an error first",

@@ -1,16 +1,16 @@
-/** What a fault is, and what clients may see of it. */
+/** Faults, and what clients may see of them. */
 import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
 import type { Play } from "./wire.ts";
 
-/** What a client sees. A number: an error with this status, in the shape of its protocol. */
+/** Outcome for a client. A number: an error with this status, in the shape of its protocol. */
 export type Seen =
   /** The answer, whole. */
   | "answer"
-  /** Status 200, a part of the answer, and then an error in the words of its protocol. */
+  /** Status 200, a part of the answer, and then an error event of its protocol. */
   | "error within"
   | number;
 
-/** One thing, or whichever of several comes first. */
+/** One outcome, or any of several, depending on the order of events. */
 export type SeenOf = Seen | readonly Seen[];
 
 /** One fault. */
@@ -18,18 +18,18 @@ export interface WireFault {
   /** Unique, short. */
   name: string;
   about: string;
-  /** Absent: nobody listens at all. */
+  /** Absent: the port has no listener. */
   play?: Play;
-  /** What clients of streams see, and clients of whole answers. */
+  /** Outcomes for streaming clients and for clients of whole answers. */
   streamed: SeenOf;
   whole: SeenOf;
-  /** What is seen otherwise where `fetch` carries the request. */
+  /** Different outcomes over `fetch`. */
   overFetch?: { streamed?: SeenOf; whole?: SeenOf };
-  /** What is seen otherwise of upstreams that speak these. */
+  /** Different outcomes for these upstream protocols. */
   of?: Partial<Record<UpstreamProtocol, { streamed?: SeenOf; whole?: SeenOf }>>;
   /** True: time limits are short. */
   stalls?: true;
-  /** True: the connection is reset by a byte of the request that nobody reads. */
+  /** True: a request byte that is never read resets the connection. */
   resets?: true;
   /** True: the upstream may be asked once more. */
   again?: true;

@@ -1,4 +1,4 @@
-/** Everything an upstream may do wrong, how it is played over the wire, and what a client of the gateway sees of it. */
+/** All upstream faults, how they are played over the wire, and what a client of the gateway sees of each. */
 import { CONNECTIONS, SILENCE } from "./connections.ts";
 import { ERRORS } from "./errors.ts";
 import type { WireFault } from "./fault.ts";
@@ -29,5 +29,4 @@ export const GROUPS: Readonly<Record<string, readonly WireFault[]>> = {
   "Codings": CODINGS,
 };
 
-/** All of them. */
 export const FAULTS: readonly WireFault[] = Object.values(GROUPS).flat();

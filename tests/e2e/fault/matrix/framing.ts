@@ -6,7 +6,7 @@ import { END, gzip, head, sendWhole, typeOf } from "./written.ts";
 
 const GIB = 1024 ** 3;
 
-/** Answers whose end is not certain. */
+/** Answers with an ambiguous end. */
 export const FRAMING: readonly WireFault[] = [
   {
     name: "a length and chunks",
@@ -109,7 +109,7 @@ export const FRAMING: readonly WireFault[] = [
   },
 ];
 
-/** Answers that are compressed though nobody asked. */
+/** Compressed answers to requests that did not accept compression. */
 export const CODINGS: readonly WireFault[] = [
   {
     name: "gzip",

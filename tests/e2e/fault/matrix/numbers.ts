@@ -1,4 +1,4 @@
-/** Faults of the usage that is told. */
+/** Faults of the reported usage. */
 import { soundly } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
 import type { Play } from "./wire.ts";

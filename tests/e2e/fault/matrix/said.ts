@@ -1,4 +1,4 @@
-/** What a sound upstream would say, in every protocol upstreams speak: faults are made of it. */
+/** Correct answers in every upstream protocol, from which faults are made. */
 import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
 import { frames, whole } from "../../../upstream/frames.ts";
 import { errorBody, errorFrame } from "../../../upstream/replies.ts";
@@ -6,7 +6,7 @@ import { errorBody, errorFrame } from "../../../upstream/replies.ts";
 /** The protocols of upstreams. */
 export const SPOKEN = ["chat", "responses", "messages", "gemini"] as const satisfies readonly UpstreamProtocol[];
 
-/** What is said, in pieces: with characters of two and of four bytes, for cuts within one. */
+/** The answer's text in pieces, with characters of two and of four bytes, for cuts within one. */
 export const PIECES: readonly string[] = Array.from({ length: 8 }, (_, index) => `wörd ${index} 🙂 `);
 
 /** The same as one text. */
@@ -22,7 +22,7 @@ export interface Said {
   opening: readonly string[];
   pieces: readonly string[];
   ending: readonly string[];
-  /** The answer that is no stream. */
+  /** The answer without streaming. */
   whole: string;
   /** An error as a frame, and as a body. */
   errorFrame: string;

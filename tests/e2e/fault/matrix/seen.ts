@@ -1,4 +1,4 @@
-/** What a client saw of an answer, judged by the rules of its protocol. */
+/** Classifies what a client received by the rules of its protocol. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../../lib/protocols/canonical/types.ts";
 import { sseReader } from "../../../../lib/server/sse.ts";
@@ -19,7 +19,7 @@ type Parsed = any;
 /** How an answer ended. */
 export interface End {
   seen: Seen;
-  /** The text that came, where there was an answer, or a part of one. */
+  /** Text of the answer or of the part that arrived. */
   words: string;
 }
 
@@ -48,7 +48,7 @@ export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stre
   return { seen: "error within", words };
 }
 
-/** What was seen. @throws {AssertionError} if it is nothing that a client may see, or not what was said */
+/** Classifies an outcome. @throws {AssertionError} for outcomes or text that no client may see */
 export function seenOf(
   got: Got,
   { endless, ...asked }: { protocol: Protocol; stream: boolean; endless: boolean },
@@ -60,7 +60,7 @@ export function seenOf(
   return seen;
 }
 
-/** What only a complete stream holds. Answers that were cut by a limit are complete, too. */
+/** Texts that only a complete stream contains. Answers cut by a token limit count as complete. */
 const SUCCESSES = {
   messages: ["message_stop"],
   responses: ["response.completed", "response.incomplete"],
@@ -111,7 +111,7 @@ function readFrames(text: string): ParsedFrame[] {
   }));
 }
 
-/** Clients of responses are told by an `error`, too, just before. */
+/** Clients of responses get an `error` event just before, too. */
 function isFailure(protocol: Protocol, { data }: ParsedFrame): boolean {
   if (protocol === "chat") return (data.error ?? undefined) !== undefined;
   return data.type === (protocol === "messages" ? "error" : "response.failed");
@@ -121,7 +121,7 @@ function hasEvent(frames: readonly ParsedFrame[], ...types: readonly string[]): 
   return frames.some(({ event, data }) => types.includes(event ?? "") || types.includes(data.type));
 }
 
-/** Other upstreams' answers are relayed, whatever they hold: what is no text says nothing. */
+/** Answers of other upstreams are relayed unchanged: what is no text adds no words. */
 function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): string {
   return frames.map(({ data }) => {
     if (protocol === "chat") return wordOf(data.choices?.[0]?.delta?.content);

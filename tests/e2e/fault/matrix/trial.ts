@@ -17,20 +17,20 @@ import { asking, startWire, type Wire } from "./wire.ts";
 /** Where a fault is met. */
 export interface Cell {
   fault: WireFault;
-  /** What the client speaks, and what its upstream does. */
+  /** The client's protocol, and the upstream's fault. */
   client: Protocol;
   spoken: UpstreamProtocol;
   stream: boolean;
 }
 
-/** What came of it. */
+/** Result of a trial. */
 export interface Outcome {
   seen: Seen;
   /** Milliseconds until the client had all of its answer. */
   ms: number;
   /** Bytes that the upstream got rid of. */
   sent: number;
-  /** The most that the memory of the process grew meanwhile, in bytes; 0 where nobody looked. */
+  /** Largest growth of the process's memory meanwhile, in bytes; 0 if not measured. */
   grown: number;
 }
 
@@ -42,10 +42,10 @@ export interface Bench extends AsyncDisposable {
   meet(cell: Cell): Promise<Outcome>;
 }
 
-/** Limits of those who wait for them, in milliseconds. */
+/** Time limits for faults that must run into them, in milliseconds. */
 export const SHORT = { first_byte_ms: 250, idle_ms: 250, total_ms: 500 };
 
-/** USD per token: whatever is no failure costs something. */
+/** USD per token: every successful answer has a cost. */
 const PRICING = { prompt: "0.000001", completion: "0.000002", input_cache_read: "0.0000001" };
 
 const VENDORS: Readonly<Record<UpstreamProtocol, string>> = {
@@ -61,10 +61,10 @@ const RELEASE_MS = 2_000;
 /** Longest time for any answer, in milliseconds: far more than every limit here. */
 const PATIENCE_MS = 20_000;
 
-/** Most that memory may grow while an upstream floods the gateway, in bytes; what is collected later is among it. */
+/** Largest allowed memory growth while an upstream floods the gateway, in bytes, uncollected garbage included. */
 const FLOOD_BYTES = 256 * 1024 ** 2;
 
-/** Starts a gateway whose requests are carried by this client. */
+/** Starts a gateway with this transport. */
 export function startBench(transport: TransportKind): Bench {
   const wire = startWire(
     new Map(FAULTS.flatMap(({ name, play, resets = false }) => play === undefined ? [] : [[name, { play, resets }]])),
@@ -126,7 +126,7 @@ export function startBench(transport: TransportKind): Bench {
       await letGo(wire);
       await checkBill(cell, { got, seen });
       await checkNothingLeft();
-      // `fetch` asks again by itself where a kept connection ends before a head.
+      // `fetch` retries by itself where a kept connection ends before a head.
       const most = fault.again === true || transport === "fetch" ? 2 : 1;
       assert(wire.heard - before.heard <= most, "the upstream was asked again");
       const grown = await memory?.end() ?? 0;
@@ -141,7 +141,10 @@ export function startBench(transport: TransportKind): Bench {
     }
   }
 
-  /** The ledger has one entry of the request: it tells what the client was told, and failures cost nothing. */
+  /**
+   * Asserts that the ledger has one entry for the request, with the status and bill its client saw, and that failures
+   * cost nothing.
+   */
   async function checkBill(
     { fault, client, stream }: Cell,
     { got, seen }: { got: { headers: Headers; text: string }; seen: Seen },
@@ -156,13 +159,13 @@ export function startBench(transport: TransportKind): Bench {
     if (seen !== "answer") return assertEquals(entry.cost, 0n, "a failure costs something");
     const { prompt, input_cache_read, completion } = entry.tokens;
     const cost = BigInt(prompt) * 1_000_000n + BigInt(input_cache_read) * 100_000n + BigInt(completion) * 2_000_000n;
-    // What comes to more than was held for the request is not the customer's.
+    // Cost above the request's hold is not charged to the customer.
     if (fault.counted === "either") return assert(entry.cost <= cost, "the bill is too high");
     assertEquals(entry.cost, cost, "the bill");
     const bill = stream
       ? streamedBill(client, got.text)
       : wholeBill(client, new Response(null, { headers: got.headers }), got.text);
-    // Clients of chat are told of a stream's usage if they ask for it, and these do.
+    // Chat clients get the usage of a stream if they ask for it, as these do.
     assertSameBill(bill, entry, "what the client is told");
     assertEquals(entry.source, fault.counted === "gateway" ? "counted" : "upstream", "who counted");
     if (fault.counted === undefined) assertEquals({ prompt, input_cache_read, completion }, TOLD, "tokens");
@@ -183,7 +186,7 @@ export function startBench(transport: TransportKind): Bench {
     assertEquals(status?.remaining, 1, "a slot is taken");
     assertEquals(gateway.gateway.inFlight.count(), 0, "a request is under way");
     assertEquals(gateway.logs.filter(({ level }) => level === "error"), [], "errors in the log");
-    // What upstreams do wrong is logged, and not wanted here.
+    // Upstream faults are logged; these lines are not under test here.
     gateway.logs.length = 0;
   }
 
@@ -203,7 +206,7 @@ export function startBench(transport: TransportKind): Bench {
   };
 }
 
-/** What must be seen. Clients of messages know a status of their own for those that are too busy. */
+/** The expected outcome. Clients of messages get a status of their own for overload. */
 export function expected({ fault, client, spoken, stream }: Cell, transport: TransportKind): readonly Seen[] {
   const kind = stream ? "streamed" : "whole";
   const seen = fault.of?.[spoken]?.[kind] ?? (transport === "fetch" ? fault.overFetch?.[kind] : undefined) ??
@@ -212,7 +215,7 @@ export function expected({ fault, client, spoken, stream }: Cell, transport: Tra
   return wanted.map((seen) => seen === 503 && client === "messages" ? 529 : seen);
 }
 
-/** What a cell is, in a few words. */
+/** Short description of a cell. */
 export function describe({ fault, client, spoken, stream }: Cell): string {
   return `${fault.name}: ${client} over ${spoken}, ${stream ? "streamed" : "whole"}`;
 }
@@ -228,7 +231,7 @@ function bodyOf({ fault, client, spoken, stream }: Cell): JsonObject {
     : { ...body, messages, max_tokens: 1_000 };
 }
 
-/** An address at which nobody listens. */
+/** An address without a listener. */
 function closedPort(): string {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   listener.close();
@@ -243,7 +246,7 @@ async function letGo(wire: Wire): Promise<void> {
   }
 }
 
-/** Looks at the memory of the process until the end, which tells how much it has grown at most. */
+/** Watches the memory of the process; `end` returns its largest growth. */
 function watchMemory(): { end(): Promise<number> } {
   const start = Deno.memoryUsage().rss;
   let most = start;

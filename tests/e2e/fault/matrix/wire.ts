@@ -8,13 +8,13 @@ import {
 import type { UpstreamProtocol } from "../../../../lib/protocols/upstream_codec.ts";
 import { type Said, saidIn } from "./said.ts";
 
-/** What becomes of the connection after an answer. "reset" is so only where a request is left with a byte unread. */
+/** What happens to the connection after an answer. "reset" needs a request with an unread byte. */
 export type Then = "keep" | "close" | "reset";
 
-/** How one answer is given. @throws where the peer has gone */
+/** Writes one answer. @throws where the peer has left */
 export type Play = (line: FaultConnection, said: Said) => Promise<Then>;
 
-/** What there is to play, by name. */
+/** The playable faults by name. */
 export type Plays = Pick<ReadonlyMap<string, { play: Play; resets: boolean }>, "get">;
 
 /** A running upstream. */
@@ -30,12 +30,12 @@ export interface Wire extends AsyncDisposable {
   readonly heard: number;
 }
 
-/** What a prompt says to get a fault. */
+/** A prompt that selects a fault. */
 export function asking(fault: string): string {
   return `Hello. fault<${fault}>`;
 }
 
-/** Starts an upstream on a free port. `hasRead` tells when the client of the answer under way has read some of it. */
+/** Starts an upstream on a free port. `hasRead` resolves when the client has read some of the current answer. */
 export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Promise.resolve()): Wire {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const over = new AbortController();
@@ -54,7 +54,7 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
         then = await answer(asked, { connection, reader });
       }
     } catch {
-      // The peer has gone, or the upstream ends.
+      // The peer has left, or the upstream ends.
     } finally {
       connections.delete(connection);
       close(connection);
@@ -98,7 +98,7 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
   const accepting = (async () => {
     for await (const connection of listener) {
       connections.add(connection);
-      // What is written in several steps comes at once: times are those of the gateway.
+      // Several writes arrive without delay: measured times are the gateway's.
       connection.setNoDelay(true);
       const serving = serve(connection);
       served.add(serving);

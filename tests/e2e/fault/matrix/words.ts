@@ -1,4 +1,4 @@
-/** Faults of what is said. */
+/** Faults of the content. */
 import { inTheMiddle, SOME } from "./broken.ts";
 import type { WireFault } from "./fault.ts";
 import type { Said } from "./said.ts";
@@ -8,7 +8,7 @@ function isOpenai({ spoken }: Said): boolean {
   return spoken === "chat" || spoken === "responses";
 }
 
-/** Answers in good order that say nothing, or nonsense. */
+/** Well-formed answers that are empty or nonsense. */
 export const WORDS: readonly WireFault[] = [
   {
     name: "half an event",

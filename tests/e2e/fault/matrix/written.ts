@@ -6,7 +6,7 @@ import type { Then } from "./wire.ts";
 /** The last chunk of a body. */
 export const END = "0\r\n\r\n";
 
-/** Bytes written at a time where there are many. */
+/** Bytes per write of large answers. */
 const BLOCK = 64 * 1024;
 
 const encoder = new TextEncoder();
