@@ -12,7 +12,7 @@ import type { HeaderValues } from "./head.ts";
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 
 /** Headers that only proxies send. */
-const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "forwarded", "via"];
 
 /** Returns whether there is a console for a request. The one that only sign-in links open is for this machine alone. */
 export function hasConsole({ head, info, gateway: { config, localAdmin } }: GuardedRequest): boolean {

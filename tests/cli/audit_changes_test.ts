@@ -73,3 +73,17 @@ Deno.test("prune deletes changes older than the retention", () =>
     const { data } = JSON.parse((await run(["audit", "--changes", "--json"], { folder })).out);
     assertEquals(data.map(({ action }: { action: string }) => action), ["sign_out", "create_key"]);
   }));
+
+Deno.test("imported keys are logged, but not those that are there already", () =>
+  inFolder(async (folder) => {
+    await run(["keys", "add", "ci"], { folder });
+    const { out } = await run(["keys", "export"], { folder });
+    await run(["keys", "import"], { folder, input: out });
+    await run(["keys", "import", "--store", "sqlite:other/sluice.db"], { folder, input: out });
+    const actionsIn = async (store: string) => {
+      const { data } = JSON.parse((await run(["audit", "--changes", "--json", "--store", store], { folder })).out);
+      return data.map(({ action, author }: Record<string, string>) => `${author} ${action}`);
+    };
+    assertEquals(await actionsIn("sqlite:data/sluice.db"), ["command_line create_key"]);
+    assertEquals(await actionsIn("sqlite:other/sluice.db"), ["command_line create_key"]);
+  }));

@@ -1,4 +1,5 @@
 import { assertEquals } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
 import { EndedSessions } from "../../lib/access/console_session.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openPostgresStore } from "../../lib/store/postgres/store.ts";
@@ -50,6 +51,27 @@ Deno.test({
     assertEquals(path, "/sign-in");
   },
 });
+
+Deno.test("an operator signs in and out while the store takes neither, and the log says so", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const store = openSqliteStore(path);
+    await using gateway = startKeyed(ADMIN, { store });
+    const db = new DatabaseSync(path);
+    db.exec("ALTER TABLE change_log RENAME TO change_log_gone; ALTER TABLE ended_sessions RENAME TO ended_gone");
+    db.close();
+    const browser = new Browser(gateway);
+    assertEquals((await browser.signIn(ADMIN_KEY)).path, "");
+    const kept = browser.cookie;
+    await browser.post("/sign-out", {});
+    browser.cookie = kept;
+    assertEquals((await browser.get()).path, "/sign-in", "the session has ended on this node");
+    assertEquals(gateway.logs.map((line) => [line.event, "action" in line ? line.action : undefined]), [
+      ["change_not_logged", "sign_in"],
+      ["sign_out_not_stored", undefined],
+      ["change_not_logged", "sign_out"],
+    ]);
+  }));
 
 Deno.test("the list of ended sessions is read once a second, and kept during an outage", async () => {
   let reads = 0;

@@ -124,6 +124,7 @@ Deno.test("the local console cannot be reached under another name, through a pro
     ["Host: 192.0.2.1", 404],
     ["Host: localhost\r\nX-Forwarded-For: 192.0.2.1", 404],
     ["Host: localhost\r\nForwarded: for=192.0.2.1", 404],
+    ["Host: localhost\r\nX-Forwarded-Host: llm.example.com", 404],
     ["Host: localhost", 200],
     [`Host: LOCALHOST:${gateway.port}`, 200],
     ["Host: 127.0.0.1", 200],
