@@ -90,6 +90,19 @@ for (const endpoint of ["chat", "responses", "messages"]) {
   });
 }
 
+for (const endpoint of ["chat", "responses", "messages"]) {
+  Deno.test(`the playground shows calls of tools over ${endpoint}, whole and streamed`, async () => {
+    await using gateway = startConsole();
+    const browser = await signedIn(gateway);
+    const tools =
+      '[{"name": "get_time", "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}}}]';
+    const fields = { ...ASKED, endpoint, model: "sluice/echo", tools, prompt: 'call:get_time {"zone": "<b>UTC</b>"}' };
+    const shown = /<pre tabindex="0">get_time\(\{&quot;zone&quot;: ?&quot;&lt;b>UTC&lt;\/b>&quot;\}\)<\/pre>/;
+    assertMatch((await browser.post("/playground", fields)).html, shown);
+    assertMatch((await stream(gateway, browser, fields)).panel(0), shown);
+  });
+}
+
 Deno.test("the playground shows the body for the upstream, what it drops, and the request as code, without sending", async () => {
   await using gateway = startConsole(CONFIG);
   const browser = await signedIn(gateway);
