@@ -14,7 +14,7 @@ async function open(server: FaultServer, body: string): Promise<Deno.TcpConn> {
   return connection;
 }
 
-/** All that comes until the end. @throws where the connection is reset */
+/** Everything up to the end. @throws where the connection is reset */
 async function readAll(connection: Deno.TcpConn): Promise<string> {
   const buffer = new Uint8Array(65_536);
   let text = "";

@@ -32,7 +32,7 @@ export function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (char) => char.charCodeAt(0));
 }
 
-/** A body in chunks, some of which may be told wrong. */
+/** A body in chunks, some with wrong sizes. */
 export function inChunks(bytes: Uint8Array, random: Random): Uint8Array {
   const parts: Uint8Array[] = [];
   for (let at = 0; at < bytes.length;) {

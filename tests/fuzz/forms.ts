@@ -47,7 +47,7 @@ export function file(name: string, bytes: Uint8Array, type = "image/png"): Part 
   return { head: `content-disposition: form-data; name="${name}"; filename="a.png"\r\ncontent-type: ${type}`, bytes };
 }
 
-/** A form with what is wrong with it, and its type. */
+/** A form with mutations, and its content type. */
 export function changedForm(sound: readonly Part[], random: Random): { type: string; body: Uint8Array } {
   let parts = [...sound];
   for (let times = random.below(3); times > 0; times--) parts = changeParts(parts, random);

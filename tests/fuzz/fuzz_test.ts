@@ -26,7 +26,7 @@ const PATIENCE_MS = 15_000;
 Deno.test(`${REQUESTS} malformed requests get errors in the shape of their protocol (seed ${SEED})`, async () => {
   await using fuzzed = await startFuzzed();
   const { statuses } = await fuzz(fuzzed, { seed: SEED, requests: REQUESTS, patienceMs: PATIENCE_MS });
-  // A fuzz test whose requests are all refused alike tests nothing.
+  // If all requests got the same error, the test would prove nothing.
   for (const status of [200, 400]) {
     assert((statuses.get(status) ?? 0) > REQUESTS / 10, `${JSON.stringify([...statuses])}`);
   }
@@ -62,7 +62,7 @@ Deno.test("upstream answers that were once passed on wrongly are passed on corre
     const response = await gateway.ask(client, prompt(client, { stream: true }));
     const got = { status: response.status, headers: response.headers, text: await response.text() };
     const end = endOf(got, { protocol: client, stream: true });
-    // Whether something was said before it is a matter of how the bytes came.
+    // Whether text was read before the fault depends on how the bytes arrived.
     assertEquals(end.seen === 502 ? "error within" : String(end.seen), seen, `${about}\n${got.text}`);
   }
 });

@@ -1,19 +1,19 @@
-/** What is wrong with an answer to a broken request. */
+/** Checks answers to broken requests. */
 import { anthropicErrorSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
 import type { RawResponse } from "../server/serve.ts";
 import type { Mutant } from "./requests.ts";
 
-/** What ends a stream: the end of a protocol's answer, its error, or an image. */
+/** Texts that end a stream: the end of a protocol's answer, its error, or an image. */
 const ENDS =
   /event: message_stop\n|event: error\n|data: \[DONE\]\n|event: response\.failed\n|event: image_(generation|edit)\.completed\n/;
 
-/** What is wrong; `undefined` where it is as it should be. */
+/** What is wrong with the answer; `undefined` if it is correct. */
 export function complaint(
   { status, headers, body: sent }: RawResponse,
   { bytes, soundHead, isNative }: Mutant,
 ): string | undefined {
   if (status >= 500) return "the gateway failed";
-  // The server refuses what it cannot frame by itself: without a body, or without a word.
+  // The server rejects messages without a valid frame by itself: without a body, or without an answer.
   if (!soundHead && !headers.has("x-request-id")) return status === 0 || status === 400 ? undefined : "no request id";
   if (!/^req_[a-z0-9]+$/.test(headers.get("x-request-id") ?? "")) return "no request id";
   const body = bodyOf(headers, sent);
@@ -33,14 +33,14 @@ export function complaint(
   return ENDS.test(body) && body.endsWith("\n\n") ? undefined : "the stream has no end";
 }
 
-/** What belongs to this answer: others may follow, to what a broken head made a request of its own. */
+/** The bytes of this answer: others may follow, because a broken head can turn one request into several. */
 function bodyOf(headers: Headers, sent: string): string | undefined {
   const length = headers.get("content-length");
   if (length !== null) return new TextDecoder().decode(new TextEncoder().encode(sent).subarray(0, Number(length)));
   return headers.get("transfer-encoding") === "chunked" && sent !== "" ? outOfChunks(sent) : sent;
 }
 
-/** A body that came in chunks; `undefined` where its end is missing. */
+/** A decoded chunked body; `undefined` if its end is missing. */
 function outOfChunks(sent: string): string | undefined {
   const bytes = new TextEncoder().encode(sent);
   const decoder = new TextDecoder();

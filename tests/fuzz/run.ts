@@ -1,4 +1,4 @@
-/** Broken requests for a whole gateway, many at once, and what must be so afterwards. */
+/** Sends many broken requests at once to a whole gateway, and checks the state afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Store } from "../../lib/store/store.ts";
 import { SPOKEN } from "../e2e/fault/matrix/said.ts";
@@ -12,7 +12,7 @@ import { complaint } from "./judge.ts";
 import { type Mutant, mutate, type Sound } from "./requests.ts";
 import { soundRequests } from "./sound.ts";
 
-/** What is tried. */
+/** Options of a run. */
 export interface FuzzOptions {
   seed: number;
   requests: number;
@@ -24,9 +24,9 @@ export interface FuzzOptions {
   every?: { requests: number; look: (done: number) => void };
 }
 
-/** What came of it. */
+/** Counts of a run. */
 export interface FuzzResult {
-  /** How often each status was answered; 0 where the server closed without a word. */
+  /** Number of answers per status; 0 where the server closed without one. */
   statuses: ReadonlyMap<number, number>;
   /** The longest time for an answer, in milliseconds. */
   longestMs: number;
@@ -38,7 +38,7 @@ export interface FuzzedGateway extends AsyncDisposable {
   wire: Wire;
 }
 
-/** What stands for the key of the gateway in requests that are kept. */
+/** Replaces the gateway's key in recorded requests. */
 export const KEY = "<key>";
 
 const AT_ONCE = 16;
@@ -92,7 +92,7 @@ export async function fuzz(
   async function play(): Promise<void> {
     while (made < requests && !failed) {
       made++;
-      // What is made of chance is made before anything is waited for: the same seed, the same requests.
+      // All random values are drawn before the first await: the same seed gives the same requests.
       const own = seeded(random.below(2 ** 32));
       const mutant = await mutate(choose(own), own);
       try {
@@ -124,7 +124,7 @@ export async function fuzz(
   return { statuses, longestMs };
 }
 
-/** Asserts that nothing is left over, and that good requests are answered. */
+/** Asserts that nothing remains reserved, and that good requests are answered. */
 export async function assertQuiet(
   { gateway: { backgroundTasks, ledger, inFlight }, store, port, keys }: KeyedGateway,
   wire: Wire,
@@ -147,7 +147,7 @@ export async function assertQuiet(
   assertEquals([good.status, JSON.parse(good.body).choices[0].message.content], [200, "Hello"]);
 }
 
-/** A request as it can be kept, and what came. */
+/** Logs a request and its answer, without the key. */
 function tell({ bytes, soundHead, isNative }: Mutant, { status, body }: RawResponse): string {
   const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
   const request = text.replace(/(?<=^(authorization: Bearer|x-api-key:) )sk-sluice-[^\r]*/im, KEY);
@@ -155,7 +155,7 @@ function tell({ bytes, soundHead, isNative }: Mutant, { status, body }: RawRespo
   return `${status} ${body.slice(0, 1_000)} ... ${body.slice(-1_000)}\nTo keep: ${kept.slice(0, 20_000)}`;
 }
 
-/** Chooses as often as their weights say. */
+/** Draws entries in proportion to their weights. */
 function weighted(sounds: readonly Sound[]): (random: Random) => Sound {
   const sum = sounds.reduce((sum, { weight = 1 }) => sum + weight, 0);
   return (random) => {

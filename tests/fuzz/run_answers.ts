@@ -1,4 +1,4 @@
-/** Broken answers of upstreams for a whole gateway, and what must be so afterwards. */
+/** Broken upstream answers for a whole gateway, and a check of the state afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { TransportKind } from "../../lib/upstreams/select_transport.ts";
@@ -11,7 +11,7 @@ import { model, startGateway, upstream } from "../support/gateway.ts";
 import { PROTOCOLS } from "../upstream/replies.ts";
 import { brokenAnswer } from "./answers.ts";
 
-/** What is tried. */
+/** Options of a run. */
 export interface AnswersOptions {
   seed: number;
   answers: number;
@@ -20,7 +20,7 @@ export interface AnswersOptions {
 
 const AT_ONCE = 8;
 const PRICING = { prompt: "0.000001", completion: "0.000002" };
-/** Some answers say that they are longer than they are. */
+/** Some answers announce more bytes than they have. */
 const LIMITS = { first_byte_ms: 2_000, idle_ms: 1_000, total_ms: 2_000 };
 
 /** Asks, and has each answer broken. @returns how often each end was seen. @throws {AssertionError} at the first wrong one */

@@ -5,7 +5,7 @@ import { SPOKEN } from "../e2e/fault/matrix/said.ts";
 import { field, file } from "./forms.ts";
 import type { Sound } from "./requests.ts";
 
-/** Keys of whoever asks. */
+/** Keys of the sender. */
 export interface Asker {
   key: string;
   admin: string;
@@ -14,7 +14,7 @@ export interface Asker {
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAIAAAAuKetIAAAAAElFTkSuQmCC";
 const SCHEMA = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
 
-/** Models with an upstream behind them, one for each protocol that upstreams speak. */
+/** Models at upstreams, one for each upstream protocol. */
 const OUTSIDE: readonly string[] = SPOKEN.map((spoken) => `acme/${spoken}`);
 
 /** How much rarer images are: the model paints them. */

@@ -79,7 +79,7 @@ const ODD_TEXTS = [
   '{"a":1,"\\u0061":2}',
 ];
 
-/** Changes a JSON value in up to three places, and gives its text, which may be no JSON any more. */
+/** Changes a JSON value in up to three places. Returns its text, which may be invalid JSON. */
 export function changedJson(sound: JsonObject, random: Random): string {
   const changed = structuredClone(sound);
   const marks: string[] = [];
@@ -96,7 +96,7 @@ export function changedJson(sound: JsonObject, random: Random): string {
 
 interface Change {
   random: Random;
-  /** Strings that stand where the JSON text is to be changed. */
+  /** Strings that mark the places to change in the JSON text. */
   marks: string[];
 }
 

@@ -1,4 +1,4 @@
-/** Golden files of answers: each holds an upstream's stream beside what the clients of every other protocol get. */
+/** Golden files of answers: each has an upstream's stream beside the answers to clients of every other protocol. */
 import { aggregateEvents } from "../../lib/protocols/canonical/aggregate_events.ts";
 import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -127,14 +127,14 @@ const PLAIN_REPLIES = Object.fromEntries(PROTOCOLS.map((client) => {
   return [client, answerFor(client, events).reply ?? {}];
 }));
 
-/** An answer as differences: of the reply from a plain one, and of each frame from what the reply says. */
+/** An answer as differences: of the reply from a plain one, and of each frame from the expected frame. */
 function describe(client: Protocol, { reply, error, frames }: ClientAnswer): JsonObject {
   const plain = PLAIN_REPLIES[client] ?? {};
   const whole = reply === undefined ? { error: error ?? null } : { reply: different(reply, plain) };
   return { ...whole, stream: frames.map((frame) => shorten(frame, reply ?? plain)) };
 }
 
-/** Members that differ; those that only the other object has are named under "without". */
+/** Members that differ; those that only the other object has are listed under "without". */
 function different(object: JsonObject, other: JsonObject): JsonObject {
   const changed = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
     const before = other[name];
@@ -206,10 +206,7 @@ function referTo(reply: JsonObject, value: JsonObject): Json {
   return parseJson(JSON.stringify(value, (_name, part) => paths.get(JSON.stringify(part)) ?? part));
 }
 
-/**
- * The upstream's frames. A value that is equal to the previous frame's is left out, a larger repeated one is "as
- * above".
- */
+/** The upstream's frames. A value equal to the previous frame's is left out, a larger repeated one is "as above". */
 function describeInput(frames: readonly Frame[]): Json[] {
   let before: JsonObject = {};
   const seen = new Set<string>();

@@ -11,7 +11,7 @@ import { readEntries } from "../e2e/nodes/cluster.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../e2e/program/load.ts";
 import { type Figure, publish } from "./figures.ts";
 
-/** Where Debian's `libfaketime` has the library that tells programs another time. */
+/** Path of Debian's `libfaketime`, which makes programs see another time. */
 const LIBRARY = ["x86_64", "aarch64"].map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`)
   .find(
     (path) => {
@@ -23,7 +23,7 @@ const LIBRARY = ["x86_64", "aarch64"].map((machine) => `/usr/lib/${machine}-linu
     },
   );
 
-/** What the clock shows, one after the other, and for how long, in milliseconds. */
+/** Offsets of the clock in order, and how long each lasts, in milliseconds. */
 const JUMPS = ["+0", "+1h", "+0", "-1h", "+0", "-1d", "+0", "+1d", "-1h", "+0"];
 const JUMP_MS = 4_000;
 const CLIENTS = 8;
@@ -50,7 +50,7 @@ function configFor(load: Load, more: JsonObject): string {
   });
 }
 
-/** The environment of a program whose clock shows what the file says: the time of the wall alone, so that waits are true. */
+/** Environment of a program whose wall clock follows the file; timers are unaffected. */
 function clockOf(file: string): Record<string, string> {
   return {
     LD_PRELOAD: LIBRARY ?? "",

@@ -20,7 +20,7 @@ function figuresOf({ entries, complete, unseen, lost, keys, starts }: Crashes, {
     entered_twice: entries.length - ids.size,
     charged_but_unseen: unseen,
     lost_uncharged: lost,
-    /** Answers of errors that cost nothing, whose entries were on their way. */
+    /** Free answers of errors, whose entries were not written yet. */
     free_answers_missing: tried.filter(({ id = "", paid }) => id !== "" && paid === undefined && !ids.has(id)).length,
     entries: entries.length,
     keys_acknowledged: keys,

@@ -1,4 +1,4 @@
-/** A disk that is full, cannot be written, or holds damaged files: no wrong success, nothing spoiled, and service comes back. */
+/** A disk that is full, read-only, or holds damaged files: no false success, no corruption, and service recovers. */
 import { assert, assertEquals, assertGreater, assertLess, assertMatch } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
@@ -110,16 +110,16 @@ async function ask(gateway: Running, { native, stream, number }: { native: boole
   return { id, status: response.status, retryAfter: response.headers.get("retry-after"), text: await response.text() };
 }
 
-/** What was seen while nothing could be entered. */
+/** Observations while nothing could be entered. */
 interface Sight {
   refused: number;
   /** Streams that began before the gateway knew, and ended with an error. */
   broken: number;
-  /** Ids of what was answered whole all the same: there was room for it. */
+  /** Ids of requests that were answered whole all the same: there was room. */
   whole: string[];
 }
 
-/** While nothing can be entered every protocol says so in its own words, and what costs nothing works. */
+/** While nothing can be entered, every protocol reports it with its own error, and free requests work. */
 async function look(gateway: Running, { load, sight }: { load: Load; sight: Sight }): Promise<void> {
   for (const native of [false, true]) {
     for (const stream of [false, true]) {
@@ -195,7 +195,7 @@ for (const kind of KINDS) {
             await pause(1_500);
             const from = load.tried.length;
             await disk.fill();
-            // What there is of the log is written to once more, then nothing can be.
+            // One more write to the existing part of the log succeeds, then none does.
             await until(() => load.tried.slice(from).some(({ status }) => status === 503), {
               within: 60_000,
               what: "the disk is full",
@@ -324,12 +324,12 @@ Deno.test({
     }),
 });
 
-/** A store with entries, some of them in the log alone, as a crash leaves it. */
+/** A store with entries, some of them only in the log, as after a crash. */
 async function crashed(folder: string): Promise<string[]> {
   await using load = createLoad(Math.random);
   await writeConfig(folder, load, { budget: { usd: "100000", period: "total" } });
   const gateway = await start(["serve"], { folder, env: ENV });
-  // Few enough that all of it is in the log still.
+  // Few enough that all of it is still in the log.
   for (let count = 0; count < 100; count++) await load.ask(gateway.origin, count % 2 === 0 ? "whole" : "streamed");
   const running = load.run(gateway.origin, CLIENTS);
   await pause(200);
@@ -346,7 +346,7 @@ async function copyStore(from: string, to: string): Promise<void> {
   }
 }
 
-/** What became of a damaged store: not opened, with a word; or opened, and whole. */
+/** Result of opening a damaged store: an error message, or a complete store. */
 async function judge(folder: string, whole: readonly string[]): Promise<"refused" | "found" | "whole" | "shorter"> {
   let store;
   try {
@@ -361,7 +361,7 @@ async function judge(folder: string, whole: readonly string[]): Promise<"refused
   try {
     const { ok } = await auditLedger(store.ledger);
     if (!ok) return "found";
-    // What ran at that moment was entered as lost when the store was opened.
+    // Requests in progress at that moment were entered as lost when the store was opened.
     const ids = answered(await readEntries(store.ledger));
     assertEquals(ids, whole.slice(0, ids.length));
     return ids.length === whole.length ? "whole" : "shorter";
@@ -424,11 +424,11 @@ Deno.test("a truncated or changed log and damaged pages: rejected with a message
       count("file_cut", await judge(folder, whole));
       await Deno.remove(folder, { recursive: true });
     }
-    // A file that is damaged never serves as if it were whole, unless nothing was in the place.
+    // A damaged file never serves as if it were complete, unless the damaged place was empty.
     for (const how of [counts.last_page, counts.any_page, counts.file_cut]) assertEquals(how?.shorter, undefined);
     assertGreater((counts.any_page?.refused ?? 0) + (counts.any_page?.found ?? 0), 20);
     assertGreater(counts.log_cut?.shorter ?? 0, 40);
-    // The program itself says it in a line, and ends.
+    // The program itself reports it in a line, and ends.
     const folder = `${root}/program`;
     await copyStore(reference, folder);
     await Deno.remove(`${folder}/sluice.db-wal`).catch(() => {});

@@ -1,4 +1,4 @@
-/** What must be exact, over all there is: tokens against the reference, and streams wherever their bytes are split. */
+/** Exact results over all inputs: token counts against the reference, and streams split at every byte. */
 import process from "node:process";
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { Tiktoken } from "js-tiktoken/lite";
@@ -20,7 +20,7 @@ const LONG = 1_000_000;
 const MOST_MS = 500;
 /** Times that it is counted: what other programs take of the core is not there each time. */
 const TIMES = 4;
-/** Longest time that a turn of the event loop may take meanwhile, in milliseconds. */
+/** Longest allowed turn of the event loop meanwhile, in milliseconds. */
 const MOST_TURN_MS = 50;
 /** Fewest places at which a stream is split in two. */
 const LEAST_SPLITS = 100_000;
@@ -96,7 +96,7 @@ Deno.test("exactness: every recorded stream reads the same, split at any byte", 
     for (let at = 0; at <= bytes.length; at++) {
       const frames = framesOf([bytes.subarray(0, at), bytes.subarray(at)]);
       assertEquals(frames.length, recorded.frames.length, `${recorded.name} at ${at}`);
-      // What is read of the same frames is the same.
+      // The same frames give the same result.
       for (const [i, frame] of frames.entries()) {
         if (frame.data !== recorded.frames[i]?.data) {
           assertEquals(frame, recorded.frames[i], `${recorded.name} at ${at}`);

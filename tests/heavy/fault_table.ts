@@ -38,13 +38,13 @@ function table(rows: readonly FaultRow[]): string {
   return cells.map((line) => `| ${line.join(" | ")} |\n`).join("");
 }
 
-/** What was seen over the usual transport, and over the other where that differs. */
+/** Outcome over the usual transport, and over `fetch` where it differs. */
 function seen({ http1 = {}, fetch = {} }: Readonly<Record<string, Seens>>): string {
   const [usual, other] = [words(http1), words(fetch)];
   return usual === other ? usual : `${usual}; over \`fetch\` ${other}`;
 }
 
-/** The most frequent first. Clients of messages know 529 for what is 503 to others. */
+/** The most frequent first. Clients of messages get 529 where others get 503. */
 function words(seens: Seens): string {
   return Object.entries(seens).sort(([, a], [, b]) => b - a).map(([name]) => name).join(" or ").replace(
     "503 or 529",

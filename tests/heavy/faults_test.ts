@@ -13,7 +13,7 @@ const MIB = 1024 ** 2;
 /** Most descriptors that may be open after a transport's part beyond those before: connections that are kept idle. */
 const KEPT = 64;
 
-/** What came of one cell. */
+/** Result of one cell. */
 interface Met extends Outcome {
   transport: string;
   cell: Cell;

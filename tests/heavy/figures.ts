@@ -1,4 +1,4 @@
-/** What the heavy suites leave behind: one line of JSON on standard output, and a file in `results/`. */
+/** Figures of the heavy suites: one line of JSON on standard output, and a file in `results/`. */
 
 /** A value of the figures: plain data. */
 export type Figure = string | number | boolean | null | readonly Figure[] | { readonly [name: string]: Figure };

@@ -18,7 +18,7 @@ const GROWTH_BYTES = 100 * 1024 ** 2;
 const MIB = 1024 ** 2;
 const PARTS = 20;
 
-/** What was seen after one part of the requests. */
+/** State after one part of the requests. */
 interface Look {
   rss: number;
   descriptors: number;

@@ -12,11 +12,11 @@ import { BOMBS } from "./hostile/bombs.ts";
 import { endlessHead, manyStreams, rapidReset } from "./hostile/http2.ts";
 
 const MB = 1_000_000;
-/** What connections of HTTP/2 may leave in memory, in MB. */
+/** Memory that HTTP/2 connections may leave behind, in MB. */
 const MOST_AFTER_HTTP2 = 50;
 /** Longest time that another client waits while a bomb is read, in milliseconds. */
 const MOST_WAIT_MS = 250;
-/** What a body may take of memory while it is read: so many times itself, and what a collection of garbage leaves, in MB. */
+/** Memory for reading a body: at most this multiple of its size, plus uncollected garbage in MB. */
 const MOST_TIMES = 3;
 const SLACK_MB = 80;
 /** Times that a body is sent. */
@@ -28,7 +28,7 @@ const MOST_LEAVE_MS = 100;
 /** Times that a neighbour floods, and for how long, in milliseconds. */
 const FLOODS = 12;
 const FLOOD_MS = 2_000;
-/** Requests of the neighbour that is refused, per second; and of the one that is watched. */
+/** Requests per second of the rejected neighbour, and of the measured client. */
 const FLOOD_PER_SECOND = 300;
 const CALM_PER_SECOND = 50;
 
@@ -103,7 +103,7 @@ Deno.test("hostile clients: expensive bodies are answered, and delay no other cl
       const bytes = new TextEncoder().encode(body());
       const sent = [];
       for (let time = 0; time < TIMES; time++) sent.push(await send(bytes, path));
-      // What other programs take of the core is not there each time.
+      // Load by other programs does not occur each time.
       const waits = Math.min(...sent.map(({ wait }) => wait));
       const memory = Math.max(...sent.map(({ peak }) => peak));
       const [{ status, ms } = { status: 0, ms: 0 }] = sent;
@@ -128,7 +128,7 @@ async function sendBomb(
     await connection.write(new TextEncoder().encode(head));
     for (let at = 0; at < body.length;) at += await connection.write(body.subarray(at, at + 65_536));
   } catch {
-    // Refused before all of it was read.
+    // Rejected before all of it was read.
   }
   return await answered;
 }
@@ -141,7 +141,7 @@ async function readStatus(connection: Deno.Conn): Promise<number> {
   return status;
 }
 
-/** Asks again and again whether the gateway lives. Gives the longest time that it took to say so, in milliseconds. */
+/** Polls the gateway's health. `stop` returns the longest time of an answer, in milliseconds. */
 function startCanary(origin: string): { stop(): Promise<number> } {
   let isOver = false;
   let longest = 0;
@@ -162,7 +162,7 @@ function startCanary(origin: string): { stop(): Promise<number> } {
   };
 }
 
-/** The memory of a process in MB; from now on its peak is looked at. */
+/** Memory of a process in MB; resets its peak. */
 async function residentMb(pid: number): Promise<number> {
   await Deno.writeTextFile(`/proc/${pid}/clear_refs`, "5");
   return await statusMb(pid, "VmRSS");
@@ -225,7 +225,7 @@ Deno.test("hostile clients: a flood by one key at most doubles the latency of an
       rounds.push({ alone, beside });
     }
     worker.terminate();
-    // What other programs take of the core is not there in each round, a neighbour's part is.
+    // Load by other programs does not occur in each round; a neighbour's effect does.
     const least = (kind: "alone" | "beside", share: number) =>
       Math.min(...rounds.map((round) => quantile(round[kind], share)));
     const told = (share: number) => ({ alone: round(least("alone", share)), beside: round(least("beside", share)) });
@@ -237,14 +237,14 @@ Deno.test("hostile clients: a flood by one key at most doubles the latency of an
       p99_ms: told(0.99),
     };
     assert(refused > FLOODS * FLOOD_PER_SECOND, `${refused} refused`);
-    // A millisecond is what this process's own timers are apart.
+    // The timers of this process have a resolution of a millisecond.
     for (const share of [0.5, 0.95]) {
       assertLessOrEqual(least("beside", share), 2 * least("alone", share) + 1, `the ${share} quantile`);
     }
   });
 });
 
-/** Begins so many per second, whatever becomes of them. Gives what came of all. */
+/** Starts this many calls per second, without waiting for them. Returns all results. */
 async function paced<Value>(
   perSecond: number,
   { forMs, run }: { forMs: number; run: () => Promise<Value> },
@@ -267,7 +267,7 @@ function round(value: number): number {
   return Math.round(value * 100) / 100;
 }
 
-/** When clients leave: before the upstream's head, before its first event, and within a stream that says nothing. */
+/** When clients leave: before the upstream's head, before its first event, and within a silent stream. */
 const PHASES = ["before the head", "before the first event", "in the middle", "while it is silent"] as const;
 
 for (const transport of ["http1", "fetch"] as const) {
@@ -288,7 +288,10 @@ for (const transport of ["http1", "fetch"] as const) {
   });
 }
 
-/** Lets clients come and leave one after the other. Gives the time from each one's leaving to the end of its upstream's request. */
+/**
+ * Clients that connect and leave one after the other. Returns the time from each disconnect to the end of its upstream
+ * request.
+ */
 async function leave(phase: typeof PHASES[number], transport: "http1" | "fetch"): Promise<{ ms: number }[]> {
   const { opening, pieces } = frames("chat", ["one ", "two "], "told");
   const never = new Promise<void>(() => {});
@@ -325,7 +328,7 @@ function* talking(opening: readonly string[], pieces: readonly string[]): Genera
   for (;;) yield* [...pieces, pause(2)];
 }
 
-/** Reads until a text has come. */
+/** Reads until a text has arrived. */
 async function hear(connection: Deno.Conn, text: string): Promise<void> {
   const bytes = new Uint8Array(16_384);
   let heard = "";

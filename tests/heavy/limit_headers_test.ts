@@ -1,4 +1,4 @@
-/** What 10,000 answers and refusals tell of limits, in both dialects, is what a list of all requests says. */
+/** The limit headers of 10,000 answers and rejections, in both dialects, match a list of all requests. */
 import { assertEquals } from "@std/assert";
 import { compareHeaders } from "../e2e/limits/header_oracle.ts";
 import { publish } from "./figures.ts";

@@ -7,9 +7,9 @@ import { publish } from "./figures.ts";
 
 /** How long the image takes, in milliseconds. */
 const IMAGE_MS = Number(Deno.env.get("HEAVY_IMAGE_MS") ?? 600_000);
-/** What a node holds outlives it by this time: the image takes far longer. */
+/** Seconds for which a node's holds outlive it: the image takes far longer. */
 const LEASE_SECONDS = 5;
-/** What an image under way gets when the other node is told to end, in seconds. */
+/** Seconds that an image in progress gets when the other node is told to end. */
 const DRAIN_SECONDS = 10;
 /** Time between two looks, in milliseconds. */
 const LOOK_MS = Math.min(5_000, IMAGE_MS / 20);
@@ -19,7 +19,7 @@ const ENV = { PATIENT_KEY: "key-of-one-who-waits", OTHER_KEY: "key-of-one-who-is
 /** 1e-12 USD that a token of an image costs before the reload, and afterwards. */
 const PRICE = { before: "0.000004", units: 4_000_000n, after: "0.4" };
 
-/** A host that paints for as long as it is asked to. */
+/** A host that paints until released. */
 function slowHost() {
   const over = Promise.withResolvers<void>();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
@@ -86,7 +86,7 @@ Deno.test({
     const answering = ask(one, { key: ENV.PATIENT_KEY, prompt: "slowly" });
     await until(() => holds().then((held) => held === 1), { within: 10_000, what: "the image has begun" });
 
-    // Whoever looks from the other node finds its slot taken and its money held, long after the first lease.
+    // From the other node, its slot is taken and its money held, long after the first lease.
     let looks = 0;
     let reloaded = 0;
     let cut: { status: number; text: string; afterMs: number; code: number } | undefined;

@@ -1,4 +1,7 @@
-/** Postgres and Redis come and go at random for minutes, under load: nothing answered is lost, no budget is overdrawn. */
+/**
+ * Postgres and Redis fail and recover at random for minutes, under load: no answered request is lost, no budget is
+ * overdrawn.
+ */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../lib/json/mod.ts";
 import { formatUsd } from "../../lib/billing/money.ts";
@@ -8,9 +11,9 @@ import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served
 import { type Random, seeded } from "../support/random.ts";
 import { type Figure, publish } from "./figures.ts";
 
-/** How long they come and go, in milliseconds. */
+/** Duration of the outages, in milliseconds. */
 const CHAOS_MS = Number(Deno.env.get("HEAVY_CHAOS_MS") ?? 180_000);
-/** How long one is gone, and how long both are there, in milliseconds. */
+/** Lengths of an outage, and of the times between, in milliseconds. */
 const GONE_MS = { least: 100, most: 7_000 };
 const THERE_MS = { least: 100, most: 5_000 };
 const NODES = 3;
@@ -18,7 +21,7 @@ const CLIENTS = 4;
 /** Longest that any request may take, whatever is unreachable, in milliseconds. */
 const LONGEST_MS = 15_000;
 const BACK_MS = 60_000;
-/** What the poor key may spend: far less than it asks for. */
+/** Budget of the poor key: far less than it requests. */
 const BUDGET = 3_000_000_000n;
 const PER_MINUTE = 60;
 const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 7);
@@ -43,7 +46,7 @@ function configFor(load: Load): JsonObject {
   };
 }
 
-/** What one client saw of its requests for the embedded model. */
+/** Answers that one client of the embedded model saw. */
 interface Watched {
   answered: string[];
   statuses: Record<number, number>;
@@ -65,7 +68,7 @@ async function askEcho(node: Node, key: string, watched: Watched): Promise<numbe
   return status;
 }
 
-/** Asks again and again with a key whose budget is too small for all of it. */
+/** Sends requests continuously with a key whose budget is too small for all of them. */
 function spend(nodes: readonly Node[], watched: Watched): { stop(): Promise<void> } {
   let isOver = false;
   const running = Promise.all(nodes.map(async (node) => {
@@ -82,12 +85,12 @@ function spend(nodes: readonly Node[], watched: Watched): { stop(): Promise<void
   };
 }
 
-/** Lets engines come and go. Gives how often each way. */
+/** Stops and restarts engines. Returns how often in each way. */
 async function chaos(engines: Record<string, Engine>, random: Random): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   const between = ({ least, most }: { least: number; most: number }) => least + random.next() * (most - least);
   const until = performance.now() + CHAOS_MS;
-  // Each in a row of its own, so that at times both are gone.
+  // Independently of each other, so that at times both are gone.
   await Promise.all(
     Object.entries(engines).map(async ([name, engine]) => {
       while (performance.now() < until) {
@@ -137,7 +140,7 @@ Deno.test({
       });
     }
     const backMs = Math.round(performance.now() - backAt);
-    // Limits hold for all nodes together again. What was counted in an outage may still count.
+    // Limits hold across all nodes again. What was counted in an outage may still count.
     await pause(61_000);
     const tight: Watched = { answered: [], statuses: {}, longestMs: 0 };
     await Promise.all(Array.from({ length: 12 }, async (_, client) => {
@@ -150,7 +153,7 @@ Deno.test({
       within: 90_000,
       what: "nothing is held any more",
     });
-    // What outages held is free again: the poor key can spend the rest.
+    // The holds of outages are released: the poor key can spend the rest.
     const rest: Watched = { answered: [], statuses: {}, longestMs: 0 };
     await until(async () => await askEcho(nodes[0] as Node, SECRETS.POOR_KEY, rest) === 429, {
       within: BACK_MS,

@@ -1,4 +1,4 @@
-/** Whether a gateway with the flags of the tasks gives back the memory that a peak of streams took. Linux only. */
+/** Whether a gateway with the flags of the tasks releases the memory of a peak of streams. Linux only. */
 import { assert, assertEquals } from "@std/assert";
 import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
 import { addKey, inFolder, start } from "../support/program.ts";
@@ -7,7 +7,7 @@ import { publish } from "./figures.ts";
 const STREAMS = 500;
 const WORDS = 3_000;
 
-/** Longest time until it is given back, in milliseconds, and how much of what the peak took may stay. */
+/** Longest time until it is released, in milliseconds, and the part of the peak's growth that may remain. */
 const BACK_MS = 60_000;
 const KEPT = 0.6;
 

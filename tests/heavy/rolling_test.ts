@@ -1,4 +1,4 @@
-/** Three gateways are started anew in turn, over and over, behind the very HAProxy that docs/how-to/rolling-restart.md describes. */
+/** Three gateways are restarted in turn, over and over, behind the HAProxy of docs/how-to/rolling-restart.md. */
 import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/billing/money.ts";
 import { isInstalled } from "../e2e/deploy/programs.ts";
@@ -12,7 +12,7 @@ import { publish } from "./figures.ts";
 const ROUNDS = Number(Deno.env.get("HEAVY_ROUNDS") ?? 3);
 const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 23);
 
-/** As the guide says. */
+/** The guide's values. */
 const SHUTDOWN = { ready_delay_ms: 5_000, drain_seconds: 30, images_drain_seconds: 60 };
 
 const NODES = 3;

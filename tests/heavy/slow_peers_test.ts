@@ -17,21 +17,21 @@ const ROUNDS = Number(Deno.env.get("HEAVY_ROUNDS") ?? 4);
 const PER_SECOND = 100;
 const MEASURE_MS = 10_000;
 /**
- * How long slow ones are put up with, in milliseconds: longer than they are measured beside. A reader of 1 KiB per second
- * makes room for more once in 64 s, as the system tells the other side of no less: it is noticed before that.
+ * The limit for slow peers, in milliseconds: longer than the measurement beside them. A reader of 1 KiB per second
+ * makes room only every 64 s, because the system announces no less: it is noticed before that.
  */
 const PATIENCE_MS = 26_000;
-/** Time for the buffers between to fill, and for what the last round left to end, in milliseconds. */
+/** Time for the buffers between to fill, and for the previous round to end, in milliseconds. */
 const SETTLE_MS = 3_000;
-/** More than what the limit and what is on the way take: the machine is busy here. */
+/** More than the limit and the way back take: the machine is busy here. */
 const CUT_MS = 2 * PATIENCE_MS + 5_000;
-/** Readers that read on after they were cut, to see what they were told. */
+/** Readers that continue after they were cut, to see the error they got. */
 const DRAINED = 35;
 /** Growth of memory for each slow peer, at most, in bytes. */
 const PER_PEER_BYTES = 1024 * 1024;
-/** Readers that come all at once keep two shared cores busy for seconds. */
+/** Many concurrent readers keep two shared cores busy for seconds. */
 const CONNECT_MS = 30_000;
-/** Writers whose answer may be lost, as their next byte reset the connection: one in so many. */
+/** One of this many writers may lose its answer, because its next byte reset the connection. */
 const RESET_OF = 50;
 const COMPLETION = 3_000_000n;
 
@@ -94,7 +94,7 @@ function assertRefused({ native, text, ms }: Written): void {
   assert(ms > PATIENCE_MS - 500 && ms < PATIENCE_MS + 10_000, `${ms} ms`);
 }
 
-/** It was told why, in its protocol, and not that it is complete. */
+/** The reader got the error of its protocol, and no mark of a complete answer. */
 function assertCut({ native, end }: Read): void {
   assert(end.includes("left unread"), end);
   assert(native ? end.includes("event: error\n") : end.includes('data: {"error"'), end);
@@ -130,7 +130,7 @@ Deno.test({
         if (isOver) return;
         gateway.kill("SIGKILL");
         const { err } = await gateway.ended;
-        // What is expected of slow writers is left out.
+        // Log lines that slow writers are expected to cause are left out.
         const lines = err.split("\n").filter((line) => !line.includes('"kind":"too_slow"'));
         await Deno.stderr.write(new TextEncoder().encode(`${lines.slice(-20).join("\n")}\n`));
       });
@@ -155,9 +155,9 @@ Deno.test({
       for (let round = 0; round < ROUNDS; round++) {
         await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
         const alone = await normal(clients);
-        // Beside those that come: their buffers fill, which is work that a quick reader would be, too.
+        // While they connect, their buffers fill: the same work as a quick reader causes.
         const coming = normal(clients);
-        // Where it fails, that is told when it is waited for.
+        // A failure is reported where it is awaited.
         coming.catch(() => {});
         const opened = await tell(peers, {
           kind: "open",
@@ -200,13 +200,13 @@ Deno.test({
         assertEquals([entry?.ending, entry?.status, entry?.source], ["abandoned", 200, "counted"], id);
         assertGreater(entry?.cost ?? 0n, 0n);
       }
-      // Exactly what was sent of it is what it costs.
+      // The cost is exactly that of the sent part.
       for (const { id, words } of read) {
         const entry = entries.get(id);
         assertEquals(entry?.tokens.completion, words, id);
         assertEquals(entry?.cost, BigInt(words) * COMPLETION + BigInt(entry?.tokens.prompt ?? 0) * 1_000_000n);
       }
-      // What never became a request costs nothing.
+      // Requests that were never complete cost nothing.
       for (const { cost, status } of entries.values()) assert(status !== 408 || cost === 0n);
 
       const p99 = {
@@ -231,7 +231,7 @@ Deno.test({
         writers_refused: heard.length,
         writers_reset: writers.length - heard.length,
         errors_of_others: 0,
-        // What else the machine did: with more work than cores, times tell more of that than of the gateway.
+        // Load of the machine: with more work than cores, times describe it rather than the gateway.
         load_average: Deno.loadavg()[0] ?? 0,
       };
       await publish("slow_peers", figures);

@@ -18,7 +18,7 @@ import { cpuSeconds, descriptorLimit, weigh, type Weight } from "./streams/weigh
 /** Streams of one process, and of two together. */
 const ALONE = Number(Deno.env.get("HEAVY_STREAMS") ?? 9_500);
 const TOGETHER = Number(Deno.env.get("HEAVY_STREAMS") ?? 10_000);
-/** How long all of them are open, in milliseconds; once more, to see whether memory is used again. */
+/** How long all of them are open, in milliseconds; a second round shows whether memory is reused. */
 const HOLD_MS = 60_000;
 const AGAIN_MS = 12_000;
 /** Streams that one job opens. */
@@ -27,20 +27,20 @@ const OPENED_AT_ONCE = 1_000;
 const WARM = 100;
 /** Descriptors of a process beside those of its streams, of which each has two. */
 const OTHER_DESCRIPTORS = 400;
-/** Growth of memory for each stream, at most, in bytes: what the runtime takes for two connections is 90 KiB of it. */
+/** Largest growth of memory per stream, in bytes: 90 KiB of it are the runtime's for two connections. */
 const PER_STREAM_BYTES = 320 * 1024;
-/** Descriptors that may come to those before the streams. */
+/** Descriptors that may remain beyond those before the streams. */
 const DESCRIPTORS_LEFT = 20;
 /** How long Redis may take, in milliseconds: it has to share two cores with everything else here. */
 const REDIS_MS = 5_000;
-/** Time for descriptors to come back, in milliseconds. */
+/** Time for descriptors to be closed, in milliseconds. */
 const BACK_MS = 90_000;
 
 const PRICES = { prompt: 1_000_000n, completion: 3_000_000n };
 const PROMPT_TOKENS = 200;
 const MODEL = "acme/counter";
 
-/** What all nodes are started with. */
+/** Configuration of all nodes. */
 function configFor(port: number, more: JsonObject): JsonObject {
   const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrency: 20_000 };
   const budget = { usd: "100000", period: "month" };
@@ -91,7 +91,7 @@ interface Scene {
   opening: Omit<Extract<Told, { kind: "open" }>, "streams">;
 }
 
-/** Opens streams, holds them, and has them end. Asserts that nothing goes wrong with any of them. */
+/** Opens streams, holds them, and ends them. Asserts that all were correct. */
 async function wave(scene: Scene, { streams, holdMs, before }: { streams: number; holdMs: number; before: Weight }) {
   const { clients, nodes, status, opening } = scene;
   const begun = await status("status");
@@ -119,7 +119,7 @@ async function wave(scene: Scene, { streams, holdMs, before }: { streams: number
   await status("end");
   const seen = await tell(clients, { kind: "finish" });
   const last = await status("status");
-  // Every number that was said was heard, once and in order, and every stream has its end.
+  // Every number arrived once and in order, and every stream has its end.
   assertEquals([seen.errors, seen.failed, seen.events], [[], 0, last.events]);
   assertEquals([last.open, last.broken, last.ended, seen.ended], [0, 0, begun.ended + streams, last.ended]);
   await tell(clients, { kind: "close" });
@@ -208,7 +208,7 @@ async function hold({ store: address, streams, start }: Parts): Promise<Record<s
   };
   await Deno.stdout.write(new TextEncoder().encode(`${JSON.stringify(figures)}\n`));
   assertLess(figures.per_stream_bytes.most, PER_STREAM_BYTES);
-  // The engine gives memory back when it needs room, not when there is nothing to do: the next ones use what is free.
+  // The engine releases memory when it needs room, not when idle: the next streams reuse it.
   assertLess(peak(again), 1.5 * peak(first));
   return figures;
 }

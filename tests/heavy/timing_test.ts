@@ -1,9 +1,9 @@
 /**
- * Whether the time that a refusal takes tells how much of a key was right: keys that begin as a real one does, against keys
- * that begin as one does that was never issued, in random order. Both have a beginning in common among themselves: what was
- * seen just before is always read a little faster, whatever it is. Welch's t of the two times must stay below 4.5, which chance alone reaches once
- * in 150,000 tries. What is far beyond the usual (another program had the core) is cut off alike for both. A real leak is
- * there each time, so that a pair fails where three rounds in a row do.
+ * Whether the time of a rejection reveals how much of a key was right. Compares keys that begin like a real one with
+ * keys that begin like one that was never issued, in random order. Each group has a common beginning: repeated data is
+ * always read a little faster. Welch's t of the two times must stay below 4.5, which chance alone reaches once in
+ * 150,000 tries. Outliers (another program had the core) are cut off alike for both. A real leak shows each time, so a
+ * pair fails only if three rounds in a row do.
  */
 import { assert, assertEquals } from "@std/assert";
 import { authenticate } from "../../lib/access/authenticate.ts";
@@ -27,7 +27,7 @@ const CALLS = 60_000;
 const REQUESTS = 12_000;
 /** Wrong keys that are asked with, again and again in random order. */
 const WRONG_KEYS = 8_192;
-/** Share of times that are kept: the rest is what the machine did meanwhile. */
+/** Share of times that are kept: the rest is noise of the machine. */
 const KEPT = 0.8;
 /** Leading characters that a key has in common with the real one: `sk-sluice-` and 29 of its own. */
 const SHARED_BYTES = 22;
@@ -93,7 +93,7 @@ function momentsOf(sample: readonly number[]): { mean: number; variance: number 
   return { mean, variance };
 }
 
-/** Keys in the form of issued ones, with a good checksum: half of them begin as the real one does. */
+/** Keys in the form of issued ones, with a valid checksum: half of them begin like the real one. */
 function nearAndFar(real: string): (near: boolean) => string {
   const [nearly, other] = [real, mintKey()].map((key) =>
     Uint8Array.fromBase64(key.slice("sk-sluice-".length, "sk-sluice-".length + 43), { alphabet: "base64url" })
@@ -113,7 +113,7 @@ async function withRing(
   const issued = Array.from({ length: 200 }, (_, i) => issueKey({ name: `k${i}`, group: "default", now: 0 }));
   for (const { record } of issued) await store.keys.add(record);
   const keys = createKeyRing({ config: parseConfig({}), store: store.keys, now: () => 1 });
-  // The real one is in use: what is remembered of it must not tell of it either.
+  // The real one is in use: its cached record must not reveal it either.
   assert(await keys.find(issued[100]?.key ?? "") !== undefined);
   const refuse = (key: string) =>
     Promise.try(() =>
@@ -167,7 +167,7 @@ Deno.test(`timing: the admin key, SEED=${SEED}`, async () => {
   await assertSilent({ name: "admin_key", pairs: CALLS, make: likeText(ADMIN_KEY), refuse });
 });
 
-/** Keys as long as the real one: half of them are it but for their last six characters. */
+/** Keys as long as the real one: half of them differ from it only in the last six characters. */
 function likeText(real: string): (near: boolean) => string {
   const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
   const some = (length: number) => Array.from({ length }, () => letters[random.below(letters.length)]).join("");
@@ -207,7 +207,7 @@ Deno.test("timing: a comparison that stops at the first difference would be dete
   assert(Math.abs(t) > MOST_T, `t is ${t}`);
 });
 
-/** What compares a key with one other character by character does, up to the first difference. */
+/** The work of a character-by-character comparison, up to the first difference. */
 function prefixWork(real: string, key: string): Promise<void> {
   let right = 0;
   while (right < key.length && key.charCodeAt(right) === real.charCodeAt(right)) right++;

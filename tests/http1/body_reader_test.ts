@@ -8,7 +8,7 @@ const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeA
 const textOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
 const CHUNKED: BodyFraming = { kind: "chunked" };
 
-/** Reads a body that comes in pieces; each lies where the one before lay, as in a connection. */
+/** Reads a body in pieces; each reuses the buffer of the one before, as in a connection. */
 function readPieces(body: BodyReader, pieces: readonly Uint8Array[]): { text: string; left: string } {
   const longest = Math.max(...pieces.map(({ length }) => length));
   const inbox: ReceiveBuffer = { buffer: new Uint8Array(longest + 10), start: 0, end: 0 };
@@ -63,7 +63,7 @@ Deno.test("bodies are read completely, split anywhere, and no byte further", () 
       const more = pieces.map((piece, at) => at === last ? bytesOf(`${textOf(piece)}HTTP/1.1`) : piece);
       assertEquals(readPieces(createBody(framing), more), { text, left: "HTTP/1.1" }, name);
     }
-    // Wherever it is cut, that is no end.
+    // No cut position counts as an end.
     for (let cut = 0; cut < wire.length; cut++) {
       const body = createBody(framing);
       readPieces(body, [bytesOf(wire.slice(0, cut))]);

@@ -3,12 +3,12 @@
 /** One difference. */
 export interface Difference {
   name: string;
-  /** What is different, and why we do it so. */
+  /** The difference, and the reason for ours. */
   why: string;
   wire: string;
-  /** What `fetch` makes of it on the newest runtime: a status and a body, or an error. */
+  /** Result of `fetch` on the newest runtime: a status and a body, or an error. */
   fetch: { status: number; body: string } | "error";
-  /** What we make of it. */
+  /** Our result. */
   http1: { status: number; body: string } | "error";
 }
 
@@ -17,7 +17,7 @@ const CHUNKED = `${OK}transfer-encoding: chunked\r\n\r\n`;
 const hello = { status: 200, body: "hello" } as const;
 const same = (fetch: Difference["fetch"]): Pick<Difference, "fetch" | "http1"> => ({ fetch, http1: "error" });
 
-/** All of them that are known. Everything else is the same: see the test beside. */
+/** All known differences. The test beside proves that everything else is the same. */
 export const DIFFERENCES: readonly Difference[] = [
   {
     name: "a length and a transfer coding",

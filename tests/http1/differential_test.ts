@@ -8,7 +8,7 @@ import { request } from "../upstreams/transports.ts";
 import { DIFFERENCES } from "./differences.ts";
 import { say, startRawUpstream, type Then } from "../upstream/raw.ts";
 
-/** What a transport makes of an answer. */
+/** A transport's result for an answer. */
 type Said = { status: number; headers: Record<string, string | null>; body: string } | "error";
 
 const NAMES = ["content-type", "upgrade", "retry-after-ms", "retry-after"] as const;
@@ -24,7 +24,7 @@ async function sayOf(transport: Transport, url: string, body: string): Promise<S
   }
 }
 
-/** As `sayOf`; where there is an error, which may be the end of a connection that was kept, once more on a new one. */
+/** Like `sayOf`; after an error, which may be the end of a kept connection, retries once on a new one. */
 async function sayOfKept(transport: Transport, url: string, body: string): Promise<Said> {
   const said = await sayOf(transport, url, body);
   if (said !== "error") return said;

@@ -8,7 +8,7 @@ import { say, startRawUpstream } from "../upstream/raw.ts";
 const OK = "HTTP/1.1 200 OK\r\n";
 const SECOND = `${OK}content-length: 4\r\n\r\nevil`;
 
-/** Answers behind which another one may be hidden, or whose end is not certain. */
+/** Answers that may hide another one, or whose end is ambiguous. */
 const BROKEN: [name: string, wire: string][] = [
   ["a length and chunks", `${OK}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${SECOND}`],
   ["chunks and a length", `${OK}transfer-encoding: chunked\r\ncontent-length: 100\r\n\r\n0\r\n\r\n`],
@@ -50,7 +50,7 @@ Deno.test("malformed HTTP/1.1 is rejected at once, and its connection is closed"
         if (request === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
         else {
           await say(socket, wire).catch(() => {});
-          // It stays open: nothing but the answer itself can tell.
+          // It stays open: only the answer itself reveals the fault.
           await socket.read(new Uint8Array(1));
         }
         return request === 0 ? "keep" : "close";

@@ -71,7 +71,7 @@ Deno.test("bodies of any length are sent in one or several pieces with the right
       }
     }
   }
-  // What was given back is taken once.
+  // A returned buffer is lent once.
   const [one, two] = [scratches.take(1), scratches.take(1)];
   assertEquals(one === two, false);
 });

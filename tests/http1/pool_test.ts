@@ -13,7 +13,7 @@ const ADDRESSES = addressPolicy();
 const OK = "HTTP/1.1 200 OK\r\n";
 const HELLO = `${OK}content-length: 5\r\n\r\nhello`;
 
-/** A server that says the same to everybody. */
+/** A server that gives every request the same answer. */
 const startSame = (wire = HELLO): RawUpstream =>
   startRawUpstream(async (socket) => {
     await say(socket, wire);
@@ -45,7 +45,7 @@ Deno.test("the most recently used connection is reused first, and idle connectio
   const transport = createHttp1Transport({ idleConnections: 2 });
   const three = await Promise.all([1, 2, 3].map(() => transport.send(request(server.url))));
   for (const incoming of three) await incoming.text(10);
-  // The one that had been idle longest went.
+  // The connection that had been idle longest was closed.
   await soon("one closed", server.ended(1));
   for (let number = 0; number < 4; number++) await (await transport.send(request(server.url))).text(10);
   assertEquals(server.accepted, 3);
@@ -84,7 +84,7 @@ Deno.test("a connection closed by its server while idle is not reused", async ()
   for (let number = 1; number <= 5; number++) {
     assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
     server.hangUp();
-    // The runtime tells of it when it comes round.
+    // The runtime notices it in a later turn.
     await new Promise((resolve) => setTimeout(resolve, 20));
     assertEquals(server.accepted, number);
   }
@@ -253,7 +253,7 @@ Deno.test("a request that was not sent completely is repeated once, on a new con
     const buffer = new Uint8Array(1_000_000);
     const first = await socket.read(buffer) ?? 0;
     if (number === 0) {
-      // Answers once, and is gone in the middle of the next request.
+      // Answers once, and closes in the middle of the next request.
       await say(socket, HELLO);
       await socket.read(buffer);
     } else {
@@ -277,7 +277,7 @@ Deno.test("a request that was not sent completely is not repeated once its answe
     await say(socket, HELLO);
     await socket.read(buffer);
     await say(socket, "HTTP/1.1 500 ");
-    // What it said is not lost with the connection.
+    // Its answer is not lost with the connection.
     await new Promise((resolve) => setTimeout(resolve, 50));
   });
   const transport = createHttp1Transport();

@@ -12,7 +12,7 @@ function valueOf(value: string, { name = "upgrade", read }: { name?: string; rea
   return headers[read ?? name.toLowerCase()];
 }
 
-/** Reads a head that comes in two pieces, behind what another answer left. */
+/** Reads a head that arrives in two pieces, after the rest of another answer. */
 function readSplit(text: string, split: number): { end: number; looks: number } {
   const before = "xx\r\n\r\n";
   const bytes = bytesOf(before + text);
@@ -112,7 +112,7 @@ Deno.test("each byte of a head is one character", () => {
     if ((byte < 0x20 && byte !== 9) || byte === 0x7f) assertThrows(read, MalformedResponse);
     else assertEquals(read(), text);
   }
-  // What would be one character of UTF-8, and one that UTF-8 cannot mean.
+  // Bytes that would be one UTF-8 character, and bytes that are invalid UTF-8.
   for (const text of ["\xc3\xa4", "\xef\xbf\xbd", "\xef\xbb\xbfHTTP", "\xe9\xe9"]) assertEquals(valueOf(text), text);
 });
 

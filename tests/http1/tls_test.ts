@@ -13,7 +13,7 @@ const TLS = {
   key: await Deno.readTextFile(new URL("server.key", FILES)),
 };
 
-/** A server of HTTP/1.1 over TLS that offers what it is told to. */
+/** An HTTP/1.1 server over TLS with this ALPN offer. */
 function startTls(
   alpnProtocols?: string[],
 ): AsyncDisposable & { port: number; accepted: number; chosen: Set<string | null> } {
@@ -89,7 +89,7 @@ Deno.test("the runtime's certificate authorities are trusted, for names and addr
       assertEquals(await callFrom(`https://${host}:${server.port}`, env), said, JSON.stringify(env));
     }
   }
-  // Nobody speaks HTTP/2.
+  // HTTP/2 was not chosen.
   assertEquals([...server.chosen], ["http/1.1"]);
 });
 

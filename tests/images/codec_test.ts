@@ -116,7 +116,7 @@ Deno.test({
   },
 });
 
-/** A PNG that says it is of a size, without any pixels. */
+/** A PNG header with this size, without any pixels. */
 function header(width: number, height: number): Uint8Array<ArrayBuffer> {
   const file = encodePng(blank({ width: 1, height: 1 }, 9));
   new DataView(file.buffer).setUint32(16, width);

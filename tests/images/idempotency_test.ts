@@ -47,7 +47,7 @@ function replayed(given: StoredAnswer): StoredAnswer {
 
 const never = () => Promise.reject(new Error("this must not run"));
 
-/** Work that ends when it is told to. */
+/** Work that ends on command. */
 function controlled() {
   const { promise, resolve, reject } = Promise.withResolvers<StoredAnswer>();
   let signal: AbortSignal | undefined;
@@ -296,7 +296,7 @@ Deno.test("readIdempotencyKey() accepts 1 to 255 printable characters and reject
   assertThrows(() => read("a", true), GatewayError, "stream");
 });
 
-/** A store far away: every call takes some turns of the queue of microtasks before it is done, and some after. */
+/** A distant store: every call takes some microtasks before it is done, and some after. */
 function farAway(answers: AnswerStore, turns: () => number): AnswerStore {
   const later = async <T>(call: () => Promise<T>): Promise<T> => {
     for (let left = turns(); left > 0; left--) await Promise.resolve();
@@ -314,7 +314,7 @@ function farAway(answers: AnswerStore, turns: () => number): AnswerStore {
   };
 }
 
-/** Answers that are not found before the test says so; who has claimed a request looks once more, at once. */
+/** Lookups that finish on command; after a claim, another lookup starts at once. */
 function lookedFor() {
   const { answers } = openMemoryStore();
   const looks: { go: () => void; fail: (error: Error) => void }[] = [];
@@ -379,7 +379,7 @@ Deno.test("a client that leaves during the lookup, or a failed lookup, does not 
     client.abort(gone);
     assertEquals(await assertRejects(() => left[1 - index] ?? never()), gone);
   }
-  // What the one who left had asked for comes to nothing.
+  // The work for the client that left is discarded.
   looks[0]?.go();
   await settle();
   assertEquals(looks.length, 2);
@@ -471,7 +471,7 @@ Deno.test("the work of a dead node is repeated by another after its lease", asyn
   const run = one.run(request(first.work));
   run.catch(() => {});
   await clock.pass(25_000);
-  // Nothing of it happens any more.
+  // It has no further effect.
   clock.stop();
   const second = controlled();
   const repeat = two.run(request(second.work));
@@ -618,7 +618,7 @@ interface Work {
   hash: string;
   serial: number;
   signal: AbortSignal;
-  /** Whether it was told to stop because nobody waited. */
+  /** Whether it was stopped because no request waited for it any more. */
   stopped: boolean;
   resolve: (answer: StoredAnswer) => void;
   reject: (error: unknown) => void;
@@ -659,7 +659,7 @@ async function simulate(
   const processes = Array.from({ length: nodes }, open);
   let calls: Call[] = [];
   let works: Work[] = [];
-  /** What was done, by key: the one charge its window allows. */
+  /** Completed work by key: the one charge that its window allows. */
   const done = new Map<string, { hash: string; serial: number; at: number }>();
   const errors = new Map<unknown, Work>();
   const bySerial = new Map<number, Work>();
@@ -670,7 +670,7 @@ async function simulate(
       call.process === process && call.key === key && call.hash === hash && call.outcome === undefined &&
       !call.client.signal.aborted
     ).length;
-  /** What processes did when they died: it is theirs until their leases are over. */
+  /** Work of dead processes, which stays claimed until their leases end. */
   let ghosts: { key: string; hash: string; from: number }[] = [];
 
   /** `key hash` of all that has moved since everything was last at rest. */
@@ -783,7 +783,7 @@ async function simulate(
       }
       ghosts = ghosts.filter(({ from }) => clock.now() - from < leaseMs);
     } else {
-      // A process dies: its works never end, and nobody hears from it again.
+      // A process dies: its work never ends, and it stays silent.
       await rest();
       const index = below(nodes);
       const dead = processes[index] as Process;
@@ -804,7 +804,7 @@ async function simulate(
   for (let round = 0; round < 40 && calls.some(({ outcome }) => outcome === undefined); round++) {
     for (const work of works) finish(work);
     await settle();
-    // In small steps: a process that stands still for longer than its lease may lose its work to another one.
+    // In small steps: a process that pauses for longer than its lease may lose its work to another one.
     for (let step = 0; step < 20; step++) {
       await clock.pass(5);
       await settle();

@@ -1,4 +1,4 @@
-/** Small images for tests, made byte by byte. Their headers are right; what comes after is not looked at. */
+/** Small images for tests, built byte by byte. Their headers are valid; the rest is not read. */
 import { Buffer } from "node:buffer";
 import { deflateSync } from "node:zlib";
 
@@ -44,7 +44,7 @@ function crc32(bytes: Uint8Array): number {
   return (crc ^ 0xffffffff) >>> 0;
 }
 
-/** A valid PNG, all gray; chunks may stand before its pixels. */
+/** A valid PNG, all gray; chunks may precede its pixels. */
 export function png(width: number, height: number, ...extra: Uint8Array[]): Bytes {
   const header = join(big(width, 4), big(height, 4), "\x08\x00\x00\x00\x00");
   const pixels = deflateSync(new Uint8Array((width + 1) * height));

@@ -77,7 +77,7 @@ Deno.test("an image is charged by its actual size, up to the most expensive vali
     [1536, 1024, 5_488],
     [1024, 1024, 7_024],
     [2880, 2880, 23_719],
-    // Sizes that nobody can ask for.
+    // Sizes that no request can ask for.
     [512, 512, 5_212],
     [1000, 1000, 6_912],
     [4096, 4096, dearest],

@@ -26,7 +26,7 @@ function upload(body: BodyInit, headers: Record<string, string> = {}): Request {
   });
 }
 
-/** A body that comes in the pieces given, each when it is asked for. */
+/** A body that delivers these pieces on demand. */
 function inPieces(pieces: Iterable<Uint8Array<ArrayBuffer>>): ReadableStream<Uint8Array<ArrayBuffer>> {
   return ReadableStream.from(pieces);
 }

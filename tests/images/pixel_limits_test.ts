@@ -103,7 +103,7 @@ Deno.test("an unread answer keeps its pixels until it is cut off", async () => {
   assertEquals([unread.status, next.status], [200, 200]);
   await next.body?.cancel();
   await assertRejects(() => unread.bytes());
-  // The same where it is kept for repeats.
+  // The same for a request that is kept for repeats.
   const again = { headers: { "idempotency-key": "one" } };
   const kept = await gateway.generate({ size: "1024x1024" }, again);
   const after = await gateway.generate({ size: "1024x1024" });

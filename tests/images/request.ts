@@ -1,7 +1,7 @@
 /** Requests for images, as models get them. */
 import type { ImageRequest } from "../../lib/images/types.ts";
 
-/** A small one, changed as told. */
+/** A small request with these changes. */
 export function imageRequest(change: Partial<ImageRequest> = {}): ImageRequest {
   return {
     kind: "generation",

@@ -4,7 +4,7 @@ import { brokenRules, fittingSize, isValidSize, nearestSize, readSize, sizeText 
 import type { Size } from "../../lib/images/types.ts";
 import { seeded } from "../support/random.ts";
 
-/** The rules once more, in words of their own: whole numbers only, each rule a condition. */
+/** The rules, implemented independently: integers only, one condition per rule. */
 function obeys(width: number, height: number): boolean {
   const [short = 0, long = 0] = [width, height].sort((a, b) => a - b);
   return (width & 15) === 0 && (height & 15) === 0 && long <= 3840 && short * 3 >= long &&
@@ -113,7 +113,7 @@ Deno.test("fittingSize() is valid, is itself for valid sizes, and is near in asp
     const what = `${sizeText(size)} -> ${sizeText(fitting)}`;
     assertEquals(brokenRules(fitting), [], what);
     assertEquals(fittingSize(fitting), fitting, what);
-    // What is asked for, brought within the rules; both sides then move by a step or two at most.
+    // The requested size, brought within the rules; both sides then change by a step or two at most.
     const ratio = Math.min(3, Math.max(1 / 3, size.width / size.height));
     assert(Math.abs(Math.log(fitting.width / fitting.height / ratio)) < 0.05, what);
     const pixels = Math.min(size.width * size.height, 8_294_400, 3840 * 3840 / Math.max(ratio, 1 / ratio));

@@ -17,7 +17,7 @@ import { rounds, skipInQuick } from "../support/skip.ts";
 
 const ROOMY: JsonLimits = { depth: 1000, nodes: 1e6, keys: 1e6 };
 
-/** What reading comes to, in words that show every difference: order, spelling of numbers, lone surrogates. */
+/** Result of reading as text that shows every difference: order, notation of numbers, lone surrogates. */
 function told(read: () => { value: Json; members: unknown; hasRaw: boolean }): unknown {
   try {
     const { value, members, hasRaw } = read();
@@ -28,7 +28,7 @@ function told(read: () => { value: Json; members: unknown; hasRaw: boolean }): u
   }
 }
 
-/** That a text is read in steps as it is at once, and written so. */
+/** Asserts that a text parses in steps as it does at once, and is written the same way. */
 function assertSame(text: string, limits = JSON_LIMITS): void {
   const short = told(() => parseAtOnce(text, limits));
   assertEquals(told(() => runToEnd(parseSteps(text, limits))), short, text.slice(0, 200));
@@ -136,7 +136,7 @@ Deno.test("strings are cut nowhere that one would see", () => {
   const random = seeded(5);
   const parts = [...CHARACTERS, "\\\\".repeat(7), '\\"'.repeat(5)];
   for (const part of parts) {
-    // What comes first moves the place of each cut.
+    // The prefix shifts the position of each cut.
     for (let shift = 0; shift < 7; shift += skipInQuick("Most shifts of long texts") ? 3 : 1) {
       const inside = "x".repeat(shift) + part.repeat(Math.ceil(70_000 / part.length));
       assertSame(`{"a":"${inside}","${inside}":["${inside}"]}`);

@@ -11,7 +11,7 @@ import { rounds } from "../support/skip.ts";
 
 const encoder = new TextEncoder();
 
-/** What the careful reader makes of a text; `undefined` where it finds a fault. */
+/** Result of the careful parser; `undefined` where it finds a fault. */
 function readCarefully(text: string, limits: JsonLimits): ParsedJson | undefined {
   try {
     return runToEnd(parseSteps(text, limits));
@@ -21,14 +21,17 @@ function readCarefully(text: string, limits: JsonLimits): ParsedJson | undefined
   }
 }
 
-/** That a text is read quickly, with its bytes and without, as it is carefully. Returns whether it says something. */
+/**
+ * Asserts that the fast parser agrees with the careful one, with and without the bytes. Returns whether it gave a
+ * result.
+ */
 function assertSame(text: string, limits = JSON_LIMITS): boolean {
   const careful = readCarefully(text, limits);
   const sources = text.isWellFormed() ? [text, encoder.encode(text)] : [text];
   for (const source of sources) {
     const quick = parseFast(source, limits);
     const at = JSON.stringify(text.slice(0, 300));
-    // What stands in place of bytes that are not UTF-8 is for the careful reader to judge.
+    // Replacement characters for invalid UTF-8 are left to the careful parser.
     if (typeof source !== "string" && text.includes("\ufffd") && quick === undefined) continue;
     const unread = typeof source === "string" &&
       ((text.length > 4_096 && /[^\0-\xff]/.test(text)) || !text.isWellFormed());
@@ -52,7 +55,7 @@ function assertSame(text: string, limits = JSON_LIMITS): boolean {
 
 const random = seeded(23);
 
-/** What strings are made of, as it is written; the last ones are faults. */
+/** Parts of strings as they are written; the last ones are faults. */
 const PARTS = [
   ..."aaaa {}[],:é字😀\u007f\u2028\ufffd\ufeff",
   ...["n", "r", "t", "b", "f", "/", "\\", '"'].map((letter) => `\\${letter}`),
@@ -322,7 +325,7 @@ Deno.test("parseFast() reads decimal numbers like the engine", () => {
   }
 });
 
-// The engine's parser guesses names from objects that it has read before, and takes "\\/" for the "\\" of one of them.
+// The engine's parser guesses names from earlier objects, and confuses "\\/" with the "\\" of one of them.
 Deno.test("parseFast() reads a name as written, whatever was read before", () => {
   for (const escape of ["/", "n"]) {
     const others = ['{"b":1,"\\\\":2}', '[{"b":1,"\\\\":2},0]'];

@@ -142,7 +142,7 @@ Deno.test("parseJson() rejects duplicate names in the two outermost levels, in a
     ]
   ) assertEquals(errorOf(text)?.message.startsWith("Expected each member once"), true, text);
   assertEquals(parseJson('{"a":{"b":{"c":1,"c":2}}}'), { a: { b: { c: 2 } } });
-  // What only looks alike, and numbers that are kept as their text, are no equal names.
+  // Similar names, and numbers that are kept as text, are not equal names.
   for (const text of ['{"1":{"1":1},"a":[{"a":1},{"a":1}],"\\u0031 ":1.0}', '[{"a":1},{"a":1.0},-0]', "[[[]],1.0]"]) {
     assertEquals(errorOf(text), undefined, text);
   }

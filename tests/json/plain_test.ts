@@ -8,7 +8,7 @@ Deno.test("parsePlain() reads a name as written, whatever was read before", () =
   for (const name of names) {
     const said: string = JSON.parse(`"${name}"`);
     for (const [before, behind] of [["", ""], ['{"x":', "}"], ['["\\n",', "]"], ['{"x":"a\\\\","y":', "}"]]) {
-      // What the engine takes the next name for: as long as that, and as its escape begins.
+      // The engine's guess for the next name: of the same length, and with the same beginning as the escape.
       const guess = JSON.stringify(name.slice(0, said.length));
       JSON.parse(`${before}{"b":1,${guess}:2}${behind}`);
       for (const space of ["", " ", "\r\n\t"]) {

@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const { below, shuffled } = seeded(7);
 
-/** A text as it is read of a client. */
+/** Reads a text as a client's body is read. */
 function read(text: string): { value: Json; source: RawSpanSource } {
   const bytes = encoder.encode(text);
   const parsed = parseFast(bytes, JSON_LIMITS);
@@ -17,7 +17,7 @@ function read(text: string): { value: Json; source: RawSpanSource } {
   return { value: parsed.value, source: { bytes, literals: parsed.literals } };
 }
 
-/** What is woven of a value; `undefined` where nothing is. */
+/** The woven text of a value; `undefined` if there is none. */
 function woven(value: Json, source: RawSpanSource): string | undefined {
   const json = writeWithRawSpans(value, source);
   if (json === undefined) return undefined;
@@ -58,7 +58,7 @@ Deno.test("writeWithRawSpans() handles every character in and beside a literal",
   for (const special of [...specials, '"', "\\", "/", "\x7f", "\x80", "\u2028", "😀", "\ufeff", "", '"}', '","']) {
     for (const pad of [0, 1, 15, 16, 31, 63, 64, 300]) {
       const text = special + "x".repeat(pad) + special + "y".repeat(RAW_SPAN_BYTES) + special;
-      // What has escapes of six letters is not known to stand as it is written: then only the last one is copied.
+      // Text with six-letter escapes may not be in canonical form: then only the last string is copied.
       const { value, source } = read(JSON.stringify([text, `${text}${text}`, "z".repeat(4_096)]));
       assertWoven(value, source);
     }
@@ -168,7 +168,7 @@ Deno.test("writeWithRawSpans() searches reordered strings at only a few position
   }
 });
 
-/** Strings of all kinds, by what they are made of. */
+/** Parts of strings of all kinds. */
 const PARTS = [...'aaaa {}[],:é字😀\u2028\ufeff\n\r\t\b\f"\\/', "\u0000", "\u001b", "\ud83d", "\x7f"];
 
 function randomString(length: number): string {

@@ -1,4 +1,4 @@
-/** What every limiter promises, wherever it keeps its counts. */
+/** Behaviour of every limiter, wherever it stores its counts. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
@@ -127,7 +127,7 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     assertEquals((await take({ ...tokens, cost: 0 })).retryAfterMs, 60_500);
     clock.now = 60_500;
     assertEquals(await left(limiter, tokens), [100]);
-    // What it was taken for has left the window: the debt counts from now on.
+    // Its reservation has left the window: the debt counts from now on.
     await limiter.end(two.id, 105);
     assertEquals(await left(limiter, tokens), [5]);
     clock.now = 120_999;

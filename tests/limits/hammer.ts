@@ -1,10 +1,10 @@
 /**
- * A node in a process of its own that takes of one limit as fast as it can, and tells every taking in a line on standard
- * output: `deno run -A hammer.ts ORDERS`, with the orders as JSON. It ends with its standard input, in good order.
+ * A node in a process of its own that reserves from one limit as fast as it can, and writes each reservation as a line
+ * to standard output: `deno run -A hammer.ts ORDERS`, with the orders as JSON. It ends cleanly with its standard input.
  */
 import { limitOf, openNode } from "./redis_nodes.ts";
 
-/** What it is to do. */
+/** Orders of the process. */
 export interface Orders {
   url: string;
   unit: "requests" | "concurrency";
@@ -16,7 +16,7 @@ export interface Orders {
   leaseMs: number;
   /** True: requests end, and their ledger entries never become durable. */
   isUnentered?: boolean;
-  /** How fast the clock of the limits runs, told apart from the server's where it is not 1. */
+  /** Speed of the limits' clock; 1 for the server's own. */
   speed: number;
 }
 

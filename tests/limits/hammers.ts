@@ -2,7 +2,7 @@
 import { assertEquals } from "@std/assert";
 import type { Orders } from "./hammer.ts";
 
-/** A line that a process tells. */
+/** An output line of a process. */
 export interface HammerLine {
   id?: string;
   asked?: number;
@@ -10,7 +10,7 @@ export interface HammerLine {
   ended?: number;
 }
 
-/** A process that hammers, and what it has told so far. */
+/** A hammering process, and its output so far. */
 export interface Hammer {
   told: HammerLine[];
   kill(signal: Deno.Signal): void;

@@ -118,7 +118,7 @@ Deno.test("createLimitError() names owner and amount of the limit, and the time 
   for (const [over, type, text] of cases) {
     const error = createLimitError(refusal([over], 1_234));
     assertEquals(error.message, `Rate limit reached: ${text}. Please try again in 1.234s`);
-    // What Codex reads it by.
+    // Codex parses this part.
     assertMatch(error.message, /Please try again in (\d+(?:\.\d+)?)(s|ms)/);
     const reply = openaiErrorReply(error, "1");
     assertEquals(reply.body, { error: { message: error.message, type, param: null, code: "rate_limit_exceeded" } });

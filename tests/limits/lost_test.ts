@@ -11,7 +11,7 @@ const OPTIONS = { ignore: !HAS_REDIS };
 /** A session ends soon after its node. */
 const LEASE_MS = 1_000;
 
-/** A node enters nothing in its first seconds: nodes that only lost Redis come back meanwhile. */
+/** A node enters nothing in its first seconds: nodes that only lost Redis reconnect meanwhile. */
 const SOON = { within: 20_000 };
 
 const SLOT = limitOf("key:hammered", "concurrency", 300);
@@ -74,7 +74,7 @@ Deno.test({
       leaseMs: LEASE_MS,
       enterLost(requests) {
         enter(requests);
-        // It never learns that this worked, and never tells Redis.
+        // It never learns that this worked, and never informs Redis.
         return death.promise;
       },
     });

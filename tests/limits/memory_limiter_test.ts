@@ -29,7 +29,7 @@ Deno.test("the memory limiter removes idle limits, and requests that never ended
   assertEquals(limiter.size, 0);
 });
 
-/** Limiters with one mistake each, and words of the promise that it breaks. */
+/** Limiters with one bug each, and a part of the title of the behaviour that it breaks. */
 const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) => Limiter }> = {
   "one that looks, and takes a moment later": {
     words: "more than a limit",
@@ -157,7 +157,7 @@ for (const [name, { words, spoil }] of Object.entries(BROKEN)) {
   });
 }
 
-/** The bare methods: a spread leaves out what a getter gives. */
+/** The plain methods: a spread would omit getters. */
 function methodsOf({ take, end, undo, statuses, healthy, close }: Limiter): Limiter {
   return { take, end, undo, statuses, healthy, close };
 }

@@ -7,7 +7,7 @@ import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
 const PROCESSES = 6;
 const WINDOW_MS = 60_000;
 
-/** What scheduling on a busy machine may add, in milliseconds. */
+/** Delay that scheduling on a busy machine may add, in milliseconds. */
 const SLACK_MS = 1_000;
 
 async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, leaseMs = 3_000): Promise<Hammer[]> {
@@ -90,7 +90,7 @@ Deno.test({
     let [held, most] = [0, 0];
     for (const { by } of events) most = Math.max(most, held += by);
     assertEquals(most, limit);
-    // It would not tell much if hardly anything had happened.
+    // With few events the test would prove little.
     assertGreater(events.length, 500);
   },
 });

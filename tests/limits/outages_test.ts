@@ -11,12 +11,12 @@ const TIMEOUT_MS = 500;
 const PROMPT_ROUNDS = 5;
 const LEASE_MS = 2_000;
 
-/** What scheduling on a busy machine may add, in milliseconds. */
+/** Delay that scheduling on a busy machine may add, in milliseconds. */
 const SLACK_MS = 1_000;
 
 const UP_AGAIN = { within: 10_000, what: "Redis counts again" };
 
-/** Every way in which Redis goes away and comes back, and what it still counts of five slots that were taken before. */
+/** All ways in which Redis fails and recovers, and how many of five earlier slots it still counts. */
 const OUTAGES = {
   crash: {
     kept: false,
@@ -36,7 +36,7 @@ const OUTAGES = {
     go: (redis: Engine) => Promise.resolve(redis.signal("SIGSTOP")),
     comeBack: (redis: Engine) => Promise.resolve(redis.signal("SIGCONT")),
   },
-  // All sessions have ended: a node that comes back first may free the slots of the others.
+  // All sessions have ended: a node that reconnects first may free the slots of the others.
   "still for long": {
     kept: true,
     slots: [0, 1, 2, 3, 4, 5],
@@ -48,7 +48,7 @@ const OUTAGES = {
   },
 };
 
-/** Takes of every node at once, as many from each. What is refused for want of Redis counts as such. */
+/** Reserves the same number at every node at once. Errors for lack of Redis are counted separately. */
 async function burst(
   nodes: readonly OpenNode[],
   { limitRequests, each }: { limitRequests: LimitRequest[]; each: number },
@@ -126,7 +126,7 @@ async function openAll(
   for (let count = 0; count < NODES; count++) {
     nodes.push(stack.use(await openNode(redis.url, { outage, timeoutMs: TIMEOUT_MS, leaseMs: LEASE_MS })));
   }
-  // With its next sign of life each hears of those that came later.
+  // With its next heartbeat, each node learns of the later ones.
   await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 3 + 200));
   return Object.assign(stack, { nodes });
 }
@@ -205,7 +205,7 @@ for (const outage of ["local", "closed"] as const) {
           await burst(nodes, { limitRequests: rate("prompt"), each: 1 });
         }
         assertLess(performance.now() - at, PROMPT_ROUNDS * TIMEOUT_MS, "only the first wait for what does not come");
-        // What ends now is not known to Redis before it is back.
+        // An end during the outage reaches Redis only after it.
         await first.limiter.end(before.ids[0]?.[0] ?? "", 40);
         const alone = await burst(nodes, { limitRequests: [slots], each: 3 });
         assertEquals(alone.admitted, outage === "local" ? 9 : 0);
@@ -225,7 +225,7 @@ for (const outage of ["local", "closed"] as const) {
             [await leftOf(limiter, requests), await leftOf(limiter, tokens)],
             kept ? [60 - 6, 1000 - 600] : [60, 1000],
           );
-          // A Redis that stood still counts for a minute what it was asked before it was given up.
+          // A Redis that paused counts for a minute the requests it got before it was given up.
           if (!kept) assertEquals(await leftOf(limiter, rate("during")[0] as LimitRequest), 60);
           assertEquals(await leftOf(limiter, busy.limitRequests[1] as LimitRequest), 6, "nothing is held by nobody");
         }

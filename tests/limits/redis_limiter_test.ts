@@ -37,8 +37,8 @@ async function openNodes(monotonic: () => number, change: Partial<NodeSessionOpt
 }
 
 /**
- * Several nodes as one limiter: everything is asked of any of them, and ends where it was taken. One after the other, as
- * the simulation has to know what was first.
+ * Several nodes as one limiter: each call goes to any of them, and ends where it was reserved. Sequentially, because
+ * the simulation must know the order.
  */
 function anyOf(limiters: readonly Limiter[], before: () => Promise<void> = () => Promise.resolve()): Limiter {
   const { below } = seeded(5);

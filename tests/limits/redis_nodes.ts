@@ -1,4 +1,4 @@
-/** Limiters on a Redis of the test, as nodes open them, and what tests ask of them. */
+/** Limiters on the test's Redis, opened as by nodes, and helpers for tests. */
 import type { LimitDecision, Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import type { NodeSessionOptions } from "../../lib/limits/node_session.ts";
 import { openSharedLimiter } from "../../lib/limits/redis_limiter.ts";
@@ -7,7 +7,7 @@ import { Secret } from "../../lib/secret.ts";
 /** A line of a limiter's log. */
 export type Line = Parameters<NodeSessionOptions["log"]>[0];
 
-/** A limiter, and what it has logged. */
+/** A limiter with its log. */
 export interface OpenNode extends AsyncDisposable {
   limiter: Limiter;
   lines: Line[];
@@ -35,7 +35,7 @@ export function limitOf(name: string, unit: LimitUnit, limit: number, cost = 1):
   return { name, unit, limit, cost, reportOnly: false };
 }
 
-/** What is left of a limit. */
+/** The remaining amount of a limit. */
 export async function leftOf(limiter: Limiter, limitRequest: LimitRequest): Promise<number> {
   return (await limiter.statuses([limitRequest]))[0]?.remaining ?? NaN;
 }

@@ -1,4 +1,4 @@
-/** What a limiter does, told slowly: a log of all that was taken, read anew for every question. */
+/** A slow reference limiter: it keeps a log of all reservations, and reads it anew for every question. */
 import { assert } from "@std/assert";
 import type { LimitDecision, LimitRequest, LimitStatus } from "../../lib/limits/limiter.ts";
 
@@ -6,7 +6,7 @@ const BUCKET_MS = 500;
 const WINDOW_MS = 60_000;
 const LATE_MS = 60_000;
 
-/** What one request took of one limit, or a debt of it. */
+/** One request's reservation of one limit, or a debt of it. */
 interface Mark {
   id: string;
   limitRequest: LimitRequest;
@@ -24,7 +24,7 @@ export class Reference {
   /** Until when the ids are known that took and have not ended. */
   readonly #open = new Map<string, number>();
 
-  /** What a take must answer. */
+  /** The required decision of a take. */
   expect({ limitRequests }: { limitRequests: readonly LimitRequest[] }, now: number): Omit<LimitDecision, "statuses"> {
     const waits = limitRequests.map((limitRequest) => ({ limitRequest, waitMs: this.#waitFor(limitRequest, now) }))
       .filter(({ waitMs }) => waitMs > 0);
@@ -79,8 +79,8 @@ export class Reference {
   }
 
   /**
-   * The promises themselves, without buckets. What was just admitted is in the log already: no 60 seconds that end now
-   * hold more than a limit. Or something was refused: 60.5 seconds would have.
+   * The guarantees themselves, without buckets. An admitted request is in the log already: the 60 seconds that end now
+   * hold no more than the limit. After a rejection, 60.5 seconds would hold more.
    */
   checkPromise(
     limitRequests: readonly LimitRequest[],

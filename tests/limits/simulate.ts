@@ -1,4 +1,7 @@
-/** Requests of several names come and go by chance, and a limiter is held against the slow reference at every step. */
+/**
+ * Requests with several names arrive and end at random, and the limiter is compared with the slow reference at every
+ * step.
+ */
 import { assert, assertEquals } from "@std/assert";
 import type { LimitDecision, Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { seeded } from "../support/random.ts";
@@ -22,7 +25,7 @@ const LONGEST_MS = 90_000;
 
 /** How closely a run is watched. */
 export interface Watch {
-  /** Counts what happened, so that a test can tell that everything did. */
+  /** Counts events, so that a test can assert that all kinds occurred. */
   seen?: Map<string, number>;
   /** True: only the promises are checked, and not whether every number is that of the log. */
   promisesOnly?: boolean;
@@ -68,7 +71,7 @@ export async function simulate(
   ): Promise<Omit<LimitDecision, "statuses">> {
     const ids = Array.from({ length: many }, () => `r${++serial}`);
     const takings = await Promise.all(ids.map((id) => limiter.take({ id, ...wish })));
-    // In whatever order they came, those that were admitted were first.
+    // In whatever order they arrived, the admitted ones came first.
     const order = takings.map((taking, index) => ({ taking, id: ids[index] ?? "" }))
       .sort((a, b) => Number(b.taking.admitted) - Number(a.taking.admitted));
     for (const { taking: { statuses, ...taking }, id } of order) {
@@ -87,7 +90,7 @@ export async function simulate(
     return order.at(-1)?.taking ?? { admitted: true, over: [], retryAfterMs: 0 };
   }
 
-  /** Waiting as long as was told is enough; a bucket less is not. */
+  /** Waiting for the announced time is enough; one bucket less is not. */
   async function wait(
     wish: { limitRequests: LimitRequest[]; forMs: number },
     { over, retryAfterMs }: Omit<LimitDecision, "statuses">,
@@ -107,7 +110,7 @@ export async function simulate(
     reference.end(id, tokens, now());
   }
 
-  /** Ends one of them, in one way or another. */
+  /** Ends one of them in a random way. */
   async function endOne(ids: string[]): Promise<void> {
     const [id] = ids.splice(below(ids.length), 1);
     if (id === undefined) return;
@@ -136,7 +139,7 @@ export async function simulate(
       "not what the log leaves",
     );
   }
-  // What nobody ends is free when its time is over.
+  // A request that is never ended is released when its time is over.
   const forgotten = below(2) === 0;
   while (!forgotten && open.length > 0) await endOne(open);
   if (!forgotten) {

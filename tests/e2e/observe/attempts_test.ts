@@ -1,4 +1,4 @@
-/** What an operator sees of the attempts at upstreams: metrics, log lines, and the sentence of `/readyz`. */
+/** How attempts at upstreams appear to operators: metrics, log lines, and the reason in `/readyz`. */
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { explainRequest } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
@@ -12,7 +12,7 @@ import { readExposition, valueOf } from "./exposition.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A configuration with one model whose targets are tried in this order. */
+/** A configuration with one model and these targets in order. */
 function targets(urls: Record<string, string>, more: JsonObject = {}): JsonObject {
   const names = Object.keys(urls);
   return {
@@ -220,7 +220,7 @@ Deno.test("a breaker's gauge falls only after its target was tried", async () =>
     assertEquals(await gauge(), "3", `minute ${minute}`);
     await time.pass(MINUTE_MS);
   }
-  // A failed trial leaves it as it is.
+  // A failed trial does not change it.
   await ask(gateway);
   assertEquals(await gauge(), "3");
   await time.pass(MINUTE_MS);

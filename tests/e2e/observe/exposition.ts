@@ -64,7 +64,7 @@ function readLabels(text: string): Record<string, string> {
   return labels;
 }
 
-/** What `promtool check metrics` and the conventions object to. */
+/** Violations of the rules of `promtool check metrics` and of the naming conventions. */
 export function lint(families: ReadonlyMap<string, Family>): string[] {
   const problems: string[] = [];
   for (const { name, type, help, samples } of families.values()) {
@@ -108,7 +108,7 @@ function lintHistogram(name: string, samples: readonly Sample[]): string[] {
   return problems;
 }
 
-/** The value of a series, by its name and all its labels; `undefined` where it is not there. */
+/** Value of the series with this name and exactly these labels; `undefined` if absent. */
 export function valueOf(text: string, name: string, labels: Record<string, string> = {}): string | undefined {
   const wanted = JSON.stringify(Object.entries(labels).sort());
   for (const { samples } of readExposition(text).values()) {

@@ -98,7 +98,7 @@ Deno.test("the line of a stream follows its end, and gauges count it until then"
   assertEquals(streamed?.request_id, idOf(response));
   const text = await metricsOf(gateway);
   assertEquals(valueOf(text, "sluice_open_streams"), "0");
-  // The one that asks.
+  // The request for the metrics itself.
   assertEquals(valueOf(text, "sluice_open_requests"), "1");
 });
 
@@ -303,7 +303,7 @@ Deno.test("disconnects at any moment leave one line each, and nothing open", asy
     try {
       await (await gateway.ask("chat", body, { signal: leave.signal })).text();
     } catch {
-      // It has left.
+      // The client has left.
     }
     clearTimeout(timer);
   });
@@ -338,7 +338,7 @@ Deno.test("/metrics is open to this machine without a proxy, to the admin key, o
     await using gateway = startGateway({ ...file });
     const response = await fetch(`${gateway.url}/metrics`, { headers });
     await response.body?.cancel();
-    // The test's gateway has one listener for clients: where there is an admin key it is asked for all the same.
+    // The test's gateway has one listener for clients: with an admin key configured, the key is required there, too.
     assertEquals(response.status, status, JSON.stringify([file, headers]));
     if (status === 200) {
       assertEquals(response.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");

@@ -33,7 +33,7 @@ const CHUNK = { id: ANSWER, object: "chat.completion.chunk", created: 1, model: 
 const SAID = `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, delta: { content: ANSWER } }] })}\n\n`;
 const ENDED = `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\n`;
 
-/** What an upstream may do, well or badly. */
+/** Answers of an upstream, good and bad. */
 const PLAYS: readonly ((stream: boolean) => ScriptedAnswer)[] = [
   (stream) =>
     stream ? events(`${SAID}${ENDED}data: [DONE]\n\n`) : json({
@@ -94,7 +94,7 @@ Deno.test("no secret and no text of a prompt or answer is in a log line, metric 
   const until = Date.now() + 5_000;
   while (gateway.requestLines.length < asked && Date.now() < until) await new Promise((go) => setTimeout(go, 5));
   assertEquals(gateway.requestLines.length, asked);
-  // A vendor's message is logged without keys; here it holds words of a prompt, which no real one does by design.
+  // A vendor's message is logged without keys; here it holds words of a prompt, which no real one is meant to do.
   const messages = gateway.logs.flatMap(({ vendor_message }) => vendor_message === undefined ? [] : [vendor_message]);
   assert(messages.length > 0);
   assertEquals(leaksOf(JSON.stringify(messages), words.filter((word) => word !== PROMPT && word !== ANSWER)), []);

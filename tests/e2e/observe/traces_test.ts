@@ -123,7 +123,7 @@ Deno.test("with OTEL_DENO=true each model request has a span with its usage and 
     for (const span of wanted()) {
       assert(traces.has(span.traceId) && BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano));
     }
-    // One for each request to the upstream, which is told where it stands.
+    // One span for each request to the upstream, which gets its trace context.
     const calls = collector.spans.filter(({ name, kind }) => name === "POST" && kind === 3);
     assertEquals(
       server.requests.map(({ headers }) => headers.get("traceparent")),

@@ -3,7 +3,7 @@ import { startUpstream } from "../../upstream/mod.ts";
 import { compile, type CompileOptions, obstacle } from "../../support/compiling.ts";
 
 const PROBE = new URL("probe.ts", import.meta.url).pathname;
-/** What becomes of a try, where it is not refused as all the others. */
+/** Expected outcomes of attempts that are not denied like all others. */
 const OUTCOMES: Readonly<Record<string, string>> = {
   "read the configuration": "done",
   "write the store": "done",
@@ -17,7 +17,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   "connect to 127.0.0.1": "done",
 };
 
-/** Where clouds give out credentials to whoever asks from within a machine. */
+/** Addresses where clouds give credentials to any program on the machine. */
 const METADATA = [
   ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "100.100.100.200"],
   ...["fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "168.63.129.16", "192.0.0.192"],

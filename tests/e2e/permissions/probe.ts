@@ -1,4 +1,4 @@
-/** Tries what the executable must not be able to do, and prints what became of each try as JSON. */
+/** Attempts what the executable must not be able to do, and prints each outcome as JSON. */
 import { execFileSync } from "node:child_process";
 import { createRequire } from "node:module";
 import { networkInterfaces } from "node:os";
@@ -6,17 +6,17 @@ import { runInNewContext } from "node:vm";
 
 const [outside = "", library = "", code = "", ...addresses] = Deno.args;
 
-/** Node's interface does not say why a program did not run: what it would have made tells. */
+/** Node's API does not report why a program did not run, so the file it would have created is checked. */
 function touchByNode(path: string): void {
   try {
     execFileSync("/bin/touch", [path]);
   } catch {
-    // The next line says so.
+    // The next line checks this.
   }
   Deno.statSync(path);
 }
 
-/** Listens where it may, and connects. */
+/** Listens on a path inside the folder, and connects. */
 async function connectWithin(path: string): Promise<void> {
   using _listener = Deno.listen({ transport: "unix", path });
   (await Deno.connect({ transport: "unix", path })).close();
@@ -43,7 +43,8 @@ const TRIES: Readonly<Record<string, () => unknown>> = {
   "load native code by node": () => createRequire("file:///")(outside.replace(/[^/]*$/, "addon.node")),
   "evaluate a string": () => globalThis["eval"]("1"),
   "make a function of a string": () => Function("return 1")(),
-  // Two ways that no right and no flag closes: what is a string can be run, but no more than the rest of the program may.
+  // Two ways that neither permissions nor flags close: strings can be run as code, but with no more rights than the
+  // program.
   "run a string by node": () => runInNewContext("1"),
   "import a string": () => import(`data:text/javascript,export default ${Deno.args.length}`),
   "give a worker more rights": startWorker,
@@ -56,7 +57,7 @@ const TRIES: Readonly<Record<string, () => unknown>> = {
   "connect to a socket": () => Deno.connect({ transport: "unix", path: outside.replace(/[^/]*$/, "socket") }),
   "send a signal": () => Deno.kill(Deno.pid + 1, "SIGUSR1"),
   "import over the network": () => import(code),
-  // What it must be able to do: shows that the tries are tries.
+  // Permitted actions: they show that the attempts work at all.
   "read the configuration": () => Deno.readTextFileSync("./allowed.txt"),
   "write the store": () => Deno.writeTextFileSync("./data/allowed", ""),
   "connect to a socket beside the store": () => connectWithin(`${Deno.cwd()}/data/socket`),

@@ -7,7 +7,7 @@ const KEY = "a-key-for-the-tests-of-compressed-bodies";
 /** Bytes that the bombs inflate to: far more than a body may have, in 389 KB. */
 const BOMB_BYTES = 400_000_000;
 const AT_ONCE = 16;
-/** Memory that all of them together may take, in MiB: less than four bodies of the largest size. */
+/** Memory that all of them together may take, in MiB: less than four bodies of the maximum size. */
 const MOST_GROWTH_MIB = 128;
 /** Longest that `/healthz` may take meanwhile, in milliseconds. */
 const MOST_HEALTH_MS = 1_000;
@@ -18,7 +18,7 @@ async function statusMib(pid: number, name: string): Promise<number> {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status)?.[1]) / 1024;
 }
 
-/** A gzip body whose trailer says that it is `size` bytes long. */
+/** A gzip body whose trailer claims a length of `size` bytes. */
 function claiming(size: number, gzip: Uint8Array): Uint8Array<ArrayBuffer> {
   const lying = Uint8Array.from(gzip);
   new DataView(lying.buffer).setUint32(lying.length - 4, size, true);

@@ -3,9 +3,9 @@ import { inFolder, start } from "../../support/program.ts";
 import { createLoad, ENV, writeConfig } from "./load.ts";
 import { canRun, skipIf } from "../../support/skip.ts";
 
-/** What the system was asked for, in the order in which it was. */
+/** A system call, in order of the trace. */
 interface Traced {
-  /** What the program did, as strace writes it. */
+  /** The call as strace prints it. */
   text: string;
   /** Places in the order of all beginnings and ends of calls. */
   begin: number;
@@ -32,7 +32,7 @@ function callsIn(trace: string): Traced[] {
   return calls;
 }
 
-/** When each answer ended, by the id of its request: with its head where it is whole, else with its mark. */
+/** End of each answer by request id: with its head for whole answers, otherwise at its end mark. */
 function endsOf(calls: readonly Traced[]): Map<string, Traced> {
   const ends = new Map<string, Traced>();
   /** The request that is being answered, by connection. */

@@ -31,7 +31,7 @@ Deno.test("SIGTERM under load enters every answered request, ends others free of
     const { code, err } = await gateway.ended;
     const ms = performance.now() - begun;
     await running.stop();
-    // Each of them was told that it is over.
+    // Each stream got an error at its end.
     assertEquals((await endless).map(({ status }) => status), Array.from({ length: ENDLESS }, () => "fulfilled"));
     assertEquals([code, err.includes('"outcome":"late"')], [0, true], err.slice(-2_000));
     assert(ms >= DRAIN_MS - 100, `${ms} ms`);
@@ -48,7 +48,7 @@ Deno.test("SIGTERM under load enters every answered request, ends others free of
     assertEquals([holds, left, unseen], [[], 10n ** 15n - spent, 0]);
     assert(complete > 2 * CLIENTS, `only ${complete} answers were seen whole`);
     assertEquals(entries.filter(({ ending }) => ending === "lost"), []);
-    // All that reached the gateway is there, with what became of it.
+    // Every request that reached the gateway is there, with its outcome.
     const byId = new Map(entries.map((entry) => [entry.id, entry]));
     for (const { id = "", way } of load.tried) {
       if (id === "") continue;

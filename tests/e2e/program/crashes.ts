@@ -15,12 +15,12 @@ const CLIENTS = 16;
 const LIFE_MS = { least: 60, most: 1_500 };
 /** Longest time from a start after a kill until the gateway is ready, in milliseconds; most starts take less. */
 const READY_MS = 3_000;
-/** Longest time until a node that has nothing else to do voids what the dead held: it looks every minute. */
+/** Longest time until an idle node voids the holds of dead ones: it sweeps every minute. */
 const SWEPT_MS = 75_000;
-/** How long what a node holds outlives it, with Postgres, in seconds. */
+/** Seconds for which a node's holds outlive it, with Postgres. */
 const LEASE_SECONDS = 2;
 const BUDGET = 10n ** 17n;
-/** What the environment of the program says. */
+/** Environment of the program. */
 export const ENV = { ...LOAD_ENV, [ADMIN.env]: ADMIN.secret };
 
 /** A configuration for the load, an admin key and a budget. */
@@ -49,7 +49,7 @@ async function startReady(place: { folder: string; env: Record<string, string> }
   }
 }
 
-/** Looks at the books beside whoever serves. */
+/** Audits the ledger beside the running gateway. */
 async function examine(address: StoreAddress, load: Load) {
   const store = await openStore(address);
   try {
@@ -65,14 +65,14 @@ async function examine(address: StoreAddress, load: Load) {
   }
 }
 
-/** What was seen. */
+/** Counts of the run. */
 export interface Crashes {
   /** The last entries of the ledger. */
   entries: readonly KeptEntry[];
-  /** Answers that a client saw whole, and those that were charged although no client saw their end. */
+  /** Answers that a client received whole, and those that were charged although no client saw their end. */
   complete: number;
   unseen: number;
-  /** Requests whose process died, which cost nothing. */
+  /** Requests that cost nothing because their process died. */
   lost: number;
   /** Keys whose creation was acknowledged. */
   keys: number;
@@ -94,7 +94,7 @@ export async function crashOften(
       gateway = started.gateway;
       starts.push(Math.round(started.ms));
       await keys.compare(gateway.origin);
-      // Alone on its store a gateway voids what it finds; beside others it must wait until a lease is over.
+      // Alone on its store a gateway voids what it finds; beside others it waits for the end of the lease.
       if (!isShared) {
         const { holds, left, spent } = await examine(address, load);
         assertEquals([holds, left], [[], BUDGET - spent], `after kill ${kill}`);

@@ -1,14 +1,14 @@
-/** An operator who adds and revokes keys all the time, and remembers what was acknowledged. */
+/** An operator who adds and revokes keys all the time, and records what was acknowledged. */
 import { assert, assertEquals } from "@std/assert";
 
-/** The operator's key, and the variable of the environment that tells it. */
+/** The operator's key, and its environment variable. */
 export const ADMIN = { env: "ADMIN_KEY", secret: "admin-key-of-the-crash-tests" };
 
 /** A key as the operator knows it. */
 interface Known {
   id: string;
   key: string;
-  /** Whether it was revoked: unknown where nobody said so before the gateway was gone. */
+  /** Unknown if the gateway stopped before it acknowledged the revocation. */
   state: "good" | "revoked" | "unknown";
 }
 
@@ -22,7 +22,7 @@ export class KeyWorker {
     return this.#known.length;
   }
 
-  /** Changes keys until it is stopped, or the gateway is gone. */
+  /** Changes keys until stopped, or until the gateway is unreachable. */
   start(origin: string): void {
     this.#isOver = false;
     this.#running = (async () => {
@@ -58,7 +58,7 @@ export class KeyWorker {
     if (revoked.ok) known.state = "revoked";
   }
 
-  /** Asserts that the gateway knows the same keys, and lets in the latest as it should. */
+  /** Asserts that the gateway knows the same keys, and accepts or rejects the latest ones accordingly. */
   async compare(origin: string): Promise<void> {
     const listed = await admin(origin, "GET", "keys");
     assertEquals(listed.status, 200);

@@ -3,17 +3,17 @@ import { inFolder, type Place, type Running, start } from "../../support/program
 import { canRun, skipIf } from "../../support/skip.ts";
 
 const ADMIN_KEY = "admin-key-of-these-listeners";
-/** Addresses of the gateway and of whoever looks at it, of a network that is for documentation alone. */
+/** Addresses of the gateway and of the scanner, in a network reserved for documentation. */
 const HERE = "203.0.113.1";
 const THERE = "203.0.113.2";
 
-/** What an address in `/proc/net/tcp` says: four bytes, or sixteen, the lowest of each word first. */
+/** An address of `/proc/net/tcp`: four bytes, or sixteen, each word in little-endian order. */
 function addressOf(hex: string): string {
   if (hex.length === 8) return hex.match(/../g)?.map((byte) => parseInt(byte, 16)).reverse().join(".") ?? "";
   return hex;
 }
 
-/** The sockets on which a process listens, as the system knows them. */
+/** The sockets on which a process listens, according to the system. */
 async function listeners(pid: number): Promise<{ hostname: string; port: number }[]> {
   const inodes = new Set<string>();
   for await (const { name } of Deno.readDir(`/proc/${pid}/fd`)) {
@@ -70,7 +70,7 @@ interface Network extends AsyncDisposable {
   there: string;
 }
 
-/** Undefined if this may not be made. This machine's own network stays as it is. */
+/** Creates a network namespace; undefined without permission. The machine's own network is unchanged. */
 async function startNetwork(): Promise<Network | undefined> {
   if (Deno.build.os !== "linux") return undefined;
   const [here, there] = [`sluice-here-${Deno.pid}`, `sluice-there-${Deno.pid}`];
@@ -95,7 +95,7 @@ async function startNetwork(): Promise<Network | undefined> {
   return { here, there, [Symbol.asyncDispose]: dispose };
 }
 
-/** Of these ports of the gateway, those that somebody in the namespace can connect to. */
+/** Those of the gateway's ports that accept connections from the namespace. */
 async function reachable(name: string, ports: readonly number[]): Promise<number[]> {
   const look = `const open = [];
     for (const port of ${JSON.stringify(ports)}) {

@@ -1,4 +1,7 @@
-/** Clients of all kinds under load, an upstream that knows what it has finished, and what both can say of the ledger. */
+/**
+ * Clients of all kinds under load, an upstream that records its finished answers, and a comparison of both with the
+ * ledger.
+ */
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
@@ -13,13 +16,13 @@ const UNITS = { prompt: 3_000_000n, completion: 15_000_000n };
 /** The environment variable of the one key, and the key. */
 export const KEY = { env: "TEST_KEY", secret: "key-of-the-load-tests" };
 
-/** What the environment of a program says that serves the load. */
+/** Environment of a program that serves the load. */
 export const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
 
-/** What an upstream does with a request. */
+/** How the upstream treats a request. */
 type Way = "whole" | "streamed" | "slowly" | "long" | "refused" | "cut" | "left" | "endless";
 
-/** How often each of them is asked for. */
+/** The ways in proportion to their frequency. */
 const MIX: readonly Way[] = ["whole", "whole", "streamed", "streamed", "slowly", "slowly", "refused", "cut", "left"];
 
 /** Longest time between two events of a long stream, in milliseconds: it has about seven of them. */
@@ -28,27 +31,27 @@ const LONG_STEP_MS = 700;
 /** One request, by its number. */
 export interface Tried {
   way: Way;
-  /** Tokens that the upstream tells: no other request has the same two numbers. */
+  /** Tokens that the upstream reports: the pair of numbers is unique to the request. */
   prompt: number;
   completion: number;
-  /** Whether the upstream has said all of its answer. */
+  /** Whether the upstream has written its whole answer. */
   finished: boolean;
-  /** The gateway's id and status, as soon as the client knows them. */
+  /** The gateway's id and status, once the client knows them. */
   id?: string;
   status?: number;
-  /** What the client was told instead of an answer. */
+  /** Error message that the client got instead of an answer. */
   refusal?: string;
-  /** What the client was told to pay: it has seen the whole of its answer. */
+  /** Cost reported to the client, which has read the whole answer. */
   paid?: string;
 }
 
-/** A load that goes on and on. */
+/** A continuous load. */
 export interface Load extends AsyncDisposable {
   upstream: FakeUpstream;
   tried: Tried[];
-  /** Lets one client ask once. @throws where the connection breaks off */
+  /** Sends one request. @throws where the connection breaks off */
   ask(origin: string, way: Way): Promise<void>;
-  /** Lets as many clients ask one after the other, until they are told to stop. */
+  /** Runs this many clients, each sending one request after another until stopped. */
   run(origin: string, clients: number): { stop(): Promise<void> };
 }
 
@@ -57,7 +60,7 @@ export function priced(id: string, target: JsonObject): JsonObject {
   return { id, created: 1, context_length: 10_000, pricing: PRICING, targets: [target] };
 }
 
-/** What a configuration has of the load: its upstream and its model, `acme/one`. */
+/** The load's part of a configuration: its upstream and its model, `acme/one`. */
 export function served({ upstream }: Load): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
   return {
     upstreams: {
@@ -69,7 +72,7 @@ export function served({ upstream }: Load): { upstreams: JsonObject; models: Jso
   };
 }
 
-/** Writes a configuration in which the load's model can be used, within budgets where there are any. */
+/** Writes a configuration with the load's model, and with budgets if given. */
 export async function writeConfig(folder: string, load: Load, group: JsonObject): Promise<void> {
   const config = {
     store: "sqlite:./sluice.db",
@@ -150,7 +153,7 @@ export function createLoad(random: () => number): Load {
       let isOver = false;
       const client = async () => {
         while (!isOver) {
-          // A gateway that is gone is noticed by whoever stopped it.
+          // A stopped gateway is noticed by the test that stopped it.
           await ask(origin, MIX[Math.floor(random() * MIX.length)] ?? "whole").catch(() => pause(5));
         }
       };
@@ -170,7 +173,7 @@ export function createLoad(random: () => number): Load {
 
 /** The steps, and that they were taken. */
 function* finishing(steps: readonly Step[], one: Tried): Generator<Step> {
-  // The last one is said once it is asked for: what was not is not finished.
+  // The last event counts as written once the next is requested.
   for (const [index, step] of steps.entries()) {
     if (index === steps.length - 1) one.finished = true;
     yield step;
@@ -186,7 +189,7 @@ function* slowly(steps: Iterable<Step>, ms: () => number): Generator<Step> {
 
 const never = new Promise<never>(() => {});
 
-/** What was found. */
+/** Results of the comparison. */
 export interface Findings {
   /** Answers that a client saw whole. */
   complete: number;
@@ -196,8 +199,9 @@ export interface Findings {
 }
 
 /**
- * Asserts that the ledger says what clients and upstream have seen: whatever a client saw whole is there once, at its
- * exact price; beside that only what the upstream has finished, and what clients got before they left, is charged.
+ * Asserts that the ledger agrees with clients and upstream: every answer that a client read whole is there once, at its
+ * exact price; beside these only answers that the upstream finished, and the parts that clients got before they left,
+ * are charged.
  */
 export function assertTold(entries: readonly KeptEntry[], tried: readonly Tried[]): Findings {
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
@@ -241,7 +245,7 @@ export function assertTold(entries: readonly KeptEntry[], tried: readonly Tried[
   return { complete, unseen, spent };
 }
 
-/** Within what is held for a short prompt. */
+/** Less than the hold of a short prompt. */
 function tokensOf(number: number): { prompt: number; completion: number } {
   return { prompt: 50 + number % 200, completion: 1 + Math.floor(number / 200) };
 }

@@ -31,7 +31,7 @@ async function spoken(response: Response): Promise<string> {
   }).join("");
 }
 
-/** Opens a stream on a connection of its own, and reads no more of it than its first bytes. */
+/** Opens a stream on a connection of its own, and reads only its first bytes. */
 async function openStream(gateway: RunningWithKey): Promise<Deno.TcpConn> {
   const { hostname, port } = new URL(gateway.origin);
   const body = JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content: LONG }] });
@@ -90,7 +90,7 @@ Deno.test("a client that does not read its stream delays no others", () =>
     for (const path of Object.keys(REQUESTS)) {
       assertEquals(await spoken(await ask(gateway, path, "Me first")), "Me first");
     }
-    // Once read, the rest of it is whole.
+    // The rest arrives complete once it is read.
     const [first, ...others] = connections;
     assert(first !== undefined);
     for (const connection of others) connection.close();

@@ -7,16 +7,16 @@ import { createMemoryGroup, peakMib } from "./memory.ts";
 /** The limit of memory: a machine of 1 GiB. */
 export const LIMIT_MIB = 1024;
 
-/** What docs/explanation/performance.md advises for such a machine. */
+/** Limits that docs/explanation/performance.md recommends for such a machine. */
 const LIMITS = { body_budget_bytes: 134_217_728 };
 
 /** The key of the gateway. */
 export const KEY = "key-of-the-memory-tests";
 
-/** Bodies under compression, sent at one time, and what they have when they are inflated. */
+/** Concurrent compressed bodies, and their inflated size. */
 const GZIP_BODIES = 16;
 const GZIP_BYTES = 31 * 1024 * 1024;
-/** Streams that nobody reads, and the characters of each. */
+/** Streams that are not read, and the characters of each. */
 const UNREAD_STREAMS = 20;
 const UNREAD_CHARACTERS = 400_000;
 /** Image requests that are under way at one time. */
@@ -26,7 +26,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** What is sent, and for how long. */
+/** Contents and duration of the mix. */
 export interface Mix {
   folder: string;
   /** Images that are uploaded, each in all ways. */
@@ -34,7 +34,7 @@ export interface Mix {
   ms: number;
 }
 
-/** What became of it. */
+/** Results of a run. */
 export interface Mixed {
   /** Why no limit of memory was set; absent: it was. */
   unlimited?: string;
@@ -65,7 +65,7 @@ export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
     return response;
   }
 
-  /** Works until the end; what the end breaks off is no failure. */
+  /** Works until the end; errors caused by the end are ignored. */
   async function untilEnd(work: () => Promise<unknown>): Promise<void> {
     while (!end.signal.aborted) await work().catch((error) => end.signal.aborted || Promise.reject(error));
   }
@@ -86,7 +86,7 @@ export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
     for (const [name, value] of Object.entries(fields)) form.append(name, value);
     for (let i = 0; i < 1 + way % 2; i++) form.append("image[]", upload, "a.png");
     const response = await ask("edit", "/v1/images/edits", { body: form, signal });
-    // Some are read, and some are left.
+    // Some are read, others are abandoned.
     if (way % 3 === 0) await response.bytes();
     else await response.body?.cancel();
     if (response.status === 503) await pause(500);
@@ -151,7 +151,7 @@ export async function runMix({ folder, uploads, ms }: Mix): Promise<Mixed> {
     try {
       gateway.kill("SIGKILL");
     } catch {
-      // It has ended, and the error that is on its way says so.
+      // The gateway has ended, and the pending error reports it.
     }
     await gateway.ended;
     if (typeof group !== "string") await group[Symbol.asyncDispose]();

@@ -47,7 +47,7 @@ Deno.test({
       if (unlimited !== undefined) console.log(`Memory was watched, not limited: ${unlimited}`);
       assertLess(peakMib, LIMIT_MIB);
       assertGreater(times.length, 5);
-      // Other work on the machine delays all of them; the heavy suite has the figure.
+      // Other work on the machine delays all of them; the heavy suite measures the figure.
       assertLess(times[Math.floor(times.length * 0.99)] ?? Infinity, 3_000);
       assertEquals(Object.keys(statuses["unread"] ?? {}), ["200"]);
       for (const status of Object.keys(statuses["edit"] ?? {})) assert(/^(?:200|429|503)$/.test(status), status);

@@ -2,11 +2,11 @@ import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } f
 import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../../support/program.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 
-/** Streams that are open when the end comes: some finish in time, the others never would. */
+/** Open streams at the shutdown: some finish in time, the others never would. */
 const STREAMS = 500;
 const IMAGES = 10;
 
-/** A host whose answers end when it is told to, and not before. */
+/** A host whose answers end on command. */
 function patientHost() {
   const finish = Promise.withResolvers<void>();
   const images = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** Edge cases that need the whole gateway: headers, statuses, and what it does beside translating. */
+/** Edge cases that need the whole gateway: headers, statuses, and everything beside translation. */
 import { assert, assertEquals } from "@std/assert";
 import { isObject, type JsonObject, parseJson } from "../../../lib/json/mod.ts";
 import { oneModel, startGateway } from "../../support/gateway.ts";
@@ -74,7 +74,7 @@ Deno.test("a truncated stream ends with the client protocol's own error", async 
 });
 
 Deno.test("the size of the input is reported at the start, including system text and tools", async () => {
-  // An upstream that does not report it: what it reports in time is taken from there.
+  // An upstream without final usage: its last interim report is used.
   const { opening, pieces, ending } = frames("chat", ["Hello"], "missing");
   await using server = startUpstream(() => events([...opening, ...pieces, ...ending].join("")));
   await using gateway = startGateway(oneModel("chat", server.url));

@@ -5,7 +5,7 @@ import { json, startUpstream } from "../../upstream/mod.ts";
 
 const FUNCTION = { name: "f", description: "d", input_schema: { type: "object" }, defer_loading: true };
 
-/** Members of 2026 as Claude Code and the SDK send them, and one that no version knows. */
+/** Members of 2026 as Claude Code and the SDK send them, and an unknown one. */
 const BODY = {
   model: "acme/one",
   max_tokens: 100,
@@ -49,7 +49,7 @@ for (const to of ["chat", "responses"] as const) {
     const text = JSON.stringify(sent?.json);
     const words = ["safeguards", "context_management", "tool_search", "defer_loading", "x_of_tomorrow"];
     assertEquals(words.filter((word) => text.includes(word)), []);
-    // The log shows the names that are of the protocol, and no other words of the client.
+    // The log shows names of the protocol, and no text of the client.
     const [line] = gateway.requestLines;
     assertEquals(line?.dropped, "safeguards,context_management,other,defer_loading,tools.other");
   });

@@ -1,4 +1,4 @@
-/** Good configurations made bad: each mutant is one that must be refused, and the member that its refusal must name. */
+/** Valid configurations made invalid: each mutant must be rejected with an error that names the member. */
 import { isObject, type Json, type JsonObject } from "../../../lib/json/mod.ts";
 import type { Random } from "../../support/random.ts";
 
@@ -36,7 +36,7 @@ export function goodFile(): JsonObject {
   };
 }
 
-/** A bad file, and a part of the line that must tell so. */
+/** An invalid file, and a part of the expected error line. */
 export interface Mutant {
   text: string;
   names: string;
@@ -49,7 +49,7 @@ export function mutantOf(random: Random): Mutant {
   return kind(random);
 }
 
-/** Text that is no configuration at all. */
+/** Text that is not a configuration at all. */
 function broken(random: Random): Mutant {
   const text = JSON.stringify(goodFile(), null, 2);
   const texts = [

@@ -32,7 +32,7 @@ Deno.test("under load, invalid files change nothing, and each is reported with t
     const lines = logs.filter(({ event }) => event === "reload_refused").map(({ problem }) => String(problem));
     assert(lines.some((line) => line.includes(names)), `${names}: ${lines.join("\n")}`);
     assert(!JSON.stringify([lines, reloaded]).includes("0123456789"), "a secret is told");
-    // Clients have their turn.
+    // Lets clients run.
     if (number % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
   }
   over = true;
@@ -117,7 +117,7 @@ Deno.test("the admin API shows the active configuration without secrets, and rel
   assertEquals([after.version, after.config.keep_alive_seconds, after.last_error.problems.length], [2, 5, 1]);
 });
 
-/** An upstream that sends a word whenever it is told to, and sees when its clients leave. */
+/** An upstream that sends a word on command, and notices when its clients leave. */
 function wordyHost() {
   const turns: (() => void)[] = [];
   let words = 0;

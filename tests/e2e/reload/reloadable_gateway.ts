@@ -1,4 +1,4 @@
-/** A gateway whose configuration can be reloaded, in this process, and clients that keep asking it. */
+/** A gateway in this process with a reloadable configuration, and clients that keep sending requests. */
 import { issueKey } from "../../../lib/access/keys.ts";
 import { startLiveGateway } from "../../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../../lib/config/load.ts";
@@ -9,7 +9,7 @@ import type { Json } from "../../../lib/json/mod.ts";
 import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { routes } from "../../../routes/manifest.ts";
 
-/** A gateway that can be told what its file says. */
+/** A gateway whose configuration file is set by the test. */
 export interface ReloadWorld extends AsyncDisposable {
   origin: string;
   gateway: () => Gateway;

@@ -7,16 +7,16 @@ import { events, json, startUpstream } from "../../upstream/mod.ts";
 import { rounds } from "../../support/skip.ts";
 
 /*
- * What a body says is judged (may this key use the model, what does it cost) by one reader, and read again by another one
- * behind. Where a body can be read in two ways, each would see what suits it: so every spelling of one must either be
- * refused, or go on with one meaning.
+ * One reader checks a body (may this key use the model, what does it cost), and another one behind the gateway reads it
+ * again. If a body can be read in two ways, an attacker can show each reader a different request: so every such body
+ * must be rejected, or be forwarded with one meaning.
  */
 
 /** Requests of each protocol. */
 const REQUESTS = rounds(1_200);
 const SEED = Number(Deno.env.get("SEED") ?? 1);
 
-/** Members that may come in another spelling, or more than once, with values that differ. */
+/** Members that may appear in another notation, or more than once, with differing values. */
 const OTHERS: Readonly<Record<string, readonly unknown[]>> = {
   model: ["acme/dear", "acme/one", "real-dear", "ACME/ONE", "acme/one ", "", null, ["acme/dear"], { id: "acme/dear" }],
   max_tokens: [1, 5_000, 1e9],
@@ -54,7 +54,7 @@ function bodyOf(protocol: Protocol, random: Random): string {
     const place = random.below(members.length + 1);
     members.splice(place, 0, [written, valueOf(random.pick(OTHERS[name] ?? []), random)]);
   }
-  // What only looks like the members that count.
+  // Members that only resemble the relevant ones.
   if (random.chance(0.3)) members.splice(random.below(members.length), 0, ['"Model"', '"acme/dear"']);
   if (random.chance(0.3)) members.push(['"metadata"', '{"model":"acme/dear","max_tokens":"9"}']);
   if (random.chance(0.2)) members.push(['"__proto__"', '{"model":"acme/dear"}']);

@@ -1,14 +1,14 @@
-/** What a client is told of its bill, in the words of each protocol. */
+/** Reads the bill that each protocol reports to the client. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import { sseReader } from "../../../lib/server/sse.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 
-/** Numbers of tokens and the cost, as far as they are told. */
+/** Reported numbers of tokens and the cost; undefined if not reported. */
 export interface Bill {
   /** Exact, in USD. */
   cost: string | undefined;
-  /** Tokens of the input, all classes together, and those of them read from a cache. */
+  /** Input tokens of all classes, and those of them read from a cache. */
   input: number | undefined;
   cached: number | undefined;
   output: number | undefined;
@@ -22,7 +22,7 @@ export function wholeBill(protocol: Protocol, { headers }: Response, text: strin
   return { cost: headers.get("x-sluice-cost") ?? undefined, ...usageOf(protocol, JSON.parse(text).usage) };
 }
 
-/** The bill at the end of a streamed answer: the last usage that is told. */
+/** The bill at the end of a streamed answer: the last reported usage. */
 export function streamedBill(protocol: Protocol, text: string): Bill {
   const reader = sseReader();
   const frames: Parsed[] = [...reader.push(text), ...reader.end()]
@@ -34,7 +34,7 @@ export function streamedBill(protocol: Protocol, text: string): Bill {
   return { cost: last?.sluice_cost, ...usageOf(protocol, usage) };
 }
 
-/** Asserts that a client was told what is kept. */
+/** Asserts that the reported bill equals the entry. */
 export function assertSameBill(bill: Bill, { tokens, cost }: KeptEntry, about: string): void {
   const input = tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
   assertEquals(bill, {
@@ -45,7 +45,7 @@ export function assertSameBill(bill: Bill, { tokens, cost }: KeptEntry, about: s
   }, about);
 }
 
-/** An amount as it is told, worked out by hand. */
+/** An amount as reported, formatted independently. */
 export function usd(amount: bigint): string {
   assert(amount >= 0n);
   const digits = amount.toString().padStart(13, "0");

@@ -12,7 +12,7 @@ import { entriesOf, priceOf, startWorld, tokens, type World } from "./world.ts";
 const counter = await loadTokenCounter();
 const never = new Promise<never>(() => {});
 
-/** Frames of chat that tell a usage with each piece, as some hosts do. */
+/** Chat frames that report a usage with each piece, as some hosts do. */
 function withRunningUsage(pieces: readonly string[]): string[] {
   const { opening, pieces: said, ending } = frames("chat", pieces, "missing");
   return [...opening, ...said, ...ending].map((frame, index) => {
@@ -43,7 +43,7 @@ const ASKED = prompt("chat", { stream: true, stream_options: { include_usage: tr
 Deno.test("a running usage in every chunk delays nothing, and the last one is billed", async () => {
   const goOn = Promise.withResolvers<void>();
   const [first = "", ...steps] = withRunningUsage(["alpha ", "beta ", "gamma"]);
-  // The first one says nothing, and comes alone.
+  // The first frame has no text and arrives alone.
   function* saying(): Generator<Step> {
     yield* [first, othersTurns(6), ...steps.slice(0, 2), goOn.promise, ...steps.slice(2)];
   }

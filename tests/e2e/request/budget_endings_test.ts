@@ -44,7 +44,7 @@ async function race(
   return answered;
 }
 
-/** What the requests of a key cost, by the ledger. */
+/** Cost of a key's requests in the ledger. */
 async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
   await gateway.gateway.backgroundTasks.done();
   await gateway.gateway.ledger.flush();
@@ -88,7 +88,7 @@ Deno.test(`requests that end in every way never exceed a budget, and leave its r
         const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
         for (let times = 0; times < 4; times++) {
           const leave = new AbortController();
-          // Most of what is held comes back: the answer is shorter.
+          // Most of the hold is released: the answer is shorter.
           const body = asking(protocol, { [MOST[protocol]]: 40, stream: true });
           const response = await gateway.ask(protocol, body, { key, signal: leave.signal });
           if (client % 8 === 7) {
@@ -132,7 +132,7 @@ Deno.test(`budgets of key and group both apply, and a refusal by one holds nothi
   });
 });
 
-/** Answers in every way, in turn. */
+/** All kinds of answers, in turn. */
 function mixed(): (asked: UpstreamRequest) => ScriptedAnswer {
   let count = 0;
   const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
@@ -184,7 +184,7 @@ Deno.test("the released hold of a free request pays for the next one", async () 
   await using budgeted = startBudgeted({ says: () => said, row: { on_disconnect: "cancel" } });
   const { gateway } = budgeted;
   for (const protocol of PROTOCOLS) {
-    // Exactly one request: what is not given back is missed at once.
+    // The budget covers exactly one request: an amount that is not released fails the next one.
     const key = await gateway.addKey(worth(COST));
     const entryOf = async (response: Response): Promise<KeptEntry | undefined> => {
       await response.text();

@@ -1,4 +1,4 @@
-/** A gateway whose budgets tests can count by hand: the input is free, and an answer costs what its upstream tells. */
+/** A gateway with budgets that are easy to calculate: the input is free, and an answer costs the reported output. */
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import type { BudgetClaim } from "../../../lib/store/ledger.ts";
@@ -9,11 +9,11 @@ import { usd } from "./bills.ts";
 import { frames, TOLD, whole } from "../../upstream/frames.ts";
 import { type FakeUpstream, type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../upstream/mod.ts";
 
-/** What a token of the output costs, in 1e-12 USD. */
+/** Price of an output token, in 1e-12 USD. */
 export const PRICE = 10_000_000n;
 /** The same for the catalog, in USD. */
 export const PRICING = { prompt: "0", completion: "0.00001" };
-/** What an answer costs that tells its usage. */
+/** Cost of an answer that reports its usage. */
 export const COST = BigInt(TOLD.completion) * PRICE;
 
 /** The member that names a most number of tokens. */
@@ -71,7 +71,7 @@ export function startBudgeted(
   };
 }
 
-/** An answer that tells its usage. */
+/** An answer that reports its usage. */
 export function answer(spoken: Protocol): (asked: UpstreamRequest) => ScriptedAnswer {
   return ({ stream }) => {
     if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
@@ -80,7 +80,7 @@ export function answer(spoken: Protocol): (asked: UpstreamRequest) => ScriptedAn
   };
 }
 
-/** A prompt whose answer may have no more tokens than it will. */
+/** A prompt whose maximum output is exactly the scripted answer. */
 export function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
   return prompt(protocol, { [MOST[protocol]]: TOLD.completion, ...more });
 }
@@ -90,7 +90,7 @@ export function worth(amount: bigint): { rules: { budget: { usd: string; period:
   return { rules: { budget: { usd: usd(amount), period: "total" } } };
 }
 
-/** What is left of a budget for so much, in all. */
+/** Remaining part of a budget of this total amount. */
 export function leftOf(
   { store }: TestGateway,
   { scope = "key", id, budget, since = 0 }: Pick<BudgetClaim, "id" | "budget"> & Partial<BudgetClaim>,

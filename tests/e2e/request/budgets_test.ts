@@ -118,7 +118,7 @@ Deno.test("a request beyond its budget is refused in each protocol's terms, and 
   }
 });
 
-/** What an upstream was told of the most tokens. */
+/** The maximum number of tokens that an upstream received. */
 function mostOf({ json }: UpstreamRequest): unknown {
   return json.max_completion_tokens ?? json.max_tokens ?? json.max_output_tokens;
 }
@@ -137,7 +137,7 @@ for (const way of ["relayed", "translated"] as const) {
         }
         const [entry] = await entriesOf(gateway.store.ledger, 1);
         assertEquals([entry?.held, entry?.cost], [pico(0.01), 50_000_000n]);
-        // What the first one cost is gone.
+        // The cost of the first one is missing.
         assertEquals((await ask(gateway, protocol, { stream })).headers.get("x-sluice-max-tokens"), "995");
         assertEquals(await gateway.store.ledger.left(claimOf("key", gateway.key.id, 0.01)), pico(0.0099));
       }
@@ -202,7 +202,7 @@ Deno.test("budgets of key and group apply together, and a refusal by one holds n
   const third = await gateway.addKey();
   const refused = await ask(gateway, "chat", { max_completion_tokens: 595 }, third);
   assertEquals(refused.status, 429);
-  // Of others it is not told what they left.
+  // The message does not reveal what others left.
   assertMatch(refused.text, /budget of group \\"default\\" \(0\.01 USD in all\)\. It does not reset/);
 });
 
@@ -246,7 +246,7 @@ Deno.test("a request pays the price at its start, with its group's factor", asyn
   for (const key of [gateway.key, dear]) costs.push((await ask(gateway, "chat", {}, key)).headers.get("x-sluice-cost"));
   gate.resolve();
   for (const response of early) costs.push(/"sluice_cost":"([^"]+)"/.exec(await response.text())?.[1]);
-  // 7 tokens of prompt, 4 from a cache (at the price of the prompt where it has none of its own), 5 of completion.
+  // 7 prompt tokens, 4 from a cache (at the prompt's price where there is no own price), 5 completion tokens.
   assertEquals(costs, ["0.000144", "0.00018", "0.000068", "0.000085"]);
   const entries = await entriesOf(gateway.store.ledger, 4);
   assertEquals(entries.map(({ sheet, cost }) => [sheet?.completion, sheet?.factor, cost]), [

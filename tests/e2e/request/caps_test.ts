@@ -8,11 +8,11 @@ import { answer, asking, COST, leftOf, MOST, PRICE, startBudgeted, worth } from 
 import { usd } from "./bills.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 
-/** Tokens that a budget pays for: more than the least that is worth asking for, less than the model can say. */
+/** Tokens that a budget pays for: more than the minimum for a request, less than the model's maximum. */
 const TOKENS = 300;
 const BUDGET = BigInt(TOKENS) * PRICE;
 
-/** Protocols whose requests need not name a most number of tokens. */
+/** Protocols that do not require a maximum number of tokens. */
 const OPEN = ["chat", "responses"] as const;
 
 async function entryOf({ store }: TestGateway, response: Response): Promise<KeptEntry | undefined> {
@@ -32,7 +32,7 @@ Deno.test("a request without a maximum gets the tokens that its budget pays for,
           const text = await response.text();
           assertEquals([response.status, response.headers.get("x-sluice-max-tokens")], [200, `${TOKENS}`], about);
           assertEquals(upstream.requests.at(-1)?.json[MOST[spoken]], TOKENS, about);
-          // An answer in this protocol repeats what was asked; one that is relayed is the upstream's own.
+          // An answer in this protocol repeats the request; a relayed one is the upstream's own.
           if (protocol === "responses" && spoken !== protocol) {
             assert(text.includes(`"max_output_tokens":${TOKENS}`), `${about}: ${text}`);
           }
@@ -45,14 +45,14 @@ Deno.test("a request without a maximum gets the tokens that its budget pays for,
   }
 });
 
-/** A request without a maximum, and what becomes of it. */
+/** A request without a maximum, and the expected result. */
 interface Case {
   name: string;
   body?: JsonObject;
   row?: JsonObject;
-  /** What the budget of its key pays for. */
+  /** Budget of the request's key. */
   budget: bigint;
-  /** What its group's budget pays for. */
+  /** Budget of the key's group. */
   group?: bigint;
   /** The maximum that is set for it; absent: none. */
   cap?: number;
@@ -204,7 +204,7 @@ Deno.test("a request without a maximum is not refused because of concurrent smal
   await using budgeted = startBudgeted();
   const { gateway } = budgeted;
   for (let round = 1; round <= 20; round++) {
-    // Small ones take less than half of it: there is always enough for the least.
+    // Small ones take less than half of it: there is always enough for the minimum.
     const key = await gateway.addKey(worth(2n * BUDGET));
     const responses = await Promise.all(Array.from({ length: 64 }, async (_, index) => {
       const small = index !== 32;

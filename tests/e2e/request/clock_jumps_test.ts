@@ -54,7 +54,7 @@ for (const [how, jump] of JUMPS) {
   });
 }
 
-/** A gateway whose clock is set by the test, with a model inside that costs. */
+/** A gateway whose clock the test sets, with a priced model inside. */
 function startClocked(group: JsonObject) {
   const clock = { at: NOON };
   const gateway = startGateway({
@@ -100,7 +100,7 @@ Deno.test("a daily budget follows the clock's date, and spending on a later date
   assertEquals(await spend(), 0);
   clock.at += DAY_MS;
   assertEquals(await spend(), paid);
-  // Back again: neither day has anything left.
+  // Back again: both days are spent.
   clock.at -= DAY_MS;
   assertEquals(await spend(), 0);
   clock.at += DAY_MS;

@@ -22,7 +22,7 @@ import { frames, TOLD } from "../../upstream/frames.ts";
 import { spokenBy, startWorld, tokens, type Way, type World, type WorldOptions } from "./world.ts";
 
 const counter = await loadTokenCounter();
-/** o200k tokens of a prompt that says "Hello", in any protocol: 1, 3 for the message, and 3 for the answer's beginning. */
+/** o200k tokens of a "Hello" prompt, in any protocol: 1, 3 for the message, and 3 for the answer's beginning. */
 const INPUT = 7;
 
 /** One ending of a request, in every protocol and every way it is possible in. */
@@ -30,7 +30,7 @@ interface Case {
   name: string;
   ways: readonly Way[];
   options?: (world: Planned) => Partial<WorldOptions>;
-  /** Plays the client, and tells what must be in the ledger. The response is absent if the client got none. */
+  /** Plays the client, and returns the expected entry. The response is absent if the client got none. */
   act(world: World): Promise<{ response?: Response; expected: Expected }>;
 }
 
@@ -41,9 +41,9 @@ function counted(pieces: number): number {
   return counter.count(PIECES.slice(0, pieces).join(""));
 }
 
-/** What is charged to a client that left after so many pieces. */
+/** Charge for a client that left after this many pieces. */
 function left(protocol: Protocol, way: Way, pieces: number): Expected {
-  // Only this protocol tells its input at the beginning.
+  // Only this protocol reports its input at the beginning.
   const input = spokenBy(protocol, way) === "messages"
     ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read }
     : { prompt: INPUT };
@@ -55,7 +55,7 @@ function left(protocol: Protocol, way: Way, pieces: number): Expected {
   };
 }
 
-/** A whole exchange: the client reads to the end and is told the bill that is kept. */
+/** A whole exchange: the client reads to the end and sees the same bill as the entry. */
 function reads(stream: boolean, expected: Expected | ((protocol: Protocol, way: Way) => Expected)): Case["act"] {
   return async (world) => {
     const { protocol, way } = world;
@@ -69,7 +69,7 @@ function reads(stream: boolean, expected: Expected | ((protocol: Protocol, way: 
   };
 }
 
-/** A stream that ends with an error: there is nothing to pay, and the client is told of no bill. */
+/** A stream that ends with an error: nothing is charged, and the client sees no bill. */
 const readsError: Case["act"] = async (world) => {
   const response = await ask(world, true);
   const text = await response.text();
@@ -102,13 +102,13 @@ function leavesIn(pieces: number, expected: (protocol: Protocol, way: Way) => Ex
   };
 }
 
-/** The client leaves when the upstream was asked, before it has said anything. */
+/** The client leaves after the upstream was called, before its first byte. */
 function leavesEarly(stream: boolean, expected: Expected): Case["act"] {
   return async (world) => {
     const leave = new AbortController();
     const asked = ask(world, stream, leave.signal).then((response) => response.text());
     await until(() => world.upstream.requests.length === 1);
-    // What the gateway is about to do with the upstream's answer may come before or after it hears of the client.
+    // The upstream's answer may be processed before or after the disconnect is noticed.
     leave.abort();
     await asked.catch(() => {});
     return { expected };

@@ -13,7 +13,7 @@ Deno.test("a client that leaves while its complete answer is being entered pays 
         const about = `${protocol} ${way} ${onDisconnect}`;
         const { store, arrived, open } = gatedStore();
         const { gone, gateway } = departure();
-        // What is read together with the ending waits for the entry with it.
+        // Frames that are read together with the ending wait for the entry, too.
         const read = Promise.withResolvers<void>();
         await using world = startWorld({
           protocol,
@@ -63,7 +63,7 @@ Deno.test("the end of an answer is sent only after its entry is durable", async 
         await othersTurns();
         assertEquals([answered && !stream, got.includes(SUCCESS[protocol])], [false, false], about);
         for (const word of ['"usage":{', "sluice_cost", "[DONE]"]) {
-          // The beginning of a message tells its input.
+          // The beginning of a message reports its input.
           const later = protocol === "messages" ? got.slice(got.indexOf("content_block_start")) : got;
           assert(!later.includes(word), `${about}: ${word} in ${got}`);
         }

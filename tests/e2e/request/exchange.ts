@@ -1,4 +1,4 @@
-/** One exchange: what its upstream says, what its client does, and what must be in the ledger afterwards. */
+/** One exchange: the upstream's answer, the client's behaviour, and the expected entry. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -10,14 +10,14 @@ import { frames, TOLD, type Told, whole } from "../../upstream/frames.ts";
 import type { ScriptedAnswer, Step } from "../../upstream/mod.ts";
 import { chargeOf, priceOf, spokenBy, tokens, type Way, type World, type WorldOptions } from "./world.ts";
 
-/** What upstreams say, piece by piece. */
+/** Text of the upstream's answers, in pieces. */
 export const PIECES = ["alpha beta ", "gamma delta ", "epsilon zeta ", "eta theta"];
 const TEXT = PIECES.join("");
 
 /** The ways on which an upstream is asked. */
 export const HTTP: readonly Way[] = ["relayed", "translated"];
 
-/** What must be in the ledger. */
+/** The expected entry. */
 export interface Expected {
   status: number;
   ending: Ending;
@@ -28,23 +28,23 @@ export interface Expected {
   attempts?: number;
 }
 
-/** A whole exchange whose usage the upstream told. */
+/** A whole exchange with a reported usage. */
 export const COMPLETE: Expected = { status: 200, ending: "end", tokens: tokens(TOLD), source: "upstream" };
 
 /** A world before its start. */
 export interface Planned {
   protocol: Protocol;
   way: Way;
-  /** Resolves when the gateway's server has seen the client leave, and whoever wants to be told has been. */
+  /** Resolves when the gateway's server has noticed the disconnect and the watchers were called. */
   gone: () => Promise<void>;
 }
 
-/** An upstream that answers as it is asked, streamed or whole. */
+/** An upstream that answers as requested, streamed or whole. */
 export function answers(told: Told): (world: Pick<Planned, "protocol" | "way">) => Partial<WorldOptions> {
   return ({ protocol, way }) => ({ says: ({ stream }) => ({ steps: stepsOf(spokenBy(protocol, way), stream, told) }) });
 }
 
-/** The steps of an answer with this usage, in the protocol that is spoken. */
+/** The steps of an answer with this usage, in the upstream's protocol. */
 export function stepsOf(spoken: Protocol, stream: boolean, told: Told): string[] {
   if (!stream) return [whole(spoken, TEXT, told)];
   const { opening, pieces, ending } = frames(spoken, PIECES, told);
@@ -80,7 +80,7 @@ export function ask(world: World, stream: boolean, signal?: AbortSignal): Promis
   return gateway.ask(protocol, asking(protocol, stream), signal === undefined ? {} : { signal });
 }
 
-/** Reads until a text has come, lets something else happen then, and leaves; gives what has come. */
+/** Reads until a text has arrived, runs `then`, and leaves; returns the received text. */
 export async function leavesAfter(
   response: Response,
   text: string,
@@ -100,7 +100,7 @@ export async function leavesAfter(
   return got;
 }
 
-/** That the entry is the one expected, in all that it says. */
+/** Asserts every field of the entry. */
 export function checkEntry(
   entry: KeptEntry,
   { world, expected, about }: { world: World; expected: Expected; about: string },
@@ -125,7 +125,7 @@ export function checkEntry(
   assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not told`);
 }
 
-/** Tells when the client of the one request has gone, and what a gateway is to be started with for that. */
+/** Reports when the client of the only request has left, with the gateway options for that. */
 export function departure(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
   const { promise, resolve } = Promise.withResolvers<void>();
   // Of a whole answer the gateway itself asks a little later whether its client is there.

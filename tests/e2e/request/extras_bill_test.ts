@@ -1,4 +1,4 @@
-/** What is used beyond the plain price of tokens is held for, billed, explained and audited. */
+/** Usage beyond the plain price of tokens is held for, billed, explained and audited. */
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -50,7 +50,7 @@ function start(
   }, options);
 }
 
-/** One answer, and what it must cost. Its tokens are 7 and 2. */
+/** One answer and its expected cost. Its tokens are 7 and 2. */
 interface Billed {
   name: string;
   protocol: Protocol;

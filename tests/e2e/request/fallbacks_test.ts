@@ -9,7 +9,7 @@ import { events, json, type ScriptedAnswer, startUpstream, type UpstreamRequest 
 
 const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
 
-/** What each of two models answers, by its id at the upstream. */
+/** The answer of each of two models, by its id at the upstream. */
 type Answers = Partial<Record<"cheap" | "dear", ScriptedAnswer | ((asked: UpstreamRequest) => ScriptedAnswer)>>;
 
 /** An upstream of two models. */
@@ -45,7 +45,7 @@ function entriesOf({ store }: TestGateway): Promise<KeptEntry[]> {
   return store.ledger.entries({ after: 0, limit: 100 });
 }
 
-/** Members that name models to try next, in a protocol's words. */
+/** Members that name fallback models, in a protocol's format. */
 function next(protocol: Protocol, ...ids: string[]): JsonObject {
   return protocol === "messages" ? { fallbacks: ids.map((model) => ({ model })) } : { models: ids };
 }

@@ -13,8 +13,9 @@ const CLIENTS = { relayed: 240 / PART, translated: 240 / PART, embedded: 72 };
 const AT_ONCE = 24;
 
 /**
- * From what on a client may leave: from the beginning, when its model was asked, when its answer has begun, when something
- * of it has come. On a busy machine those who wait for no more than a time may all leave before anything has happened.
+ * The earliest moment at which a client may leave: at once, after the call of its model, at the beginning of the
+ * answer, or after its first part. With fixed delays, all clients might leave before anything has happened on a busy
+ * machine.
  */
 const MOMENTS = ["sent", "asked", "answered", "read"] as const;
 
@@ -65,7 +66,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
               if (now === moment) timer ??= setTimeout(() => leave.abort(), ms);
             };
             asked.set(number, () => come("asked"));
-            // The embedded model is fast: many shall leave before it has said all.
+            // The embedded model is fast: many clients must leave before its answer is complete.
             const text = `client ${number}: ` + "one two three ".repeat(way === "embedded" ? 400 : 1);
             const said = protocol === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] };
             // Else each would hold so much of the budget that most of those at once are refused.
@@ -77,19 +78,19 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
               come("answered");
               for await (const _ of response.body ?? []) come("read");
             } catch {
-              // It has left, or its answer was cut.
+              // The client has left, or its answer was cut.
             }
             clearTimeout(timer);
           }
         };
         await Promise.all(Array.from({ length: AT_ONCE }, client));
-        // Each of them ends by itself; what does not would show as taken.
+        // Each of them ends by itself; one that does not would remain reserved.
         for (const deadline = performance.now() + 30_000; gateway.inFlight.count() > 0;) {
           assert(performance.now() < deadline, `${protocol}: ${gateway.inFlight.count()} requests never ended`);
           await pause(5);
         }
         await gateway.backgroundTasks.done();
-        // What the upstream was about to say is over.
+        // Pending output of the upstream is discarded.
         await othersTurns(4);
         await gateway.ledger.flush();
         const entries = await world.gateway.store.ledger.entries({ after: 0, limit: 10_000 });

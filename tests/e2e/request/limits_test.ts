@@ -9,9 +9,9 @@ import { entriesOf } from "./world.ts";
 
 /** Clients that ask at one time. */
 const CLIENTS = 64;
-/** What limits of tokens take of a "Hello" with at most 100 tokens to say: 3 and 3 around it, 2 for its bytes. */
+/** Estimated tokens of a "Hello" with at most 100 tokens of output: 3 and 3 around it, 2 for its bytes. */
 const ESTIMATE = 108;
-/** What its answer has at last; what was read from a cache does not count. */
+/** Actual tokens of its answer; tokens read from a cache do not count. */
 const ACTUAL = 12;
 
 type Owner = "key" | "group" | "model";
@@ -60,7 +60,7 @@ function answer({ stream }: { stream: boolean }): ScriptedAnswer {
   return { steps: [...opening, ...pieces, ...ending] };
 }
 
-/** A prompt that says how much it wants at most. */
+/** A prompt with a maximum output. */
 function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
   const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
   return prompt(protocol, { [most]: 100, ...more });
@@ -116,7 +116,7 @@ for (const owner of ["key", "group", "model"] as const) {
     const limit = 10 * ESTIMATE + 50;
     assertEquals(next?.headers.get("x-ratelimit-limit-tokens"), String(limit));
     assertEquals(next?.headers.get("x-ratelimit-remaining-tokens"), String(limit - 11 * ACTUAL));
-    // A request that needs more than all of it waits until nothing else counts.
+    // A request that needs the whole limit waits until nothing else counts.
     const [large] = await askAll(gateway, 1, { max_completion_tokens: 5_000 });
     assertEquals(large?.status, 429);
     limited.pass(60_500);
@@ -197,7 +197,7 @@ Deno.test("a refusal by one limit reserves nothing in the others", async () => {
   assertEquals(responses.map(({ status }) => status), [200, 200, 429]);
 });
 
-/** What a 429 says, in the words of its protocol. */
+/** The error of a 429 in each protocol. */
 async function refusalOf(
   protocol: Protocol,
   response: Response,
@@ -261,7 +261,7 @@ Deno.test("a refusal says when to retry, in the terms of each protocol and clien
       gate.resolve();
       await (await first).body?.cancel();
       if (name === "concurrency") continue;
-      // Coming again when it was said is enough.
+      // Retrying at the announced time is enough.
       limited.pass(ms);
       assertEquals((await askAll(gateway, 1))[0]?.status, 200);
     }

@@ -11,7 +11,9 @@ import { prompt, SUCCESS } from "../../upstream/replies.ts";
 
 /** How much earlier or later than its value a limit may be noticed, in milliseconds. */
 const NEAR_MS = 250;
-/** Real time in which a request gets to where it waits, and longest one in which an answer comes, in milliseconds. */
+/**
+ * Real time in which a request reaches its waiting point, and the longest in which an answer arrives, in milliseconds.
+ */
 const SETTLE_MS = 150;
 const LONGEST_MS = 5_000;
 const LOOK_MS = 10;
@@ -30,7 +32,7 @@ const READ_EVERY_MS = 10;
 /** Nobody waits that long here: an error has a status of its own. */
 const KEEP_ALIVE_SECONDS = 3_600;
 
-/** What a request is played with. */
+/** What a play gets. */
 interface Play {
   gateway: TestGateway;
   /** Connections that end with the play, however it ends: the gateway's own end waits for them. */
@@ -41,25 +43,25 @@ interface Play {
   settle(ms: number): Promise<void>;
 }
 
-/** A phase whose limit is known. */
+/** A phase with a known time limit. */
 interface Phase {
   name: string;
   limitMs: number;
-  /** What the upstream does once the request has come; absent: it is never asked, or has another address. */
+  /** The upstream's behaviour after the request; absent: it is never called, or has another address. */
   upstream?: RawPlay;
   /** An upstream of another kind. */
   address?: () => Promise<{ url: string } & AsyncDisposable>;
-  /** Real time after which it stands still, in milliseconds; absent: a usual one. */
+  /** Real time after which the phase waits, in milliseconds; absent: the usual one. */
   settleMs?: number;
-  /** Plays the client. Resolves with what it was told when its answer is over. */
+  /** Plays the client. Resolves with the error it received. */
   client(play: Play): Promise<string>;
-  /** What it is told. */
+  /** The expected error. */
   says: RegExp;
 }
 
 const never = new Promise<never>(() => {});
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-/** One event that says something; `padding` is for nobody. */
+/** One event with text; `padding` is ignored by readers. */
 function piece(content: string, padding = ""): string {
   const event = {
     id: "1",
@@ -80,7 +82,7 @@ function asks(more: JsonObject): Phase["client"] {
   };
 }
 
-/** Sends the beginning of a request, and pieces of its body that never make it whole. */
+/** Sends the beginning of a request, and pieces of its body that never complete it. */
 function writes(target: string, { bytes, everyMs }: { bytes: number; everyMs: number }): Phase["client"] {
   return async ({ gateway, connections }) => {
     using connection = connections.use(await Deno.connect({ hostname: "127.0.0.1", port: gateway.port }));
@@ -108,8 +110,8 @@ function writes(target: string, { bytes, everyMs }: { bytes: number; everyMs: nu
 }
 
 /**
- * Asks for a stream and reads so many bytes of it at a time, which may be none; tells how the ledger has it. It goes on where
- * time stands still: a stream that is cut ends when its reader has made room for what tells so.
+ * Requests a stream and reads this many bytes at a time, possibly none; returns the ledger's status. It continues after
+ * time stops: a cut stream ends once its reader has made room for the error.
  */
 function reads(bytes: number): Phase["client"] {
   return async ({ gateway, connections, pause, settle }) => {
@@ -131,7 +133,7 @@ function reads(bytes: number): Phase["client"] {
   };
 }
 
-/** Asks for a stream of a gateway that is told to end. */
+/** Requests a stream of a gateway that is told to end. */
 async function isDrained(play: Play): Promise<string> {
   const { gateway } = play.gateway;
   const answer = asks({ stream: true })(play);
@@ -149,7 +151,7 @@ async function isDrained(play: Play): Promise<string> {
   return await answer;
 }
 
-/** A host that takes connections, and says nothing at all. */
+/** A host that accepts connections and never answers. */
 function silentHost(): Promise<{ url: string } & AsyncDisposable> {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const connections: Deno.TcpConn[] = [];

@@ -7,7 +7,7 @@ import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { KeptEntry } from "../../../lib/store/ledger.ts";
 import type { ScriptedAnswer, UpstreamRequest } from "../../upstream/mod.ts";
 
-/** Asks, and gives the entry, after its bill was compared with what the client was told. */
+/** Sends a request and returns its entry, after comparing it with the reported bill. */
 async function billed(
   gateway: TestGateway,
   { protocol, stream, key }: { protocol: Protocol; stream: boolean; key?: TestKey },

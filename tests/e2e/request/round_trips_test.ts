@@ -1,4 +1,4 @@
-/** What a request asks of the store and of the limits: with both over the network, each call is a round trip. */
+/** Calls of a request to the store and to the limits: with both over the network, each is a round trip. */
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
@@ -10,14 +10,14 @@ import { type ScriptedAnswer, startUpstream, type UpstreamRequest } from "../../
 import { entriesOf } from "./world.ts";
 
 const LIMITS = { requests_per_minute: 50, tokens_per_minute: 100_000, concurrency: 5 };
-/** A budget for everything that a model can say, which is what a request without a maximum holds. */
+/** A budget for the model's maximum output, which a request without a maximum holds. */
 const PLENTY = { usd: "100", period: "total" };
 /** One for less than that, and for more than a client asks for. */
 const LITTLE = { usd: "0.01", period: "total" };
 
 interface Counted extends AsyncDisposable {
   gateway: TestGateway;
-  /** What was called of the store and of the limits, and `asked` for the upstream, since this was called before. */
+  /** Calls to the store and to the limits since the last `calls()`, and `asked` for the upstream. */
   calls(): string[];
 }
 
@@ -68,7 +68,7 @@ function startCounted(group: JsonObject, says: (asked: UpstreamRequest) => Scrip
   };
 }
 
-/** A group, and what a request of it asks for before and after its upstream. */
+/** A group, and the calls of its requests before and after the upstream. */
 const CASES: readonly { name: string; group: JsonObject; before: string[]; after: string[] }[] = [
   { name: "no limit, no budget", group: {}, before: [], after: ["ledger.append"] },
   {
@@ -104,7 +104,7 @@ for (const { name, group, before, after } of CASES) {
           const body = prompt(protocol, { stream, ...(isNamed ? more : { fallbacks: [{ model: "acme/two" }] }) });
           const response = await gateway.ask(protocol, body);
           assertEquals(response.status, 200, await response.text());
-          // Whoever has the answer's end need not wait for anything of it.
+          // A client that has the answer's end need not wait for any of it.
           const expected = ["keys.findByHash", ...before, "asked", ...after];
           assertEquals(calls(), expected, `${protocol}, ${stream}, ${JSON.stringify(more)}`);
           entries++;

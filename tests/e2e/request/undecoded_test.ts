@@ -1,4 +1,4 @@
-/** A request in the upstream's own protocol is relayed without decoding its prompt: V8 tells which functions ran. */
+/** A request in the upstream's own protocol is relayed without decoding its prompt: V8 reports which functions ran. */
 import { Session } from "node:inspector";
 import { assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -10,7 +10,7 @@ import { answer, PRICING } from "./budgeted.ts";
 
 const SCHEMA = { type: "object", properties: { path: { type: "string" } }, required: ["path"] };
 
-/** A turn of a coding agent: tools, a call and its result. It asks for reasoning that the model does not do. */
+/** A turn of a coding agent: tools, a call and its result. It asks for reasoning, which the model does not support. */
 const TURNS: Readonly<Record<Protocol, JsonObject>> = {
   chat: {
     messages: [

@@ -9,7 +9,7 @@ import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way, type World }
 
 const counter = await loadTokenCounter();
 
-/** More than what the system keeps for a client that does not read. */
+/** More than the system buffers for a client that does not read. */
 const PIECES = Array.from({ length: 180 }, (_, index) => `${index} ${"alpha beta gamma ".repeat(2_000)}`);
 const EMBEDDED = "one two three ".repeat(14_000);
 
@@ -30,7 +30,7 @@ function says(protocol: Protocol, way: Way): () => ScriptedAnswer {
   return () => ({ steps: [...opening, ...pieces, ...ending] });
 }
 
-/** Asserts that exactly the text in a stream is charged, beside what was said to the model, and that there is some. */
+/** Asserts that exactly the streamed text and the prompt are charged, and that there is some text. */
 async function assertSentCharged(
   world: World,
   { said, stream, most }: { said: string; stream: string; most: number },
@@ -102,7 +102,7 @@ Deno.test("a client that reads too slowly pays for what was sent to it", async (
       const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
       reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
       stream += (await reader?.read())?.value;
-      // What the system keeps for it is full then.
+      // The system's buffers are full then.
       await time.settle(500);
       await time.pass(20_100);
     }

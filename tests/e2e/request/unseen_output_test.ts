@@ -17,7 +17,7 @@ import { entriesOf, tokens } from "./world.ts";
 const counter = await loadTokenCounter();
 const SPOKEN: readonly UpstreamProtocol[] = ["chat", "responses", "messages", "gemini"];
 const PIECES = ["alpha beta ", "gamma delta "];
-/** o200k tokens of a prompt that says "Hello", in any protocol. */
+/** o200k tokens of a "Hello" prompt, in any protocol. */
 const INPUT = 7;
 
 /** USD per token, and the same in 1e-12 USD. */
@@ -26,10 +26,10 @@ const UNITS = { prompt: 1_250_000n, completion: 10_000_000n };
 const BUDGET = 1_000_000_000_000_000n;
 const SLOTS = 8;
 
-/** A model that says nothing of reasoning in its row. */
+/** A model without reasoning in its row. */
 const UNREASONING = { reasoning: undefined };
 
-/** What an upstream says before the client leaves, and afterwards. */
+/** The upstream's output before the client leaves, and afterwards. */
 interface Answer {
   opening: string[];
   ending: string[];
@@ -67,7 +67,7 @@ interface Place extends AsyncDisposable {
   free(): Promise<number>;
 }
 
-/** What an upstream answers; `gone` as in `Place`. */
+/** The answer of an upstream; `gone` as in `Place`. */
 type Says = (gone: Promise<void>) => ScriptedAnswer;
 
 function start(
@@ -107,7 +107,7 @@ function start(
       await entriesOf(store.ledger, 1);
       await gateway.gateway.backgroundTasks.done();
       await gateway.gateway.ledger.flush();
-      // What reads the answer lets go of it after its entry.
+      // The answer's reader releases it after its entry.
       await othersTurns(3);
       const [entry, ...others] = await store.ledger.entries({ after: 0, limit: 10 });
       assert(entry !== undefined && others.length === 0);
@@ -148,13 +148,13 @@ function assertBilled(entry: KeptEntry, expected: Partial<BilledTokens>, about: 
   assertEquals(entry.cost, input + BigInt(completion) * UNITS.completion, about);
 }
 
-/** Says what there is to see, then the rest of its answer once the client has left. */
+/** Sends visible output, then the rest of its answer once the client has left. */
 function speaksOn(spoken: UpstreamProtocol, told?: Told): Says {
   const { opening, ending } = answerIn(spoken, told);
   return (gone) => ({ steps: [...opening, gone, ...ending] });
 }
 
-/** What was seen, and the input as far as it is known by then. */
+/** Expected charge: the visible output, and the input as far as it was known. */
 function seen(spoken: UpstreamProtocol): Partial<BilledTokens> {
   const input = spoken === "messages" ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read } : {
     prompt: INPUT,
@@ -248,7 +248,7 @@ function pdf(bytes: number, pages: number): string {
   return btoa(`%PDF-1.4\n${objects}`.padEnd(bytes, "x"));
 }
 
-/** What each protocol calls a user's file. */
+/** A user's file in each protocol. */
 function fileOf(protocol: Protocol, data: string): JsonObject {
   const url = `data:application/pdf;base64,${data}`;
   switch (protocol) {

@@ -1,4 +1,4 @@
-/** One request through a whole gateway with limits, a budget and prices, and what the ledger says of it afterwards. */
+/** One request through a whole gateway with limits, a budget and prices, and its ledger entry. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -31,7 +31,7 @@ const PRICING = {
 };
 const FACTOR = "0.8";
 
-/** What one token costs with the factor, in 1e-12 USD, worked out by hand. */
+/** Price of one token with the factor, in 1e-12 USD, calculated by hand. */
 const UNITS: Readonly<Record<Exclude<keyof BilledTokens, "reasoning">, bigint>> = {
   prompt: 2_400_000n,
   input_cache_read: 240_000n,
@@ -46,13 +46,13 @@ const BUDGET_USD = "1000";
 const SLOTS = 1_000;
 const LIMITS = { requests_per_minute: 100_000, tokens_per_minute: 100_000_000, concurrency: SLOTS };
 
-/** What a world is made with. */
+/** Options of a world. */
 export interface WorldOptions {
   protocol: Protocol;
   way: Way;
-  /** What the upstream answers. */
+  /** The upstream's answer. */
   says?: (asked: UpstreamRequest) => ScriptedAnswer;
-  /** What another upstream answers that is asked after the first. */
+  /** Answer of the second upstream, which is tried after the first. */
   then?: (asked: UpstreamRequest) => ScriptedAnswer;
   onDisconnect?: "cancel" | "drain";
   timeouts?: JsonObject;
@@ -66,7 +66,7 @@ export interface World extends AsyncDisposable {
   way: Way;
   gateway: TestGateway;
   upstream: FakeUpstream;
-  /** The ledger's one entry, as soon as it is there. */
+  /** The ledger's only entry, once it exists. */
   entry(): Promise<KeptEntry>;
   /** Asserts that nothing is taken or held any more, and that no more was entered. */
   assertSettled(entry: KeptEntry, about: string): Promise<void>;
@@ -157,7 +157,7 @@ export async function entriesOf(ledger: LedgerStore, count: number): Promise<Kep
   }
 }
 
-/** What an entry says of the money, without what differs from run to run. */
+/** The amounts of an entry, without fields that differ from run to run. */
 export function chargeOf(entry: Entry): Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "attempts"> {
   const { status, ending, tokens, source, cost, attempts } = entry;
   return { status, ending, tokens, source, cost, attempts };
@@ -168,7 +168,7 @@ export function tokens(named: Partial<BilledTokens>): BilledTokens {
   return { ...NO_TOKENS, ...named };
 }
 
-/** What they cost in this world. */
+/** Price of these tokens in this world. */
 export function priceOf(tokens: BilledTokens): bigint {
   return Object.entries(UNITS).reduce(
     (sum, [name, unit]) => sum + BigInt(tokens[name as keyof typeof UNITS]) * unit,
@@ -176,7 +176,7 @@ export function priceOf(tokens: BilledTokens): bigint {
   );
 }
 
-/** A store whose entries wait until they are let through, from when it is closed. */
+/** A store whose entries wait until `open` is called. */
 export function gatedStore(): { store: Store; arrived: Promise<void>; open: () => void } {
   const store = openMemoryStore();
   const arrived = Promise.withResolvers<void>();

@@ -20,7 +20,7 @@ const TOOLS = [{ type: "function", name: "clock", parameters: { type: "object", 
 
 function configOf(protocol: typeof PROTOCOLS[number], url: string): JsonObject {
   if (protocol !== "responses") return oneModel(protocol, url);
-  // A host that speaks responses and does not compact.
+  // A host that speaks responses and does not support compaction.
   return {
     upstreams: { one: upstream("openai-compatible", url, { protocols: ["responses"] }) },
     models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol }])],
@@ -86,7 +86,7 @@ for (const protocol of PROTOCOLS) {
       assertStringIncludes(body, JSON.stringify(SUMMARY_START + words).slice(1, -1));
       assert(!body.includes("encrypted_content"));
     }
-    // The answer can be continued by its id, and stands for all that was before it.
+    // The answer can be continued by its id, and replaces everything before it.
     await whole(await ask(gateway, { previous_response_id: all[4]?.response.id, input: "Go on" }));
     const body = JSON.stringify(server.requests.at(-1)?.json);
     assertStringIncludes(body, "Hello thére");
@@ -172,7 +172,7 @@ Deno.test("the token count of a responses request equals that of the same prompt
     }),
   });
   assertEquals(counted, { object: "response.input_tokens", ...await whole(native) });
-  // References count as what they stand for.
+  // References count as the items they refer to.
   const { id } = await whole(await ask(gateway, { input: "x ".repeat(1_000) }));
   const more = await whole(await post(gateway, "input_tokens", { input: "Go", previous_response_id: id }));
   assert(more.input_tokens > 1_000, String(more.input_tokens));

@@ -29,7 +29,7 @@ export class TestSocket implements Disposable {
     socket.onerror = () => {};
   }
 
-  /** Sends a message, `response.create` unless it says otherwise. */
+  /** Sends a message, by default a `response.create`. */
   send(message: JsonObject | string | Uint8Array<ArrayBuffer>): void {
     const isRaw = typeof message === "string" || message instanceof Uint8Array;
     this.#socket.send(isRaw ? message : JSON.stringify({ type: "response.create", model: "acme/one", ...message }));
@@ -70,10 +70,10 @@ export class TestSocket implements Disposable {
   }
 }
 
-/** Opens a connection. @throws where it is refused */
+/** Opens a connection. @throws where it is rejected */
 export async function openSocket({ url, key }: TestGateway, secret = key.key): Promise<TestSocket> {
   const headers = { authorization: `Bearer ${secret}` };
-  // The types of preact bring those of browsers along, which know no headers here.
+  // The types of preact bring those of browsers along, whose WebSocket has no headers.
   const WithHeaders = WebSocket as unknown as new (url: string, options: { headers: HeadersInit }) => WebSocket;
   const socket = new WithHeaders(`${url.replace("http", "ws")}/v1/responses`, { headers });
   const opened = new TestSocket(socket);

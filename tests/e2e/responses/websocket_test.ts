@@ -76,7 +76,7 @@ Deno.test("an unstored response can be continued on its own connection", async (
   assertEquals([refused.type, refused.status, refused.error.code], ["error", 400, "previous_response_not_found"]);
   const plain = await gateway.ask("responses", prompt("responses", next));
   assertEquals(plain.status, 400, await plain.text());
-  // What is stored is known to every connection of the key.
+  // Stored responses are known to every connection of the key.
   const stored = await other.ask({ input: "stored" });
   assertEquals((await socket.ask({ previous_response_id: stored.id, input: "Go" })).status, "completed");
   const { recall } = gateway.gateway;
@@ -282,7 +282,7 @@ Deno.test("a shutdown closes idle connections at once, and others after their an
   while (drain.connections("socket") > 0) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
-/** A connection whose frames are written by hand. */
+/** A connection with manually written frames. */
 async function upgradeByHand({ port, key }: TestGateway): Promise<Deno.TcpConn> {
   const connection = await Deno.connect({ hostname: "127.0.0.1", port });
   const head = ["GET /v1/responses HTTP/1.1", "host: a", "connection: Upgrade", "upgrade: websocket"];
@@ -297,7 +297,7 @@ Deno.test("a ping is answered", async () => {
   await using server = chatUpstream();
   await using gateway = startGateway(oneModel("chat", server.url));
   using connection = await upgradeByHand(gateway);
-  // A mask of zeros leaves the text as it is.
+  // A mask of zeros does not change the text.
   await connection.write(new Uint8Array([0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69]));
   const bytes = new Uint8Array(16);
   const size = await connection.read(bytes) ?? 0;
@@ -344,7 +344,7 @@ Deno.test("a client that does not read its errors is disconnected", async () => 
   for (let sent = 0; sent < 20; sent++) await connection.write(textFrames("{}", 10_000));
   await connection.write(new Uint8Array([0x88, 0x80, 0, 0, 0, 0]));
   const buffer = new Uint8Array(65_536);
-  // It ends with a close, or a reset where the gateway has not read all.
+  // It ends with a close, or a reset where the gateway has not read everything.
   for (let bytes = 0, read: number | null = 0; read !== null; bytes += read ?? 0) {
     assert(bytes < 20_000_000, String(bytes));
     read = await connection.read(buffer).catch(() => null);

@@ -281,7 +281,7 @@ Deno.test("embeddings: a disconnected client pays for running work, unless the m
       client.abort();
       await asking;
       if (on_disconnect === "cancel") await soon("the cancelled call", requests[0]?.gone ?? Promise.reject());
-      // Clients are looked at after 20 ms.
+      // Disconnects are checked after 20 ms.
       else await new Promise((resolve) => setTimeout(resolve, 60));
       answered.resolve();
       await soon("the end", gateway.gateway.inFlight.over());

@@ -8,7 +8,7 @@ const PATH = "/v1/rerank";
 const ASK = { model: "acme/ranks", query: "reset a password", documents: ["shipping", { text: "reset it here" }] };
 const RESULTS = [{ index: 1, relevance_score: 0.98 }, { index: 0, relevance_score: 0.01 }];
 
-/** What one answer costs at prices per token and per search, with the tokens and the source of the entry. */
+/** Cost of one answer at prices per token and per search, with the tokens and the source of the entry. */
 async function billOf(answer: ScriptedAnswer, pricing: JsonObject, ask: JsonObject = ASK, bought?: JsonObject) {
   await using host = startUpstream(() => answer);
   await using gateway = startGateway({

@@ -47,7 +47,7 @@ export function post(
   });
 }
 
-/** The status of an answer whose body does not matter. */
+/** The status of an answer, whose body is discarded. */
 export async function statusOf(asking: Promise<Response>): Promise<number> {
   const response = await asking;
   await response.body?.cancel();

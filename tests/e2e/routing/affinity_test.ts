@@ -1,4 +1,4 @@
-/** Prompt-cache affinity: requests of a conversation go to the upstream whose cache holds its prefix. */
+/** Prompt-cache affinity: requests of a conversation go to the upstream whose cache has its prefix. */
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { seeded } from "../../support/random.ts";
@@ -11,7 +11,7 @@ const TURNS = 6;
 /** Longer than the shortest prompt that vendors cache. */
 const RULES = "Answer in plain words. ".repeat(300);
 
-/** What a user shows at the start. */
+/** A file in the user's first message. */
 const FILE = "const value = 1;\n".repeat(500);
 
 /** A host with a prefix cache: prompts that begin as an earlier one did have that part cached. */
@@ -98,7 +98,7 @@ async function billOf(gateway: TestGateway): Promise<Bill> {
   return { cached: cached / all, cost: entries.reduce((sum, { cost }) => sum + cost, 0n), affinities };
 }
 
-/** The bill of all conversations. @param failing: a host goes down in the middle */
+/** Total cost of all conversations. @param failing: a host fails in the middle */
 async function play(routing: JsonObject, { failing = false }: { failing?: boolean } = {}): Promise<Bill> {
   const [a, b, c] = [cachingHost(), cachingHost(), cachingHost()];
   await using _hosts = {
@@ -145,7 +145,7 @@ Deno.test("two nodes without shared state send a conversation to one upstream", 
       await sendTurn(node, conversation, turn);
     }
   }
-  // Both have some, and every conversation is at one of them alone.
+  // Both have some, and each conversation is at only one of them.
   const tasks = [a, b].map(({ requests }) =>
     new Set(requests.filter(({ method }) => method === "POST").map(({ json }) => json.messages[1].content))
   );

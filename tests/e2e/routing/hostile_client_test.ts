@@ -17,7 +17,7 @@ const GEMINI: JsonObject = {
   usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2 },
 };
 
-/** What upstreams of a protocol answer to poison. */
+/** Upstream errors caused by malicious requests, by protocol. */
 function poisoned(protocol: typeof SPOKEN[number], status: number): ScriptedAnswer {
   const message = "You do not have permission to access the file abc of project p-12345";
   const body = protocol === "gemini"
@@ -102,7 +102,7 @@ Deno.test("a recovered target serves others, however often one client's requests
     statuses.push(await hello());
     await time.pass(1_000);
   }
-  // Five seconds, give or take a fifth.
+  // Five seconds, plus or minus a fifth.
   const served = statuses.indexOf(200);
   assert(served >= 4 && served <= 7, String(statuses));
   assert(statuses.slice(served).every((status) => status === 200), String(statuses));
@@ -152,7 +152,7 @@ Deno.test("a probe without client content detects refused and accepted keys", as
       gateway.logs.filter(({ event }) => event.startsWith("upstream_key")).map(({ event, scope }) => [event, scope]),
       [["upstream_key_refused", "upstream"]],
     );
-    // As long as it is refused, no client's request goes there.
+    // While it is rejected, no client's request goes there.
     await time.pass(120_000);
     assertEquals([state(), generations()], ["quarantined", 1]);
     accepts = true;

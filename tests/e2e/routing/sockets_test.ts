@@ -33,7 +33,7 @@ function start(
   }, { breakers: true, ...(clock !== undefined && { monotonic: clock.now }) });
 }
 
-/** Sends a chat request; its status, and what the headers say of who answered. */
+/** Sends a chat request; returns its status and the headers that name the upstream. */
 async function ask(gateway: TestGateway, more: JsonObject = {}): Promise<[status: number, who: string]> {
   const response = await gateway.ask("chat", prompt("chat", more));
   await response.body?.cancel();

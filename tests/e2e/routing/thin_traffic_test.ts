@@ -1,4 +1,4 @@
-/** Failover where requests are rare: one every five seconds, so that no window ever holds ten of them. */
+/** Failover with rare requests: one every five seconds, so that no window ever has ten of them. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/mod.ts";
@@ -20,7 +20,7 @@ const EVERY_MS = 5_000;
 
 const IMAGE = json({ created: 1, data: [{ b64_json: base64Of(png(1024, 1024)) }] });
 
-/** What a host that is broken does: answers generations alone with an error, or everything. */
+/** How a host is broken: it answers only generations with an error, or everything. */
 type Broken = "no" | "generations" | "everything";
 
 /** A host that can be broken and mended. */
@@ -44,7 +44,7 @@ function fakeHost(broken: Broken = "no", error: ScriptedAnswer = BROKEN): FakeHo
   return host;
 }
 
-/** A gateway whose models have these targets, the first before the second; absent: `acme/one` has all. */
+/** A gateway whose models have these targets in order; absent: `acme/one` has all. */
 function start(
   hosts: Record<string, FakeUpstream>,
   models: Record<string, string[]> = { "acme/one": Object.keys(hosts) },

@@ -6,13 +6,13 @@ import { soon, until } from "../../support/soon.ts";
 import { prompt, PROTOCOLS } from "../../upstream/replies.ts";
 
 const BUDGET_BYTES = 1_000_000;
-/** Bytes of a slow body that arrive, and those that are announced. */
+/** Sent and announced bytes of a slow body. */
 const [SENT_BYTES, ANNOUNCED_BYTES] = [120_000, 125_000];
 const FLOOD = 10;
 
 /** A body that is never complete. It is over when its connection is closed. */
 interface SlowBody extends Disposable {
-  /** The status line, as soon as there is one; empty where the connection ends without. */
+  /** The status line; empty where the connection ends without one. */
   status: Promise<string>;
 }
 

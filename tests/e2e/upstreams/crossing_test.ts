@@ -9,7 +9,7 @@ import { events, json, startUpstream } from "../../upstream/mod.ts";
 const PER_HEAD = 50;
 const HEADS = 4;
 
-/** 200 headers that nobody knows, in heads; names and values can be told from all others. */
+/** 200 unknown headers with unique names and values, in several heads. */
 function strangers(seed: number, prefix: string): Record<string, string>[] {
   const { below } = seeded(seed);
   const word = () => below(2 ** 32).toString(36).padStart(7, "0");
@@ -56,7 +56,7 @@ const OF_UPSTREAMS: Readonly<Record<string, string>> = {
   refresh: "0; url=https://crosses.example",
 };
 
-/** What an upstream is sent, whatever a client sends. */
+/** Headers that an upstream always gets. */
 const SENT = [
   "accept",
   "accept-encoding",

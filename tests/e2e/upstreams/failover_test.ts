@@ -5,7 +5,7 @@ import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } fr
 import { startRawUpstream } from "../../upstream/raw.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
-/** An address where nobody listens. */
+/** An address without a listener. */
 function nobody(): string {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return `http://127.0.0.1:${listener.addr.port}`;
@@ -75,7 +75,7 @@ Deno.test("a failing target is skipped without the client noticing", async () =>
   }
 });
 
-/** What the headers say of who answered. */
+/** The headers that name the answering upstream. */
 function answeredBy({ headers }: Response): (string | null)[] {
   return ["upstream", "model", "attempts"].map((name) => headers.get(`x-sluice-${name}`));
 }

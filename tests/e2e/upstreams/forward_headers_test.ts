@@ -4,7 +4,7 @@ import { model, startGateway, upstream, UPSTREAM_KEY } from "../../support/gatew
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
-/** What the upstream sends with each answer. */
+/** Headers of each upstream answer. */
 const SENT = {
   "X-RateLimit-Remaining-Requests": "7",
   "x-ratelimit-limit-requests": "9",
@@ -24,7 +24,7 @@ const PASSED = {
   "x-sluice-upstream-request-id": "up_1",
 };
 
-/** Headers of an answer that come from the upstream, if they are those of `SENT`. */
+/** Headers of an answer that come from `SENT`. */
 function passedOn({ headers }: Response): Record<string, string> {
   const names = /^(x-ratelimit-.*|anthropic-ratelimit-.*|x-sluice-upstream-request-id|set-cookie|x-other)$/;
   return Object.fromEntries([...headers].filter(([name]) => names.test(name)));
@@ -38,7 +38,7 @@ function config(url: string, more: JsonObject, limits?: JsonObject): JsonObject 
   };
 }
 
-/** An upstream that speaks chat, and sends these headers. */
+/** An upstream that speaks chat and sends these headers. */
 function script(change: (answer: ScriptedAnswer) => ScriptedAnswer = (answer) => answer) {
   return startUpstream(({ stream }) => {
     const answer = stream ? events(STREAMED.chat.join("")) : json(WHOLE.chat);

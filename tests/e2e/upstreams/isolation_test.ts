@@ -6,7 +6,7 @@ import { model, oneModel, startGateway, upstream } from "../../support/gateway.t
 import { prompt, PROTOCOLS, WHOLE } from "../../upstream/replies.ts";
 import { json, startUpstream } from "../../upstream/mod.ts";
 
-/** Names under which other gateways let a client say where to connect. */
+/** Names under which other gateways let a client choose the address. */
 const BODY_NAMES = [
   "api_base",
   "base_url",
@@ -85,7 +85,7 @@ Deno.test("no member and no header of a request changes where the gateway connec
     for (const more of bodies) {
       const response = await gateway.ask(protocol, prompt(protocol, more(trap.url)));
       await response.body?.cancel();
-      // What the protocol itself knows by that name may be refused.
+      // A name that the protocol itself defines may be rejected.
       assert(response.status === 200 || response.status === 400, `${JSON.stringify(more("x"))}: ${response.status}`);
       sent += response.status === 200 ? 1 : 0;
     }

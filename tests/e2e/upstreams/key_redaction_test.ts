@@ -5,7 +5,7 @@ import { oneModel, startGateway } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, type FakeUpstream, json, startUpstream } from "../../upstream/mod.ts";
 
-/** Keys that look like nothing that is known. */
+/** Keys without a known format. */
 const KEYS = ["token-abc123-zeta-4711", "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "gsk_Zy9Xw8Vu7Ts6Rq5Po4Nm3Lk2"];
 
 const UPSTREAMS = ["chat", "responses", "messages", "gemini"] as const;
@@ -42,7 +42,7 @@ function errorStream(protocol: Upstream, words: string): string {
   }
 }
 
-/** A good answer that says these words in place of "Hello". */
+/** A good answer with these words in place of "Hello". */
 function saying(protocol: Upstream, { words, stream }: { words: string; stream: boolean }): string {
   const whole = protocol === "gemini" ? GEMINI_WHOLE : WHOLE[protocol];
   const text = !stream
@@ -57,7 +57,7 @@ function clientsOf(upstream: Upstream): readonly Protocol[] {
   return upstream === "gemini" ? ["chat", "messages"] : PROTOCOLS;
 }
 
-/** Fails where a text has more than eight characters of a key, or its base64. */
+/** Fails if a text has more than eight characters of a key, or its base64. */
 function assertWithout(text: string, { key, about }: { key: string; about: string }): void {
   for (let at = 0; at + 9 <= key.length; at++) {
     assert(!text.includes(key.slice(at, at + 9)), `${about}: ${text}`);
@@ -83,7 +83,7 @@ interface Heard {
   status: number;
 }
 
-/** Asks through a gateway whose upstream plays a script, in every protocol of clients that leads there. */
+/** Sends requests in every client protocol through a gateway with a scripted upstream. */
 async function hear(
   upstream: Upstream,
   { key, stream, play, check }: {
@@ -143,7 +143,7 @@ for (const upstream of UPSTREAMS) {
         await hear(upstream, {
           key,
           stream,
-          // The upstream has the key, and says so in its headers, too.
+          // The upstream repeats the key in its headers, too.
           play: ({ headers }) => {
             assertStringIncludes(JSON.stringify([...headers]), key);
             const answerHeaders = { "content-type": stream ? "text/event-stream" : "application/json", "x-echo": key };

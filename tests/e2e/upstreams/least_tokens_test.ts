@@ -95,7 +95,7 @@ function streamOf(scene: Scene): ScriptedAnswer {
   return { headers: { "content-type": "text/event-stream" }, body: body.join("") };
 }
 
-/** What a client reads, whatever its protocol. */
+/** The fields that a client reads, in any protocol. */
 interface Read {
   text: string;
   reasoning: string;

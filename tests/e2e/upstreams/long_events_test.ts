@@ -7,15 +7,15 @@ import { events, startUpstream } from "../../upstream/mod.ts";
 
 /** Its pieces end within characters of two code units at times. */
 const LONG = `"字🙂\n`.repeat(230_000);
-/** As it stands in JSON. */
+/** Its JSON form without quotes. */
 const INSIDE = JSON.stringify(LONG).slice(1, -1);
 
-/** A stream that says a text in place of its first word. */
+/** A stream with another text in place of its first word. */
 function saying(protocol: Protocol, inside: string): string {
   return STREAMED[protocol].join("").replaceAll("Hello", () => inside);
 }
 
-/** What the frames of a stream say, one by one. */
+/** The texts of a stream's frames. */
 function saidIn(protocol: Protocol, stream: string): string[] {
   return stream.split("\n").filter((line) => line.startsWith("data: {")).map((line) => {
     const { type, delta, choices } = JSON.parse(line.slice(6));

@@ -1,4 +1,4 @@
-/** What a client can have the embedded model say, over the wire. */
+/** Answers that a client can make the embedded model give, over the wire. */
 import { assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../../lib/json/mod.ts";
 import { startGateway } from "../../support/gateway.ts";

@@ -5,7 +5,7 @@ import { oneModel, startGateway, UPSTREAM_KEY } from "../../support/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../../upstream/replies.ts";
 import { events, json, startUpstream } from "../../upstream/mod.ts";
 
-/** Odd but legal bodies: what must change is marked, everything else must come out byte for byte. */
+/** Unusual but legal bodies: the parts that must change are marked, everything else must be relayed byte for byte. */
 const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
   chat: [
     [
@@ -175,7 +175,7 @@ Deno.test("relayed chat: invalid JSON is an error, even between white space that
   assertEquals([response.status, (await response.json()).error.code], [502, "upstream_error"]);
 });
 
-/** A value as a scripted server writes it and the gateway gives it: with the public id of the model. */
+/** A value as a scripted server writes it and the gateway returns it: with the public id of the model. */
 function textOf(value: JsonObject): string {
   return JSON.stringify(value).replace('"model":"real-one"', '"model":"acme/one"');
 }
@@ -339,7 +339,7 @@ Deno.test("headers: only those of the protocol are passed on, in both directions
           })
       );
       await using gateway = startGateway(oneModel(protocol, server.url));
-      // A message may have some 100 headers: 201 random ones each way come in three parts.
+      // A message may have about 100 headers: 201 random ones each way are sent in three parts.
       for (part of ["one", "two", "three"]) {
         const response = await gateway.ask(protocol, prompt(protocol, { stream }), {
           headers: { ...random(part), ...known, "anthropic-beta": "beta-1,beta-2", "anthropic-version": "2026-10-21" },

@@ -20,7 +20,7 @@ Deno.test("a kept connection that was just closed is no failure: the request goe
   for (const protocol of PROTOCOLS) {
     for (const then of ["close", "reset"] as const) {
       for (const streams of [false, true]) {
-        // Each connection carries one answer, and is gone when the next request is on it.
+        // Each connection carries one answer, and is closed when the next request is sent on it.
         await using server = startRawUpstream(async (socket, { request }) => {
           if (request > 0) return then;
           await say(socket, streams ? stream(STREAMED[protocol]) : answer(WHOLE[protocol]));

@@ -31,14 +31,14 @@ async function startStreams(url: string, count: number): Promise<{ started: numb
 Deno.test("500 streams to one TLS upstream with HTTP/2 run concurrently", async () => {
   const never = Promise.withResolvers<void>();
   const first = new TextEncoder().encode(STREAMED.chat.slice(0, 2).join("")).length;
-  // None ends before all have begun: a limit of streams per connection would leave some waiting for ever.
+  // None ends before all have begun: with a limit of streams per connection, some would wait for ever.
   await using server = startUpstream(
     () => events(STREAMED.chat.join(""), { chunkBytes: first, beforeLast: never.promise }),
     TLS,
   );
   const { started, ms } = await startStreams(server.url, 500);
   assertEquals(started, 500);
-  // One connection per stream: nobody spoke HTTP/2.
+  // One connection per stream: HTTP/2 was not used.
   assertEquals(server.ports.size, 500);
   assert(ms < 60_000, `${ms} ms`);
   never.resolve();

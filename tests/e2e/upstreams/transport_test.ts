@@ -8,7 +8,7 @@ import { chunk, CHUNKED_EVENTS, say, startRawUpstream } from "../../upstream/raw
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "../../upstream/replies.ts";
 import { events, type FakeUpstream, json, type ScriptedAnswer, startUpstream } from "../../upstream/mod.ts";
 
-/** Waits until an answer that nobody reads comes to rest: every buffer on the way is full. Gives the bytes that were sent. */
+/** Waits until an unread answer comes to rest: every buffer on the way is full. Returns the number of bytes sent. */
 async function rest({ requests: [request] }: FakeUpstream): Promise<number> {
   for (let before = -1;;) {
     const sent = request?.sent ?? 0;
@@ -25,8 +25,8 @@ function starts(protocol: Protocol): string {
 }
 
 /**
- * Reads until a text has come. It is looked for in what is new: whoever looks through all of a long stream at each read
- * keeps this loop, and the upstream's time limits with it, from everybody else.
+ * Reads until a text has arrived. Only new data is searched: searching all of a long stream at each read would block
+ * this loop, and with it the upstream's time limits.
  */
 async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: string): Promise<string> {
   const decoder = new TextDecoder();
@@ -61,7 +61,7 @@ for (const transport of ["http1", "fetch"]) {
         assertEquals(response.status, status);
       }
       assertEquals(server.requests.length, 50);
-      // The end of an answer may be under way when the next request comes.
+      // The end of an answer may still be on its way when the next request comes.
       assert(server.ports.size <= 5, `${protocol}: ${server.ports.size} connections`);
     }
   });
@@ -72,7 +72,7 @@ for (const transport of ["http1", "fetch"]) {
       const [opening = ""] = STREAMED[upstream];
       const long = frame.replace("Hello", "Hello".repeat(10_000));
       const open = upstream === "messages" ? STREAMED.messages[1] ?? "" : "";
-      // 200 MB, if somebody wants it.
+      // 200 MB if it is read to the end.
       await using server = startUpstream(() =>
         events(`${upstream === "messages" ? "" : opening}${open}${long}`, { times: 4_000 })
       );
@@ -95,7 +95,7 @@ for (const transport of ["http1", "fetch"]) {
       const cases: [stream: boolean, timeouts: Record<string, number>, says: RegExp][] = [
         [true, { first_byte_ms: 60 }, /no answer within 0\.06 s/],
         [true, { total_ms: 60 }, /no whole answer within 0\.06 s/],
-        // A whole answer comes when it is done: only the total counts.
+        // A whole answer arrives when it is done: only the total limit counts.
         [false, { first_byte_ms: 1, idle_ms: 1, total_ms: 60 }, /no whole answer within 0\.06 s/],
       ];
       for (const [stream, timeouts, says] of cases) {
@@ -264,7 +264,7 @@ for (const transport of ["http1", "fetch"]) {
       assert((await answer.text()).length > 10_000_000);
     }
     const longest = turns.longest();
-    // One turn has the whole answer of 10 MB to parse. Client, gateway and upstream share this loop.
+    // One turn parses the whole answer of 10 MB. Client, gateway and upstream share this loop.
     assert(longest < 3_000, `${longest} ms`);
   });
 }

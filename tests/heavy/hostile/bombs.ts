@@ -1,7 +1,6 @@
-/** Bodies that are made to cost the one who reads them. */
+/** Bodies that are expensive to read. */
 import { PATHS } from "../../support/gateway.ts";
 
-/** One of them. */
 export interface Bomb {
   name: string;
   /** Absent: that of the Chat protocol. */
@@ -25,7 +24,7 @@ function raw(member: () => string): () => string {
   return () => `{"model":"sluice/echo","messages":[{"role":"user","content":"Hello"}],${member()}}`;
 }
 
-/** All of them; none needs an upstream. */
+/** All bombs; none needs an upstream. */
 export const BOMBS: readonly Bomb[] = [
   { name: "5 million brackets", body: raw(() => `"metadata":${"[".repeat(5 * MB)}${"]".repeat(5 * MB)}`) },
   { name: "a million members", body: raw(() => `"metadata":{${Array.from({ length: MB }, (_, i) => `"m${i}":0`)}}`) },

@@ -1,6 +1,6 @@
 /** A client that floods, in a thread of its own. Told an address, a key and how much, it answers with how it was answered. */
 
-/** What is to be sent. */
+/** Parameters of a flood. */
 export interface Flood {
   url: string;
   key: string;

@@ -1,4 +1,4 @@
-/** A client of HTTP/2 over a bare socket that says what no good client says: streams that are reset as soon as they begin. */
+/** A hostile HTTP/2 client over a bare socket: it resets streams as soon as they begin. */
 
 const PREFACE = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
@@ -14,7 +14,7 @@ const END_STREAM = 1;
 const END_HEADERS = 4;
 const ACK = 1;
 
-/** What came of a connection. */
+/** Counts of a connection. */
 export interface Seen {
   /** Frames that were written before the server would take no more. */
   written: number;
@@ -41,7 +41,7 @@ function frame(kind: number, { flags = 0, stream = 0, payload = new Uint8Array()
   return bytes;
 }
 
-/** A literal of HPACK that nobody has to remember; a name by its number in the static table, or written out. */
+/** An HPACK literal without indexing; a name by its number in the static table, or written out. */
 function literal(name: number | string, value: string): number[] {
   const text = (text: string) => [text.length, ...new TextEncoder().encode(text)];
   return [...(typeof name === "number" ? [name] : [0, ...text(name)]), ...text(value)];
@@ -64,7 +64,7 @@ function reset(stream: number): Uint8Array {
   return frame(RST_STREAM, { stream, payload: new Uint8Array([0, 0, 0, cancel]) });
 }
 
-/** Writes frames until the server takes no more, or all are written; then waits for what it says, for a while. */
+/** Writes frames until the server stops reading, or all are written; then waits a while for its answer. */
 async function play(port: number, frames: Iterable<Uint8Array>): Promise<Seen> {
   const seen: Seen = { written: 0, answered: 0, closed: false };
   using connection = await Deno.connect({ hostname: "127.0.0.1", port });

@@ -1,15 +1,15 @@
 /**
- * Clients that are slow, in a process of their own, over bare sockets: readers that ask for a large stream and read little
- * or nothing of it, writers that send a byte of their body each second. Told lines of JSON, it answers with lines.
+ * Slow clients over bare sockets, in a process of their own: readers that request a large stream and read little or
+ * nothing of it, writers that send a byte of their body each second. Commands and answers are lines of JSON.
  */
 import { send } from "../../../bench/suite/messages.ts";
 import { soon } from "../../support/soon.ts";
 import { ChunkedText } from "../streams/chunked_text.ts";
 import { answerLines } from "../streams/lines.ts";
 
-/** What they are to do. */
+/** A command. */
 export type Told =
-  /** Open connections one after the other. Answered when all have sent what they send at first. */
+  /** Open connections one after the other. Answered once all have sent their first bytes. */
   | { kind: "open"; port: number; key: string; models: Models; readers: number; writers: number }
   /** Wait until all writers have an answer. */
   | { kind: "refused" }
@@ -22,7 +22,7 @@ export interface Models {
   chat: string;
 }
 
-/** What they have seen. */
+/** Results of all peers. */
 export interface Seen {
   /** Readers that have got a head. */
   heads: number;
@@ -52,12 +52,14 @@ export interface Read {
 
 /** Connections that are opened in one second. */
 const PER_SECOND = 100;
-/** What a slow reader reads each second, in bytes. Every second one reads nothing. */
+/** Bytes that a slow reader reads each second. Every second one reads nothing. */
 const SIP = 1_024;
-/** What writers say their bodies have, in bytes: the gateway reads small ones another way. */
+/** Body lengths that writers announce, in bytes: the gateway reads small ones another way. */
 const BODY_BYTES = [5_000, 100_000];
 const LONGEST_MS = 120_000;
-/** Of so many readers one speaks the Messages protocol: its answer is translated, so that all of it is words to count. */
+/**
+ * One of this many readers uses the Messages protocol: its answer is translated, so all of its text must be counted.
+ */
 const NATIVE_OF = 30;
 
 const encoder = new TextEncoder();
@@ -81,7 +83,7 @@ function close(socket: Deno.TcpConn): void {
   }
 }
 
-/** Reads a little now and then, until it is told to read it all. */
+/** Reads a little now and then, until told to read everything. */
 class Reader {
   readonly head = Promise.withResolvers<void>();
   readonly native: boolean;
@@ -149,7 +151,7 @@ class Reader {
 
   #take(text: string): void {
     this.#text += this.#body.push(text);
-    // Words are counted as they pass; a word at the end may not be whole.
+    // Words are counted as they arrive; the last one may be incomplete.
     const cut = this.#text.lastIndexOf("\n", this.#text.length - 1_000);
     if (cut < 0) return;
     this.#words += countWords(this.#text.slice(0, cut));
@@ -175,7 +177,7 @@ async function write(socket: Deno.TcpConn, { native, key }: { native: boolean; k
   })();
   const buffer = new Uint8Array(4096);
   let text = "";
-  // A byte that arrives behind the answer resets the connection; then what was not read yet is lost.
+  // A byte that arrives after the answer resets the connection, and unread data is lost.
   const next = () => socket.read(buffer).catch(() => null);
   for (let read = await next(); read !== null; read = await next()) {
     text += decoder.decode(buffer.subarray(0, read));
@@ -206,7 +208,7 @@ async function open({ port, key, models, ...wanted }: Extract<Told, { kind: "ope
     if (late > 0) await pause(late);
     const socket = await Deno.connect({ hostname: "127.0.0.1", port });
     socket.setNoDelay(true);
-    // Readers and writers in turn, as far as there are both.
+    // Readers and writers alternate while there are both.
     const isReader = count % 2 === 0 ? readers.length < wanted.readers : writers.length >= wanted.writers;
     if (isReader) {
       const native = readers.length % NATIVE_OF === 1;

@@ -1,7 +1,7 @@
 /**
- * An upstream in a process of its own, over bare sockets, that speaks Chat: `/quick/v1/…` gets a short answer at once,
- * `/words/v1/…` and `/padded/v1/…` more than any buffer holds, as fast as it is read: of words, or of few words in large
- * events, which nobody has to count. Its first line is its port.
+ * An upstream over bare sockets, in a process of its own, that speaks Chat: `/quick/v1/…` gets a short answer at once,
+ * `/words/v1/…` and `/padded/v1/…` more than any buffer holds, as fast as it is read: of words, or of few words in
+ * large padded events, which need no counting. Its first output line is its port.
  */
 import { streamParts, wholeAnswer } from "../../../bench/suite/answers.ts";
 import { MessageReader, send } from "../../../bench/suite/messages.ts";
@@ -20,7 +20,7 @@ const EVENT_OF = new Map(
   Object.entries(PLAYS).map(([name, play]) => [name, eventOf(play)]),
 );
 
-/** As some vendors pad theirs, so that their length tells nothing. */
+/** Padded as by some vendors, so that the length of an event reveals nothing. */
 function eventOf({ words, padding }: { words: number; padding: number }): Uint8Array {
   const choices = [{ index: 0, delta: { content: " word".repeat(words) }, finish_reason: null }];
   const event = { id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices };
@@ -47,7 +47,7 @@ if (import.meta.main) {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   await writeLine(listener.addr.port);
   for await (const socket of listener) {
-    // Whoever leaves within a stream is no longer of interest.
+    // Clients that leave within a stream are ignored.
     serve(socket).catch(() => {}).finally(() => {
       try {
         socket.close();

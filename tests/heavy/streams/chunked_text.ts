@@ -1,12 +1,12 @@
-/** The body of an HTTP message in chunks, as text, piece by piece as it comes. Everything in it has to be ASCII. */
+/** Decodes a chunked HTTP body incrementally to text. Everything in it must be ASCII. */
 
-/** Takes what comes from a socket, and gives what belongs to the body. */
+/** Takes bytes of a socket, and returns the body's text among them. */
 export class ChunkedText {
-  /** What came of a line whose end has not. */
+  /** The beginning of an incomplete line. */
   #line = "";
-  /** Characters of the chunk that are still to come, with its line end; -1: its size is. */
+  /** Remaining characters of the chunk with its line end; -1: the size line is next. */
   #left = -1;
-  /** Whether the last chunk has come. */
+  /** Whether the last chunk has arrived. */
   ended = false;
 
   /** @throws {Error} if a chunk has no size */

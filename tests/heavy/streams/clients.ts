@@ -1,24 +1,24 @@
 /**
- * Many clients in a process of their own, over bare sockets: each asks for one stream of the Chat protocol and checks all
- * that comes: every number once and in order, the usage, the cost, the end. Told lines of JSON, it answers with lines.
+ * Many clients over bare sockets, in a process of their own: each requests one Chat stream and checks everything it
+ * receives: every number once and in order, the usage, the cost, the end. Commands and answers are lines of JSON.
  */
 import { send } from "../../../bench/suite/messages.ts";
 import { soon } from "../../support/soon.ts";
 import { ChunkedText } from "./chunked_text.ts";
 import { answerLines, stamp } from "./lines.ts";
 
-/** What clients are to do. */
+/** A command. */
 export type Told =
-  /** Open streams at these ports in turn. Answered when each has its first number. */
+  /** Open streams at these ports in turn. Answered once each has its first number. */
   | { kind: "open"; ports: readonly number[]; key: string; model: string; streams: number }
-  /** Tell what was seen since the last time. */
+  /** Report the results since the last report. */
   | { kind: "tell" }
   /** Wait for the end of all streams. */
   | { kind: "finish" }
   /** Close all connections. */
   | { kind: "close" };
 
-/** What clients have seen. */
+/** Results of all clients. */
 export interface Seen {
   streams: number;
   /** Streams that have ended as they should: all numbers, usage, cost, mark, last chunk. */
@@ -28,9 +28,9 @@ export interface Seen {
   /** The first things that went wrong, and how many did. */
   errors: readonly string[];
   failed: number;
-  /** What all were told to pay, in 1e-12 USD, as a decimal string. */
+  /** Total reported cost, in 1e-12 USD, as a decimal string. */
   paid: string;
-  /** Tokens of all answers, as their usage says. */
+  /** Tokens of all answers, by their reported usage. */
   completions: number;
   /** From the upstream's mouth to the client's ear, in milliseconds, since the last time. */
   delay: { p50: number; p99: number; max: number };
@@ -124,7 +124,7 @@ class Client {
     }
   }
 
-  /** Several may have come in one event. */
+  /** One event may contain several. */
   #number(content: string): void {
     for (const word of content.trimEnd().split(" ")) {
       const [number, at] = word.split(":").map(Number);

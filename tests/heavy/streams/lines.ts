@@ -1,6 +1,9 @@
-/** A process that is told lines and answers each with one. */
+/** A process that answers each input line with one output line. */
 
-/** Does what each line of standard input says, one after the other, and writes a line for each. Ends with the input. */
+/**
+ * Calls `answer` for each line of standard input, one after the other, and writes its result as a line. Ends with the
+ * input.
+ */
 export async function answerLines(answer: (line: string) => Promise<unknown> | unknown): Promise<void> {
   let text = "";
   for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {

@@ -1,18 +1,19 @@
 /**
- * An upstream in a process of its own, over bare sockets: each request gets a stream of the Messages protocol that says a
- * number every few seconds, in order, until the process is told to end them all. Its first line is its port; `status` and `end` are answered with what it has said.
+ * An upstream over bare sockets, in a process of its own: each request gets a stream of the Messages protocol with
+ * consecutive numbers every few seconds, until told to end them all. Its first output line is its port; `status` and
+ * `end` are answered with its counts.
  */
 import { streamParts } from "../../../bench/suite/answers.ts";
 import { MessageReader, send } from "../../../bench/suite/messages.ts";
 import { answerLines, stamp, writeLine } from "./lines.ts";
 
-/** What an upstream has done. */
+/** Counts of an upstream. */
 export interface Said {
   /** Streams that are under way. */
   open: number;
-  /** Numbers that were said, over all streams. */
+  /** Numbers written to all streams. */
   events: number;
-  /** Streams that were said to their end. */
+  /** Streams written to their end. */
   ended: number;
   /** Streams whose reader left before their end. */
   broken: number;

@@ -1,9 +1,9 @@
-/** What Linux says of a process that has many streams. */
+/** Linux's figures about a process with many streams. */
 import { memoryBytes } from "../../../bench/suite/proc.ts";
 
-/** What a process has at a moment. */
+/** Resources of a process at one moment. */
 export interface Weight {
-  /** Memory of its own and its share of what it has with others, and what is resident, in bytes. */
+  /** Proportional share of memory (PSS), and resident memory, in bytes. */
   pssBytes: number;
   rssBytes: number;
   descriptors: number;
@@ -22,12 +22,12 @@ export async function weigh(pid: number): Promise<Weight> {
 /** Processor time that a process has used, in seconds. */
 export async function cpuSeconds(pid: number): Promise<number> {
   const text = await Deno.readTextFile(`/proc/${pid}/stat`);
-  // What stands before is its name, in parentheses.
+  // The text before is the process name in parentheses.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** Most descriptors that a process may have here; 0 where nobody can tell. */
+/** Maximum number of descriptors per process; 0 if unknown. */
 export function descriptorLimit(): number {
   try {
     const [, , hard] = /^Max open files +(\S+) +(\S+)/m.exec(Deno.readTextFileSync("/proc/self/limits")) ?? [];
