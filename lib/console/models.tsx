@@ -3,7 +3,7 @@ import type { VNode } from "preact";
 import type { ConsoleSession } from "../access/console_session.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { Gateway } from "../gateway.ts";
-import { healthRows } from "../request/health.ts";
+import { failureTest, healthRows } from "../request/health.ts";
 import { lastFailure } from "../request/last_failures.ts";
 import { type HealthRow, targetModelName, targetName } from "../routing/health.ts";
 import type { RouteContext } from "../server/router.ts";
@@ -50,28 +50,28 @@ function TargetTable({ gateway, session }: { gateway: Gateway; session: ConsoleS
   return (
     <Table
       columns={[
-        ...["Upstream", "Target", "For model", "State", "#Failed in 30 s", "#Answered of last"],
-        ...["#First event", "#Tokens/s", "Last failure", ...(session.role === "admin" ? ["Test"] : [])],
+        ...["Upstream", "Target", "For model", ...(session.role === "admin" ? ["Test"] : []), "State"],
+        ...["#Failed in 30 s", "#Answered of last", "#First event", "#Tokens/s", "Last failure"],
       ]}
       rows={rows.map(({ model, target, index }) => [
         target.upstream,
         targetModelName(target),
         model.id,
-        ...healthCells(health.get(targetName(target))),
-        <LastFailure gateway={gateway} target={target} />,
         ...(session.role === "admin" ? [<TestForm session={session} model={model} index={index} />] : []),
+        ...healthCells(health.get(targetName(target)), failureTest(gateway.config.routing.breaker)),
+        <LastFailure gateway={gateway} target={target} />,
       ])}
       empty="No model has a target."
     />
   );
 }
 
-function healthCells(row: HealthRow | undefined): (VNode | string)[] {
+function healthCells(row: HealthRow | undefined, isFailing: (row: HealthRow) => boolean): (VNode | string)[] {
   if (row === undefined) return [<span class="dim">not asked</span>, "–", "–", "–", "–"];
   const { state, until, failures, samples, recent_answers, recent_attempts, first_ms, tokens_per_second } = row;
   return [
     <span>
-      <State state={state} />
+      <TargetState state={state} isFailing={isFailing(row)} />
       {until !== undefined && (
         <>
           {" until "}
@@ -86,12 +86,17 @@ function healthCells(row: HealthRow | undefined): (VNode | string)[] {
   ];
 }
 
+/** The state of a target's breaker. A target can fail too often before its breaker opens. */
+export function TargetState({ state, isFailing }: { state: HealthRow["state"]; isFailing: boolean }): VNode {
+  return state === "closed" && isFailing ? <State state="open" text="failing" /> : <State state={state} />;
+}
+
 function LastFailure({ gateway: { health }, target }: { gateway: Gateway; target: Target }): VNode {
   const failure = lastFailure(health, target);
   if (failure === undefined) return <>–</>;
   const { at, status, message } = failure;
   return (
-    <span>
+    <span class="wrap">
       <Moment iso={new Date(at).toISOString()} seconds />
       {`: ${status === undefined ? "" : `${status} `}${message}`}
     </span>

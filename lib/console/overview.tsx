@@ -11,6 +11,7 @@ import { failureTest, healthRows, readiness } from "../request/health.ts";
 import type { RouteContext } from "../server/router.ts";
 import { Moment, Share, State, Table, Usd } from "./format.tsx";
 import { CONSOLE, keyPath, type Page, queryOf, requestsPath, showPage } from "./html.tsx";
+import { TargetState } from "./models.tsx";
 import { figureCells, OverviewCharts, type OverviewData } from "./overview_charts.tsx";
 
 /** Periods to choose from. */
@@ -195,8 +196,7 @@ function TroubledTargets({ gateway }: { gateway: Gateway }): VNode {
       rows={healthRows(gateway).filter(failureTest(gateway.config.routing.breaker)).map((row) => [
         <a href={requestsPath({ upstream: row.upstream })}>{row.upstream}</a>,
         row.model,
-        // A target can fail too often before its breaker opens.
-        row.state === "closed" ? <State state="open" text="failing" /> : <State state={row.state} />,
+        <TargetState state={row.state} isFailing />,
         `${row.recent_answers} of ${row.recent_attempts}`,
       ])}
       empty="None."

@@ -23,6 +23,7 @@ a { color: var(--accent); text-underline-offset: .15em; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .2rem; }
 code, pre, .mono { font: .92em/1.55 ui-monospace, "SF Mono", "Cascadia Mono", Consolas, monospace; }
 pre { background: var(--raised); padding: .75rem 1rem; overflow-x: auto; border-radius: var(--radius); margin: 0 0 1rem; }
+pre[tabindex] { max-height: 40rem; overflow: auto; }
 .skip { position: absolute; left: -100vw; background: var(--surface); padding: .5rem 1rem; z-index: 1; }
 .skip:focus { left: .5rem; top: .5rem; }
 
@@ -64,7 +65,9 @@ tbody tr:hover { background: var(--raised); }
 thead th { font-weight: 600; font-size: .85rem; color: var(--dim); white-space: nowrap; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 td { white-space: nowrap; }
-td.long { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
+td.long, td:has(> .wrap) { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
+td form { margin: 0; }
+td button { height: 1.6rem; padding: 0 .5rem; }
 tr.total > * { font-weight: 600; border-top: 1px solid var(--field); }
 details { margin: 0 0 1rem; }
 details > summary { padding: .2rem 0; }
